@@ -1,0 +1,53 @@
+# Each target does its own set-up; a fresh machine needs Python 3.11 or later and make, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format bench clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/base.stamp: setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relation_tf needs Python 3.11 or later, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/base.stamp
+	$(PIP_INSTALL) --editable '.[test]'
+	@touch $@
+
+$(VENV)/backends.stamp: $(VENV)/test.stamp
+	$(PIP_INSTALL) --editable '.[test,jax,torch]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/base.stamp
+	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/base.stamp  ## train, compare and submit on embedded data, in a few minutes
+	$(BIN)/relation-tf run demo --out runs/demo --jobs 2
+
+test: $(VENV)/test.stamp  ## the tests that everyone runs, under 10 minutes on 2 cores
+	$(PYTEST) -n 2 -m 'not slow'
+
+test-all: $(VENV)/backends.stamp  ## all tests with coverage, then the layers on JAX and PyTorch
+	$(PYTEST) -n 2 --cov --cov-report=term --cov-fail-under=90
+	KERAS_BACKEND=jax $(PYTEST) -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py
+	KERAS_BACKEND=torch $(PYTEST) -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py
+
+lint: $(VENV)/dev.stamp  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/dev.stamp  ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove the environment and what the tools left (runs/ stays)
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*

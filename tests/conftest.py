@@ -1,0 +1,30 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Callable[[str], Path]:
+    """Give the path of a file of the shared golden values and data; skip where it is missing.
+
+    They lie beside the checkout, or where RELATION_TF_SHARED says.
+    """
+    folder = Path(os.environ.get("RELATION_TF_SHARED", ROOT.parent / "shared"))
+
+    def find(name: str) -> Path:
+        path = folder / name
+        if not path.exists():
+            pytest.skip(
+                f"needs {name} of the shared golden values and data, looked for in {folder}"
+            )
+        return path
+
+    return find
