@@ -1,0 +1,5 @@
+"""Token-mixing layers for Keras 3, on `keras.ops` alone."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,161 @@
+"""Linear attention."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import keras
+from keras import ops
+
+from relation_tf.layers.masking import softmax, widened, zero_masked
+from relation_tf.layers.token_mixer import TokenMixer, affine
+
+_NORMALIZATIONS = ("sum", "none", "original")
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class LinearAttention(TokenMixer):
+    """Attention through a feature map, in time linear in the number of tokens.
+
+    With `t(x) = x + 1 if x > 0 else exp(x)` and `Q`, `K`, `V` as in `Attention`:
+
+    - `normalization="sum"`: `t(Q) (t(K)^T V) / (t(Q) sum_j t(K_j))`, as in the literature;
+    - `normalization="none"`: `t(Q) (t(K)^T V)`, equation 5 of the Relation paper as printed;
+    - `normalization="original"`: what that paper's program computes. `q = t(Q) / sqrt(width)`, keys
+      are `softmax(t(K))` over features, dropout falls on `A = keys^T V`, and `q A` is divided by
+      the mean over features of `t(query W_K)` at the query's own position.
+
+    Masked keys are zeroed after the feature map. Sums over tokens are accumulated in float32 or
+    wider.
+
+    The algorithm `"factored"` never forms V: `t(K)^T V = (t(K)^T value) W_V`; it is chosen where
+    there are at least as many tokens as input features. `"scores"` forms no `t(K)^T V` either, but
+    a score for each query and token, `((t(Q) t(K)^T) value) W_V`; it is chosen for up to `units`
+    queries, as for the read-out of one token, where no dropout falls on `t(K)^T V`.
+
+    Args:
+        units: Width of queries, keys, values and output.
+        normalization: `"sum"`, `"none"` or `"original"`.
+        use_bias: Whether the three projections have biases.
+        dropout: Rate in [0, 1), on `t(K)^T V` (and before the closing projection).
+        output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
+        algorithm: `"direct"`, `"factored"`, `"scores"` or `"auto"`.
+        **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens count nowhere.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import LinearAttention
+        >>> LinearAttention(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Katharopoulos et al. 2020, "Transformers are RNNs".
+        - Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, equations 5-6.
+    """
+
+    algorithms: ClassVar[tuple[str, ...]] = ("direct", "factored", "scores")
+
+    def __init__(self, units: int, normalization: str = "sum", **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        if self.algorithm == "scores" and self.dropout > 0:
+            raise ValueError(
+                "algorithm='scores' leaves no place for dropout on t(K)^T V. "
+                f"Received: dropout={self.dropout}"
+            )
+        if normalization not in _NORMALIZATIONS:
+            allowed = ", ".join(map(repr, _NORMALIZATIONS))
+            raise ValueError(
+                f"`normalization` must be one of {allowed}. Received: {normalization!r}"
+            )
+        self.normalization = normalization
+
+    @classmethod
+    def original(cls, units: int, dropout: float = 0.5, **kwargs: Any) -> Self:
+        """The layer as the Relation paper's program has it."""
+        return super().original(units, dropout, normalization="original", **kwargs)
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """W_Q, W_K, W_V."""
+        if self.normalization == "original" and query_width != value_width:
+            raise ValueError(
+                "normalization='original' applies W_K to the query too, so that query and "
+                f"value must be of one width. Received: query width {query_width}, value width {value_width}"
+            )
+        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
+        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
+        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+
+    def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
+        """Equations 5-6."""
+        dtype = query.dtype
+        q = _feature_map(affine(query, self.query_kernel, self.query_bias))
+        keys = _feature_map(affine(value, self.key_kernel, self.key_bias))
+        if self.normalization == "original":
+            q = q * query.shape[-1] ** -0.5
+            keys = softmax(keys)
+        keys = zero_masked(keys, value_mask)
+        key_sum = ops.sum(keys, axis=1)[..., None]  # (batch, units, 1)
+        algorithm = self._choose(query.shape[1], value.shape[1], value.shape[2], training)
+        if algorithm == "scores":
+            output = self._through_scores(q, keys, value)
+        else:
+            output = ops.matmul(q, self._state(algorithm, keys, key_sum, value, training))
+        if self.normalization == "original":
+            own = _feature_map(affine(query, self.key_kernel, self.key_bias))
+            output = output / ops.mean(own, axis=-1, keepdims=True)
+        elif self.normalization == "sum":
+            weight = ops.matmul(q, key_sum)  # (batch, queries, 1), zero only where nothing is kept
+            output = output / ops.where(weight > 0, weight, 1.0)
+        return ops.cast(output, dtype)
+
+    def _state(self, algorithm: str, keys: Any, key_sum: Any, value: Any, training: bool) -> Any:
+        """`t(K)^T V`, `(batch, units, units)`, in float32."""
+        keys = ops.transpose(keys, (0, 2, 1))
+        if algorithm == "direct":
+            values = ops.matmul(value, self.value_kernel)
+            state = ops.matmul(keys, ops.cast(values, "float32"))
+        else:
+            state = ops.matmul(keys, ops.cast(value, "float32"))
+            state = ops.matmul(state, ops.cast(self.value_kernel, "float32"))
+        if self.value_bias is not None:
+            state = state + key_sum * ops.cast(self.value_bias, "float32")
+        return self.drop(state, training)
+
+    def _through_scores(self, q: Any, keys: Any, value: Any) -> Any:
+        """`(t(Q) t(K)^T) V`, in float32."""
+        scores = ops.matmul(q, ops.transpose(keys, (0, 2, 1)))  # (batch, queries, tokens)
+        mixed = ops.matmul(scores, ops.cast(value, "float32"))
+        output = ops.matmul(mixed, ops.cast(self.value_kernel, "float32"))
+        if self.value_bias is None:
+            return output
+        return output + ops.sum(scores, axis=-1, keepdims=True) * ops.cast(
+            self.value_bias, "float32"
+        )
+
+    def _choose(
+        self, num_queries: int | None, num_tokens: int | None, width: int, training: bool
+    ) -> str:
+        if self.algorithm != "auto":
+            return self.algorithm
+        drops = training and self.dropout > 0
+        if num_queries is not None and num_queries <= self.units and not drops:
+            return "scores"
+        return "factored" if num_tokens is not None and num_tokens >= width else "direct"
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {**super().get_config(), "normalization": self.normalization}
+
+
+def _feature_map(x: Any) -> Any:
+    """`t(x)`, in float32 or wider because sums over tokens follow."""
+    return ops.elu(widened(x)) + 1.0

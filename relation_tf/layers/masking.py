@@ -1,0 +1,70 @@
+"""Masks, as every layer of this package uses them: True keeps a token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+
+def widened(x: Any) -> Any:
+    """`x` in float32 or wider, as sums over tokens need it."""
+    return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+
+
+def softmax(x: Any) -> Any:
+    """Softmax over the last axis."""
+    # Keras warns of a softmax over one entry; here that is a sequence of one token.
+    return ops.ones_like(x) if x.shape[-1] == 1 else ops.softmax(x, axis=-1)
+
+
+def zero_masked(x: Any, mask: Any) -> Any:
+    """Replace masked tokens by zero, whatever they hold, NaN and infinities included.
+
+    Args:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
+
+    Returns:
+        A tensor like `x`. Nothing flows back to a masked token, not even a NaN.
+    """
+    if mask is None:
+        return x
+    return ops.where(mask[..., None], x, ops.zeros_like(x))
+
+
+def masked_softmax(scores: Any, mask: Any) -> Any:
+    """Softmax over the last axis, in float32 or wider, with zero weight on masked tokens.
+
+    Args:
+        scores: Tensor of shape `(batch, queries, tokens)`.
+        mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
+
+    Returns:
+        Weights of the shape and dtype of `scores`; all zero where no token is kept.
+    """
+    wide = widened(scores)
+    if mask is None:
+        return ops.cast(softmax(wide), scores.dtype)
+    kept = mask[:, None, :]
+    weights = softmax(ops.where(kept, wide, -1e30))
+    return ops.cast(ops.where(kept, weights, 0.0), scores.dtype)
+
+
+def masked_mean(x: Any, mask: Any) -> Any:
+    """Mean over the kept tokens, accumulated in float32 or wider.
+
+    Args:
+        x: Tensor of shape `(batch, tokens, width)`, zero at masked tokens.
+        mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
+
+    Returns:
+        Tensor of shape `(batch, width)`; zero where no token is kept.
+    """
+    total = ops.sum(widened(x), axis=1)
+    if mask is None:
+        count = ops.cast(ops.shape(x)[1], total.dtype)
+    else:
+        count = ops.sum(ops.cast(mask, total.dtype), axis=1)[:, None]
+    return ops.cast(total / ops.maximum(count, 1.0), x.dtype)

@@ -1,0 +1,65 @@
+"""Sinusoidal positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from relation_tf.layers.masking import zero_masked
+from relation_tf.layers.token_mixer import width_of
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class SinePositionEncoding(keras.layers.Layer):
+    """Add sine positions: `x + p`.
+
+    `p(pos, i) = sin(pos / 10000^(2 floor(i / 2) / width) + (i mod 2) pi / 2)`, positions from 0:
+    even features are sines, odd ones cosines, side by side. The angles are computed in float32,
+    whatever the layer's dtype.
+
+    Args:
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean, `(batch, tokens)`; outputs at masked tokens are zero.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import SinePositionEncoding
+        >>> y = SinePositionEncoding()(np.zeros((1, 2, 2), "float32"))
+        >>> np.asarray(y).round(3).tolist()
+        [[[0.0, 1.0], [0.8410000205039978, 0.5400000214576721]]]
+
+    References:
+        - Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Check the shape; there are no weights."""
+        width_of("x", x_shape)
+        self.built = True
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        """Add the positions."""
+        feature = np.arange(x.shape[-1])
+        rate = (10000.0 ** -(feature // 2 * 2 / x.shape[-1])).astype("float32")  # (width,)
+        phase = (feature % 2 * np.pi / 2).astype("float32")
+        position = ops.cast(ops.arange(ops.shape(x)[1], dtype="int32"), "float32")
+        encoding = ops.sin(position[:, None] * rate + phase)  # (tokens, width)
+        x = x + ops.cast(encoding, x.dtype)
+        return x if mask is None else zero_masked(x, ops.cast(mask, "bool"))
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The shape of `x`."""
+        return x_shape
