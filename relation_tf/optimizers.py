@@ -1,0 +1,149 @@
+"""Adam as it should be for embeddings."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class Adam(keras.optimizers.Adam):
+    """`keras.optimizers.Adam`, right for embeddings on TensorFlow.
+
+    There the gradient of an embedding comes as slices, one for each token, ids repeated. Keras's
+    Adam squares the slices before it sums those of one id, so that its second moments are too
+    small; clipping acts on unsummed values too. This one sums first, as on JAX and PyTorch.
+
+    On TensorFlow the update of a variable is one fused operation (`ResourceApplyAdam`).
+
+    Args:
+        learning_rate: As in Keras.
+        embedding_updates: `"dense"` equals Adam on the dense gradient: every row's moments decay
+            and every row moves at each step. `"rows"` updates only the rows that occur in the
+            batch, moments included, which is faster on large vocabularies and not quite the same
+            function (TensorFlow only).
+        **kwargs: Arguments of `keras.optimizers.Adam`.
+
+    Example:
+        >>> from relation_tf.optimizers import Adam
+        >>> Adam(1e-3).get_config()["embedding_updates"]
+        'dense'
+
+    References:
+        Kingma, Ba 2015, "Adam: A Method for Stochastic Optimization".
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        embedding_updates: Literal["dense", "rows"] = "dense",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        if embedding_updates not in ("dense", "rows"):
+            raise ValueError(
+                f"`embedding_updates` must be 'dense' or 'rows'. Received: {embedding_updates!r}"
+            )
+        if embedding_updates == "rows" and keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                "embedding_updates='rows' needs the TensorFlow backend, where gradients of "
+                f"embeddings come as rows. Received: backend {keras.backend.backend()!r}"
+            )
+        if embedding_updates == "rows" and self.amsgrad:
+            raise ValueError("embedding_updates='rows' has no amsgrad. Received: amsgrad=True")
+        self.embedding_updates = embedding_updates
+
+    def _clip_gradients(self, grads: list[Any]) -> list[Any]:
+        if self._clips():
+            grads = [_sum_rows(grad) for grad in grads]
+        return super()._clip_gradients(grads)
+
+    def _clips(self) -> bool:
+        return bool(self.clipnorm or self.clipvalue or self.global_clipnorm)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update one variable."""
+        if keras.backend.backend() != "tensorflow":
+            super().update_step(gradient, variable, learning_rate)
+            return
+        import tensorflow as tf
+
+        if _is_rows(gradient) and self.embedding_updates == "rows":
+            # Under a distribution strategy the slices of all replicas meet only here. Without one
+            # clipping has summed them, and XLA cannot do it twice: to it the length is dynamic.
+            if tf.distribute.has_strategy() or not self._clips():
+                gradient = _sum_rows(gradient)
+            self._update_rows(gradient, variable, learning_rate)
+        else:
+            self._update_dense(gradient, variable, learning_rate)
+
+    def _update_dense(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        import tensorflow as tf
+
+        gradient = tf.convert_to_tensor(gradient)  # sums the slices of an id
+        variable = _tensorflow_variable(variable)
+        if self.amsgrad or tf.distribute.has_strategy() or variable.dtype != tf.float32:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        momentum, velocity = self._moments(variable)
+        beta_1, beta_2 = tf.constant(self.beta_1), tf.constant(self.beta_2)
+        step = tf.cast(self.iterations + 1, tf.float32)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=momentum.value.handle,
+            v=velocity.value.handle,
+            beta1_power=tf.pow(beta_1, step),
+            beta2_power=tf.pow(beta_2, step),
+            lr=tf.cast(learning_rate, tf.float32),
+            beta1=beta_1,
+            beta2=beta_2,
+            epsilon=self.epsilon,
+            grad=tf.cast(gradient, tf.float32),
+        )
+
+    def _update_rows(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        import tensorflow as tf
+
+        rows, values = gradient.indices, tf.cast(gradient.values, variable.dtype)
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        correction = ops.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
+        momentum, velocity = self._moments(variable)
+        m = tf.gather(momentum.value, rows)
+        v = tf.gather(velocity.value, rows)
+        m += (values - m) * (1 - self.beta_1)
+        v += (tf.square(values) - v) * (1 - self.beta_2)
+        change = (
+            ops.cast(learning_rate, variable.dtype) * correction * m / (tf.sqrt(v) + self.epsilon)
+        )
+        momentum.value.scatter_update(tf.IndexedSlices(m, rows))
+        velocity.value.scatter_update(tf.IndexedSlices(v, rows))
+        _tensorflow_variable(variable).scatter_sub(tf.IndexedSlices(change, rows))
+
+    def _moments(self, variable: Any) -> tuple[Any, Any]:
+        index = self._get_variable_index(variable)
+        return self._momentums[index], self._velocities[index]
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {**super().get_config(), "embedding_updates": self.embedding_updates}
+
+
+def _tensorflow_variable(variable: Any) -> Any:
+    return variable.value if isinstance(variable, keras.Variable) else variable
+
+
+def _is_rows(gradient: Any) -> bool:
+    return hasattr(gradient, "indices") and hasattr(gradient, "dense_shape")
+
+
+def _sum_rows(gradient: Any) -> Any:
+    """Slices with the sum of all that share an id, each id once; anything else as it is."""
+    if not _is_rows(gradient):
+        return gradient
+    import tensorflow as tf
+
+    rows, position = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, position, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
