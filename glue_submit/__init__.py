@@ -1,0 +1,27 @@
+"""The GLUE leaderboard's side: file names, label words, row counts, metrics; pack, check, score."""
+
+from glue_submit.checking import Fault, Report, check
+from glue_submit.errors import SubmissionError
+from glue_submit.metrics import evaluate, glue_average, task_score
+from glue_submit.packing import Packed, pack
+from glue_submit.scoring import Scores, read_labels, score
+from glue_submit.tasks import SCORE_RANGE, TASKS, Task, get_task
+
+__all__ = [
+    "SCORE_RANGE",
+    "TASKS",
+    "Fault",
+    "Packed",
+    "Report",
+    "Scores",
+    "SubmissionError",
+    "Task",
+    "check",
+    "evaluate",
+    "get_task",
+    "glue_average",
+    "pack",
+    "read_labels",
+    "score",
+    "task_score",
+]

@@ -1,0 +1,173 @@
+"""GLUE's metrics and its average."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from glue_submit.errors import SubmissionError
+from glue_submit.tables import as_list
+from glue_submit.tasks import TASKS, Task, get_task, received
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Column: TypeAlias = NDArray[Any]
+
+
+def evaluate(task_name: str, predictions: Any, gold: Any) -> dict[str, float]:
+    """Compute a task's metrics as GLUE defines them.
+
+    CoLA and AX: Matthews correlation. SST-2, MNLI, QNLI, RTE, WNLI: accuracy. MRPC and QQP: F1 of
+    label 1, and accuracy. STS-B: Pearson and Spearman correlation. Where all predictions or all
+    gold labels are one, Matthews and the correlations are undefined; they count as 0, as does F1
+    where label 1 occurs nowhere.
+
+    Args:
+        task_name: One of the names of `TASKS`.
+        predictions: Label words, or for STS-B numbers; a sequence or array of shape `(n,)`. Labels
+            0 and 1 may be integers.
+        gold: The true labels, likewise.
+
+    Returns:
+        Each metric by name, as a fraction: 0 to 1, or -1 to 1 for correlations.
+
+    Raises:
+        SubmissionError: An unknown task or label, a score that is not finite, no rows, or lengths
+            that differ.
+
+    Example:
+        >>> from glue_submit import evaluate
+        >>> evaluate("MRPC", [1, 1, 0, 0], [1, 0, 0, 0])
+        {'f1': 0.6666666666666666, 'accuracy': 0.75}
+
+    References:
+        Wang et al. 2019, "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural Language
+        Understanding" (ICLR).
+    """
+    task = get_task(task_name)
+    given, true = _column(task, predictions, "predictions"), _column(task, gold, "gold labels")
+    if len(given) != len(true) or not len(true):
+        raise SubmissionError(
+            f"{task.name}: expected as many predictions as gold labels, one or more. "
+            f"Received: {len(given)} and {len(true)}"
+        )
+    return {name: _METRICS[name](given, true) for name in task.metrics}
+
+
+def task_score(metrics: Mapping[str, float]) -> float:
+    """Average a task's metrics, as GLUE does before it averages over tasks.
+
+    Args:
+        metrics: What `evaluate` returns.
+
+    Returns:
+        Their mean.
+
+    Raises:
+        SubmissionError: There is none.
+
+    Example:
+        >>> from glue_submit import task_score
+        >>> task_score({"f1": 0.5, "accuracy": 0.75})
+        0.625
+    """
+    if not metrics:
+        raise SubmissionError(f"expected one metric or more. {received(metrics)}")
+    return sum(metrics.values()) / len(metrics)
+
+
+def glue_average(scores: Mapping[str, Mapping[str, float]]) -> float | None:
+    """Average over GLUE's nine tasks.
+
+    Two metrics of a task, and MNLI-m and MNLI-mm, are averaged first. AX stands apart.
+
+    Args:
+        scores: Each task's metrics by the task's name.
+
+    Returns:
+        The mean, in the unit of the metrics; `None` unless all nine tasks are there.
+
+    Raises:
+        SubmissionError: An unknown task.
+
+    Example:
+        >>> from glue_submit import TASKS, glue_average
+        >>> glue_average({name: {"accuracy": 0.5} for name in TASKS})
+        0.5
+        >>> glue_average({"CoLA": {"matthews": 0.5}}) is None
+        True
+    """
+    for name in scores:
+        get_task(name)
+    averaged = [task for task in TASKS.values() if task.name != "AX"]
+    if any(task.name not in scores for task in averaged):
+        return None
+    groups: dict[str, list[float]] = {}
+    for task in averaged:
+        groups.setdefault(task.trained_on, []).append(task_score(scores[task.name]))
+    return sum(sum(group) / len(group) for group in groups.values()) / len(groups)
+
+
+def _column(task: Task, values: Any, what: str) -> Column:
+    import numpy as np
+
+    parsed = []
+    for position, value in enumerate(as_list(values, f"{task.name} {what}")):
+        try:
+            parsed.append(task.parse(value))
+        except SubmissionError as error:
+            raise SubmissionError(f"{task.name} {what}, position {position}: {error}") from None
+    return np.array(parsed, dtype=np.float64 if task.labels is None else np.str_)
+
+
+def _is_constant(values: Column) -> bool:
+    return bool((values == values[0]).all())
+
+
+def _matthews(predictions: Column, gold: Column) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    if _is_constant(predictions) or _is_constant(gold):
+        return 0.0
+    return float(matthews_corrcoef(gold, predictions))
+
+
+def _accuracy(predictions: Column, gold: Column) -> float:
+    from sklearn.metrics import accuracy_score
+
+    return float(accuracy_score(gold, predictions))
+
+
+def _f1(predictions: Column, gold: Column) -> float:
+    from sklearn.metrics import precision_recall_fscore_support
+
+    # Of the labels given, so that label 1 may be absent from both columns.
+    _, _, f1, _ = precision_recall_fscore_support(
+        gold, predictions, labels=["1"], average=None, zero_division=0.0
+    )
+    return float(f1[0])
+
+
+def _correlation(name: str) -> Callable[[Column, Column], float]:
+    def correlation(predictions: Column, gold: Column) -> float:
+        from scipy import stats
+
+        if _is_constant(predictions) or _is_constant(gold):
+            return 0.0
+        with warnings.catch_warnings():
+            # Scores equal but for rounding: SciPy warns, and the value stands.
+            warnings.simplefilter("ignore", stats.NearConstantInputWarning)
+            return float(getattr(stats, name)(predictions, gold).statistic)
+
+    return correlation
+
+
+_METRICS: Mapping[str, Callable[[Column, Column], float]] = {
+    "matthews": _matthews,
+    "accuracy": _accuracy,
+    "f1": _f1,
+    "pearson": _correlation("pearsonr"),
+    "spearman": _correlation("spearmanr"),
+}

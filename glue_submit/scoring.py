@@ -1,0 +1,166 @@
+"""Score predictions for the dev sets against GLUE's labelled files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from glue_submit.errors import SubmissionError
+from glue_submit.metrics import evaluate, glue_average
+from glue_submit.tables import Predictions, as_list, in_index_order, locate, read_column
+from glue_submit.tasks import TASKS, Task, get_task, received
+
+Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
+"""A folder in the layout of `glue_data`, or each task's gold labels by the task's name."""
+
+# Each labelled file in `glue_data`, and the column that holds the label; CoLA has no header.
+_LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
+    "CoLA": ("CoLA/dev.tsv", 1),
+    "SST-2": ("SST-2/dev.tsv", "label"),
+    "MRPC": ("MRPC/dev.tsv", "Quality"),
+    "STS-B": ("STS-B/dev.tsv", "score"),
+    "QQP": ("QQP/dev.tsv", "is_duplicate"),
+    "MNLI-m": ("MNLI/dev_matched.tsv", "gold_label"),
+    "MNLI-mm": ("MNLI/dev_mismatched.tsv", "gold_label"),
+    "QNLI": ("QNLI/dev.tsv", "label"),
+    "RTE": ("RTE/dev.tsv", "label"),
+    "WNLI": ("WNLI/dev.tsv", "label"),
+    "AX": ("diagnostic/diagnostic-full.tsv", "Label"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Metrics of each task, and GLUE's average; `str()` gives a table in percent.
+
+    Attributes:
+        tasks: Metrics by task name, as fractions.
+        unlabelled: Tasks with predictions that could not be scored, for AX's labels are published
+            apart from its sentences.
+    """
+
+    tasks: Mapping[str, Mapping[str, float]]
+    unlabelled: tuple[str, ...] = ()
+
+    @property
+    def average(self) -> float | None:
+        """The GLUE average, a fraction; `None` unless all nine tasks are scored."""
+        return glue_average(self.tasks)
+
+    def __str__(self) -> str:
+        """Read as a table: task, metric, value x 100."""
+        lines = [f"{'task':<8} {'metric':<9} {'x 100':>6}"]
+        for name, metrics in self.tasks.items():
+            for metric, value in metrics.items():
+                lines.append(f"{name:<8} {metric:<9} {100 * value:6.2f}")
+        if (average := self.average) is not None:
+            lines.append(f"{'GLUE':<8} {'average':<9} {100 * average:6.2f}")
+        else:
+            absent = [name for name in TASKS if name != "AX" and name not in self.tasks]
+            lines.append(f"no GLUE average without {', '.join(absent)}")
+        lines += [f"not scored, no labels: {name}" for name in self.unlabelled]
+        return "\n".join(lines)
+
+
+def score(predictions: Predictions, labels: Labels) -> Scores:
+    """Score predictions for the dev sets: each task's metrics and GLUE's average.
+
+    Args:
+        predictions: As for `pack`, for the rows of the dev sets; MNLI-m is dev_matched, MNLI-mm
+            dev_mismatched. Tasks may be absent. STS-B is not held to [0, 5].
+        labels: A folder in the layout of `glue_data` (or one that holds `glue_data`), or a mapping
+            from task names to gold labels. AX is scored where `diagnostic/diagnostic-full.tsv`,
+            its labelled file, is there.
+
+    Returns:
+        The scores of the tasks that have predictions.
+
+    Raises:
+        SubmissionError: No predictions, predictions without labels, or either not as expected; the
+            message names file, line, what was expected and what came.
+
+    Example:
+        >>> from glue_submit import score
+        >>> score({"RTE": ["entailment"]}, {"RTE": ["entailment"]}).tasks
+        {'RTE': {'accuracy': 1.0}}
+    """
+    sources = locate(predictions)
+    if not sources:
+        raise SubmissionError(
+            f"expected predictions for one of {', '.join(TASKS)}. {received(str(predictions))}"
+        )
+    gold = {name: _gold(labels, TASKS[name]) for name in sources}
+    return Scores(
+        {
+            name: evaluate(
+                name,
+                in_index_order(source, TASKS[name], len(true), TASKS[name].parse),
+                true,
+            )
+            for name, source in sources.items()
+            if (true := gold[name]) is not None
+        },
+        tuple(name for name, true in gold.items() if true is None),
+    )
+
+
+def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | float]:
+    r"""Read a task's dev labels from GLUE's own files.
+
+    Args:
+        folder: A folder in the layout of `glue_data`, or one that holds `glue_data`.
+        task_name: One of the names of `TASKS`.
+
+    Returns:
+        Label words, or for STS-B floats, in the order of the file.
+
+    Raises:
+        SubmissionError: The file is not there or holds something else.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from glue_submit.scoring import read_labels
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder, "SST-2", "dev.tsv")
+        ...     file.parent.mkdir()
+        ...     _ = file.write_text("sentence\tlabel\nso good\t1\n", encoding="utf-8")
+        ...     read_labels(folder, "SST-2")
+        ['1']
+    """
+    task = get_task(task_name)
+    path, column = _labelled_file(Path(folder), task)
+    labels = []
+    for line, cell in read_column(path, column):
+        try:
+            labels.append(task.parse(cell))
+        except SubmissionError as error:
+            raise SubmissionError(f"{path}, line {line}: {error}") from None
+    return labels
+
+
+def _labelled_file(folder: Path, task: Task) -> tuple[Path, str | int]:
+    file, column = _LABEL_COLUMNS[task.name]
+    inner = folder / "glue_data"
+    return (inner if inner.is_dir() else folder) / file, column
+
+
+def _gold(labels: Labels, task: Task) -> list[Any] | None:
+    """Give the gold labels, or `None` where AX has none."""
+    if isinstance(labels, Mapping):
+        if task.name in labels:
+            return as_list(labels[task.name], f"{task.name} labels")
+        known = ", ".join(map(str, labels)) or "none"
+    else:
+        folder = Path(labels)
+        if not folder.is_dir():
+            raise SubmissionError(f"expected a folder of labelled files. {received(str(folder))}")
+        path, _ = _labelled_file(folder, task)
+        if path.is_file():
+            return read_labels(folder, task.name)
+        known = f"no such file {path}"
+    if task.name == "AX":
+        return None
+    raise SubmissionError(f"{task.name}: expected labels for its predictions. Received: {known}")

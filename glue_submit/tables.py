@@ -1,0 +1,235 @@
+"""Reading predictions and labels: TSV files, sequences and data frames."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from glue_submit.errors import SubmissionError
+from glue_submit.tasks import TASKS, Task, get_task, received
+
+Source: TypeAlias = Any
+"""A path, a sequence or array, or a data frame with the columns `index` and `prediction`."""
+
+Predictions: TypeAlias = str | os.PathLike[str] | Mapping[str, Source]
+"""A folder of `<Task>.tsv` files, or each task's source by the task's name."""
+
+T = TypeVar("T")
+
+# Nine digits are plenty, and keep int() from chewing on a line of a million.
+INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read a UTF-8 file's lines as GLUE's files have them: LF alone ends a record.
+
+    A byte order mark and the CR of a CRLF are dropped; a last line may lack its LF. Bytes that are
+    not UTF-8 are kept apart from every label word, for sentences may hold some.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The lines, without their ends.
+
+    Raises:
+        SubmissionError: It cannot be read, or is empty.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig", "backslashreplace")
+    except OSError as error:
+        raise SubmissionError(
+            f"{path}: expected a readable file. Received: {error.strerror}"
+        ) from error
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    if lines == [""]:
+        raise SubmissionError(f"{path}: expected rows. Received: an empty file")
+    return lines
+
+
+def read_column(path: Path, column: str | int) -> Iterator[tuple[int, str]]:
+    """Read one column of a tab-separated file without quoting.
+
+    Args:
+        path: The file.
+        column: A name in its header, or a position from 0 in a file that has no header.
+
+    Yields:
+        The line number, from 1, and the cell.
+
+    Raises:
+        SubmissionError: The file, the column or a cell of it is not there.
+    """
+    lines = read_lines(path)
+    if isinstance(column, int):
+        position, first = column, 0
+    else:
+        header = lines[0].split("\t")
+        if column not in header:
+            raise SubmissionError(
+                f"{path}, line 1: expected a column {column!r}. {received(lines[0])}"
+            )
+        position, first = header.index(column), 1
+    for number, line in enumerate(lines[first:], first + 1):
+        cells = line.split("\t")
+        if position >= len(cells):
+            raise SubmissionError(
+                f"{path}, line {number}: expected {position + 1} columns or more. "
+                f"Received: {len(cells)}"
+            )
+        yield number, cells[position]
+
+
+def locate(predictions: Predictions) -> dict[str, Source]:
+    """Find each task's predictions.
+
+    Args:
+        predictions: A folder, searched for `<Task>.tsv` and `predictions/<Task>.tsv`, or a mapping.
+
+    Returns:
+        The sources that there are, in the order of `TASKS`.
+
+    Raises:
+        SubmissionError: No such folder, a task with two files, or an unknown task.
+    """
+    if isinstance(predictions, Mapping):
+        for name in predictions:
+            get_task(name)
+        return {name: predictions[name] for name in TASKS if name in predictions}
+    folder = Path(predictions)
+    if not folder.is_dir():
+        raise SubmissionError(f"expected a folder of predictions. {received(str(folder))}")
+    found = {}
+    for task in TASKS.values():
+        files = [
+            file
+            for file in (folder / task.file, folder / "predictions" / task.file)
+            if file.is_file()
+        ]
+        if len(files) > 1:
+            raise SubmissionError(
+                f"{task.name}: expected one file of predictions. "
+                f"Received: {files[0]} and {files[1]}"
+            )
+        if files:
+            found[task.name] = files[0]
+    return found
+
+
+def in_index_order(
+    source: Source, task: Task, rows: int, convert: Callable[[object], T]
+) -> list[T]:
+    """Read one task's predictions into the order of their index.
+
+    Args:
+        source: A path or a data frame, whose rows may come in any order by their `index`, or a
+            sequence or array of shape `(rows,)` in the order of the index.
+        task: The task, for messages.
+        rows: How many there must be; the index runs from 0 to `rows - 1`.
+        convert: Applied to each prediction: `task.spell` or `task.parse`.
+
+    Returns:
+        `rows` converted predictions.
+
+    Raises:
+        SubmissionError: A wrong number of rows, a gap or repeat in the index, or a prediction that
+            `convert` refuses; the message names the place.
+    """
+    if isinstance(source, str | os.PathLike):
+        return _placed(_file_rows(Path(source)), str(source), rows, convert)
+    if hasattr(source, "columns"):
+        return _placed(_frame_rows(source, task), f"{task.name} predictions", rows, convert)
+    values = as_list(source, f"{task.name} predictions")
+    if len(values) != rows:
+        raise SubmissionError(
+            f"{task.name} predictions: expected {rows} rows. Received: {len(values)}"
+        )
+    return [
+        _converted(value, convert, f"{task.name} predictions, position {position}")
+        for position, value in enumerate(values)
+    ]
+
+
+def as_list(values: Any, what: str) -> list[Any]:
+    """Take a sequence, array or series as a list of Python objects, by position.
+
+    Args:
+        values: Of shape `(n,)`.
+        what: Its name, for messages.
+
+    Returns:
+        The `n` values.
+
+    Raises:
+        SubmissionError: It is something else.
+    """
+    plain = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(plain, Sequence) or isinstance(plain, str | bytes):
+        raise SubmissionError(f"{what}: expected a sequence or array. {received(values)}")
+    return list(plain)
+
+
+def _file_rows(path: Path) -> Iterator[tuple[str, str, str]]:
+    lines = read_lines(path)
+    header = lines[0].split("\t")
+    if "index" not in header or "prediction" not in header:
+        raise SubmissionError(
+            f"{path}, line 1: expected the columns 'index' and 'prediction'. {received(lines[0])}"
+        )
+    index, prediction = header.index("index"), header.index("prediction")
+    width = max(index, prediction) + 1
+    for number, line in enumerate(lines[1:], 2):
+        cells = line.split("\t")
+        if len(cells) < width:
+            raise SubmissionError(
+                f"{path}, line {number}: expected {width} columns or more. {received(line)}"
+            )
+        yield f"line {number}", cells[index], cells[prediction]
+
+
+def _frame_rows(frame: Any, task: Task) -> Iterator[tuple[str, str, object]]:
+    if not {"index", "prediction"} <= set(frame.columns):
+        raise SubmissionError(
+            f"{task.name} predictions: expected the columns 'index' and 'prediction'. "
+            f"{received(list(frame.columns))}"
+        )
+    pairs = zip(frame["index"].tolist(), frame["prediction"].tolist(), strict=True)
+    for number, (index, prediction) in enumerate(pairs):
+        yield f"row {number}", str(index), prediction
+
+
+def _placed(
+    entries: Iterable[tuple[str, str, object]],
+    source: str,
+    rows: int,
+    convert: Callable[[object], T],
+) -> list[T]:
+    placed: dict[int, T] = {}
+    for where, index, prediction in entries:
+        position = int(index) if INDEX.fullmatch(index) else rows
+        if position >= rows:
+            raise SubmissionError(
+                f"{source}, {where}: expected an index from 0 to {rows - 1}. {received(index)}"
+            )
+        if position in placed:
+            raise SubmissionError(
+                f"{source}, {where}: expected each index once. Received: {index} again"
+            )
+        placed[position] = _converted(prediction, convert, f"{source}, {where}")
+    if len(placed) != rows:
+        gap = next(position for position in range(rows) if position not in placed)
+        raise SubmissionError(
+            f"{source}: expected {rows} rows, index 0 to {rows - 1}, but index {gap} is missing. "
+            f"Received: {len(placed)} rows"
+        )
+    return [placed[position] for position in range(rows)]
+
+
+def _converted(value: object, convert: Callable[[object], T], where: str) -> T:
+    try:
+        return convert(value)
+    except SubmissionError as error:
+        raise SubmissionError(f"{where}: {error}") from None

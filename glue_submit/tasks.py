@@ -1,0 +1,214 @@
+"""The leaderboard's eleven files: names, label words, row counts, metrics."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from glue_submit.errors import SubmissionError
+
+SCORE_RANGE = (0.0, 5.0)
+
+# What float() takes, less NaN, infinities, underscores, blanks and digits outside ASCII.
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def received(value: object) -> str:
+    """Show `value` at the end of a message: quoted, on one line, cut where it is long."""
+    shown = repr(value).replace("\n", " ")
+    return f"Received: {shown if len(shown) <= 80 else shown[:77] + '...'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One file of a GLUE submission.
+
+    Attributes:
+        name: The leaderboard's name, such as `"MNLI-mm"`.
+        labels: The label words that the file may hold; `None` for the scores of STS-B.
+        test_rows: Rows of the official test set.
+        metrics: Names of GLUE's metrics, in the leaderboard's order.
+        majority: What is most frequent in the official training set (for STS-B its mean), spelled
+            as the file spells it.
+        trained_on: The training set: its own name, or MNLI for MNLI-m, MNLI-mm and AX.
+
+    Example:
+        >>> from glue_submit import TASKS
+        >>> TASKS["RTE"].file, TASKS["RTE"].labels, TASKS["RTE"].test_rows
+        ('RTE.tsv', ('entailment', 'not_entailment'), 3000)
+    """
+
+    name: str
+    labels: tuple[str, ...] | None
+    test_rows: int
+    metrics: tuple[str, ...]
+    majority: str
+    trained_on: str
+
+    @property
+    def file(self) -> str:
+        """The file's name in the archive."""
+        return f"{self.name}.tsv"
+
+    def parse(self, prediction: Any) -> str | float:
+        """Read one prediction or gold label.
+
+        Args:
+            prediction: A label word; for the tasks labelled 0 and 1 also an integer or a boolean;
+                for STS-B a number or its text. NumPy scalars count as what they hold.
+
+        Returns:
+            The label word, or for STS-B a finite float (not held to [0, 5]).
+
+        Raises:
+            SubmissionError: It is none of these.
+
+        Example:
+            >>> from glue_submit import TASKS
+            >>> TASKS["CoLA"].parse(1), TASKS["STS-B"].parse("4.5")
+            ('1', 4.5)
+        """
+        value = prediction.item() if getattr(prediction, "ndim", None) == 0 else prediction
+        if self.labels is None:
+            text = value if isinstance(value, str) else repr(value)
+            if _NUMBER.fullmatch(text) and math.isfinite(score := float(text)):
+                return score
+            raise SubmissionError(f"expected a number in [0, 5]. {received(value)}")
+        # An integer stands for a label only where the label is a digit: the order of label words
+        # differs from one library to the next.
+        word = str(int(value)) if isinstance(value, int) else value
+        if isinstance(word, str) and word in self.labels:
+            return word
+        raise SubmissionError(f"expected one of {', '.join(self.labels)}. {received(value)}")
+
+    def spell(self, prediction: Any) -> str:
+        """Spell one prediction as the submission file does.
+
+        Args:
+            prediction: As for `parse`; for STS-B within [0, 5] (nothing is clipped here).
+
+        Returns:
+            The label word, or for STS-B three decimals.
+
+        Raises:
+            SubmissionError: It is no prediction of this task, or out of range.
+
+        Example:
+            >>> from glue_submit import TASKS
+            >>> TASKS["STS-B"].spell(3.14159)
+            '3.142'
+        """
+        value = self.parse(prediction)
+        if isinstance(value, str):
+            return value
+        low, high = SCORE_RANGE
+        if not low <= value <= high:
+            raise SubmissionError(
+                f"expected a number in [0, 5], clipped by the caller. {received(value)}"
+            )
+        return f"{value + 0.0:.3f}"  # -0.0 + 0.0 is 0.0, which has no sign to write
+
+
+_DIGITS = ("0", "1")
+_NLI = ("entailment", "neutral", "contradiction")
+_TWO_WAY = ("entailment", "not_entailment")
+_ACCURACY = ("accuracy",)
+_MATTHEWS = ("matthews",)
+_F1 = ("f1", "accuracy")
+_CORRELATION = ("pearson", "spearman")
+
+
+def _task(
+    name: str,
+    labels: tuple[str, ...] | None,
+    test_rows: int,
+    metrics: tuple[str, ...],
+    majority: str,
+    trained_on: str | None = None,
+) -> Task:
+    return Task(
+        name=name,
+        labels=labels,
+        test_rows=test_rows,
+        metrics=metrics,
+        majority=majority,
+        trained_on=trained_on or name,
+    )
+
+
+TASKS: Mapping[str, Task] = MappingProxyType(
+    {
+        task.name: task
+        for task in (
+            _task("CoLA", _DIGITS, 1063, _MATTHEWS, "1"),
+            _task("SST-2", _DIGITS, 1821, _ACCURACY, "1"),
+            _task("MRPC", _DIGITS, 1725, _F1, "1"),
+            _task("STS-B", None, 1379, _CORRELATION, "2.701"),
+            _task("QQP", _DIGITS, 390965, _F1, "0"),
+            # 130,903 of 392,702 training rows are contradictions.
+            _task("MNLI-m", _NLI, 9796, _ACCURACY, "contradiction", "MNLI"),
+            _task("MNLI-mm", _NLI, 9847, _ACCURACY, "contradiction", "MNLI"),
+            # QNLI is balanced; not_entailment is the more frequent in its dev set.
+            _task("QNLI", _TWO_WAY, 5463, _ACCURACY, "not_entailment"),
+            _task("RTE", _TWO_WAY, 3000, _ACCURACY, "entailment"),
+            _task("WNLI", _DIGITS, 146, _ACCURACY, "0"),
+            _task("AX", _NLI, 1104, _MATTHEWS, "contradiction", "MNLI"),
+        )
+    }
+)
+"""The eleven tasks by name, in the leaderboard's order."""
+
+
+def get_task(name: str) -> Task:
+    """Look up a task by its name.
+
+    Args:
+        name: One of the names of `TASKS`.
+
+    Returns:
+        The task.
+
+    Raises:
+        SubmissionError: There is no such task.
+
+    Example:
+        >>> from glue_submit import get_task
+        >>> get_task("MRPC").metrics
+        ('f1', 'accuracy')
+    """
+    try:
+        return TASKS[name]
+    except (KeyError, TypeError):
+        raise SubmissionError(f"expected one of {', '.join(TASKS)}. {received(name)}") from None
+
+
+def row_table(rows: Mapping[str, int] | None) -> dict[str, int]:
+    """Give the row count of each task: the official one, or that of `rows`.
+
+    Args:
+        rows: Counts (1 or more) that stand in for official ones, by task name.
+
+    Returns:
+        A count for each of the eleven tasks.
+
+    Raises:
+        SubmissionError: An unknown task, or a count below 1.
+
+    Example:
+        >>> from glue_submit.tasks import row_table
+        >>> row_table({"QQP": 10})["QQP"], row_table(None)["WNLI"]
+        (10, 146)
+    """
+    table = {task.name: task.test_rows for task in TASKS.values()}
+    for name, count in (rows or {}).items():
+        get_task(name)
+        if not isinstance(count, int) or count < 1:
+            raise SubmissionError(
+                f"rows[{name!r}]: expected a count of 1 or more. {received(count)}"
+            )
+        table[name] = count
+    return table

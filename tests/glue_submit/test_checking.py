@@ -1,0 +1,381 @@
+"""Checking submissions that anyone wrote."""
+
+from __future__ import annotations
+
+import random
+import struct
+import tracemalloc
+import warnings
+import zipfile
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from glue_submit import TASKS, SubmissionError, check, pack
+
+HEADER = b"index\tprediction\n"
+
+
+def messages(report):
+    return [str(fault) for fault in report.faults]
+
+
+def test_a_valid_zip_of_another_program(members, rows, write_zip):
+    report = check(write_zip(dict(reversed(members.items()))), rows=rows)
+    assert report.ok
+    assert str(report) == f"{report.path}: accepted"
+
+
+def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp_path):
+    members = {
+        **members,
+        "STS-B.tsv": HEADER + b"0\t3.5\n1\t4.99999\n2\t5\n3\t.5\n4\t1e0\n5\t+0.\n6\t0",
+    }
+    path = tmp_path / "s.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert check(path, rows=rows).ok
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            b"",
+            [
+                "line 1: expected the header 'index\\tprediction'. Received: ''",
+                "expected 4 rows",
+                "expected index 0 to 3",
+            ],
+        ),
+        (b"0\t0\n1\t1\n2\t0\n3\t1\n", ["line 1: expected the header"]),
+        (b"id\tlabel\n0\t0\n1\t1\n2\t0\n3\t1\n", ["line 1: expected the header"]),
+        (
+            HEADER + b"0\t0\n1\t1\n3\t1\n",
+            ["expected 4 rows. Received: 3", "expected index 2. Received: no such row"],
+        ),
+        (
+            HEADER + b"0\t0\n1\t1\n1\t0\n3\t1\n",
+            [
+                "line 4: expected each index once. Received: 1 again, first on line 3",
+                "expected index 2.",
+            ],
+        ),
+        (
+            HEADER + b"1\t0\n2\t1\n3\t0\n4\t1\n",
+            ["line 5: expected an index from 0 to 3. Received: '4'", "expected index 0."],
+        ),
+        (
+            HEADER + b"0\t0\n2\t0\n1\t1\n3\t1\n",
+            ["line 4: expected an index above 2. Received: 1"],
+        ),
+        (HEADER + b"00\t0\n1\t1\n2\t0\n3\t1\n", ["line 2: expected an index", "expected index 0."]),
+        (HEADER + b"0\t0\n1\tx\n2\t0\n3\t1\n", ["line 3: expected one of 0, 1. Received: 'x'"]),
+        (HEADER + b'0\t"0"\n1\t1\n2\t0\n3\t1\n', ["line 2: expected one of 0, 1"]),
+        (HEADER + b"0\t0\n1\t1\n2\t0\r\r\n3\t1\n", ["line 4: expected one of 0, 1"]),
+        (HEADER + b"0\t0\t1\n1\t1\n2\t0\n3\t1\n", ["line 2: expected index and prediction"]),
+        # Three columns and one column in a row add up to two and two.
+        (
+            HEADER + b"0\t0\t1\n1\n2\t0\n3\t1\n",
+            ["line 2: expected index", "line 3: expected index"],
+        ),
+        (HEADER + b"0\t0\n1\t1\n2\t0\n3\t1\n\n", ["expected 4 rows", "line 6", "line 6"]),
+        (
+            HEADER + b"0\t0\n1\t\xff\n2\t0\n3\t1\n",
+            ["line 3: expected UTF-8. Received: invalid start byte", "line 3: expected one of"],
+        ),
+        (
+            b"\xef\xbb\xbf" + HEADER + b"0\t0\n1\t1\n2\t0\n3\t1\n",
+            ["line 1: expected the header first. Received: a byte order mark"],
+        ),
+        (
+            HEADER + b"0\t0\r1\t1\r2\t0\r3\t1",
+            ["expected 4 rows", "line 2", "expected index 1 to 3."],
+        ),
+    ],
+)
+def test_faults_of_a_file(members, rows, write_zip, content, expected):
+    report = check(write_zip({**members, "CoLA.tsv": content}), rows=rows)
+    assert len(report.faults) == len(expected), str(report)
+    for fault, part in zip(messages(report), expected, strict=True):
+        assert fault.startswith("CoLA.tsv")
+        assert part in fault
+    assert ("(1 fault" if len(expected) == 1 else f"({len(expected)} faults") in str(report)
+
+
+@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-0.1", "5.001", "", "1,5", "five", " 1"])
+def test_scores_that_are_refused(members, rows, write_zip, value):
+    content = members["STS-B.tsv"].replace(b"3.142", value.encode(), 1)
+    report = check(write_zip({**members, "STS-B.tsv": content}), rows=rows)
+    (fault,) = report.faults
+    assert (fault.file, fault.line) == ("STS-B.tsv", 3)
+    assert fault.message.endswith(f"Received: {value!r}") or "clipped" in fault.message
+
+
+def test_crlf_is_a_warning(members, rows, write_zip):
+    content = members["QQP.tsv"].replace(b"\n", b"\r\n")
+    report = check(write_zip({**members, "QQP.tsv": content}), rows=rows)
+    assert report.ok
+    assert [str(warning) for warning in report.warnings] == [
+        "QQP.tsv: expected LF line ends. Received: 9 CRLF"
+    ]
+    assert "warning: QQP.tsv" in str(report)
+    assert str(report).endswith("accepted (1 warning)")
+
+
+def test_missing_extra_and_nested_files(members, rows, write_zip):
+    members = dict(members)
+    members["preds/RTE.tsv"] = members.pop("RTE.tsv")
+    members["sst-2.tsv"] = members.pop("SST-2.tsv")
+    report = check(
+        write_zip({**members, "notes.txt": b"", "empty/": b"", "__MACOSX/._CoLA.tsv": b""}),
+        rows=rows,
+    )
+    assert set(messages(report)) == {
+        "SST-2.tsv: missing from the archive",
+        "RTE.tsv: missing from the archive",
+        "preds/RTE.tsv: nested; expected RTE.tsv outside any folder",
+        "sst-2.tsv: extra file; expected it as SST-2.tsv",
+        "notes.txt: extra file, not one of the eleven",
+        "__MACOSX/._CoLA.tsv: extra file, not one of the eleven",
+        "empty/: a folder; expected files only",
+    }
+
+
+@pytest.mark.parametrize("name", [b"AX.tsv\0z", b"\0\0\0\0\0\0\0\0"])
+def test_a_name_with_nul_is_another_name(members, rows, write_zip, name):
+    path = write_zip({**members, "AX.tsvzz": b""})
+    path.write_bytes(path.read_bytes().replace(b"AX.tsvzz", name))
+    (fault,) = check(path, rows=rows).faults
+    assert fault.file == ascii(name.decode())
+
+
+def test_a_file_twice(members, rows, write_zip):
+    path = write_zip(members)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("AX.tsv", members["AX.tsv"])
+    assert messages(check(path, rows=rows)) == ["AX.tsv: expected once in the archive. Received: 2"]
+
+
+def test_many_faults_of_a_kind_are_counted(members, rows, write_zip):
+    content = HEADER + b"".join(b"%d\tmaybe\n" % index for index in range(1239))
+    report = check(write_zip({**members, "WNLI.tsv": content}), rows={**rows, "WNLI": 1239})
+    assert len(report.faults) == 6
+    assert str(report.faults[-1]) == "WNLI.tsv: ... and 1,234 more: refused predictions"
+
+
+def test_many_extra_files_are_counted(members, rows, write_zip):
+    extra = {f"extra-{number}": b"" for number in range(40)}
+    report = check(write_zip({**members, **extra}), rows=rows)
+    assert len(report.faults) == 26
+    assert str(report.faults[-1]) == "... and 15 more: extra files"
+
+
+def test_a_name_with_control_characters_stays_on_its_line(members, rows, write_zip):
+    report = check(write_zip({**members, "a\nb\x1b[31m": b""}), rows=rows)
+    assert len(str(report).splitlines()) == 2
+    assert "\x1b" not in str(report)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a zip", b"PK\x03\x04", b"PK\x05\x06" + b"\xff" * 18]
+)
+def test_not_a_zip(tmp_path, content):
+    path = tmp_path / "s.zip"
+    path.write_bytes(content)
+    (fault,) = check(path).faults
+    assert str(fault).startswith("expected a zip archive. Received: ")
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(SubmissionError, match="Received: no such file"):
+        check(tmp_path / "none.zip")
+    with pytest.raises(SubmissionError, match="Received: a folder"):
+        check(tmp_path)
+
+
+def patch_entries(path, offsets, value):
+    """Overwrite a 16-bit field of the first entry, in its local and its central header."""
+    content = bytearray(path.read_bytes())
+    local, central = content.index(b"PK\x03\x04"), content.index(b"PK\x01\x02")
+    for start, offset in zip((local, central), offsets, strict=True):
+        struct.pack_into("<H", content, start + offset, value)
+    path.write_bytes(content)
+
+
+def test_an_encrypted_file(members, rows, write_zip):
+    path = write_zip(members)
+    patch_entries(path, (6, 8), 1)
+    assert messages(check(path, rows=rows)) == [
+        "CoLA.tsv: expected no password. Received: an encrypted file"
+    ]
+
+
+@pytest.mark.parametrize("method", [9, 12, 14, 99])
+def test_an_unusual_compression(members, rows, write_zip, method):
+    path = write_zip(members)
+    patch_entries(path, (8, 10), method)
+    assert messages(check(path, rows=rows)) == [
+        f"CoLA.tsv: expected the method store (0) or deflate (8). Received: method {method}"
+    ]
+
+
+def test_a_bomb_is_not_unpacked(members, rows, write_zip):
+    path = write_zip({**members, "AX.tsv": bytes(50_000_000)})
+    assert path.stat().st_size < 100_000
+    (fault,) = check(path, rows=rows).faults
+    assert str(fault) == "AX.tsv: expected at most 1,049,472 bytes. Received: 50,000,000"
+
+
+def test_a_bomb_that_lies_about_its_size(members, rows, write_zip):
+    path = write_zip({**members, "CoLA.tsv": bytes(50_000_000)})
+    content = bytearray(path.read_bytes())
+    for start, offset in ((content.index(b"PK\x03\x04"), 22), (content.index(b"PK\x01\x02"), 24)):
+        struct.pack_into("<I", content, start + offset, 20)
+    path.write_bytes(content)
+    tracemalloc.start()
+    report = check(path, rows=rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    (fault,) = messages(report)
+    assert fault.startswith("CoLA.tsv: expected a readable file. Received: Bad CRC-32")
+    assert peak < 10_000_000
+
+
+def test_unknown_task_in_rows(members, write_zip):
+    with pytest.raises(SubmissionError, match="Received: 'MNLI'"):
+        check(write_zip(members), rows={"MNLI": 3})
+
+
+PREDICTION = {
+    name: st.sampled_from(task.labels)
+    if task.labels
+    else st.floats(0, 5) | st.floats(0, 5).map(repr) | st.integers(0, 5)
+    for name, task in TASKS.items()
+}
+SUBMISSION = st.fixed_dictionaries(
+    {name: st.lists(one, min_size=1, max_size=6) for name, one in PREDICTION.items()}
+)
+FILE = st.sampled_from([task.file for task in TASKS.values()])
+
+
+@given(predictions=SUBMISSION)
+@settings(deadline=None, derandomize=True, max_examples=50)
+def test_what_is_packed_is_accepted(tmp_path_factory, predictions):
+    rows = {name: len(column) for name, column in predictions.items()}
+    packed = pack(predictions, tmp_path_factory.mktemp("pack") / "s.zip", rows=rows)
+    report = check(packed.path, rows=rows)
+    assert report.ok
+    assert not report.warnings
+
+
+def drop_row(content, data):
+    lines = content.splitlines(keepends=True)
+    del lines[data.draw(st.integers(0, len(lines) - 1), "row")]
+    return b"".join(lines)
+
+
+def repeat_row(content, data):
+    lines = content.splitlines(keepends=True)
+    at = data.draw(st.integers(1, len(lines) - 1), "row")
+    return b"".join([*lines[:at], lines[at], *lines[at:]])
+
+
+def swap_rows(content, data):
+    lines = content.splitlines(keepends=True)
+    first, second = data.draw(
+        st.lists(st.integers(0, len(lines) - 1), min_size=2, max_size=2, unique=True), "rows"
+    )
+    lines[first], lines[second] = lines[second], lines[first]
+    return b"".join(lines)
+
+
+def change_label(content, data):
+    head, tab, _ = content.rpartition(b"\t")
+    label = data.draw(st.sampled_from([b"", b"6", b"maybe", b"nan", b"-1", b"0\t0", b"\xff"]))
+    return head + tab + label + b"\n"
+
+
+def add_crlf(content, data):
+    return content.replace(b"\n", b"\r\n")
+
+
+def add_mark(content, data):
+    return b"\xef\xbb\xbf" + content
+
+
+def as_utf16(content, data):
+    return content.decode().encode("utf-16")
+
+
+def cut(content, data):
+    # Before the last prediction at the latest: 3.14 for 3.142 would be valid.
+    return content[: data.draw(st.integers(0, content.rindex(b"\t")), "length")]
+
+
+MUTATIONS = st.sampled_from(
+    [drop_row, repeat_row, swap_rows, change_label, add_crlf, add_mark, as_utf16, cut]
+)
+FIXED = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@given(file=FILE, mutate=MUTATIONS, data=st.data())
+@FIXED
+def test_every_mutation_of_a_file_is_found(members, rows, write_zip, file, mutate, data):
+    changed = {**members, file: mutate(members[file], data)}
+    report = check(write_zip(changed), rows=rows)
+    found = [*report.faults, *report.warnings]
+    assert found
+    assert {fault.file for fault in found} == {file}
+    assert report.ok == (mutate is add_crlf)
+    assert len(str(report).splitlines()) == len(found) + 1
+
+
+@given(file=FILE, prefix=st.text("abc/\\._é\n", min_size=1, max_size=5))
+@FIXED
+def test_every_other_name_is_found(members, rows, write_zip, file, prefix):
+    changed = {prefix + name if name == file else name: text for name, text in members.items()}
+    report = check(write_zip(changed), rows=rows)
+    assert any(fault.file == file and "missing" in fault.message for fault in report.faults)
+    assert len(str(report).splitlines()) == len(report.faults) + 1
+
+
+@given(data=st.data())
+@FIXED
+def test_a_truncated_zip_is_refused(members, rows, write_zip, data):
+    path = write_zip(members)
+    content = path.read_bytes()
+    path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+    assert not check(path, rows=rows).ok
+
+
+@given(content=st.binary(max_size=400) | st.binary(max_size=300).map(lambda b: b"PK\x03\x04" + b))
+@settings(deadline=None, derandomize=True, max_examples=100)
+def test_random_bytes_are_refused(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("bytes") / "s.zip"
+    path.write_bytes(content)
+    assert not check(path).ok
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_overwritten_bytes_never_raise(members, rows, write_zip, seed):
+    path = write_zip(members)
+    original = path.read_bytes()
+    draw = random.Random(seed)
+    for _ in range(25):
+        content = bytearray(original)
+        for _ in range(draw.randint(1, 12)):
+            content[draw.randrange(len(content))] = draw.choice((0, 1, 0x50, 0x7F, 0xFF))
+        path.write_bytes(content)
+        report = check(path, rows=rows)
+        assert report.ok == (not report.faults)
+        assert str(report)

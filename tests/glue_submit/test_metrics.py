@@ -1,0 +1,139 @@
+"""GLUE's metrics and its average."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glue_submit import TASKS, SubmissionError, evaluate, glue_average, task_score
+
+CLASSIFICATION = [name for name, task in TASKS.items() if task.labels]
+
+
+def test_matthews_by_hand():
+    # TP 3, TN 2, FP 1, FN 1: (3*2 - 1*1) / sqrt(4 * 4 * 3 * 3) = 5 / 12
+    gold, given_ = [1, 1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0, 1]
+    assert evaluate("CoLA", given_, gold) == {"matthews": pytest.approx(5 / 12)}
+
+
+def test_f1_and_accuracy_by_hand():
+    # TP 2, FP 1, FN 1: F1 = 2*2 / (2*2 + 1 + 1)
+    scores = evaluate("QQP", ["1", "1", "1", "0", "0"], ["1", "1", "0", "1", "0"])
+    assert list(scores) == ["f1", "accuracy"]
+    assert scores == {"f1": pytest.approx(2 / 3), "accuracy": pytest.approx(3 / 5)}
+
+
+def test_correlations_by_hand():
+    # Ranks 1 2 3 4 against 1 2 4 3: rho = 1 - 6 * 2 / (4 * 15)
+    scores = evaluate("STS-B", [0.0, 1.0, 2.0, 3.0], ["1", "2", "5", "4"])
+    assert list(scores) == ["pearson", "spearman"]
+    assert scores["spearman"] == pytest.approx(0.8)
+    assert scores["pearson"] == pytest.approx(6 / 50**0.5)
+
+
+@pytest.mark.parametrize("name", ["SST-2", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI"])
+def test_accuracy(name):
+    first, second = TASKS[name].labels[:2]
+    assert evaluate(name, [first, first, second], [first, second, second]) == {
+        "accuracy": pytest.approx(2 / 3)
+    }
+
+
+def test_ax_is_matthews_over_three_classes():
+    gold = ["entailment", "neutral", "contradiction"] * 3
+    assert evaluate("AX", gold, gold) == {"matthews": pytest.approx(1.0)}
+
+
+@pytest.mark.parametrize(
+    ("name", "given_", "gold", "expected"),
+    [
+        ("CoLA", [1, 1, 1], [1, 0, 1], {"matthews": 0.0}),
+        ("CoLA", [1, 0, 1], [1, 1, 1], {"matthews": 0.0}),
+        ("CoLA", [1, 1], [1, 1], {"matthews": 0.0}),
+        ("MRPC", [0, 0], [0, 0], {"f1": 0.0, "accuracy": 1.0}),
+        ("MRPC", [0, 0], [1, 1], {"f1": 0.0, "accuracy": 0.0}),
+        ("STS-B", [2.5, 2.5, 2.5], [1, 2, 3], {"pearson": 0.0, "spearman": 0.0}),
+        ("STS-B", [1, 2, 3], [2.5, 2.5, 2.5], {"pearson": 0.0, "spearman": 0.0}),
+        ("STS-B", [1], [2], {"pearson": 0.0, "spearman": 0.0}),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_where_a_metric_is_undefined_it_is_zero(name, given_, gold, expected):
+    assert evaluate(name, given_, gold) == expected
+
+
+@given(columns=st.lists(st.tuples(st.floats(-10, 10), st.floats(0, 5)), min_size=1, max_size=12))
+@settings(deadline=None, derandomize=True, max_examples=200)
+@pytest.mark.filterwarnings("error")
+def test_correlations_are_finite_and_silent(columns):
+    given_, gold = zip(*columns, strict=True)
+    for value in evaluate("STS-B", given_, gold).values():
+        assert -1.0 - 1e-9 <= value <= 1.0 + 1e-9
+
+
+@given(data=st.data(), name=st.sampled_from(CLASSIFICATION))
+@settings(deadline=None, derandomize=True, max_examples=100)
+@pytest.mark.filterwarnings("error")
+def test_classification_metrics_are_in_range(data, name):
+    label = st.sampled_from(TASKS[name].labels)
+    pairs = data.draw(st.lists(st.tuples(label, label), min_size=1, max_size=12))
+    given_, gold = zip(*pairs, strict=True)
+    scores = evaluate(name, given_, gold)
+    assert tuple(scores) == TASKS[name].metrics
+    assert all(-1 <= value <= 1 for value in scores.values())
+
+
+def test_arrays_and_series_count_by_position():
+    expected = evaluate("CoLA", ["1", "0", "1"], ["1", "0", "0"])
+    series = pd.Series([1, 0, 0], index=[7, 8, 9])
+    assert evaluate("CoLA", np.array([1, 0, 1]), series) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "given_", "gold", "message"),
+    [
+        ("CoLA", [1, 2], [1, 0], "CoLA predictions, position 1: expected one of 0, 1. Received: 2"),
+        ("RTE", ["entailment"], [1], "RTE gold labels, position 0: expected one of"),
+        ("STS-B", [float("nan")], [1.0], "position 0: expected a number"),
+        ("CoLA", [1], [1, 0], "Received: 1 and 2"),
+        ("CoLA", [], [], "Received: 0 and 0"),
+        ("CoLA", [1], None, "CoLA gold labels: expected a sequence or array. Received: None"),
+        ("cola", [1], [1], "Received: 'cola'"),
+    ],
+)
+def test_refusals(name, given_, gold, message):
+    with pytest.raises(SubmissionError) as caught:
+        evaluate(name, given_, gold)
+    assert message in str(caught.value)
+
+
+def test_glue_average_reproduces_published_rows():
+    # BERT-large of Devlin et al. 2019 on the leaderboard: 80.5 with WNLI at 65.1.
+    scores = {
+        "CoLA": {"matthews": 60.5},
+        "SST-2": {"accuracy": 94.9},
+        "MRPC": {"f1": 89.3, "accuracy": 85.4},
+        "STS-B": {"pearson": 87.6, "spearman": 86.5},
+        "QQP": {"f1": 72.1, "accuracy": 89.3},
+        "MNLI-m": {"accuracy": 86.7},
+        "MNLI-mm": {"accuracy": 85.9},
+        "QNLI": {"accuracy": 92.7},
+        "RTE": {"accuracy": 70.1},
+        "WNLI": {"accuracy": 65.1},
+        "AX": {"matthews": 39.6},
+    }
+    assert glue_average(scores) == pytest.approx(80.5, abs=0.05)
+    without_ax = {name: metrics for name, metrics in scores.items() if name != "AX"}
+    assert glue_average(without_ax) == glue_average(scores)
+    for name in without_ax:
+        assert glue_average({key: scores[key] for key in scores if key != name}) is None
+
+
+def test_averages_refuse():
+    with pytest.raises(SubmissionError, match="Received: 'MNLI'"):
+        glue_average({"MNLI": {"accuracy": 1.0}})
+    with pytest.raises(SubmissionError, match="one metric or more"):
+        task_score({})

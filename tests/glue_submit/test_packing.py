@@ -1,0 +1,189 @@
+"""Writing submissions."""
+
+from __future__ import annotations
+
+import random
+import re
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from glue_submit import TASKS, SubmissionError, check, pack
+
+
+def read(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_a_mapping_of_sequences_gives_the_eleven_files(predictions, members, rows, tmp_path):
+    packed = pack(predictions, tmp_path / "s.zip", rows=rows)
+    assert read(packed.path) == members
+    assert list(read(packed.path)) == [task.file for task in TASKS.values()]
+    assert packed.filled == ()
+    assert packed.warnings == ()
+
+
+@pytest.mark.parametrize("inner", ["", "predictions"])
+def test_a_folder(folder, members, rows, tmp_path, inner):
+    if inner:
+        (folder / inner).mkdir()
+        for file in members:
+            (folder / file).rename(folder / inner / file)
+    assert read(pack(folder, tmp_path / "s.zip", rows=rows).path) == members
+
+
+def test_two_files_for_one_task_are_refused(folder, rows, tmp_path):
+    (folder / "predictions").mkdir()
+    (folder / "predictions" / "RTE.tsv").write_bytes((folder / "RTE.tsv").read_bytes())
+    with pytest.raises(SubmissionError, match="RTE: expected one file"):
+        pack(folder, tmp_path / "s.zip", rows=rows)
+
+
+def test_rows_in_any_order_and_further_columns(predictions, members, rows, tmp_path):
+    lines = [f"{value}\ttext\t{index}\r\n" for index, value in enumerate(predictions["RTE"])]
+    random.Random(0).shuffle(lines)
+    file = tmp_path / "shuffled.tsv"
+    file.write_bytes("".join(["\ufeffprediction\tsentence\tindex\r\n", *lines]).encode())
+    packed = pack({**predictions, "RTE": file}, tmp_path / "s.zip", rows=rows)
+    assert read(packed.path) == members
+
+
+def test_arrays_series_and_frames(predictions, members, rows, tmp_path):
+    frame = pd.DataFrame({"index": range(rows["AX"]), "prediction": predictions["AX"]})
+    packed = pack(
+        {
+            **predictions,
+            "CoLA": np.array(predictions["CoLA"], dtype=np.int32),
+            "SST-2": np.array(predictions["SST-2"]) == "1",
+            "STS-B": np.array(predictions["STS-B"], dtype=np.float64),
+            "RTE": pd.Series(predictions["RTE"]),
+            "AX": frame.sample(frac=1, random_state=0),
+        },
+        tmp_path / "s.zip",
+        rows=rows,
+    )
+    assert read(packed.path) == members
+
+
+def test_equal_predictions_give_equal_bytes_and_no_leftovers(predictions, rows, tmp_path):
+    first = pack(predictions, tmp_path / "new" / "a.zip", rows=rows).path
+    second = pack(predictions, tmp_path / "new" / "b.zip", rows=rows).path
+    pack(predictions, second, rows=rows)
+    assert first.read_bytes() == second.read_bytes()
+    assert sorted(path.name for path in first.parent.iterdir()) == ["a.zip", "b.zip"]
+    with zipfile.ZipFile(first) as archive:
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+
+
+def test_a_refused_pack_leaves_the_old_zip(predictions, rows, tmp_path):
+    path = pack(predictions, tmp_path / "s.zip", rows=rows).path
+    before = path.read_bytes()
+    with pytest.raises(SubmissionError):
+        pack({**predictions, "WNLI": ["2"] * rows["WNLI"]}, path, rows=rows)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture
+def without(predictions):
+    return lambda *names: {name: predictions[name] for name in predictions if name not in names}
+
+
+def test_missing_tasks_are_named(without, rows, tmp_path):
+    with pytest.raises(SubmissionError, match=r"but RTE, AX are missing .*--fill-missing"):
+        pack(without("RTE", "AX"), tmp_path / "s.zip", rows=rows)
+    assert not (tmp_path / "s.zip").exists()
+
+
+def test_fill_missing(without, rows, tmp_path):
+    given = without("STS-B", "QQP", "MNLI-m", "RTE")
+    packed = pack(given, tmp_path / "s.zip", fill_missing=True, rows=rows)
+    assert packed.filled == ("STS-B", "QQP", "MNLI-m", "RTE")
+    for name, value in (("STS-B", b"2.701"), ("QQP", b"0"), ("MNLI-m", b"contradiction")):
+        written = read(packed.path)[f"{name}.tsv"].splitlines()[1:]
+        assert written == [b"%d\t%s" % (i, value) for i in range(rows[name])]
+    assert "filled: RTE with entailment" in str(packed)
+
+
+def test_constant_predictions_are_a_warning(predictions, rows, tmp_path):
+    packed = pack({**predictions, "QQP": [0] * rows["QQP"]}, tmp_path / "s.zip", rows=rows)
+    assert packed.warnings == ("QQP.tsv: all 8 predictions are 0",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected rows. Received: an empty file"),
+        ("id\tlabel\n0\t1\n", "line 1: expected the columns 'index' and 'prediction'. Received: "),
+        ("index\tprediction\n0\t1\n1\n", "line 3: expected 2 columns or more. Received: '1'"),
+        ("index\tprediction\n0\t1\n2\t0\n3\t0\n", "index 1 is missing. Received: 3 rows"),
+        ("index\tprediction\n0\t1\n0\t1\n", "line 3: expected each index once. Received: 0 again"),
+        ("index\tprediction\n0\t1\n7\t1\n", "line 3: expected an index from 0 to 3. Received: '7'"),
+        ("index\tprediction\n-1\t1\n", "line 2: expected an index from 0 to 3. Received: '-1'"),
+        ("index\tprediction\n0\tyes\n", "line 2: expected one of 0, 1. Received: 'yes'"),
+        ("index\tprediction\n0\t\xff\n", "line 2: expected one of 0, 1. Received: "),
+    ],
+)
+def test_a_file_that_is_refused_names_file_and_line(predictions, rows, tmp_path, text, message):
+    file = tmp_path / "CoLA.tsv"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SubmissionError, match=f"^{re.escape(str(file))}.*{re.escape(message)}"):
+        pack({**predictions, "CoLA": file}, tmp_path / "s.zip", rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([0, 1, 0], "CoLA predictions: expected 4 rows. Received: 3"),
+        ([0, 1, 0, 2], "CoLA predictions, position 3: expected one of 0, 1. Received: 2"),
+        (np.zeros((4, 2)), "CoLA predictions, position 0: expected one of 0, 1"),
+        (np.array(1), "CoLA predictions: expected a sequence or array"),
+        ({0, 1}, "CoLA predictions: expected a sequence or array"),
+        (None, "CoLA predictions: expected a sequence or array. Received: None"),
+        ("no/such.tsv", "no/such.tsv: expected a readable file. Received: No such file"),
+        (pd.DataFrame({"label": [0]}), "expected the columns 'index' and 'prediction'"),
+        (
+            pd.DataFrame({"index": [0, 1, 1, 2], "prediction": [0, 0, 0, 0]}),
+            "CoLA predictions, row 2: expected each index once",
+        ),
+    ],
+)
+def test_a_source_that_is_refused(predictions, rows, tmp_path, source, message):
+    with pytest.raises(SubmissionError, match=re.escape(message)):
+        pack({**predictions, "CoLA": source}, tmp_path / "s.zip", rows=rows)
+
+
+@pytest.mark.parametrize("value", [5.001, -0.001, float("nan"), float("inf")])
+def test_scores_out_of_range_are_refused_not_clipped(predictions, rows, tmp_path, value):
+    column = [value, *predictions["STS-B"][1:]]
+    with pytest.raises(SubmissionError, match=r"position 0: expected a number in \[0, 5\]"):
+        pack({**predictions, "STS-B": column}, tmp_path / "s.zip", rows=rows)
+
+
+def test_an_unknown_task_and_no_folder(predictions, rows, tmp_path):
+    with pytest.raises(SubmissionError, match="Received: 'MNLI'"):
+        pack({**predictions, "MNLI": []}, tmp_path / "s.zip", rows=rows)
+    with pytest.raises(SubmissionError, match="expected a folder of predictions"):
+        pack(tmp_path / "none", tmp_path / "s.zip", rows=rows)
+
+
+def test_a_place_that_cannot_be_written(predictions, rows, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SubmissionError, match="expected a place to write"):
+        pack(predictions, tmp_path / "file" / "s.zip", rows=rows)
+    with pytest.raises(SubmissionError, match="expected a place to write"):
+        pack(predictions, tmp_path, rows=rows)
+
+
+def test_official_sizes(tmp_path):
+    predictions = {
+        name: [(task.labels or ("1.5", "2"))[i % 2] for i in range(task.test_rows)]
+        for name, task in TASKS.items()
+    }
+    packed = pack(predictions, tmp_path / "s.zip")
+    assert check(packed.path).ok
+    assert read(packed.path)["QQP.tsv"].count(b"\n") == 390966

@@ -1,0 +1,134 @@
+"""Scoring against GLUE's labelled files."""
+
+from __future__ import annotations
+
+import pytest
+
+from glue_submit import TASKS, SubmissionError, read_labels, score
+
+GLUE_DATA = {
+    "CoLA/dev.tsv": "gj04\t1\t\tA sentence.\ngj04\t0\t*\tNo sentence\x85 this.",
+    "SST-2/dev.tsv": 'sentence\tlabel\n" so good \t1\nbad \t0\n',
+    "MRPC/dev.tsv": '\ufeffQuality\t#1 ID\t#1 String\n1\t1\t" a\n0\t3\tb\n',
+    "STS-B/dev.tsv": "index\tsentence1\tsentence2\tscore\n0\ta\tb\t5.000\n1\ta\tb\t0.25\n",
+    "QQP/dev.tsv": "id\tqid1\tquestion1\tis_duplicate\n5\t\ta\t1\n9\t\ta\t0\n",
+    "MNLI/dev_matched.tsv": "index\tlabel1\tgold_label\n0\t-\tentailment\n1\t-\tneutral\n",
+    "MNLI/dev_mismatched.tsv": "index\tgold_label\n0\tcontradiction\n1\tneutral\n",
+    "QNLI/dev.tsv": "index\tquestion\tlabel\n0\ta\tentailment\n1\ta\tnot_entailment\n",
+    "RTE/dev.tsv": "index\tsentence1\tlabel\r\n0\ta\tentailment\r\n1\ta\tnot_entailment\r\n",
+    "WNLI/dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n1\ta\tb\t0\n",
+}
+
+
+@pytest.fixture
+def glue_data(tmp_path):
+    for name, text in GLUE_DATA.items():
+        file = tmp_path / "glue_data" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    return tmp_path / "glue_data"
+
+
+@pytest.fixture
+def dev_predictions(tmp_path, glue_data):
+    """Give a folder of predictions that are the gold labels, last row first."""
+    folder = tmp_path / "run" / "predictions"
+    folder.mkdir(parents=True)
+    for name, task in TASKS.items():
+        gold = ["neutral", "neutral"] if name == "AX" else read_labels(glue_data, name)
+        (folder / task.file).write_text(
+            f"index\tprediction\n1\t{gold[1]}\n0\t{gold[0]}\n", encoding="utf-8", newline="\n"
+        )
+    return folder.parent
+
+
+def test_gold_labels_score_one(dev_predictions, glue_data):
+    scores = score(dev_predictions, glue_data)
+    assert list(scores.tasks) == [name for name in TASKS if name != "AX"]
+    for name, metrics in scores.tasks.items():
+        assert tuple(metrics) == TASKS[name].metrics
+        assert all(value == pytest.approx(1.0) for value in metrics.values())
+    assert scores.average == pytest.approx(1.0)
+    assert scores.unlabelled == ("AX",)
+    assert "GLUE     average   100.00" in str(scores)
+    assert "not scored, no labels: AX" in str(scores)
+
+
+def test_ax_with_its_labels(dev_predictions, glue_data):
+    file = glue_data / "diagnostic" / "diagnostic-full.tsv"
+    file.parent.mkdir()
+    file.write_bytes(b"Logic\tPremise\tHypothesis\tLabel\n\ta\tb\tneutral\n\ta\tb\tentailment\n")
+    scores = score(dev_predictions, glue_data.parent)
+    assert scores.tasks["AX"] == {"matthews": 0.0}
+    assert scores.unlabelled == ()
+
+
+def test_tasks_may_be_absent_and_scores_leave_the_range():
+    scores = score({"STS-B": [-0.5, 7.25, 3.0001]}, {"STS-B": [0, 5, 3], "RTE": []})
+    assert scores.tasks["STS-B"]["spearman"] == pytest.approx(1.0)
+    assert scores.average is None
+    assert "no GLUE average without CoLA, SST-2" in str(scores)
+
+
+def test_full_precision_is_scored():
+    scores = score({"STS-B": [1.00001, 1.00002, 1.00003]}, {"STS-B": [1, 2, 3]})
+    assert scores.tasks["STS-B"]["spearman"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("RTE/dev.tsv", "index\tsentence1\n0\ta\n", "line 1: expected a column 'label'"),
+        ("RTE/dev.tsv", "index\tlabel\n0\tentailment\n1\n", "line 3: expected 2 columns or more"),
+        ("RTE/dev.tsv", "index\tlabel\n0\tyes\n", "line 2: expected one of entailment"),
+        ("RTE/dev.tsv", "index\tlabel\n0\tentailment\n", "RTE.tsv, line 2: expected an index from"),
+        ("RTE/dev.tsv", "", "expected rows. Received: an empty file"),
+        ("CoLA/dev.tsv", "source\n", "line 1: expected 2 columns or more"),
+    ],
+)
+def test_label_files_that_are_refused(dev_predictions, glue_data, file, text, message):
+    (glue_data / file).write_bytes(text.encode())
+    with pytest.raises(SubmissionError) as caught:
+        score(dev_predictions, glue_data)
+    assert message in str(caught.value)
+
+
+def test_predictions_without_labels(dev_predictions, glue_data):
+    (glue_data / "WNLI" / "dev.tsv").unlink()
+    with pytest.raises(SubmissionError, match="WNLI: expected labels for its predictions"):
+        score(dev_predictions, glue_data)
+    with pytest.raises(SubmissionError, match=r"RTE: expected labels .* Received: CoLA"):
+        score({"RTE": ["entailment"]}, {"CoLA": [1]})
+    with pytest.raises(SubmissionError, match="expected a folder of labelled files"):
+        score(dev_predictions, glue_data / "none")
+
+
+def test_no_predictions(tmp_path, glue_data):
+    with pytest.raises(SubmissionError, match="expected predictions for one of CoLA"):
+        score(tmp_path, glue_data)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "first", "counted"),
+    [
+        ("CoLA", 1043, "1", 721),
+        ("SST-2", 872, "1", 444),
+        ("MRPC", 408, "1", 279),
+        ("QQP", 1000, "0", 623),
+        ("MNLI-m", 9815, "entailment", 3479),
+        ("MNLI-mm", 9832, "entailment", 3463),
+        ("QNLI", 5463, "entailment", 2702),
+        ("RTE", 277, "entailment", 146),
+        ("WNLI", 71, "0", 40),
+    ],
+)
+def test_real_dev_labels(shared, name, rows, first, counted):
+    labels = read_labels(shared("data/glue_data"), name)
+    assert len(labels) == rows
+    assert labels.count(first) == counted
+
+
+def test_real_dev_scores(shared):
+    labels = read_labels(shared("data/glue_data"), "STS-B")
+    assert len(labels) == 1500
+    assert sum(labels) / 1500 == pytest.approx(2.364, abs=5e-4)
