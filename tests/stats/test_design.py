@@ -1,0 +1,116 @@
+"""What a design can show, against the published table and direct integration."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.integrate import quad
+
+from relation_tf.stats import attainable_pvalue, seeds_needed, what_can_be_shown
+from relation_tf.stats.design import format_pvalue
+
+# Five seeds, 2 to 10 methods; then the seeds needed for .05.
+ASYMPTOTIC = [0.0090, 0.0245, 0.0447, 0.0683, 0.0945, 0.1225, 0.1517, 0.1817, 0.2121]
+EXACT = [0.0079, 0.0218, 0.0402, 0.0619, 0.0862, 0.1124, 0.1399, 0.1683, 0.1973]
+SEEDS_ASYMPTOTIC = [3, 5, 5, 6, 6, 7, 7, 7, 8]
+SEEDS_EXACT = [4, 5, 5, 6, 6, 6, 6, 7, 7]
+
+
+@pytest.mark.parametrize(("method", "table"), [("asymptotic", ASYMPTOTIC), ("exact", EXACT)])
+def test_smallest_p_of_five_seeds(method, table):
+    reached = [attainable_pvalue(k, 5, method) for k in range(2, 11)]
+    assert reached == pytest.approx(table, abs=5.1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "table"), [("asymptotic", SEEDS_ASYMPTOTIC), ("exact", SEEDS_EXACT)]
+)
+def test_seeds_needed(method, table):
+    assert [seeds_needed(k, method=method) for k in range(2, 11)] == table
+
+
+def test_one_seed_fewer_is_not_enough():
+    for alpha in (0.1, 0.01, 0.001):
+        n = seeds_needed(4, alpha, "exact")
+        assert attainable_pvalue(4, n, "exact") < alpha <= attainable_pvalue(4, n - 1, "exact")
+
+
+@pytest.mark.parametrize("k", [2, 5, 10])
+@pytest.mark.parametrize("n", [1, 3, 10])
+def test_exact_sum_is_the_integral(k, n):
+    def overlapping(t):
+        return n * (1 - t) ** (n - 1) * (1 - (1 - t) ** n - t**n) ** (k - 1)
+
+    assert attainable_pvalue(k, n, "exact") == pytest.approx(
+        1 - k * quad(overlapping, 0, 1)[0], abs=1e-9
+    )
+
+
+def test_sizes_may_differ():
+    # With three and more groups: checked by enumeration in test_steel_dwass.py.
+    assert attainable_pvalue(2, (6, 5), "exact") == pytest.approx(2 / 462)
+    assert attainable_pvalue(2, (5, 6)) == attainable_pvalue(2, (6, 5))
+
+
+def test_tiny_p_keeps_its_digits():
+    assert attainable_pvalue(2, 20, "exact") == pytest.approx(2 / 137846528820, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("design", "sentence"),
+    [
+        (
+            (4, 5),
+            "4 methods x 5 seeds: Steel-Dwass can reach p = .045 at best, only where two methods' "
+            "seeds do not overlap at all; at least 5 seeds are needed for p < .05.",
+        ),
+        (
+            (5, 5),
+            "5 methods x 5 seeds: Steel-Dwass can never reach p < .05 (p = .068 at best "
+            "without ties, where two methods' seeds do not overlap at all); use at least 6 seeds "
+            "or compare fewer methods.",
+        ),
+        (
+            (2, 3),
+            "2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (exact p = .100 at best; "
+            "the asymptotic p = .0495 is too small); use at least 4 seeds.",
+        ),
+        (
+            (7, 6),
+            "7 methods x 6 seeds: Steel-Dwass can never reach p < .05 (asymptotic p = .060 at "
+            "best without ties, where two methods' seeds do not overlap at all; by permutation "
+            "p = .036 can be reached); use at least 7 seeds or compare fewer methods.",
+        ),
+        (
+            (3, 1),
+            "3 methods x 1 seed: Steel-Dwass can never reach p < .05 (p = .577 at best "
+            "without ties, where two methods' seeds do not overlap at all); use at least 5 seeds.",
+        ),
+    ],
+)
+def test_what_can_be_shown(design, sentence):
+    assert what_can_be_shown(*design) == sentence
+
+
+def test_a_written_p_stays_on_its_side_of_alpha():
+    assert format_pvalue(0.0499996) == "p = .0499996"
+    assert format_pvalue(0.05) == "p = .050"
+    assert format_pvalue(0.0004) == "p < .001"
+    assert format_pvalue(0.0004, alpha=0.0005) == "p < .0005"
+    assert format_pvalue(0.0004, alpha=0.0001) == "p = .0004"
+    assert format_pvalue(1.0) == "p = 1.000"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: attainable_pvalue(1, 5), "Received: num_methods=1"),
+        (lambda: attainable_pvalue(3, 0), "Received: num_seeds=0"),
+        (lambda: attainable_pvalue(3, (5, 5)), r"Received: num_seeds=\(5, 5\)"),
+        (lambda: attainable_pvalue(3, 5, "monte-carlo"), "Received: method='monte-carlo'"),
+        (lambda: seeds_needed(3, 1.5), "Received: alpha=1.5"),
+        (lambda: what_can_be_shown(3, 5, 0), "Received: alpha=0"),
+    ],
+)
+def test_out_of_range(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

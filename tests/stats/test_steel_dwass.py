@@ -1,0 +1,317 @@
+"""The Steel-Dwass test against published values, and what its wrapper guards."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import studentized_range
+
+import relation_tf.stats
+from relation_tf.stats import cliffs_delta, steel_dwass
+
+GOLDEN = [
+    "aoki_nagata_yoshida",
+    "conover_corn",
+    "skposthocs_issue29",
+    "complete_sep_4x5",
+    "constant_groups_5x5",
+    "two_groups_5_7",
+    "diverged_inf_3x5",
+]
+SEPARATED = {"a": [0.1, 0.2, 0.3, 0.4, 0.5], "b": [1.1, 1.2, 1.3, 1.4, 1.5]}
+# Small integers, so that ties are common and a monotone map keeps them.
+GROUPS = st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=6), min_size=2, max_size=5).map(
+    lambda groups: {f"m{i}": group for i, group in enumerate(groups)}
+)
+
+
+def golden_case(shared, name):
+    cases = json.loads(shared("golden/steel_dwass.json").read_text(encoding="utf-8"))
+    (case,) = (case for case in cases if case["name"] == name)
+    samples = {group: [float(x) for x in scores] for group, scores in case["groups"].items()}
+    return case, samples
+
+
+def of_pairs(table, expected):
+    return {pair: table.loc[*pair.split("|")] for pair in expected}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_statistic_and_asymptotic_p_are_the_published_ones(shared, name):
+    case, samples = golden_case(shared, name)
+    result = steel_dwass(samples)
+    statistic, pvalue = case["W_star"], case["p_asymptotic"]
+    assert of_pairs(result.statistic, statistic) == pytest.approx(statistic, abs=1e-6)
+    assert of_pairs(result.pvalue, pvalue) == pytest.approx(pvalue, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_permutation_p(shared, name):
+    case, samples = golden_case(shared, name)
+    expected = case["p_permutation"]
+    if case["permutation_method"].startswith("exact"):
+        pvalue = of_pairs(steel_dwass(samples, method="exact").pvalue, expected)
+        assert pvalue == pytest.approx(expected, abs=1e-12)
+    else:
+        drawn, drawn_there = 50_000, int(case["permutation_method"].removeprefix("mc:"))
+        result = steel_dwass(samples, method="monte-carlo", permutations=drawn)
+        for pair, pvalue in of_pairs(result.pvalue, expected).items():
+            p = max(expected[pair], 1 / drawn)
+            error = math.sqrt(p * (1 - p) * (1 / drawn + 1 / drawn_there))
+            assert pvalue == pytest.approx(expected[pair], abs=5 * error)
+
+
+@settings(deadline=None, max_examples=50)
+@given(GROUPS)
+def test_the_librarys_p_belongs_to_our_statistic(samples):
+    result = steel_dwass(samples)
+    expected = studentized_range.sf(np.abs(result.statistic), len(samples), np.inf)
+    off_diagonal = ~np.eye(len(samples), dtype=bool)
+    np.testing.assert_allclose(
+        result.pvalue.to_numpy()[off_diagonal], expected[off_diagonal], atol=1e-9
+    )
+
+
+@settings(deadline=None, max_examples=50)
+@given(GROUPS)
+def test_symmetries(samples):
+    result = steel_dwass(samples)
+    np.testing.assert_allclose(result.statistic, -result.statistic.T, atol=1e-12)
+    np.testing.assert_allclose(result.effect_size, -result.effect_size.T, atol=1e-12)
+    np.testing.assert_array_equal(result.pvalue, result.pvalue.T)
+    # Only order counts ...
+    warped = steel_dwass({name: np.exp(np.array(group) / 2) for name, group in samples.items()})
+    np.testing.assert_allclose(warped.statistic, result.statistic, atol=1e-12)
+    # ... and turning it round turns the signs.
+    turned = steel_dwass({name: [-x for x in group] for name, group in samples.items()})
+    np.testing.assert_allclose(turned.statistic, -result.statistic, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(GROUPS)
+def test_effect_size_is_cliffs_delta_of_the_column_against_the_row(samples):
+    effect_size = steel_dwass(samples).effect_size
+    for row, column in itertools.combinations(samples, 2):
+        pairs = itertools.product(samples[column], samples[row])
+        delta = np.mean([np.sign(x - y) for x, y in pairs])
+        assert effect_size.loc[row, column] == pytest.approx(delta)
+        assert cliffs_delta(samples[column], samples[row]) == pytest.approx(delta)
+
+
+@settings(deadline=None, max_examples=50)
+@given(GROUPS, st.sampled_from([0.05, 0.3, 0.6]))
+def test_methods_share_a_letter_exactly_where_they_are_not_separated(samples, alpha):
+    result = steel_dwass(samples, alpha=alpha)
+    letters = result.letters()
+    for a, b in itertools.combinations(samples, 2):
+        assert set(letters[a]).isdisjoint(letters[b]) == result.significant.loc[a, b]
+
+
+def test_constant_equal_groups_have_p_one_a_reason_and_one_letter():
+    result = steel_dwass({"x": [0.5] * 5, "y": [0.5] * 5, "z": [0.6, 0.7, 0.8, 0.9, 1.0]})
+    assert result.pvalue.loc["x", "y"] == 1
+    assert result.statistic.loc["x", "y"] == 0
+    assert "x and y: all scores are equal, so p = 1" in result.notes
+    assert result.letters()["x"] == result.letters()["y"] != result.letters()["z"]
+
+
+@pytest.mark.parametrize("method", ["asymptotic", "exact", "monte-carlo"])
+def test_all_scores_equal(method):
+    result = steel_dwass({"x": [1, 1], "y": [1, 1], "z": [1]}, method=method, permutations=100)
+    assert (result.pvalue == 1).all(axis=None)
+    assert not result.significant.any(axis=None)
+
+
+def test_nan_is_ranked_worst_and_noted():
+    samples = {"a": [0.1, 0.2, 0.3, 0.4], "b": [0.5, math.nan, 0.6, 0.7]}
+    lowest = steel_dwass(samples)
+    highest = steel_dwass(samples, higher_is_better=False)
+    assert lowest.notes == ("b: 1 of 4 scores are NaN, ranked worst",) == highest.notes
+    assert lowest.effect_size.loc["a", "b"] == pytest.approx((12 - 4) / 16)
+    assert highest.effect_size.loc["a", "b"] == 1
+    assert math.isnan(lowest.samples["b"][1])
+    with pytest.raises(ValueError, match=r"'b' must not be NaN. Received: \[0.5, nan, 0.6, 0.7\]"):
+        steel_dwass(samples, nan="raise")
+
+
+def test_nan_ties_with_an_infinity_that_is_as_bad():
+    result = steel_dwass({"a": [math.nan, 0.5], "b": [-math.inf, 0.5]})
+    assert result.effect_size.loc["a", "b"] == 0
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ([0.1 + 0.2] * 5, [0.3] * 5),
+        (np.full(5, 0.3, np.float32), np.full(5, 0.3)),
+        (np.full(5, 0.3, np.float32).tolist(), [0.3] * 5),
+        ([math.inf] * 5, [math.inf] * 5),
+    ],
+)
+def test_rounding_breaks_no_tie(a, b):
+    assert steel_dwass({"a": a, "b": b}).pvalue.loc["a", "b"] == 1
+
+
+def test_tolerance_can_be_set():
+    samples = {"a": [1.0] * 5, "b": [1.0 + 1e-8] * 5}
+    assert steel_dwass(samples).statistic.loc["a", "b"] == 0
+    assert steel_dwass(samples, rtol=0).statistic.loc["a", "b"] > 0
+
+
+def test_forms_of_samples_agree():
+    by_name = steel_dwass(SEPARATED)
+    wide = steel_dwass(pd.DataFrame(SEPARATED))
+    nullable = steel_dwass(pd.DataFrame(SEPARATED).convert_dtypes())
+    listed = steel_dwass(tuple(SEPARATED.values()))
+    pd.testing.assert_frame_equal(wide.pvalue, by_name.pvalue)
+    pd.testing.assert_frame_equal(nullable.pvalue, by_name.pvalue)
+    assert list(listed.pvalue) == ["1", "2"]
+    np.testing.assert_array_equal(listed.pvalue, by_name.pvalue)
+
+
+def test_a_missing_cell_of_a_nullable_column_is_a_nan():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": pd.array([3.0, pd.NA], dtype="Float64")})
+    assert steel_dwass(frame).notes == ("b: 1 of 2 scores are NaN, ranked worst",)
+
+
+@pytest.mark.parametrize(
+    ("samples", "error", "message"),
+    [
+        (
+            np.ones((5, 3)),
+            TypeError,
+            r"pandas.DataFrame\(array, columns.*ndarray of shape \(5, 3\)",
+        ),
+        ([[1, 2], [3, 4]], TypeError, "Received: list"),
+        ({"a": [1, 2]}, ValueError, r"at least two groups. Received: 1 \(\['a'\]\)"),
+        ({}, ValueError, "at least two groups. Received: 0"),
+        ({"a": [1, 2], "b": []}, ValueError, "'b' must not be empty"),
+        ({"a": [1, 2], "b": ["0.8", "0.9"]}, TypeError, "'b' must be numbers.*0.8"),
+        ({"a": [1, 2], "b": [0.8, "0.9"]}, TypeError, "'b' must be numbers"),
+        ({"a": [1, 2], "b": [0.8, None]}, TypeError, "'b' must be numbers.*None"),
+        ({"a": [1, 2], "b": [True, False]}, TypeError, "'b' must be numbers.*bool"),
+        ({"a": [1, 2], "b": 3.0}, ValueError, r"'b' must have one axis. Received: shape \(\)"),
+        ({"a": [1, 2], "b": [[1, 2]]}, ValueError, r"'b' must have one axis.*\(1, 2\)"),
+        (pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), TypeError, "'a' must be numbers"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, r"unique.*\['a', 'a'\]"),
+    ],
+)
+def test_bad_samples_get_one_line(samples, error, message):
+    with pytest.raises(error, match=message) as caught:
+        steel_dwass(samples)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0}, "Received: alpha=0"),
+        ({"alpha": 1.0}, "Received: alpha=1.0"),
+        ({"method": "bootstrap"}, "Received: method='bootstrap'"),
+        ({"nan": "omit"}, "Received: nan='omit'"),
+        ({"rtol": -1}, "Received: rtol=-1"),
+        ({"permutations": 0}, "Received: permutations=0"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        steel_dwass(SEPARATED, **options)
+
+
+def test_exact_refuses_what_it_cannot_enumerate():
+    with pytest.raises(ValueError, match=r"monte-carlo'. Received: about 10\^10.1 arrangements"):
+        steel_dwass({i: np.arange(5) for i in range(4)}, method="exact")
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (4, 3, 3), (3, 3, 2), (4, 3, 2), (4, 4, 2, 1)])
+def test_separated_groups_reach_the_attainable_p(sizes):
+    samples = {f"m{i}": np.arange(n) + 100 * i for i, n in enumerate(sizes)}
+    for method in ("asymptotic", "exact"):
+        result = steel_dwass(samples, method=method)
+        assert result.pvalue.min(axis=None) == pytest.approx(result.attainable_pvalue, abs=1e-12)
+
+
+def test_monte_carlo_is_repeatable_and_says_how_it_was_drawn():
+    samples = {"a": [1, 2, 5], "b": [3, 4, 6], "c": [2, 7, 8]}
+    first, again, other = (
+        steel_dwass(samples, method="monte-carlo", permutations=999, seed=seed)
+        for seed in (7, 7, 8)
+    )
+    pd.testing.assert_frame_equal(first.pvalue, again.pvalue)
+    assert not first.pvalue.equals(other.pvalue)
+    assert first.notes == ("p from 999 random permutations, seed 7",)
+
+
+def test_monte_carlo_cannot_go_below_its_number_of_permutations():
+    samples = {"a": range(10), "b": range(10, 20)}
+    result = steel_dwass(samples, method="monte-carlo", permutations=99, seed=1)
+    assert result.attainable_pvalue == result.pvalue.loc["a", "b"] == 1 / 100
+
+
+def test_asymptotic_p_that_is_too_small_is_noted():
+    result = steel_dwass({"a": [1, 2, 3], "b": [4, 5, 6]})
+    assert result.significant.loc["a", "b"]
+    assert result.notes == (
+        "the asymptotic p is too small for so few scores: without ties the exact p is 0.1 at best",
+    )
+
+
+@pytest.mark.parametrize("method", ["asymptotic", "exact"])
+def test_p_that_only_ties_can_give_is_noted(method):
+    result = steel_dwass({"a": [1] * 4, "b": [2] * 4, "c": [1, 2, 1, 2]}, method=method)
+    assert result.pvalue.loc["a", "b"] < result.attainable_pvalue
+    assert result.notes[-1].endswith("is due to ties: are the scores rounded or constant?")
+
+
+def test_pairs_say_in_words_what_was_found():
+    samples = {"low": range(5), "high": range(10, 15), "mid": [2, 3, 11, 12]}
+    pairs = steel_dwass(samples).pairs()
+    assert list(pairs["a"] + "|" + pairs["b"]) == ["low|high", "low|mid", "high|mid"]
+    assert list(pairs["verdict"]) == [
+        "high higher",
+        "cannot be separated by 5 and 4 seeds",
+        "cannot be separated by 5 and 4 seeds",
+    ]
+    assert list(pairs["significant"]) == [True, False, False]
+
+
+def test_printed_result():
+    result = steel_dwass({**SEPARATED, "c": [0.1, 0.2, 0.3, 0.4, math.nan]})
+    text = str(result)
+    assert text.splitlines()[0] == (
+        "Steel-Dwass test, asymptotic p: 3 methods x 5 seeds, alpha = 0.05"
+    )
+    assert "+3.693 0.02449" in text
+    assert "c: 1 of 5 scores are NaN" in text
+    assert "cannot be separated by 5 seeds" in text
+    assert repr(result) == text
+
+
+def test_html_escapes_names():
+    result = steel_dwass({"<b>": [math.nan, 2], "&": [3, 4]})
+    page = result._repr_html_()
+    assert "<td>&lt;b&gt;</td>" in page
+    assert "&lt;b&gt;: 1 of 2 scores are NaN" in page
+    assert "<td><b></td>" not in page
+
+
+def test_names_may_be_any_label():
+    result = steel_dwass({("relation", 64): range(5), 128: range(5, 10)})
+    assert list(result.pairs()["verdict"]) == ["128 higher"]
+    assert list(result.letters()) == ["a", "b"]
+
+
+def test_import_is_light_and_complete():
+    code = "import relation_tf.stats, sys; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    exported = {name: getattr(relation_tf.stats, name) for name in relation_tf.stats.__all__}
+    assert {name for name, value in exported.items() if not callable(value)} == set()
