@@ -1,0 +1,80 @@
+"""Pre-trained word vectors in GloVe's text format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from relation_tf.tasks.tsv import DataError
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors for some words of a vocabulary.
+
+    Attributes:
+        ids: The ids of the words that were found.
+        values: Their vectors, `(found, width)`, float32.
+        vocabulary_size: How many words were looked for, padding and unknown left out.
+    """
+
+    ids: np.ndarray
+    values: np.ndarray
+    vocabulary_size: int
+
+    def fill(self, embeddings: np.ndarray) -> np.ndarray:
+        """A copy of start values in which the found words have their vectors."""
+        filled = embeddings.copy()
+        filled[self.ids] = self.values
+        return filled
+
+    def __str__(self) -> str:
+        share = len(self.ids) / max(1, self.vocabulary_size)
+        return f"{len(self.ids):,} of {self.vocabulary_size:,} words found ({share:.1%})"
+
+
+def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
+    """Read the vectors of the words of a vocabulary.
+
+    Args:
+        path: A text file with a word and `width` numbers a line, apart by blanks. A first line with
+            two numbers (word2vec's header) is passed over.
+        words: The id of each word; words in brackets such as `[PAD]` are not looked for.
+        width: The width of the embedding.
+
+    Raises:
+        DataError: Where the file cannot be read, or a line has another width or is not numbers.
+    """
+    found: dict[int, np.ndarray] = {}
+    try:
+        with path.open("rb") as file:
+            for line, record in enumerate(file, 1):
+                fields = record.rstrip(b"\n\r ").split(b" ")
+                if line == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
+                    continue
+                word = fields[0].decode("utf-8", "replace")
+                if len(fields) != width + 1:
+                    raise DataError(
+                        f"{path}:{line}: expected a word and {width} numbers, "
+                        f"found {len(fields) - 1} after {word!r}"
+                    )
+                if word in words and words[word] not in found:
+                    found[words[word]] = _vector(path, line, fields[1:])
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    ids = np.array(list(found), np.int64)
+    values = np.array(list(found.values()), np.float32).reshape(len(ids), width)
+    return Vectors(ids, values, sum(not word.startswith("[") for word in words))
+
+
+def _vector(path: Path, line: int, fields: list[bytes]) -> np.ndarray:
+    try:
+        vector = np.array(fields, np.float32)
+    except ValueError as error:
+        raise DataError(f"{path}:{line}: expected numbers after the word: {error}") from error
+    if not np.isfinite(vector).all():
+        raise DataError(f"{path}:{line}: expected finite numbers, found NaN or infinity")
+    return vector

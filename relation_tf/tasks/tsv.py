@@ -1,0 +1,111 @@
+"""Tab-separated files as GLUE has them: no quoting, a record ends at LF and nowhere else."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class DataError(ValueError):
+    """A data file that cannot be used; the message names the file and the line."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The records of one file.
+
+    Attributes:
+        path: The file.
+        columns: The values of each column, by its name.
+        lines: The line number of each record, from 1.
+        skipped: One message for each line that was left out.
+    """
+
+    path: Path
+    columns: dict[str, list[str]]
+    lines: list[int]
+    skipped: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def read_tsv(
+    path: Path, columns: Sequence[str] | None = None, *, skip_bad_lines: bool = False
+) -> Table:
+    r"""Read a file.
+
+    Args:
+        path: UTF-8 text, with or without a byte order mark. CRLF is taken for LF only where the
+            first record ends so, since a file from Windows ends all its records alike.
+        columns: The names of the columns of a file without a header; by default the first record.
+        skip_bad_lines: Leave out a malformed line, and say so in `skipped`.
+
+    Raises:
+        DataError: For a file that is missing or empty, and for a malformed line: not UTF-8, a NUL
+            byte, or another number of fields than there are columns.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "dev.tsv"
+        >>> _ = path.write_bytes(b'sentence\tlabel\nHe said "yes.\t1\n')
+        >>> read_tsv(path).columns
+        {'sentence': ['He said "yes.'], 'label': ['1']}
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    records = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    if records[-1] == b"":
+        records.pop()
+    if not records:
+        raise DataError(f"{path}: expected tab-separated records, the file is empty")
+    if records[0].endswith(b"\r"):
+        records = [record.removesuffix(b"\r") for record in records]
+    first_line = 1
+    if columns is None:
+        columns = _decode(path, 1, records.pop(0)).split("\t")
+        first_line = 2
+    return _split(path, records, columns, first_line, skip_bad_lines)
+
+
+def _split(
+    path: Path, records: list[bytes], columns: Sequence[str], first_line: int, skip_bad_lines: bool
+) -> Table:
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    skipped: list[str] = []
+    for line, record in enumerate(records, first_line):
+        try:
+            fields = _decode(path, line, record).split("\t")
+            if len(fields) != len(columns):
+                raise DataError(
+                    f"{path}:{line}: expected {len(columns)} tab-separated fields "
+                    f"({', '.join(columns)}), found {len(fields)}"
+                )
+        except DataError as error:
+            if not skip_bad_lines:
+                raise
+            skipped.append(str(error))
+            continue
+        rows.append(fields)
+        lines.append(line)
+    values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    by_name = {name: list(column) for name, column in zip(columns, values, strict=True)}
+    return Table(path, by_name, lines, tuple(skipped))
+
+
+def _decode(path: Path, line: int, record: bytes) -> str:
+    try:
+        text = record.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}:{line}: expected UTF-8, byte {error.start + 1} of the line is "
+            f"0x{record[error.start]:02X}"
+        ) from error
+    if "\0" in text:
+        raise DataError(f"{path}:{line}: expected text, found a NUL byte")
+    return text
