@@ -1,0 +1,23 @@
+from .results import Results, read_results
+from .run_folder import RunFolder
+from .runner import run_suite
+from .stopping import BestWeights, SmoothedCost, StoppingRule
+from .submissions import write_submissions
+from .suite import Method, RunConfig, Suite, SuiteError, list_suites, load_suite
+
+__all__ = [
+    "BestWeights",
+    "Method",
+    "Results",
+    "RunConfig",
+    "RunFolder",
+    "SmoothedCost",
+    "StoppingRule",
+    "Suite",
+    "SuiteError",
+    "list_suites",
+    "load_suite",
+    "read_results",
+    "run_suite",
+    "write_submissions",
+]

@@ -1,0 +1,131 @@
+"""Progress over runs and epochs, with an estimate of the time left. Free of Keras."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
+
+from relation_tf.bench.suite import RunConfig
+
+_PLAIN_EVERY = 5.0  # seconds between plain lines, where there is no terminal
+
+
+class Progress:
+    """Shows how far a suite is: a bar in a terminal or notebook, plain lines elsewhere.
+
+    Args:
+        folder: The suite's folder, for what is said at an interruption.
+        total: Runs asked for, finished ones included.
+        pending: Runs to do.
+        jobs: Runs at once.
+        quiet: Print nothing.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        total: int,
+        pending: Sequence[RunConfig],
+        jobs: int,
+        *,
+        quiet: bool = False,
+    ) -> None:
+        self._console = Console(quiet=quiet, highlight=False, soft_wrap=True)
+        self._folder, self._total, self._jobs = folder, total, jobs
+        self._pending = {config.key for config in pending}
+        self._done = total - len(pending)
+        self._failed = 0
+        self._spent: dict[str, list[float]] = defaultdict(list)
+        self._began = self._last_line = self._last_run = time.monotonic()
+        self._lock = threading.Lock()
+        self._bars: Bars | None = None
+        self._bar: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        if self._done:
+            self.say(f"{self._done} of {self._total} runs are done already, in {self._folder}")
+        if self._pending and (self._console.is_terminal or self._console.is_jupyter):
+            self._bars = Bars(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[note]}"),
+                console=self._console,
+            )
+            self._bar = self._bars.add_task(
+                "runs", total=self._total, completed=self._done, note=""
+            )
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.say(
+                f"Interrupted. {self._done} of {self._total} runs are done and kept in "
+                f"{self._folder}; the same command goes on from there."
+            )
+        elif kind is None and self._total:
+            minutes = (time.monotonic() - self._began) / 60
+            failed = f", {self._failed} failed (see error.json)" if self._failed else ""
+            self.say(f"{self._done} of {self._total} runs done{failed}, {minutes:.1f} min")
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, markup=False)
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Take an event of a worker; may be called from any thread."""
+        with self._lock:
+            task, method, seed = event["run"]
+            name = f"{task}/{method}/seed-{seed}"
+            if event["event"] == "epoch":
+                self._show(f"{name} epoch {event['epoch']}, cost {event['val_loss']:.4f}")
+                return
+            now = time.monotonic()
+            self._pending.discard((task, method, seed))
+            if event["event"] == "failed":
+                self._failed += 1
+                self.say(f"failed: {name}: {event['error']}")
+            else:
+                self._done += 1
+                self._spent[task].append(now - self._last_run)
+            self._last_run = now
+            self._show(name, always=not self._pending)
+
+    def _show(self, note: str, always: bool = False) -> None:
+        if self._bars is not None and self._bar is not None:
+            left = self._time_left()
+            self._bars.update(self._bar, completed=self._done, note=f"{left}{note}")
+        elif always or time.monotonic() - self._last_line >= _PLAIN_EVERY:
+            self._last_line = time.monotonic()
+            self.say(f"{self._done}/{self._total} runs, {self._time_left()}at {note}")
+
+    def _time_left(self) -> str:
+        """From the mean time between ends of runs of the same task, or else of all tasks."""
+        times = [seconds for task in self._spent.values() for seconds in task]
+        if not times or not self._pending:
+            return ""
+        overall = sum(times) / len(times)
+        left = 0.0
+        for task, _, _ in self._pending:
+            known = self._spent.get(task)
+            left += sum(known) / len(known) if known else overall
+        if left < 90:
+            return f"about {left:.0f} s left, "
+        return f"about {left / 60:.0f} min left, "

@@ -1,0 +1,136 @@
+"""The folder of a suite's runs: written so that a half-written file is never read. Free of Keras.
+
+    OUT/suite.toml                            what was asked
+    OUT/runs/<task>/<method>/seed-<s>/
+        config.json  manifest.json  history.csv  predictions/<split>.tsv  result.json
+
+A run is done when its result.json is there: it is written last, under another name, then renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relation_tf.bench.suite import RunConfig, Suite, SuiteError, load_suite
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A suite's folder.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    def open(self, suite: Suite) -> None:
+        """Make the folder and write down what is asked."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_text(self.path / "suite.toml", suite.to_toml())
+        except OSError as error:
+            raise SuiteError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def suite(self) -> Suite:
+        """What was asked.
+
+        Raises:
+            SuiteError: Where the folder is not one of a suite.
+        """
+        path = self.path / "suite.toml"
+        if not path.exists():
+            raise SuiteError(f"{self.path}: expected a suite's folder, with a suite.toml in it")
+        return load_suite(path)
+
+    def run(self, config: RunConfig) -> Path:
+        """The folder of a run."""
+        return self.path / "runs" / config.task / config.method / f"seed-{config.seed}"
+
+    def is_done(self, config: RunConfig) -> bool:
+        """Whether a run has its result; refuse it where it was another run's.
+
+        Raises:
+            SuiteError: Where the finished run has another configuration; it names the key and both
+                values.
+        """
+        folder = self.run(config)
+        if not (folder / "result.json").exists():
+            return False
+        found, asked = read_json(folder / "config.json"), config.model_dump(mode="json")
+        for key in sorted(asked.keys() | found.keys()):
+            if asked.get(key) != found.get(key):
+                raise SuiteError(
+                    f"{folder}: this run was done with {key} = {found.get(key)!r}, now asked is "
+                    f"{asked.get(key)!r}. Give another --out, or delete the folder to run it again"
+                )
+        return True
+
+    def start(self, config: RunConfig) -> Path:
+        """An empty folder for a run, with its configuration; what was half done goes."""
+        folder = self.run(config)
+        if folder.exists():
+            shutil.rmtree(folder)
+        (folder / "predictions").mkdir(parents=True)
+        write_json(folder / "config.json", config.model_dump(mode="json"))
+        return folder
+
+    def done(self) -> Iterator[Path]:
+        """The folders of all finished runs, in order of task, method and seed."""
+        suite = self.suite()
+        for config in suite.runs():
+            if (self.run(config) / "result.json").exists():
+                yield self.run(config)
+
+    def failed(self) -> Iterator[Path]:
+        """The folders of all failed runs."""
+        for config in self.suite().runs():
+            if (self.run(config) / "error.json").exists():
+                yield self.run(config)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON, whole or not at all."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_table(path: Path, columns: Mapping[str, Sequence[Any]], separator: str) -> None:
+    """Write columns under a header, whole or not at all. Fields hold no separator."""
+    rows = zip(*([_field(value) for value in column] for column in columns.values()), strict=True)
+    lines = [separator.join(columns), *map(separator.join, rows)]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        SuiteError: Where the file is not there or not one.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SuiteError(f"{path}: expected JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise SuiteError(f"{path}: expected a JSON object, found {type(content).__name__}")
+    return content
+
+
+def _field(value: Any) -> str:
+    return f"{value:.7g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,171 @@
+"""A suite from its question to its results."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from relation_tf.bench.progress import Progress
+from relation_tf.bench.results import Results, read_results
+from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.suite import (
+    Method,
+    Suite,
+    SuiteError,
+    load_suite,
+    make_suite,
+    select,
+)
+from relation_tf.bench.worker import Cell, Tell, ignore_interrupts, run_cell
+from relation_tf.stats import what_can_be_shown
+
+
+def run_suite(
+    suite: str | Path | Suite,
+    out: str | Path | None = None,
+    methods: Sequence[Method | type | str] | None = None,
+    *,
+    tasks: Iterable[str] | None = None,
+    only_methods: Iterable[str] | None = None,
+    seeds: Iterable[int] | None = None,
+    data: str | Path | None = None,
+    glove: str | Path | None = None,
+    jobs: int = 1,
+    settings: Mapping[str, Any] | None = None,
+    skip_bad_lines: bool = False,
+    quiet: bool = False,
+) -> Results:
+    """Run what is not yet done of a suite, and read what it gave.
+
+    Finished runs are kept: stopped at any moment, the same call goes on where it was.
+
+    Args:
+        suite: A name of `list_suites()`, a TOML file, or a `Suite`.
+        out: The folder of the runs, by default `runs/<suite>`.
+        methods: Methods in place of the suite's: `Method`s, Keras layer classes or names.
+        tasks: Run no more than these tasks.
+        only_methods: Run no more than these methods, by name.
+        seeds: Run no more than these seeds.
+        data: The folder that holds `glue_data`.
+        glove: A file of word vectors, for `embeddings = "glove"`.
+        jobs: Runs at once. Above 1 they run in processes of their own; what they give is the same.
+        settings: Keys to set over what the suite says, such as `{"stopping": "best"}`.
+        skip_bad_lines: Leave out malformed lines of training files and count them.
+        quiet: Print nothing.
+
+    Returns:
+        The results of all finished runs in the folder.
+
+    Raises:
+        SuiteError: For a suite, option or folder that cannot be.
+
+    Example:
+        >>> from relation_tf.bench import run_suite
+        >>> results = run_suite("demo", tasks=["RTE"], seeds=[1])  # doctest: +SKIP
+    """
+    if jobs < 1:
+        raise SuiteError(f"jobs: expected 1 or more. Received: {jobs}")
+    suite = load_suite(suite, settings)
+    if methods is not None:
+        suite = make_suite(
+            "methods", {**suite.model_dump(), "method": [_method(m) for m in methods]}
+        )
+    folder = RunFolder(Path(out) if out is not None else Path("runs") / suite.name)
+    chosen = select(suite, tasks, only_methods, seeds)
+    pending = [config for config in chosen if not folder.is_done(config)]
+    folder.open(suite)
+    cells = [
+        Cell(list(runs), folder.path, _path(data), _path(glove), skip_bad_lines)
+        for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
+    ]
+    if jobs > 1:
+        _refuse_unimportable(suite)
+    with Progress(folder.path, len(chosen), pending, jobs, quiet=quiet) as progress:
+        progress.say(what_can_be_shown(len(suite.methods()), len(suite.seeds), suite.alpha))
+        if jobs == 1 or len(cells) <= 1:
+            for cell in cells:
+                run_cell(cell, progress.tell)
+        else:
+            _run_in_processes(cells, jobs, progress.tell)
+    return read_results(folder.path)
+
+
+def _run_in_processes(cells: list[Cell], jobs: int, tell: Tell) -> None:
+    context = multiprocessing.get_context("spawn")
+    events = context.SimpleQueue()
+    listener = threading.Thread(target=_listen, args=(events, tell), daemon=True)
+    listener.start()
+    pool = ProcessPoolExecutor(
+        min(jobs, len(cells)), context, initializer=_start_worker, initargs=(events,)
+    )
+    try:
+        # As many cells as workers are given out at once, so that they go in order.
+        waiting = iter(cells)
+        running: set[Future[None]] = {pool.submit(_work, cell) for cell in _take(waiting, jobs)}
+        while running:
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+            running |= {pool.submit(_work, cell) for cell in _take(waiting, len(finished))}
+        pool.shutdown()
+    except BrokenProcessPool as error:
+        raise SuiteError(
+            "a worker process died, killed or out of memory; finished runs are kept. "
+            "Run the same command again to go on, with fewer --jobs if memory was short"
+        ) from error
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    finally:
+        events.put(None)
+        listener.join(timeout=10)
+
+
+_events: Any = None  # of a worker process
+
+
+def _start_worker(events: Any) -> None:
+    global _events
+    _events = events
+    ignore_interrupts()
+
+
+def _work(cell: Cell) -> None:
+    run_cell(cell, _events.put)
+
+
+def _listen(events: Any, tell: Tell) -> None:
+    while (event := events.get()) is not None:
+        tell(event)
+
+
+def _take(cells: Iterator[Cell], count: int) -> list[Cell]:
+    return [cell for _, cell in zip(range(count), cells, strict=False)]
+
+
+def _method(method: Method | type | str) -> dict[str, Any]:
+    if isinstance(method, Method):
+        return method.model_dump()
+    return {"mechanism": method}
+
+
+def _refuse_unimportable(suite: Suite) -> None:
+    """A class that lives in a notebook cannot be imported by another process."""
+    for method in suite.methods():
+        if method.mechanism.startswith("__main__:"):
+            raise SuiteError(
+                f"method {method.name}: {method.mechanism} cannot be imported by worker processes: "
+                "put it into a module, or use jobs=1"
+            )
+
+
+def _path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path).expanduser()

@@ -1,0 +1,135 @@
+"""When a run ends, and which weights it ends with. Free of Keras."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Weights = Any
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The end of a run.
+
+    Attributes:
+        reason: Why, in words.
+        epoch: The epoch whose weights are kept, from 1.
+        weights: These weights, or None where they are the network's own at this moment.
+    """
+
+    reason: str
+    epoch: int
+    weights: Weights | None = None
+
+
+class StoppingRule(Protocol):
+    """Told the monitored value after each epoch, it may end the run."""
+
+    def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
+        """Take the value of an epoch (from 1); `weights()` gives a copy of the network's."""
+
+    def finish(self, epoch: int) -> Stop:
+        """The run has reached its last epoch."""
+
+
+class SmoothedCost:
+    """The rule of the Relation paper's program, as its training logs show it.
+
+    From epoch `window` on, the mean of the last `window` values is watched; after `patience` epochs
+    without a new best mean training ends, and the last weights are kept.
+
+    Args:
+        patience: Epochs without a new best mean.
+        higher_is_better: Whether the monitored value is a metric and not a cost.
+        window: Epochs in the mean.
+
+    Example:
+        >>> rule = SmoothedCost(patience=1, window=2)
+        >>> [rule.update(i + 1, cost, list) for i, cost in enumerate([3.0, 2.0, 1.0])]
+        [None, None, None]
+        >>> rule.update(4, 5.0, list).epoch
+        4
+    """
+
+    def __init__(self, patience: int = 5, higher_is_better: bool = False, window: int = 10) -> None:
+        self.patience = patience
+        self.window = window
+        self._sign = -1.0 if higher_is_better else 1.0
+        self._values: deque[float] = deque(maxlen=window)
+        self._best = math.inf
+        self._waited = 0
+
+    def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
+        """Take the value of an epoch."""
+        self._values.append(_worst_if_nan(self._sign * value))
+        if len(self._values) < self.window:
+            return None
+        mean = sum(self._values) / self.window
+        if mean < self._best:
+            self._best, self._waited = mean, 0
+            return None
+        self._waited += 1
+        if self._waited < self.patience:
+            return None
+        return Stop(
+            f"mean of the last {self.window} epochs not better for {self.patience} epochs", epoch
+        )
+
+    def finish(self, epoch: int) -> Stop:
+        """The last weights are kept here too."""
+        return Stop(f"reached {epoch} epochs", epoch)
+
+
+class BestWeights:
+    """The usual rule: no better value for `patience` epochs, and back to the best weights.
+
+    A NaN is the worst value: it never is the best while there is a number.
+
+    Args:
+        patience: Epochs without a new best value.
+        higher_is_better: Whether the monitored value is a metric and not a cost.
+
+    Example:
+        >>> rule = BestWeights(patience=1)
+        >>> rule.update(1, 2.0, lambda: "first") is None
+        True
+        >>> rule.update(2, float("nan"), lambda: "second").weights
+        'first'
+    """
+
+    def __init__(self, patience: int = 5, higher_is_better: bool = False) -> None:
+        self.patience = patience
+        self._sign = -1.0 if higher_is_better else 1.0
+        self._best = math.inf
+        self._epoch = 0
+        self._weights: Weights | None = None
+
+    def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
+        """Take the value of an epoch."""
+        value = _worst_if_nan(self._sign * value)
+        if value < self._best or self._epoch == 0:
+            self._best, self._epoch, self._weights = value, epoch, weights()
+        if epoch - self._epoch < self.patience:
+            return None
+        return Stop(f"not better for {self.patience} epochs", self._epoch, self._weights)
+
+    def finish(self, epoch: int) -> Stop:
+        """Back to the best weights."""
+        return Stop(f"reached {epoch} epochs", self._epoch, self._weights)
+
+
+def make_rule(name: str, patience: int, higher_is_better: bool) -> StoppingRule:
+    """The rule of a name: `"smoothed"` or `"best"`."""
+    rules: dict[str, Callable[[int, bool], StoppingRule]] = {
+        "smoothed": SmoothedCost,
+        "best": BestWeights,
+    }
+    return rules[name](patience, higher_is_better)
+
+
+def _worst_if_nan(cost: float) -> float:
+    return math.inf if math.isnan(cost) else cost

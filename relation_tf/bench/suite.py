@@ -1,0 +1,329 @@
+"""What is asked: suites, methods and the configuration of one run. Free of Keras."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, cast
+
+import tomli_w
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from relation_tf.networks.registry import find_mechanism
+
+Positive = Annotated[int, Field(ge=1)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+TaskName = Literal["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
+
+
+class SuiteError(ValueError):
+    """A suite or option that cannot be; it names the key, the value and what is allowed."""
+
+
+class Training(BaseModel):
+    """How a network is trained; the same for all methods of a suite.
+
+    Attributes:
+        source: `"glue"` for files under `--data`, `"miniglue"` for the embedded set.
+        tokens: `"word"`: lower case, words and punctuation apart.
+        max_words: Size of the vocabulary, by default every word of the training text.
+        max_length: Tokens kept of a text, by default all.
+        embeddings: `"random"`, or `"glove"` for the file given with `--glove`.
+        embedding_dim: Width of the embedding.
+        embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
+        hidden_units: Width of the hidden Dense, by default the mechanism's units.
+        hidden_activation: Activation after it, `"leaky_relu"`, a Keras name or `"linear"`.
+        dropout: Rate, in [0, 1).
+        compute: `"readout"` asks the mechanism for the token that is read, `"all"` for all.
+        optimizer: `"adam"`.
+        learning_rate: Step size.
+        weight_decay: Decoupled weight decay, by default none.
+        batch_size: Rows a batch.
+        batching: `"length"` puts rows of like length together, `"random"` any.
+        epochs: The most epochs a run may take.
+        stopping: `"smoothed"` or `"best"`, see `relation_tf.bench.stopping`.
+        patience: Epochs without improvement before a run stops.
+        monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task.
+        threads: Threads of one operation. The same seed gives the same bits only with the same
+            number.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    source: Literal["glue", "miniglue"] = "glue"
+    tokens: Literal["word"] = "word"
+    max_words: Annotated[int, Field(ge=3)] | None = None
+    max_length: Positive | None = None
+    embeddings: Literal["random", "glove"] = "random"
+    embedding_dim: Positive = 100
+    embedding_updates: Literal["dense", "rows"] = "dense"
+    hidden_units: Positive | None = None
+    hidden_activation: str = "leaky_relu"
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    compute: Literal["readout", "all"] = "readout"
+    optimizer: Literal["adam"] = "adam"
+    learning_rate: Annotated[float, Field(gt=0)] = 0.001
+    weight_decay: Annotated[float, Field(gt=0)] | None = None
+    batch_size: Positive = 256
+    batching: Literal["length", "random"] = "length"
+    epochs: Positive = 100
+    stopping: Literal["smoothed", "best"] = "smoothed"
+    patience: Positive = 5
+    monitor: Annotated[str, Field(pattern=r"^val_[a-z0-9_]+$")] = "val_loss"
+    threads: Positive = 1
+
+
+class Method(BaseModel):
+    """A named configuration of a mechanism.
+
+    Attributes:
+        mechanism: A name, `"package.module:Name"`, or a Keras layer class.
+        name: What tables call it, by default `<mechanism>-<units>`.
+        units: Width, or a list of widths that makes a method of each.
+        options: Further arguments of the layer, and `form`.
+
+    Example:
+        >>> [method.name for method in Method(mechanism="relation", units=[64, 128]).expand()]
+        ['relation-64', 'relation-128']
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    mechanism: str
+    name: Name | None = None
+    units: Positive | list[Positive] = 64
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("mechanism", mode="before")
+    @classmethod
+    def _name_of_class(cls, mechanism: Any) -> Any:
+        if isinstance(mechanism, type):
+            return f"{mechanism.__module__}:{mechanism.__qualname__}"
+        return mechanism
+
+    @field_validator("mechanism")
+    @classmethod
+    def _is_known(cls, mechanism: str) -> str:
+        find_mechanism(mechanism)
+        return mechanism
+
+    def expand(self) -> list[Self]:
+        """One method for each width, each with a name."""
+        widths = self.units if isinstance(self.units, list) else [self.units]
+        stem = self.name or self.mechanism.rpartition(":")[2]
+        return [
+            self.model_copy(
+                update={
+                    "units": units,
+                    "name": stem if self.name and len(widths) == 1 else f"{stem}-{units}",
+                }
+            )
+            for units in widths
+        ]
+
+
+class RunConfig(Training):
+    """One run: a task, a method, a seed, and how it is trained."""
+
+    task: TaskName
+    method: Name
+    mechanism: str
+    units: Positive
+    options: dict[str, Any] = Field(default_factory=dict)
+    seed: Annotated[int, Field(ge=0, lt=2**31)]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """(task, method, seed)."""
+        return self.task, self.method, self.seed
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.method}/seed-{self.seed}"
+
+
+class Suite(Training):
+    """Methods x tasks x seeds, and how they are trained.
+
+    Attributes:
+        name: The suite's name.
+        title: One line about it.
+        question: What it is to answer.
+        tasks: The trained tasks.
+        seeds: The seeds, or how many (from 1).
+        method: The methods; each is one or, with several widths, some.
+        alpha: The level of the tests.
+    """
+
+    name: Name
+    title: str = ""
+    question: str = ""
+    tasks: Annotated[list[TaskName], Field(min_length=1)]
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)] = [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    method: Annotated[list[Method], Field(min_length=1)]
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _count_to_seeds(cls, seeds: Any) -> Any:
+        return list(range(1, seeds + 1)) if type(seeds) is int else seeds
+
+    @field_validator("tasks", "seeds")
+    @classmethod
+    def _no_repeats(cls, values: list[Any]) -> list[Any]:
+        repeated = sorted({value for value in values if values.count(value) > 1})
+        if repeated:
+            raise ValueError(f"each once, found {repeated[0]!r} more than once")
+        return values
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [method.name for method in self.methods()]
+        repeated = sorted({str(name) for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(
+                f"two methods are called {repeated[0]!r}: give them names of their own"
+            )
+        return self
+
+    def methods(self) -> list[Method]:
+        """The methods, one for each width."""
+        return [method for entry in self.method for method in entry.expand()]
+
+    def runs(self) -> list[RunConfig]:
+        """Every run, those of a task and a method together."""
+        training = {name: getattr(self, name) for name in Training.model_fields}
+        return [
+            RunConfig(
+                **training,
+                task=task,
+                method=str(method.name),
+                mechanism=method.mechanism,
+                units=cast(int, method.units),  # expanded
+                options=method.options,
+                seed=seed,
+            )
+            for task in self.tasks
+            for method in self.methods()
+            for seed in self.seeds
+        ]
+
+    def to_toml(self) -> str:
+        """The suite as a TOML file."""
+        return tomli_w.dumps(self.model_dump(exclude_none=True))
+
+
+def list_suites() -> list[str]:
+    """The names of the suites that come with the package."""
+    files = resources.files("relation_tf.suites").iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def load_suite(suite: str | Path | Suite, settings: Mapping[str, Any] | None = None) -> Suite:
+    """Find a suite by its name or file, or take one that is made.
+
+    Args:
+        suite: A name of `list_suites()`, a TOML file, or a `Suite`.
+        settings: Keys to set over what the suite says.
+
+    Raises:
+        SuiteError: For a suite that is not there or not right.
+
+    Example:
+        >>> load_suite("demo").name
+        'demo'
+    """
+    if isinstance(suite, Suite):
+        return make_suite("suite", {**suite.model_dump(), **(settings or {})})
+    if suite in list_suites():
+        path = resources.files("relation_tf.suites") / f"{suite}.toml"
+        where, text = f"suite {suite}", path.read_text(encoding="utf-8")
+    elif str(suite).endswith(".toml"):
+        where = str(suite)
+        try:
+            text = Path(suite).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SuiteError(f"{suite}: cannot be read: {error}") from error
+    else:
+        near = difflib.get_close_matches(str(suite), list_suites(), n=1)
+        known = ", ".join(list_suites())
+        raise SuiteError(
+            f"unknown suite {str(suite)!r}: expected one of {known}, or a TOML file"
+            + (f". Did you mean {near[0]!r}?" if near else "")
+        )
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{where}: not TOML: {error}") from error
+    return make_suite(where, {**values, **(settings or {})})
+
+
+def make_suite(where: str, values: Mapping[str, Any]) -> Suite:
+    """Check values and make the suite.
+
+    Raises:
+        SuiteError: One line for each fault: the key, the value, what is allowed.
+    """
+    try:
+        return Suite.model_validate(dict(values))
+    except ValidationError as error:
+        faults = [f"{where}: {_fault(fault)}" for fault in error.errors()]
+        raise SuiteError("\n".join(faults)) from error
+
+
+def select(
+    suite: Suite,
+    tasks: Iterable[str] | None = None,
+    methods: Iterable[str] | None = None,
+    seeds: Iterable[int] | None = None,
+) -> list[RunConfig]:
+    """The runs of some tasks, methods and seeds.
+
+    Raises:
+        SuiteError: For a name or seed that the suite does not have.
+    """
+    runs = suite.runs()
+    for key, chosen in (("task", tasks), ("method", methods), ("seed", seeds)):
+        if chosen is None:
+            continue
+        there = list(dict.fromkeys(getattr(run, key) for run in runs))
+        wanted = list(chosen)
+        for value in wanted:
+            if value not in there:
+                expected = ", ".join(map(str, there))
+                raise SuiteError(
+                    f"suite {suite.name}: unknown {key} {value!r}: expected one of {expected}"
+                )
+        runs = [run for run in runs if getattr(run, key) in wanted]
+    return runs
+
+
+def _fault(fault: Any) -> str:
+    """One line for one error of pydantic's."""
+    path = ".".join(str(part + 1) if isinstance(part, int) else part for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        model = Method if path.startswith("method.") else Suite
+        near = difflib.get_close_matches(str(fault["loc"][-1]), model.model_fields, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        return f"unknown key {path!r}.{hint or ' Known: ' + ', '.join(model.model_fields)}"
+    if fault["type"] == "missing":
+        return f"key {path!r} is missing"
+    message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if not path:
+        return message
+    return f"key {path!r}: expected {message}. Received: {fault['input']!r}"

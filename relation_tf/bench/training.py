@@ -1,0 +1,311 @@
+"""One run: a network trained on a task until its stopping rule ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from glue_submit import TASKS, evaluate
+from relation_tf import networks, optimizers
+from relation_tf.bench.stopping import Stop, make_rule
+from relation_tf.bench.suite import RunConfig, SuiteError
+from relation_tf.tasks.batches import evaluation_batches, padding_share, plan_batches
+from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
+from relation_tf.tasks.glove import Vectors
+
+_EVALUATION_BATCH = 1024
+
+EpochCallback = Callable[[int, Mapping[str, float]], None]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run gave.
+
+    Attributes:
+        history: A row an epoch.
+        stop: Why and where it ended.
+        predictions: For each leaderboard task, ("dev" or "test", task) to the network's outputs in
+            the order of the split's rows: probabilities `(rows, classes)`, or scores `(rows,)` in
+            [0, 1].
+        metrics: For each scored leaderboard task its metrics on the dev set.
+        seconds: Time spent, by what it was spent on.
+        padding: The share of padding in the training batches.
+    """
+
+    history: list[dict[str, float]]
+    stop: Stop
+    predictions: Mapping[tuple[str, str], np.ndarray]
+    metrics: Mapping[str, Mapping[str, float]]
+    seconds: Mapping[str, float]
+    padding: float
+
+
+@dataclass
+class CompiledNetwork:
+    """A network and its compiled steps, kept for all seeds of a task and a method.
+
+    Building costs tens of milliseconds and tracing a second; a small run's arithmetic costs less.
+    So a seed builds a network only to draw its start values, which are then written into this one.
+    """
+
+    config: RunConfig
+    task: EncodedTask
+    vectors: Vectors | None = None
+    model: keras.Model = field(init=False)
+    compile_seconds: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        if keras.backend.backend() != "tensorflow":
+            raise SuiteError(
+                "runs need the TensorFlow backend (layers and networks work on all three). "
+                f"Received: KERAS_BACKEND={keras.backend.backend()}"
+            )
+        start = time.perf_counter()
+        self.model = self._build(self.config.seed)
+        self._optimizer = _make_optimizer(self.config)
+        self._optimizer.build(self.model.trainable_variables)
+        self._fresh_optimizer = [np.array(variable) for variable in self._optimizer.variables]
+        self._loss = (
+            keras.losses.MeanSquaredError()
+            if self.task.task.labels is None
+            else keras.losses.SparseCategoricalCrossentropy()
+        )
+        ids = tuple(tf.TensorSpec((None, None), tf.int32) for _ in self.task.task.inputs)
+        labels = tf.TensorSpec((None,), _labels(self.task.splits["train"]).dtype)
+        # Traced once for any number of rows and any length.
+        self._train = tf.function(self._train_step).get_concrete_function(ids, labels)
+        self._predict = tf.function(self._predict_step).get_concrete_function(ids)
+        self.compile_seconds = time.perf_counter() - start
+
+    def refill(self, seed: int) -> None:
+        """Start over: the weights and random state that a new network of this seed would have."""
+        fresh = self._build(seed)
+        for variable, value in zip(self.model.variables, fresh.variables, strict=True):
+            variable.assign(value)
+        for variable, value in zip(self._optimizer.variables, self._fresh_optimizer, strict=True):
+            variable.assign(value)
+
+    def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> Any:
+        """One step; the mean loss of the batch."""
+        return self._train(tuple(map(tf.constant, ids)), tf.constant(labels))
+
+    def predict(self, split: EncodedSplit) -> np.ndarray:
+        """Outputs for all rows, in their order: `(rows, classes)`, or `(rows,)` of a regression."""
+        classes = 1 if self.task.task.labels is None else len(self.task.task.labels)
+        outputs = np.empty((len(split), classes), np.float32)
+        for rows in evaluation_batches(split.lengths, _EVALUATION_BATCH):
+            ids = tuple(tf.constant(column.pad(rows)) for column in split.inputs)
+            outputs[rows] = self._predict(ids).numpy()
+        return outputs[:, 0] if self.task.task.labels is None else outputs
+
+    def weights(self) -> list[np.ndarray]:
+        """A copy of all variables."""
+        return [np.array(variable) for variable in self.model.variables]
+
+    def restore(self, weights: list[np.ndarray]) -> None:
+        """Take back what `weights` gave."""
+        for variable, value in zip(self.model.variables, weights, strict=True):
+            variable.assign(value)
+
+    def count_parameters(self) -> dict[str, int]:
+        """Trainable parameters: in all, of the embedding and of the mechanism."""
+
+        def count(variables: list[Any]) -> int:
+            return sum(int(np.prod(variable.shape)) for variable in variables)
+
+        parts = {name: self.model.get_layer(name) for name in ("embedding", "mechanism")}
+        return {
+            "total": count(self.model.trainable_variables),
+            **{name: count(layer.trainable_variables) for name, layer in parts.items()},
+        }
+
+    def _build(self, seed: int) -> keras.Model:
+        keras.utils.set_random_seed(seed)
+        config, task = self.config, self.task.task
+        settings: dict[str, Any] = {
+            "mechanism": config.mechanism,
+            "vocabulary_size": self.task.vocabulary.size,
+            "embedding_dim": config.embedding_dim,
+            "units": config.units,
+            "hidden_units": config.hidden_units,
+            "hidden_activation": config.hidden_activation,
+            "dropout": config.dropout,
+            "options": config.options,
+            "compute": config.compute,
+        }
+        if len(task.inputs) == 1:
+            model = networks.sequence_classifier(num_classes=len(task.labels or ()), **settings)
+        elif task.labels is None:
+            model = networks.pair_regressor(**settings)
+        else:
+            model = networks.pair_classifier(num_classes=len(task.labels), **settings)
+        if self.vectors is not None:
+            embedding = model.get_layer("embedding")
+            embedding.set_weights([self.vectors.fill(embedding.get_weights()[0])])
+        return model
+
+    def _train_step(self, ids: tuple[Any, ...], labels: Any) -> Any:
+        variables = self.model.trainable_variables
+        with tf.GradientTape() as tape:
+            outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
+            loss = self._loss(labels if self.task.task.labels else labels[:, None], outputs)
+            if self.model.losses:
+                loss = loss + tf.add_n(self.model.losses)
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        self._optimizer.apply(gradients, variables)
+        return loss
+
+    def _predict_step(self, ids: tuple[Any, ...]) -> Any:
+        return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
+
+
+def train_run(
+    network: CompiledNetwork, config: RunConfig, on_epoch: EpochCallback | None = None
+) -> Trained:
+    """Train from the start values of the run's seed, and answer the dev and test sets.
+
+    Args:
+        network: The compiled network of the run's task and method.
+        config: The run.
+        on_epoch: Told each epoch (from 1) and its history row.
+    """
+    began = time.perf_counter()
+    task = network.task
+    network.refill(config.seed)
+    monitored = next(iter(task.task.dev))
+    rule = make_rule(
+        config.stopping, config.patience, higher_is_better=check_monitor(config.monitor, monitored)
+    )
+    history: list[dict[str, float]] = []
+    seconds = {"training": 0.0, "evaluation": 0.0}
+    stop: Stop | None = None
+    padding = 0.0
+    while stop is None:
+        epoch = len(history) + 1
+        start = time.perf_counter()
+        loss, padding = _train_epoch(network, config, epoch)
+        trained = time.perf_counter()
+        dev = task.splits[task.task.dev[monitored]]
+        outputs = network.predict(dev)
+        row = {"epoch": epoch, "loss": loss, "val_loss": _cost(outputs, dev)}
+        scores = _score(task, monitored, outputs, dev)
+        row |= {f"val_{name}": value for name, value in scores.items()}
+        evaluated = time.perf_counter()
+        row |= {"seconds": trained - start, "evaluation_seconds": evaluated - trained}
+        seconds["training"] += trained - start
+        seconds["evaluation"] += evaluated - trained
+        history.append(row)
+        if on_epoch is not None:
+            on_epoch(epoch, row)
+        stop = rule.update(epoch, row[config.monitor], network.weights)
+        if stop is None and epoch == config.epochs:
+            stop = rule.finish(epoch)
+    if stop.weights is not None:
+        network.restore(stop.weights)
+    predictions, metrics = _answer(network)
+    seconds["total"] = time.perf_counter() - began
+    return Trained(history, stop, predictions, metrics, seconds, padding)
+
+
+def check_monitor(monitor: str, task_name: str) -> bool:
+    """Whether a higher value of the monitor is better.
+
+    Raises:
+        SuiteError: Where the task has no such metric.
+    """
+    metric = monitor.removeprefix("val_")
+    if metric == "loss":
+        return False
+    metrics = TASKS[task_name].metrics
+    if metric not in metrics:
+        allowed = ", ".join(f"'val_{name}'" for name in ("loss", *metrics))
+        raise SuiteError(
+            f"key 'monitor': expected one of {allowed} for task {task_name}. Received: {monitor!r}"
+        )
+    return True
+
+
+def words_of(task: EncodedTask, outputs: np.ndarray) -> np.ndarray:
+    """Outputs as the leaderboard's words, or as scores in the task's own range."""
+    if task.task.labels is None:
+        return np.clip(outputs, 0.0, 1.0) * task.task.maximum
+    return np.array(task.task.labels)[outputs.argmax(axis=1)]
+
+
+def _train_epoch(network: CompiledNetwork, config: RunConfig, epoch: int) -> tuple[float, float]:
+    train = network.task.splits["train"]
+    batches = plan_batches(
+        train.lengths, config.batch_size, config.seed, epoch - 1, config.batching
+    )
+    labels = _labels(train)
+    losses = [
+        network.train(tuple(column.pad(rows) for column in train.inputs), labels[rows])
+        for rows in batches
+    ]
+    weights = [len(rows) for rows in batches]
+    # One read at the end, so that no step waits for the one before it.
+    mean = float(np.average(np.array([float(loss) for loss in losses]), weights=weights))
+    return mean, padding_share(train.lengths, batches)
+
+
+def _cost(outputs: np.ndarray, split: EncodedSplit) -> float:
+    """The mean loss over rows, as Keras computes it."""
+    labels = _labels(split)
+    if outputs.ndim == 1:
+        return float(np.mean((outputs.astype(np.float64) - labels) ** 2))
+    chosen = outputs[np.arange(len(labels)), labels].astype(np.float64)
+    return float(np.mean(-np.log(np.clip(chosen, 1e-7, 1 - 1e-7))))
+
+
+def _score(
+    task: EncodedTask, name: str, outputs: np.ndarray, split: EncodedSplit
+) -> dict[str, float]:
+    labels = _labels(split)
+    if not np.isfinite(outputs).all():
+        # A diverged network answers nothing; the worst value of each metric says so.
+        return {metric: -1.0 if metric in _SIGNED else 0.0 for metric in TASKS[name].metrics}
+    if task.task.labels is None:
+        gold = labels * task.task.maximum
+    else:
+        gold = np.array(task.task.labels)[labels]
+    return evaluate(name, words_of(task, outputs), gold)
+
+
+def _labels(split: EncodedSplit) -> np.ndarray:
+    if split.labels is None:
+        raise ValueError("this split has no labels")
+    return split.labels
+
+
+_SIGNED = ("matthews", "pearson", "spearman")  # metrics from -1 to 1; the others from 0
+
+
+def _answer(
+    network: CompiledNetwork,
+) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
+    task = network.task
+    predictions: dict[tuple[str, str], np.ndarray] = {}
+    metrics: dict[str, dict[str, float]] = {}
+    for name, split_name in task.task.dev.items():
+        split = task.splits[split_name]
+        predictions["dev", name] = network.predict(split)
+        metrics[name] = _score(task, name, predictions["dev", name], split)
+    for name, split_name in task.task.test.items():
+        if split_name in task.splits:
+            predictions["test", name] = network.predict(task.splits[split_name])
+    return predictions, metrics
+
+
+def _make_optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
+    return optimizers.Adam(
+        config.learning_rate,
+        embedding_updates=config.embedding_updates,
+        weight_decay=config.weight_decay,
+    )

@@ -1,0 +1,274 @@
+"""What a worker does: all runs of a task and a method, one after the other.
+
+Keras and TensorFlow are loaded when the first cell is run, not with this module.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relation_tf.bench.run_folder import RunFolder, write_json, write_table
+from relation_tf.bench.suite import RunConfig, SuiteError
+from relation_tf.tasks.encoding import EncodedTask, load_task
+from relation_tf.tasks.glove import Vectors, read_glove
+from relation_tf.tasks.tsv import DataError
+
+if TYPE_CHECKING:
+    from relation_tf.bench.training import CompiledNetwork, Trained
+
+_PACKAGES = (
+    "relation_tf", "tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas"
+)  # fmt: skip
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs that share a compiled network, and where their data is.
+
+    Attributes:
+        runs: Runs of one task and one method, a seed each.
+        folder: The suite's folder.
+        data: `--data`.
+        glove: `--glove`.
+        skip_bad_lines: `--skip-bad-lines`.
+    """
+
+    runs: Sequence[RunConfig]
+    folder: Path
+    data: Path | None = None
+    glove: Path | None = None
+    skip_bad_lines: bool = False
+
+
+def run_cell(cell: Cell, tell: Tell) -> None:
+    """Run a cell; a run that fails leaves `error.json`, and the others go on.
+
+    Args:
+        cell: The runs.
+        tell: Told what happens: `{"event": "epoch" | "done" | "failed", "run": key, ...}`.
+    """
+    network: CompiledNetwork | None = None
+    for config in cell.runs:
+        folder = RunFolder(cell.folder).start(config)
+        try:
+            if network is None:
+                network = _compile(cell, config)
+            _run(network, config, folder, cell, tell)
+        except (DataError, SuiteError) as error:
+            _fail(folder, config, str(error), tell)
+        except Exception as error:
+            # The last line of TensorFlow's messages is what went wrong; the rest is where.
+            message = (str(error).strip().splitlines() or [""])[-1].strip()
+            reason = f"{type(error).__name__}: {message}"
+            _fail(folder, config, reason, tell, traceback.format_exc())
+            network = None  # what is left of it may be broken
+
+
+def ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent, which ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
+    _set_threads(config.threads)
+    import keras
+
+    from relation_tf.bench.training import CompiledNetwork, check_monitor
+
+    # Frees what Keras keeps of the cell before.
+    keras.backend.clear_session()
+    task = _load(config, cell.data, cell.skip_bad_lines)
+    check_monitor(config.monitor, next(iter(task.task.dev)))
+    vectors = None
+    if config.embeddings == "glove":
+        if cell.glove is None:
+            raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
+        vectors = _vectors(cell.glove, task, config.embedding_dim)
+    return CompiledNetwork(config, task, vectors)
+
+
+def _load(config: RunConfig, data: Path | None, skip_bad_lines: bool) -> EncodedTask:
+    return _load_task(
+        config.task, config.source, data, config.max_words, config.max_length, skip_bad_lines
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _load_task(
+    name: str,
+    source: str,
+    data: Path | None,
+    max_words: int | None,
+    max_length: int | None,
+    skip_bad_lines: bool,
+) -> EncodedTask:
+    return load_task(
+        name,
+        source,
+        data,
+        max_words=max_words,
+        max_length=max_length,
+        skip_bad_lines=skip_bad_lines,
+    )
+
+
+def _vectors(path: Path, task: EncodedTask, width: int) -> Vectors:
+    return read_glove(path, task.vocabulary.words, width)
+
+
+def _set_threads(threads: int) -> None:
+    """Fix the threads, so that equal seeds give equal bits whatever the number of cores."""
+    import tensorflow as tf
+
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    except RuntimeError:
+        # TensorFlow has already started in this process, in a notebook for example; the manifest
+        # says with how many threads.
+        return
+
+
+def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, tell: Tell) -> None:
+    from relation_tf.bench.training import train_run
+
+    started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+
+    def on_epoch(epoch: int, row: Any) -> None:
+        tell({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
+
+    trained = train_run(network, config, on_epoch)
+    for (kind, name), outputs in trained.predictions.items():
+        _write_predictions(folder / "predictions" / f"{name}.{kind}.tsv", network, name, outputs)
+    columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
+    write_table(folder / "history.csv", columns, ",")
+    write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
+    write_json(folder / "result.json", _result(network, config, trained))
+    tell({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
+          "metrics": trained.metrics})  # fmt: skip
+
+
+def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> dict[str, Any]:
+    epochs = [row["seconds"] for row in trained.history]
+    return {
+        "task": config.task,
+        "method": config.method,
+        "seed": config.seed,
+        "metrics": trained.metrics,
+        "epochs": len(trained.history),
+        "kept_epoch": trained.stop.epoch,
+        "stopped": trained.stop.reason,
+        "parameters": network.count_parameters(),
+        "padding": trained.padding,
+        "seconds": {
+            **trained.seconds,
+            "epoch": sorted(epochs)[len(epochs) // 2],
+            "compilation": network.compile_seconds,
+        },
+        # Of the process, which has run others before.
+        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def _write_predictions(path: Path, network: CompiledNetwork, name: str, outputs: Any) -> None:
+    from relation_tf.bench.training import words_of
+
+    columns: dict[str, Any] = {
+        "index": range(len(outputs)),
+        "prediction": words_of(network.task, outputs).tolist(),
+    }
+    labels = network.task.task.labels
+    if labels is not None and path.name.endswith(".dev.tsv"):
+        for i, label in enumerate(labels):
+            columns[f"probability_{label}"] = outputs[:, i].tolist()
+    write_table(path, columns, "\t")
+
+
+def _manifest(
+    network: CompiledNetwork, config: RunConfig, cell: Cell, started: str, trained: Trained
+) -> dict[str, Any]:
+    import tensorflow as tf
+
+    vectors = network.vectors
+    return {
+        "started": started,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "python": platform.python_version(),
+        "versions": {name: metadata.version(name) for name in _PACKAGES},
+        "commit": _commit(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "devices": [device.device_type for device in tf.config.list_physical_devices()],
+        "backend": "tensorflow",
+        "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+        "xla": False,
+        "op_determinism": False,
+        "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+        "seed": config.seed,
+        "data": {
+            "source": config.source,
+            "digest": network.task.digest,
+            "rows": {name: len(split) for name, split in network.task.splits.items()},
+            "vocabulary": network.task.vocabulary.size,
+            "skipped_lines": list(network.task.skipped),
+        },
+        "glove": None
+        if vectors is None
+        else {"found": str(vectors), "digest": _sha256(cell.glove)},
+    }
+
+
+def _fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:
+    write_json(folder / "error.json", {"error": reason, "traceback": detail})
+    tell({"event": "failed", "run": config.key, "error": reason})
+
+
+@functools.cache
+def _commit() -> str | None:
+    """The commit of the checkout that this package runs from, if it is one."""
+    folder = Path(__file__).parent
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=folder, capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+@functools.cache
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def _sha256(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""The suites that come with the package, one TOML file each."""
