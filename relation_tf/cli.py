@@ -1,0 +1,238 @@
+"""The command `relation-tf`. Commands import what they need when they run: help is quick."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from relation_tf.bench import Results
+
+app = typer.Typer(
+    name="relation-tf",
+    help="Compare token-mixing mechanisms: train, test for significance, report, submit.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+# typer exports one member of its family of usage errors; the family's head is its parent.
+_UsageError = cast("type[Exception]", typer.BadParameter.__base__)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A suite's folder, as `run` makes it.")]
+FillMissing = Annotated[
+    bool,
+    typer.Option(
+        "--fill-missing",
+        help="Fill tasks without predictions with the majority of their training set.",
+    ),
+]
+
+
+@app.command()
+def suites() -> None:
+    """List the suites that come with the package."""
+    from relation_tf.bench import list_suites, load_suite
+
+    for name in list_suites():
+        suite = load_suite(name)
+        runs = len(suite.runs())
+        typer.echo(f"{name:12} {runs:4} runs  {suite.title}")
+
+
+@app.command()
+def run(
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="A name of `suites`, or a TOML file.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the runs.", show_default="runs/SUITE"),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder with glue_data/<Task> or <Task>.")
+    ] = None,
+    glove: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Word vectors to start from, as text.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at once.")] = 1,
+    tasks: Annotated[str | None, typer.Option(metavar="A,B", help="Run these tasks only.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Run these methods only.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="1,2", help="Run these seeds only.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the suite; may be repeated."),
+    ] = None,
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option("--skip-bad-lines", help="Leave out malformed lines of training files."),
+    ] = False,
+    fill_missing: FillMissing = False,
+) -> None:
+    """Run a suite, or what is left of it; then write its report and its GLUE submissions.
+
+    Interrupted at any moment, the same command goes on where it was.
+    """
+    from relation_tf.bench import run_suite
+
+    sys.path.insert(0, str(Path.cwd()))  # where a layer of one's own lies
+    results = run_suite(
+        suite,
+        out,
+        tasks=_split(tasks),
+        only_methods=_split(methods),
+        seeds=_integers(seeds),
+        data=data,
+        glove=glove,
+        jobs=jobs,
+        settings=_settings(settings or []),
+        skip_bad_lines=skip_bad_lines,
+    )
+    if results.runs:
+        _report(results)
+        _submit(results, fill_missing)
+    if results.failures:
+        for name, error in results.failures:
+            typer.echo(f"failed: {name}: {error}", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(folder: Folder) -> None:
+    """Show how many runs of a suite are done, for each task and method."""
+    from relation_tf.bench import RunFolder
+
+    run_folder = RunFolder(folder)
+    suite = run_folder.suite()
+    done = Counter(path.parent for path in run_folder.done())
+    failed = Counter(path.parent for path in run_folder.failed())
+    names = [str(method.name) for method in suite.methods()]
+    width = max(map(len, names)) + 2
+    typer.echo(" " * 8 + "".join(f"{name:>{width}}" for name in names))
+    for task in suite.tasks:
+        cells = []
+        for name in names:
+            cell = folder / "runs" / task / name
+            faults = f" ({failed[cell]} failed)" if failed[cell] else ""
+            cells.append(f"{done[cell]}/{len(suite.seeds)}{faults}")
+        typer.echo(f"{task:8}" + "".join(f"{cell:>{width}}" for cell in cells))
+    total = len(suite.runs())
+    typer.echo(f"{done.total()} of {total} runs done, {failed.total()} failed")
+
+
+@app.command()
+def report(folder: Folder) -> None:
+    """Write the report of a suite anew: report.html, report.md and the tables."""
+    from relation_tf.bench import read_results
+
+    _report(read_results(folder))
+
+
+@app.command()
+def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
+    """Write and check a GLUE submission for each method and seed of a suite."""
+    from relation_tf.bench import read_results
+
+    _submit(read_results(folder), fill_missing)
+
+
+def _report(results: Results) -> None:
+    from relation_tf.report import render
+
+    typer.echo(f"report: {render(results)}")
+
+
+def _submit(results: Results, fill_missing: bool) -> None:
+    from glue_submit import SubmissionError
+    from relation_tf.bench import write_submissions
+
+    try:
+        packed = write_submissions(results, fill_missing=fill_missing)
+    except SubmissionError as error:
+        typer.echo(f"no submissions: {error}", err=True)
+        return
+    for zip_file in packed[:1]:
+        typer.echo(str(zip_file))
+    if packed:
+        folder = results.folder / "submissions"
+        typer.echo(f"submissions: {len(packed)} written and checked, in {folder}")
+
+
+def _split(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _integers(seeds: str | None) -> list[int] | None:
+    try:
+        return None if seeds is None else [int(seed) for seed in _split(seeds) or []]
+    except ValueError:
+        raise typer.BadParameter(
+            f"--seeds: expected numbers such as 1,2. Received: {seeds!r}"
+        ) from None
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    """`key=value` pairs; the value is TOML, or text where it is not."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"--set: expected KEY=VALUE. Received: {pair!r}")
+        try:
+            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value
+    return settings
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Bad input is one line and exit code 2; an interruption is exit code 130."""
+    from glue_submit import SubmissionError
+
+    try:
+        yield
+    except _UsageError as error:
+        message = " ".join(cast("typer.BadParameter", error).format_message().split())
+        sys.exit(_complain(f"{message} (see relation-tf --help)"))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SubmissionError as error:
+        sys.exit(_complain(str(error)))
+    except ValueError as error:
+        # Loaded by whatever raised one of them.
+        kinds = {"relation_tf.bench.suite": "SuiteError", "relation_tf.tasks.tsv": "DataError"}
+        known = tuple(
+            getattr(sys.modules[module], name)
+            for module, name in kinds.items()
+            if module in sys.modules
+        )
+        if not isinstance(error, known):
+            raise
+        sys.exit(_complain(str(error)))
+
+
+def _complain(message: str) -> int:
+    typer.echo(f"relation-tf: {message}", err=True)
+    return 2
+
+
+def main() -> None:
+    """Run the command."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with _one_line_errors():
+        sys.exit(app(standalone_mode=False))
+
+
+if __name__ == "__main__":
+    main()
