@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tomllib
 from collections import Counter
@@ -229,7 +228,6 @@ def _complain(message: str) -> int:
 
 def main() -> None:
     """Run the command."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with _one_line_errors():
         sys.exit(app(standalone_mode=False))
 

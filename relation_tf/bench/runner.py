@@ -87,7 +87,9 @@ def run_suite(
     if jobs > 1:
         _refuse_unimportable(suite)
     with Progress(folder.path, len(chosen), pending, jobs, quiet=quiet) as progress:
-        progress.say(what_can_be_shown(len(suite.methods()), len(suite.seeds), suite.alpha))
+        if len(suite.methods()) > 1:
+            shown = what_can_be_shown(len(suite.methods()), len(suite.seeds), suite.alpha)
+            progress.say(shown)
         if jobs == 1 or len(cells) <= 1:
             for cell in cells:
                 run_cell(cell, progress.tell)

@@ -71,7 +71,7 @@ class CompiledNetwork:
         self.model = self._build(self.config.seed)
         self._optimizer = _make_optimizer(self.config)
         self._optimizer.build(self.model.trainable_variables)
-        self._fresh_optimizer = [np.array(variable) for variable in self._optimizer.variables]
+        self._fresh_optimizer = _values(self._optimizer.variables)
         self._loss = (
             keras.losses.MeanSquaredError()
             if self.task.task.labels is None
@@ -107,7 +107,7 @@ class CompiledNetwork:
 
     def weights(self) -> list[np.ndarray]:
         """A copy of all variables."""
-        return [np.array(variable) for variable in self.model.variables]
+        return _values(self.model.variables)
 
     def restore(self, weights: list[np.ndarray]) -> None:
         """Take back what `weights` gave."""
@@ -282,6 +282,11 @@ def _labels(split: EncodedSplit) -> np.ndarray:
     if split.labels is None:
         raise ValueError("this split has no labels")
     return split.labels
+
+
+def _values(variables: list[Any]) -> list[np.ndarray]:
+    """Copies: what a backend hands out may be the variable's own memory."""
+    return [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
 
 
 _SIGNED = ("matthews", "pearson", "spearman")  # metrics from -1 to 1; the others from 0

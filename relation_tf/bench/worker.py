@@ -5,10 +5,12 @@ Keras and TensorFlow are loaded when the first cell is run, not with this module
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import platform
+import re
 import resource
 import shlex
 import signal
@@ -16,7 +18,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -74,10 +76,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
         except (DataError, SuiteError) as error:
             _fail(folder, config, str(error), tell)
         except Exception as error:
-            # The last line of TensorFlow's messages is what went wrong; the rest is where.
-            message = (str(error).strip().splitlines() or [""])[-1].strip()
-            reason = f"{type(error).__name__}: {message}"
-            _fail(folder, config, reason, tell, traceback.format_exc())
+            _fail(folder, config, _one_line(error), tell, traceback.format_exc())
             network = None  # what is left of it may be broken
 
 
@@ -87,7 +86,7 @@ def ignore_interrupts() -> None:
 
 
 def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
-    _set_threads(config.threads)
+    _start_tensorflow(cell.folder, config.threads)
     import keras
 
     from relation_tf.bench.training import CompiledNetwork, check_monitor
@@ -133,17 +132,39 @@ def _vectors(path: Path, task: EncodedTask, width: int) -> Vectors:
     return read_glove(path, task.vocabulary.words, width)
 
 
-def _set_threads(threads: int) -> None:
-    """Fix the threads, so that equal seeds give equal bits whatever the number of cores."""
-    import tensorflow as tf
+def _start_tensorflow(folder: Path, threads: int) -> None:
+    """Load TensorFlow with fixed threads: equal seeds give equal bits on any number of cores."""
+    if "tensorflow" in sys.modules:
+        import tensorflow as tf
+    else:
+        with _stderr_to(folder / "tensorflow.log"):
+            import tensorflow as tf
 
+            _set_threads(tf, threads)
+            tf.config.list_logical_devices()
+    # In a notebook TensorFlow may have been started before, with other threads; the manifest says
+    # with how many.
+    with contextlib.suppress(RuntimeError):
+        _set_threads(tf, threads)
+
+
+def _set_threads(tf: Any, threads: int) -> None:
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+@contextlib.contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Keep in a file what TensorFlow prints while it starts, which no setting silences."""
+    sys.stderr.flush()
+    kept = os.dup(2)
     try:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-    except RuntimeError:
-        # TensorFlow has already started in this process, in a notebook for example; the manifest
-        # says with how many threads.
-        return
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, tell: Tell) -> None:
@@ -235,6 +256,14 @@ def _manifest(
         if vectors is None
         else {"found": str(vectors), "digest": _sha256(cell.glove)},
     }
+
+
+def _one_line(error: Exception) -> str:
+    """What went wrong: TensorFlow puts the places before it, Keras the arguments behind it."""
+    message = str(error).partition("Arguments received by")[0]
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", message).split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"{type(error).__name__}: {last}"
 
 
 def _fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:

@@ -87,8 +87,8 @@ class LinearAttention(TokenMixer):
         """W_Q, W_K, W_V."""
         if self.normalization == "original" and query_width != value_width:
             raise ValueError(
-                "normalization='original' applies W_K to the query too, so that query and "
-                f"value must be of one width. Received: query width {query_width}, value width {value_width}"
+                "normalization='original' applies W_K to the query too: query and value must be of "
+                f"one width. Received: query width {query_width}, value width {value_width}"
             )
         self.query_kernel, self.query_bias = self.add_projection("query", query_width)
         self.key_kernel, self.key_bias = self.add_projection("key", value_width)
@@ -118,28 +118,26 @@ class LinearAttention(TokenMixer):
         return ops.cast(output, dtype)
 
     def _state(self, algorithm: str, keys: Any, key_sum: Any, value: Any, training: bool) -> Any:
-        """`t(K)^T V`, `(batch, units, units)`, in float32."""
+        """`t(K)^T V`, `(batch, units, units)`, in float32 or wider."""
         keys = ops.transpose(keys, (0, 2, 1))
         if algorithm == "direct":
             values = ops.matmul(value, self.value_kernel)
-            state = ops.matmul(keys, ops.cast(values, "float32"))
+            state = ops.matmul(keys, widened(values))
         else:
-            state = ops.matmul(keys, ops.cast(value, "float32"))
-            state = ops.matmul(state, ops.cast(self.value_kernel, "float32"))
+            state = ops.matmul(keys, widened(value))
+            state = ops.matmul(state, widened(self.value_kernel))
         if self.value_bias is not None:
-            state = state + key_sum * ops.cast(self.value_bias, "float32")
+            state = state + key_sum * widened(self.value_bias)
         return self.drop(state, training)
 
     def _through_scores(self, q: Any, keys: Any, value: Any) -> Any:
-        """`(t(Q) t(K)^T) V`, in float32."""
+        """`(t(Q) t(K)^T) V`, in float32 or wider."""
         scores = ops.matmul(q, ops.transpose(keys, (0, 2, 1)))  # (batch, queries, tokens)
-        mixed = ops.matmul(scores, ops.cast(value, "float32"))
-        output = ops.matmul(mixed, ops.cast(self.value_kernel, "float32"))
+        mixed = ops.matmul(scores, widened(value))
+        output = ops.matmul(mixed, widened(self.value_kernel))
         if self.value_bias is None:
             return output
-        return output + ops.sum(scores, axis=-1, keepdims=True) * ops.cast(
-            self.value_bias, "float32"
-        )
+        return output + ops.sum(scores, axis=-1, keepdims=True) * widened(self.value_bias)
 
     def _choose(
         self, num_queries: int | None, num_tokens: int | None, width: int, training: bool

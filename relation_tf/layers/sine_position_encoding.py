@@ -53,8 +53,8 @@ class SinePositionEncoding(keras.layers.Layer):
     def call(self, x: Any, mask: Any = None) -> Any:
         """Add the positions."""
         feature = np.arange(x.shape[-1])
-        rate = (10000.0 ** -(feature // 2 * 2 / x.shape[-1])).astype("float32")  # (width,)
-        phase = (feature % 2 * np.pi / 2).astype("float32")
+        rate = ops.convert_to_tensor(10000.0 ** -(feature // 2 * 2 / x.shape[-1]), "float32")
+        phase = ops.convert_to_tensor(feature % 2 * np.pi / 2, "float32")  # both (width,)
         position = ops.cast(ops.arange(ops.shape(x)[1], dtype="int32"), "float32")
         encoding = ops.sin(position[:, None] * rate + phase)  # (tokens, width)
         x = x + ops.cast(encoding, x.dtype)

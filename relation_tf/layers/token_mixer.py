@@ -152,16 +152,11 @@ class TokenMixer(keras.layers.Layer):
         """
         # __call__ moves an explicit query_mask into `mask`; what is left in query_mask was
         # attached.
-        query_mask = query_mask if mask is None else mask
-        query_mask = _boolean(query_mask)
-        if value is None:
-            value_mask = query_mask if value_mask is None else _boolean(value_mask)
-            query = zero_masked(query, query_mask)
-            value = query if value_mask is query_mask else zero_masked(query, value_mask)
-        else:
-            value_mask = _boolean(value_mask)
-            query = zero_masked(query, query_mask)
-            value = zero_masked(value, value_mask)
+        query_mask = _boolean(query_mask if mask is None else mask)
+        shared = value is None and value_mask is None
+        value_mask = query_mask if shared else _boolean(value_mask)
+        value = zero_masked(query if value is None else value, value_mask)
+        query = value if shared else zero_masked(query, query_mask)
         output = self.mix(query, value, value_mask, bool(training))
         if self.output_projection:
             output = ops.matmul(self.drop(ops.relu(output), bool(training)), self.output_kernel)

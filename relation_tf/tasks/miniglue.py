@@ -16,13 +16,18 @@ What decides the label:
 - QQP: do both questions ask for the same thing about the same pastime?
 - MNLI and AX: is the quality in the second sentence one of the first's, the opposite of one, or
   another matter?
-- QNLI: does the sentence give what was asked (day, place, price, aim, company) about the thing that
-  was asked about?
+- QNLI: does the sentence give what was asked (day, town or aim) about the thing that was asked
+  about?
 - RTE: is the thing in the second sentence the kind that the first's belongs to, and the agent the
   same?
 - WNLI: does the pronoun stand for the noun that the second sentence puts in its place?
 
-MNLI's mismatched files differ from the matched ones in where things happen.
+MNLI's mismatched files differ from the matched ones in where things happen; AX negates more often.
+
+As in the real data, one whole sentence of a pair gives part of the answer away: some meanings are
+more common than others, and contradictions are more often negated. Were labels independent of each
+single sentence, networks that multiply two sentence vectors would start at a saddle point, and with
+a dropout of a half they do not leave it within a thousand steps.
 """
 
 from __future__ import annotations
@@ -82,7 +87,8 @@ class _Draw:
 
     def common(self, size: int) -> Integers:
         """Numbers from 0 to `size` - 1, the first much more often than the others."""
-        return (size * self.random.random_sample(self.rows) ** 3).astype(np.int64)
+        uniform = self.random.random_sample(self.rows)
+        return (size * (uniform * uniform * uniform)).astype(np.int64)
 
     def other(self, index: Integers, size: int, where: Truths) -> Integers:
         """`index`, but where told another number from 0 to `size` - 1."""
@@ -125,7 +131,8 @@ def _at(table: Sequence[Any], *index: Integers) -> Strings:
 def _join(*parts: Strings | str) -> Strings:
     """Parts side by side, those that are empty left out."""
     columns = (repeat(part) if isinstance(part, str) else part for part in parts)
-    return np.array([" ".join(filter(None, row)) for row in zip(*columns)], dtype=object)  # noqa: B905
+    texts = [" ".join(filter(None, row)) for row in zip(*columns, strict=False)]
+    return np.array(texts, dtype=object)
 
 
 def _sentences(*parts: Strings | str, end: str = ".") -> Strings:
@@ -635,8 +642,8 @@ def write(
     """Write all eleven tasks into a folder, as the official `glue_data` has them.
 
     The same arguments give the same bytes, whatever the machine and the release of NumPy. Labels
-    are balanced. No row of dev or test occurs in train, nor one of test in dev; rows may occur
-    twice in one file, as QQP's test does (its 390,965 rows are more than the grammar has pairs).
+    are balanced. A pair or sentence of train does not occur in dev or test, nor one of dev in test
+    (MNLI's five files and AX are kept apart likewise). Within one file it may occur twice.
 
     Args:
         folder: folder to write into; made if missing. Files of the same names are replaced.
@@ -652,14 +659,22 @@ def write(
             has too few sentences to keep the files apart.
 
     Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> write(folder, train_rows=3, dev_rows=3, test_rows=3)
-        >>> print((folder / "MNLI" / "train.tsv").read_text(encoding="utf-8"))
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     write(Path(folder), train_rows=3, dev_rows=3, test_rows=3)
+        ...     print(Path(folder, "SST-2", "train.tsv").read_text(encoding="utf-8").expandtabs(1))
+        sentence label
+        This ending is very stale in every scene. 0
+        This music is clumsy at times. 0
+        The film is very brilliant at times. 1
+        <BLANKLINE>
     """
-    rows = {"train": train_rows, "dev": dev_rows, **_test_rows(test_rows)}
-    for name, number in {"seed": seed, **rows}.items():
+    tests = _test_rows(test_rows)
+    numbers = {"seed": seed, "train_rows": train_rows, "dev_rows": dev_rows}
+    numbers |= {f"test_rows[{task!r}]": count for task, count in tests.items()}
+    for name, number in numbers.items():
         if number < 0:
             raise ValueError(f"{name} must be 0 or above. Received: {name}={number}")
+    rows = {"train": train_rows, "dev": dev_rows, **tests}
     for layout in _LAYOUTS:
-        _write_layout(Path(folder), layout, seed, rows)
+        _write_layout(folder, layout, seed, rows)

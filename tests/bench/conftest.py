@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from relation_tf.bench import Method, Suite
+from relation_tf.tasks import miniglue
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    """Keep the encoded text of tests out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RELATION_TF_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def small_glue(tmp_path_factory):
+    """A folder in the official layout with few rows."""
+    folder = tmp_path_factory.mktemp("glue_data")
+    miniglue.write(folder, seed=3, train_rows=60, dev_rows=20, test_rows=8)
+    return folder
+
+
+@pytest.fixture
+def suite():
+    """Make a suite of two methods that runs in seconds."""
+
+    def make(**changes):
+        values = {
+            "name": "small",
+            "tasks": ["CoLA", "STS-B", "MNLI"],
+            "seeds": [1, 2],
+            "epochs": 3,
+            "batch_size": 16,
+            "embedding_dim": 12,
+            "method": [
+                Method(mechanism="relation", units=8),
+                Method(mechanism="baseline", units=8),
+            ],
+        }
+        return Suite(**(values | changes))
+
+    return make

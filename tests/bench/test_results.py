@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from glue_submit import TASKS as LEADERBOARD
+from glue_submit import SubmissionError, check
+from relation_tf.bench import Method, RunFolder, Suite, read_results, write_submissions
+from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
+from relation_tf.bench.run_folder import write_json, write_table
+from relation_tf.tasks import GLUE
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Write a suite's folder as if it had run, with the given scores."""
+
+    def make(tasks, seeds=(1, 2), value=lambda task, method, seed: 0.5, predictions=False):
+        suite = Suite(
+            name="made-up", tasks=tasks, seeds=list(seeds),
+            method=[Method(mechanism="relation"), Method(mechanism="baseline")],
+        )  # fmt: skip
+        run_folder = RunFolder(tmp_path)
+        run_folder.open(suite)
+        for config in suite.runs():
+            path = run_folder.start(config)
+            task = GLUE[config.task]
+            metrics = {
+                name: {metric: value(*config.key) for metric in LEADERBOARD[name].metrics}
+                for name in task.dev
+            }
+            for name in task.test if predictions else ():
+                rows = LEADERBOARD[name].test_rows
+                words = [LEADERBOARD[name].majority] * rows
+                write_table(
+                    path / "predictions" / f"{name}.test.tsv",
+                    {"index": range(rows), "prediction": words}, "\t",
+                )  # fmt: skip
+            write_json(path / "manifest.json", {})
+            write_json(
+                path / "result.json",
+                {"task": config.task, "method": config.method, "seed": config.seed,
+                 "metrics": metrics},
+            )  # fmt: skip
+        return tmp_path
+
+    return make
+
+
+def test_scores_are_means_of_a_tasks_metrics_and_averages_by_seed(folder):
+    def value(task, method, seed):
+        return {"CoLA": 0.2, "MNLI": 0.6, "MRPC": 0.7}[task] + seed / 100
+
+    results = read_results(folder(["CoLA", "MNLI", "MRPC"], value=value))
+    assert set(results.scores["task"]) == {"CoLA", "MRPC", "MNLI-m", "MNLI-mm", MEAN_OF_TASKS}
+    assert results.samples("MNLI-m") == {
+        "relation-64": pytest.approx([0.61, 0.62]), "baseline-64": pytest.approx([0.61, 0.62]),
+    }  # fmt: skip
+    # MNLI is one task that is answered twice.
+    assert results.samples(MEAN_OF_TASKS)["relation-64"] == pytest.approx([0.51, 0.52])
+
+
+def test_all_nine_tasks_give_the_glue_average(folder):
+    results = read_results(folder(list(GLUE), value=lambda task, method, seed: seed / 10))
+    assert list(results.scores["task"].cat.categories)[-1] == GLUE_AVERAGE
+    assert results.samples(GLUE_AVERAGE)["baseline-64"] == pytest.approx([0.1, 0.2])
+
+
+def test_a_seed_that_lacks_a_task_has_no_average(folder):
+    path = folder(["CoLA", "RTE"])
+    (path / "runs" / "RTE" / "relation-64" / "seed-2" / "result.json").unlink()
+    results = read_results(path)
+    assert {name: len(scores) for name, scores in results.samples(MEAN_OF_TASKS).items()} == {
+        "relation-64": 1, "baseline-64": 2,
+    }  # fmt: skip
+
+
+def test_one_task_has_no_average(folder):
+    assert set(read_results(folder(["RTE"])).scores["task"]) == {"RTE"}
+
+
+def test_submissions_pass_the_check(folder):
+    results = read_results(folder(list(GLUE), seeds=(1,), predictions=True))
+    packed = write_submissions(results)
+    assert {str(zip_file.path.relative_to(results.folder)) for zip_file in packed} == {
+        "submissions/baseline-64/seed-1.zip", "submissions/relation-64/seed-1.zip",
+    }  # fmt: skip
+    assert all(check(zip_file.path).ok for zip_file in packed)
+    assert all(zip_file.filled == () for zip_file in packed)
+
+
+def test_a_missing_task_is_refused_or_filled_and_listed(folder):
+    results = read_results(
+        folder([name for name in GLUE if name != "QQP"], seeds=(1,), predictions=True)
+    )
+    with pytest.raises(SubmissionError, match="QQP"):
+        write_submissions(results)
+    packed = write_submissions(results, fill_missing=True)
+    assert all(zip_file.filled == ("QQP",) for zip_file in packed)
+    assert all(check(zip_file.path).ok for zip_file in packed)
+
+
+def test_metrics_are_a_long_table(folder):
+    metrics = read_results(folder(["MRPC"])).metrics
+    assert list(metrics.columns) == ["task", "method", "seed", "metric", "value"]
+    assert len(metrics) == 2 * 2 * 2
+    assert np.isfinite(metrics["value"]).all()

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from relation_tf.bench import RunFolder, SuiteError
+from relation_tf.bench.run_folder import read_json, write_json, write_table
+
+
+def test_a_run_is_done_when_its_result_is_there(tmp_path, suite):
+    folder = RunFolder(tmp_path / "out")
+    folder.open(suite())
+    config = folder.suite().runs()[0]
+    assert not folder.is_done(config)
+    path = folder.start(config)
+    assert not folder.is_done(config)
+    write_json(path / "result.json", {})
+    assert folder.is_done(config)
+    assert list(folder.done()) == [path]
+
+
+def test_what_was_half_done_goes(tmp_path, suite):
+    folder = RunFolder(tmp_path)
+    folder.open(suite())
+    path = folder.start(folder.suite().runs()[0])
+    (path / "history.csv").write_text("half")
+    (path / "error.json").write_text("{}")
+    folder.start(folder.suite().runs()[0])
+    assert {file.name for file in path.iterdir()} == {"config.json", "predictions"}
+
+
+def test_another_configuration_is_refused_with_both_values(tmp_path, suite):
+    folder = RunFolder(tmp_path)
+    folder.open(suite())
+    path = folder.start(suite().runs()[0])
+    write_json(path / "result.json", {})
+    with pytest.raises(SuiteError) as error:
+        folder.is_done(suite(dropout=0.25).runs()[0])
+    assert f"{path}: this run was done with dropout = 0.5, now asked is 0.25" in str(error.value)
+
+
+def test_no_suite_in_the_folder(tmp_path):
+    with pytest.raises(SuiteError, match=r"expected a suite's folder, with a suite\.toml in it"):
+        RunFolder(tmp_path).suite()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "\x00"])
+def test_broken_json_is_named(tmp_path, content):
+    path = tmp_path / "result.json"
+    path.write_text(content)
+    with pytest.raises(SuiteError, match=r"result\.json: expected "):
+        read_json(path)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "result.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        write_json(path, {"a": object()})
+    assert read_json(path) == {"a": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_tables(tmp_path):
+    path = tmp_path / "history.csv"
+    write_table(path, {"epoch": [1, 2], "loss": [0.1234567891, float("nan")]}, ",")
+    assert path.read_bytes() == b"epoch,loss\n1,0.1234568\n2,nan\n"

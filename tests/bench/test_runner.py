@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+
+import keras
+import pytest
+
+from relation_tf.bench import Method, SuiteError, read_results, run_suite
+from relation_tf.bench import worker as worker_module
+
+pytestmark = pytest.mark.tensorflow
+
+
+class Recorder(keras.layers.Layer):
+    """A user's own layer: the mean of all tokens, for each."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(units)
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x):
+        return self.dense(x + keras.ops.mean(x, axis=1, keepdims=True))
+
+
+class Broken(keras.layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+
+    def call(self, x):
+        raise RuntimeError("no such thing")
+
+
+def contents(folder):
+    """The bytes of every file that has no times in it."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and (path.suffix == ".tsv" or path.name == "config.json")
+    }
+
+
+def test_run_folder_holds_what_it_promises(tmp_path, small_glue, suite):
+    results = run_suite(suite(), tmp_path, data=small_glue, quiet=True)
+    assert len(results.runs) == 12
+    folder = tmp_path / "runs" / "MNLI" / "relation-8" / "seed-2"
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
+        "config.json", "manifest.json", "history.csv", "result.json",
+        "predictions/MNLI-m.dev.tsv", "predictions/MNLI-mm.dev.tsv",
+        "predictions/MNLI-m.test.tsv", "predictions/MNLI-mm.test.tsv", "predictions/AX.test.tsv",
+    }  # fmt: skip
+    header, row = (folder / "predictions" / "MNLI-m.dev.tsv").read_text().splitlines()[:2]
+    assert header.split("\t")[:2] == ["index", "prediction"]
+    assert sum(map(float, row.split("\t")[2:])) == pytest.approx(1, abs=1e-5)
+    result = json.loads((folder / "result.json").read_text())
+    assert result["epochs"] == 3
+    assert result["stopped"] == "reached 3 epochs"
+    assert set(result["metrics"]) == {"MNLI-m", "MNLI-mm"}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["versions"]["keras"] == keras.__version__
+    assert manifest["data"]["rows"]["train"] == 60
+
+
+def test_finished_runs_are_kept_and_half_done_ones_redone(tmp_path, small_glue, suite):
+    made = suite(tasks=["CoLA"])
+    run_suite(made, tmp_path, data=small_glue, quiet=True)
+    before = contents(tmp_path)
+    kept = tmp_path / "runs" / "CoLA" / "relation-8" / "seed-1" / "result.json"
+    stamp = kept.stat().st_mtime_ns
+    lost = tmp_path / "runs" / "CoLA" / "baseline-8" / "seed-2"
+    (lost / "result.json").unlink()
+    (lost / "predictions" / "CoLA.dev.tsv").write_text("half")
+    run_suite(made, tmp_path, data=small_glue, quiet=True)
+    assert kept.stat().st_mtime_ns == stamp
+    assert contents(tmp_path) == before
+
+
+def test_processes_give_the_same_bytes(tmp_path, small_glue, suite):
+    run_suite(suite(), tmp_path / "one", data=small_glue, quiet=True)
+    run_suite(suite(), tmp_path / "two", data=small_glue, jobs=2, quiet=True)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_readout_and_all_tokens_see_the_same_function(tmp_path, small_glue, suite):
+    # Without dropout there is nothing random to differ in.
+    settings = {"tasks": ["STS-B"], "dropout": 0.0, "seeds": [1]}
+    method = [Method(mechanism="relation", units=8, options={"dropout": 0.0})]
+    costs = [
+        results.history(results.runs[0])["val_loss"].tolist()
+        for compute in ("readout", "all")
+        for results in [
+            run_suite(suite(**settings, method=method, compute=compute), tmp_path / compute,
+                      data=small_glue, quiet=True)
+        ]
+    ]  # fmt: skip
+    assert costs[0] == pytest.approx(costs[1], rel=1e-4)
+
+
+def test_ones_own_layer(tmp_path, small_glue, suite):
+    results = run_suite(
+        suite(tasks=["CoLA"]), tmp_path, [Recorder, "relation"], data=small_glue, quiet=True
+    )
+    assert set(results.scores["method"]) == {"Recorder-64", "relation-64"}
+    assert not results.failures
+
+
+def test_a_failed_run_leaves_its_error_and_the_suite_goes_on(tmp_path, small_glue, suite, capsys):
+    results = run_suite(suite(tasks=["CoLA"]), tmp_path, [Broken, "relation"], data=small_glue)
+    assert {run["method"] for run in results.runs} == {"relation-64"}
+    assert [name for name, _ in results.failures] == [
+        "CoLA/Broken-64/seed-1", "CoLA/Broken-64/seed-2",
+    ]  # fmt: skip
+    assert "no such thing" in results.failures[0][1]
+    assert "Traceback" in json.loads(
+        (tmp_path / "runs" / "CoLA" / "Broken-64" / "seed-1" / "error.json").read_text()
+    )["traceback"]  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "failed: CoLA/Broken-64/seed-1" in printed
+    assert "2 of 4 runs done, 2 failed" in printed
+
+
+def test_missing_data_fails_the_run_in_one_line(tmp_path, suite):
+    results = run_suite(suite(tasks=["CoLA"], seeds=[1]), tmp_path, data=tmp_path, quiet=True)
+    assert "looked for" in results.failures[0][1]
+
+
+def test_glove_starts_the_embedding(tmp_path, small_glue, suite):
+    path = tmp_path / "glove.txt"
+    path.write_text("the " + " ".join(["0.5"] * 12) + "\n")
+    results = run_suite(
+        suite(tasks=["CoLA"], seeds=[1], embeddings="glove"), tmp_path / "out",
+        data=small_glue, glove=path, quiet=True,
+    )  # fmt: skip
+    assert results.runs[0]["manifest"]["glove"]["found"].startswith("1 of ")
+    refused = run_suite(
+        suite(tasks=["CoLA"], seeds=[1], embeddings="glove"), tmp_path / "none",
+        data=small_glue, quiet=True,
+    )  # fmt: skip
+    assert "needs --glove FILE" in refused.failures[0][1]
+
+
+def test_an_interruption_keeps_finished_runs_and_says_how_to_go_on(
+    tmp_path, small_glue, suite, monkeypatch, capsys
+):
+    made = suite(tasks=["CoLA"])
+    run, ran = worker_module._run, []
+
+    def interrupted(network, config, *rest):
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+        ran.append(config)
+        run(network, config, *rest)
+
+    monkeypatch.setattr(worker_module, "_run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(made, tmp_path, data=small_glue)
+    assert "3 of 4 runs are done and kept" in " ".join(capsys.readouterr().out.split())
+    assert len(read_results(tmp_path).runs) == 3
+    monkeypatch.setattr(worker_module, "_run", run)
+    assert len(run_suite(made, tmp_path, data=small_glue, quiet=True).runs) == 4
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_jobs_must_be_positive(jobs, suite, tmp_path):
+    with pytest.raises(SuiteError, match=f"jobs: expected 1 or more. Received: {jobs}"):
+        run_suite(suite(), tmp_path, jobs=jobs)
+
+
+def test_a_class_of_a_notebook_needs_one_process(tmp_path, suite, small_glue):
+    method = Method(mechanism="__main__:Mine", name="mine")
+    with pytest.raises(SuiteError, match="cannot be imported by worker processes"):
+        run_suite(suite(), tmp_path, [method], data=small_glue, jobs=2, quiet=True)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relation_tf.bench.stopping import BestWeights, SmoothedCost, make_rule
+
+COSTS = st.lists(
+    st.one_of(st.sampled_from([0.25, 0.5, 0.75, 1.0]), st.just(math.nan)), min_size=1, max_size=40
+)
+
+
+def play(rule, values):
+    """The end of a run with these values; the weights of an epoch are its number."""
+    for epoch, value in enumerate(values, 1):
+        if (stop := rule.update(epoch, value, lambda epoch=epoch: epoch)) is not None:
+            return stop, epoch
+    return rule.finish(len(values)), len(values)
+
+
+@given(COSTS, st.integers(1, 4), st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_smoothed_equals_its_definition(values, patience, window):
+    costs = [math.inf if math.isnan(value) else value for value in values]
+    expected = len(values)
+    best, waited = math.inf, 0
+    for epoch in range(window, len(values) + 1):
+        mean = sum(costs[epoch - window : epoch]) / window
+        waited = 0 if mean < best else waited + 1
+        best = min(best, mean)
+        if waited == patience:
+            expected = epoch
+            break
+    stop, last = play(SmoothedCost(patience, window=window), values)
+    assert last == expected
+    assert stop.epoch == last
+    assert stop.weights is None
+
+
+@given(COSTS, st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_best_equals_its_definition(values, patience):
+    costs = [math.inf if math.isnan(value) else value for value in values]
+    last = len(values)
+    for epoch in range(1, len(values) + 1):
+        best = costs.index(min(costs[:epoch])) + 1
+        if epoch - best >= patience:
+            last = epoch
+            break
+    best = costs.index(min(costs[:last])) + 1
+    stop, stopped_at = play(BestWeights(patience), values)
+    assert stopped_at == last
+    assert stop.epoch == stop.weights == best
+
+
+def test_a_nan_first_epoch_is_not_the_best_for_ever():
+    stop, _ = play(BestWeights(patience=3), [math.nan, 3.0, 2.0, 4.0, 4.0, 4.0])
+    assert stop.epoch == 3
+
+
+def test_a_metric_is_better_when_higher():
+    stop, last = play(BestWeights(patience=2, higher_is_better=True), [0.1, 0.9, 0.5, 0.6, 0.7])
+    assert (stop.epoch, last) == (2, 4)
+    assert play(SmoothedCost(1, higher_is_better=True, window=1), [0.1, 0.9, 0.5])[1] == 3
+
+
+def test_the_program_looks_for_the_first_time_at_its_tenth_epoch():
+    # Rising from the start: ten epochs make the first mean, five more wait.
+    stop, last = play(SmoothedCost(), [float(i) for i in range(100)])
+    assert last == 15
+    assert "last 10 epochs" in stop.reason
+
+
+@pytest.mark.parametrize(("name", "kind"), [("smoothed", SmoothedCost), ("best", BestWeights)])
+def test_rules_by_name(name, kind):
+    assert isinstance(make_rule(name, 5, higher_is_better=False), kind)

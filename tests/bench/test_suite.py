@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relation_tf.bench import Method, Suite, SuiteError, list_suites, load_suite
+from relation_tf.bench.suite import select
+
+
+@pytest.mark.parametrize("name", list_suites())
+def test_suites_of_the_package_are_right(name):
+    suite = load_suite(name)
+    assert suite.name == name
+    assert suite.title
+    assert suite.question
+    assert len(suite.runs()) == len(suite.tasks) * len(suite.methods()) * len(suite.seeds)
+
+
+def test_table_1_of_the_relation_paper():
+    suite = load_suite("glue")
+    assert [method.name for method in suite.methods()][:4] == [
+        "attention-64", "attention-128", "attention-256", "linear-attention-64",
+    ]  # fmt: skip
+    assert len(suite.runs()) == 9 * 12 * 5
+
+
+def test_same_suite_from_toml_and_python(tmp_path, suite):
+    made = suite()
+    path = tmp_path / "small.toml"
+    path.write_text(made.to_toml(), encoding="utf-8")
+    assert load_suite(path) == made
+
+
+def test_a_class_is_a_method():
+    from relation_tf.layers import Relation
+
+    assert Method(mechanism=Relation).mechanism == "relation_tf.layers.relation:Relation"
+    assert Method(mechanism=Relation).expand()[0].name == "Relation-64"
+
+
+def test_named_method_keeps_its_name():
+    assert [m.name for m in Method(mechanism="relation", name="mine").expand()] == ["mine"]
+    assert [m.name for m in Method(mechanism="relation", name="mine", units=[8, 16]).expand()] == [
+        "mine-8", "mine-16",
+    ]  # fmt: skip
+
+
+@given(
+    seeds=st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4, unique=True),
+    units=st.lists(st.integers(1, 999), min_size=1, max_size=4, unique=True),
+    tasks=st.lists(st.sampled_from(["CoLA", "RTE", "MNLI"]), min_size=1, unique=True),
+)
+@settings(max_examples=40, deadline=None)
+def test_runs_are_the_grid_each_once(seeds, units, tasks):
+    method = Method(mechanism="relation", units=units)
+    suite = Suite(name="grid", tasks=tasks, seeds=seeds, method=[method])
+    keys = [run.key for run in suite.runs()]
+    assert len(set(keys)) == len(keys) == len(seeds) * len(units) * len(tasks)
+    assert Suite.model_validate(tomllib.loads(suite.to_toml())) == suite
+
+
+def test_seeds_may_be_a_number():
+    assert Suite(name="x", tasks=["RTE"], seeds=3, method=[{"mechanism": "relation"}]).seeds == [
+        1, 2, 3,
+    ]  # fmt: skip
+
+
+METHOD = '[[method]]\nmechanism = "relation"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = [", "not TOML"),
+        ('name = "x"\ntasks = ["RTE"]\n', "key 'method' is missing"),
+        (f'name = "x"\ntasks = ["RTE"]\nstoping = "best"\n{METHOD}',
+         "unknown key 'stoping'. Did you mean 'stopping'?"),
+        (f'name = "x"\ntasks = ["RTE"]\nstopping = "worst"\n{METHOD}',
+         "key 'stopping': expected 'smoothed' or 'best'. Received: 'worst'"),
+        (f'name = "x"\ntasks = ["RTE"]\nepochs = "10"\n{METHOD}', "key 'epochs': expected"),
+        (f'name = "x"\ntasks = ["RTE"]\nepochs = 0\n{METHOD}', "Received: 0"),
+        (f'name = "x"\ntasks = ["RTE", "RTE"]\n{METHOD}', "found 'RTE' more than once"),
+        (f'name = "x"\ntasks = ["RTE"]\nseeds = [1, 1]\n{METHOD}', "found 1 more than once"),
+        (f'name = "x"\ntasks = []\n{METHOD}', "key 'tasks'"),
+        (f'name = "../x"\ntasks = ["RTE"]\n{METHOD}', "key 'name'"),
+        (f'name = "x"\ntasks = ["RTE"]\nmonitor = "loss"\n{METHOD}', "key 'monitor'"),
+        (f'name = "x"\ntasks = ["RTE"]\n{METHOD}{METHOD}', "two methods are called 'relation-64'"),
+        ('name = "x"\ntasks = ["RTE"]\n[[method]]\nmechanism = "relatoin"\n',
+         "Did you mean 'relation'?"),
+        ('name = "x"\ntasks = ["RTE"]\n[[method]]\nmechanism = "relation"\nunit = 8\n',
+         "unknown key 'method.1.unit'. Did you mean 'units'?"),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_key_the_value_and_what_is_allowed(tmp_path, text, message):
+    path = tmp_path / "suite.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SuiteError) as error:
+        load_suite(path)
+    assert message in str(error.value)
+    assert str(error.value).startswith(str(path))
+
+
+def test_unknown_suite_names_the_nearest():
+    with pytest.raises(SuiteError, match=r"unknown suite 'dmeo'.*Did you mean 'demo'"):
+        load_suite("dmeo")
+    with pytest.raises(SuiteError, match="cannot be read"):
+        load_suite("nowhere.toml")
+
+
+def test_select(suite):
+    made = suite()
+    assert len(select(made)) == 12
+    assert {run.key for run in select(made, ["MNLI"], ["relation-8"], [2])} == {
+        ("MNLI", "relation-8", 2)
+    }
+    with pytest.raises(SuiteError, match="unknown seed 9: expected one of 1, 2"):
+        select(made, seeds=[9])
+    with pytest.raises(SuiteError, match="unknown task 'RTE'"):
+        select(made, tasks=["RTE"])

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from relation_tf.tasks import load_task, plan_batches
+from relation_tf.tasks.batches import evaluation_batches, padded_tokens, padding_share
+
+LENGTHS = st.tuples(st.integers(1, 2), st.integers(1, 60)).flatmap(
+    lambda shape: arrays(np.int64, shape, elements=st.integers(0, 40))
+)
+
+
+@given(LENGTHS, st.integers(1, 9), st.sampled_from(["length", "random"]))
+@settings(max_examples=80, deadline=None)
+def test_every_row_is_in_exactly_one_batch(lengths, batch_size, batching):
+    batches = plan_batches(lengths, batch_size, seed=1, epoch=0, batching=batching)
+    assert sorted(np.concatenate(batches)) == list(range(lengths.shape[1]))
+    assert max(map(len, batches)) <= batch_size
+    assert len(batches) == -(-lengths.shape[1] // batch_size)
+
+
+@given(LENGTHS, st.integers(1, 9))
+@settings(max_examples=40, deadline=None)
+def test_like_lengths_never_pad_more_than_one_sequence_sorted(lengths, batch_size):
+    batches = plan_batches(lengths, batch_size, seed=1, epoch=0)
+    if len(lengths) == 1:
+        order = np.sort(lengths[0])
+        cut = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+        assert padded_tokens(lengths, batches) == sum(len(part) * part.max() for part in cut)
+    assert 0 <= padding_share(lengths, batches) < 1
+
+
+@pytest.mark.parametrize("batching", ["length", "random"])
+def test_seed_and_epoch_decide(batching):
+    lengths = np.random.default_rng(0).integers(1, 5, (2, 200))
+
+    def plan(seed, epoch):
+        return [rows.tolist() for rows in plan_batches(lengths, 16, seed, epoch, batching)]
+
+    assert plan(1, 0) == plan(1, 0)
+    assert plan(1, 0) != plan(1, 1)
+    assert plan(1, 0) != plan(2, 0)
+
+
+def test_evaluation_takes_all_rows_in_a_fixed_order():
+    lengths = np.array([[3, 1, 2]])
+    assert [rows.tolist() for rows in evaluation_batches(lengths, 2)] == [[1, 2], [0]]
+
+
+# WNLI has three batches, for which no division into 256 rows reaches half of random batching.
+LIMITS = {"CoLA": 0.1, "SST-2": 0.1, "WNLI": 0.4}
+
+
+@pytest.mark.parametrize(
+    "name", ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
+)
+def test_real_tasks_are_padded_little(shared, name):
+    lengths = load_task(name, data=shared("data")).splits["train"].lengths
+    share = padding_share(lengths, plan_batches(lengths, 256, seed=1, epoch=0))
+    random = padding_share(lengths, plan_batches(lengths, 256, 1, 0, batching="random"))
+    assert share < LIMITS.get(name, random / 2)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from relation_tf.tasks import GLUE, DataError, find_glue, read_task
+
+
+@pytest.mark.parametrize("name", GLUE)
+def test_reads_every_task(small_glue, name):
+    task = GLUE[name]
+    text = read_task(name, small_glue / name)
+    assert set(text.splits) == {"train", *task.dev.values(), *task.test.values()}
+    for split_name, split in text.splits.items():
+        assert len(split.texts) == len(task.inputs)
+        assert all(len(column) == len(split) > 0 for column in split.texts)
+        assert (split.labels is None) == (split_name in task.test.values())
+        assert np.array_equal(split.index, np.arange(len(split)))
+
+
+def test_labels_are_classes_in_the_order_of_the_label_words(small_glue):
+    path = small_glue / "RTE" / "train.tsv"
+    words = [line.split("\t")[3] for line in path.read_text().splitlines()[1:]]
+    labels = read_task("RTE", small_glue / "RTE").splits["train"].labels
+    assert [GLUE["RTE"].labels[label] for label in labels] == words
+
+
+def test_scores_are_scaled_to_one(small_glue):
+    labels = read_task("STS-B", small_glue / "STS-B").splits["train"].labels
+    assert labels.dtype == np.float32
+    assert 0 <= labels.min() < labels.max() <= 1
+
+
+def test_absent_test_file_is_no_error(small_glue, tmp_path):
+    folder = tmp_path / "MNLI"
+    shutil.copytree(small_glue / "MNLI", folder)
+    (folder / "test_matched.tsv").unlink()
+    assert set(read_task("MNLI", folder).splits) == {
+        "train", "dev_matched", "dev_mismatched", "test_mismatched",
+    }  # fmt: skip
+
+
+def edit(small_glue, tmp_path, name, file, change):
+    folder = tmp_path / name
+    shutil.copytree(small_glue / name, folder)
+    path = folder / file
+    lines = path.read_text(encoding="utf-8").split("\n")
+    path.write_text("\n".join(change(lines)), encoding="utf-8", newline="\n")
+    return folder
+
+
+def replace(line, old, new):
+    def change(lines):
+        assert old in lines[line - 1]
+        return [*lines[: line - 1], lines[line - 1].replace(old, new), *lines[line:]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change", "message"),
+    [
+        ("RTE", "train.tsv", replace(2, "entailment", "maybe"),
+         "train.tsv:2: expected label entailment or not_entailment, found '"),
+        ("STS-B", "dev.tsv", replace(1, "score", "points"),
+         "dev.tsv:1: expected a column 'score', found index, "),
+        ("QQP", "test.tsv", replace(3, "1\t", "7\t"), "test.tsv:3: expected index 1, found '7'"),
+        ("WNLI", "dev.tsv", lambda lines: lines[:1], "dev.tsv: expected labelled rows, found none"),
+    ],
+)  # fmt: skip
+def test_a_malformed_file_is_named_with_its_line(small_glue, tmp_path, name, file, change, message):
+    folder = edit(small_glue, tmp_path, name, file, change)
+    with pytest.raises(DataError) as error:
+        read_task(name, folder)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("score", ["5.1", "-1", "nan", "good"])
+def test_a_score_out_of_range_is_refused(small_glue, tmp_path, score):
+    def change(lines):
+        fields = lines[1].split("\t")
+        return [lines[0], "\t".join([*fields[:-1], score]), *lines[2:]]
+
+    folder = edit(small_glue, tmp_path, "STS-B", "train.tsv", change)
+    with pytest.raises(DataError, match=r"train.tsv:2: expected score a number in \[0, 5\]"):
+        read_task("STS-B", folder)
+
+
+def test_bad_training_lines_can_be_left_out_but_never_those_that_are_scored(small_glue, tmp_path):
+    def cut(lines):
+        return [lines[0], "broken", *lines[1:]]
+
+    folder = edit(small_glue, tmp_path / "a", "RTE", "train.tsv", cut)
+    text = read_task("RTE", folder, skip_bad_lines=True)
+    assert len(text.splits["train"]) == len(read_task("RTE", small_glue / "RTE").splits["train"])
+    assert [message.partition("train.tsv:")[2][0] for message in text.skipped] == ["2"]
+
+    folder = edit(small_glue, tmp_path / "b", "RTE", "dev.tsv", cut)
+    with pytest.raises(DataError, match=r"dev\.tsv:2"):
+        read_task("RTE", folder, skip_bad_lines=True)
+
+
+def test_find_glue_looks_in_both_layouts(tmp_path):
+    (tmp_path / "a" / "glue_data" / "RTE").mkdir(parents=True)
+    (tmp_path / "b" / "RTE").mkdir(parents=True)
+    assert find_glue("RTE", tmp_path / "a") == tmp_path / "a" / "glue_data" / "RTE"
+    assert find_glue("RTE", tmp_path / "b") == tmp_path / "b" / "RTE"
+    with pytest.raises(DataError) as error:
+        find_glue("RTE", tmp_path / "c")
+    assert str(tmp_path / "c" / "glue_data" / "RTE") in str(error.value)
+    assert str(tmp_path / "c" / "RTE") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("CoLA", {"train": 8551, "dev": 1043, "test": 1063}),
+        ("SST-2", {"train": 67349, "dev": 872, "test": 1821}),
+        ("MRPC", {"train": 3668, "dev": 408, "test": 1725}),
+        ("STS-B", {"train": 5749, "dev": 1500, "test": 1379}),
+        ("QNLI", {"dev": 5463, "test": 5463}),
+        ("RTE", {"train": 2490, "dev": 277, "test": 3000}),
+        ("WNLI", {"train": 635, "dev": 71, "test": 146}),
+        ("MNLI", {"dev_matched": 9815, "dev_mismatched": 9832, "test_matched": 9796,
+                  "test_mismatched": 9847, "diagnostic": 1104}),
+    ],
+)  # fmt: skip
+def test_the_real_files_have_their_official_rows(shared, name, rows):
+    splits = read_task(name, shared(f"data/glue_data/{name}")).splits
+    assert {split: len(splits[split]) for split in rows} == rows

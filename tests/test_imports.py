@@ -1,0 +1,115 @@
+"""Who may import whom, and what loads without Keras."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# What each part may import of the others; nothing else.
+ALLOWED = {
+    "layers": set(),
+    "optimizers": set(),
+    "stats": set(),
+    "glue_submit": set(),
+    "networks": {"layers"},
+    "tasks": {"glue_submit"},
+    "bench": {"networks", "tasks", "optimizers", "stats", "glue_submit"},
+    "report": {"stats", "bench", "glue_submit"},
+    "suites": set(),
+    "cli": {"bench", "report", "stats", "tasks", "networks", "layers", "glue_submit"},
+}
+
+# Of bench, the report may read a folder and nothing else.
+REPORT_READS = {"relation_tf.bench.results", "relation_tf.bench", "relation_tf.bench.suite"}
+
+
+def part(module: str) -> str | None:
+    names = module.split(".")
+    if names[0] == "glue_submit":
+        return "glue_submit"
+    return names[1] if names[0] == "relation_tf" and len(names) > 1 else None
+
+
+def imports(path: Path) -> set[str]:
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            modules.add(node.module)
+            if node.module == "relation_tf":
+                modules |= {f"relation_tf.{alias.name}" for alias in node.names}
+    return modules
+
+
+SOURCES = sorted([*(ROOT / "relation_tf").rglob("*.py"), *(ROOT / "glue_submit").rglob("*.py")])
+
+
+def test_every_part_is_listed():
+    parts = {part(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in SOURCES}
+    assert parts - {None, "__init__"} == set(ALLOWED)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_import_graph(path):
+    own = part(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    for module in imports(path):
+        other = part(module)
+        if other is None or other in (own, "__version__"):
+            continue
+        assert other in ALLOWED[own], f"{path.relative_to(ROOT)} imports {module}"
+        if own == "report" and other == "bench":
+            assert module in REPORT_READS, f"{path.relative_to(ROOT)} imports {module}"
+
+
+def loaded_after(statement: str) -> dict:
+    program = f"""
+import json, sys, time
+start = time.perf_counter()
+{statement}
+seconds = time.perf_counter() - start
+heavy = [name for name in ("keras", "tensorflow", "jax", "torch") if name in sys.modules]
+print(json.dumps({{"seconds": seconds, "heavy": heavy}}))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import relation_tf",
+        "import relation_tf.layers, relation_tf.networks, relation_tf.tasks",
+        "import relation_tf.bench, relation_tf.report, relation_tf.stats",
+        "import relation_tf.cli",
+        "import glue_submit, glue_submit.cli",
+    ],
+)
+def test_loads_at_once_without_keras(statement):
+    # The fastest of three: other processes may be busy.
+    answers = [loaded_after(statement) for _ in range(3)]
+    assert answers[0]["heavy"] == []
+    assert min(answer["seconds"] for answer in answers) < 0.5
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from relation_tf.networks.registry import MECHANISMS",
+        "from relation_tf.bench import Suite, load_suite, read_results, RunFolder, run_suite",
+        "from relation_tf.stats import steel_dwass",
+        "from relation_tf.report import render",
+        "from glue_submit import pack, check, score; import relation_tf.cli",
+    ],
+)
+def test_loads_without_keras(statement):
+    assert loaded_after(statement)["heavy"] == []
