@@ -66,8 +66,12 @@ def run_suite(
         SuiteError: For a suite, option or folder that cannot be.
 
     Example:
+        >>> import tempfile
         >>> from relation_tf.bench import run_suite
-        >>> results = run_suite("demo", tasks=["RTE"], seeds=[1])  # doctest: +SKIP
+        >>> one = {"tasks": ["WNLI"], "only_methods": ["baseline-64"], "seeds": [1]}
+        >>> results = run_suite("demo", tempfile.mkdtemp(), **one, quiet=True)
+        >>> results.metrics[["task", "method", "seed", "metric"]].to_numpy().tolist()
+        [['WNLI', 'baseline-64', 1, 'accuracy']]
     """
     if jobs < 1:
         raise SuiteError(f"jobs: expected 1 or more. Received: {jobs}")
