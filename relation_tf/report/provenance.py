@@ -1,0 +1,133 @@
+"""How the runs were made: versions, commit, processor, data; and where runs of a table differ."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.bench.results import Results
+from relation_tf.report.tables import counted, rows_of
+
+_MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
+            "xla", "op_determinism", "onednn")  # fmt: skip
+_OF_A_RUN = ("task", "method", "mechanism", "units", "options", "seed")
+
+
+def settings(results: Results) -> dict[str, str]:
+    """How all networks were trained, as the suite says."""
+    suite = results.suite.model_dump(mode="json")
+    own = ("name", "title", "question", "tasks", "seeds", "method")
+    return {key: _shown(value) for key, value in suite.items() if key not in own}
+
+
+def made(results: Results) -> dict[str, list[str]]:
+    """When, how and on what the runs were made: all values that occur, the most frequent first."""
+    manifests = [run["manifest"] for run in results.runs]
+    if not manifests:
+        return {}
+    facts = {
+        "dates": [_dates(manifests)],
+        "commands": _distinct(map(_command, manifests)),
+        "versions": _distinct(map(_versions, manifests)),
+    }
+    for key in _MACHINE:
+        facts[key] = _distinct(_shown(manifest.get(key)) for manifest in manifests)
+    return facts
+
+
+def data(results: Results) -> pd.DataFrame:
+    """A row for each task: where its data came from, its digests, sizes and what was left out."""
+    rows = []
+    for task in results.suite.tasks:
+        manifests = [run["manifest"] for run in results.runs if run["task"] == task]
+        if not manifests:
+            continue
+        sets = [manifest["data"] for manifest in manifests]
+        skipped = dict.fromkeys(line for each in sets for line in each["skipped_lines"])
+        rows.append(
+            {
+                "task": task,
+                "source": " or ".join(_distinct(each["source"] for each in sets)),
+                "digests": _distinct(each["digest"] for each in sets),
+                "rows": ", ".join(f"{name} {n:,}" for name, n in sets[0]["rows"].items()),
+                "vocabulary": sets[0]["vocabulary"],
+                "start": _distinct(map(_start, manifests)),
+                "skipped": list(skipped),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
+    """What makes runs of one table unlike, and what went wrong in some."""
+    return [*_unlike(results), *_went_wrong(runs)]
+
+
+def _unlike(results: Results) -> Iterator[str]:
+    manifests = [run["manifest"] for run in results.runs]
+    flat = [
+        {key: manifest.get(key) for key in _MACHINE} | manifest["versions"]
+        for manifest in manifests
+    ]
+    for key in dict.fromkeys(key for each in flat for key in each):
+        yield from _differing(key, [_shown(each.get(key)) for each in flat])
+    configs = [run["config"] for run in results.runs]
+    for key in dict.fromkeys(key for config in configs for key in config):
+        if key not in _OF_A_RUN:
+            yield from _differing(key, [_shown(config.get(key)) for config in configs])
+    for task in results.suite.tasks:
+        own = [run["manifest"] for run in results.runs if run["task"] == task]
+        yield from _differing(f"data of {task}", [each["data"]["digest"] for each in own])
+        files = [(each["glove"] or {}).get("digest") for each in own]
+        yield from _differing(f"word vectors of {task}", [_shown(file) for file in files])
+
+
+def _differing(key: str, values: Sequence[str]) -> Iterator[str]:
+    if len(set(values)) > 1:
+        counts = "; ".join(f"{value} ({count} runs)" for value, count in counted(values))
+        yield f"The runs differ in {key}: {counts}."
+
+
+def _went_wrong(runs: pd.DataFrame) -> Iterator[str]:
+    if "diverged" not in runs:
+        return
+    for row in rows_of(runs[runs["diverged"].eq(True)]):
+        yield (
+            f"{row.task}/{row.method}/seed-{row.seed}: a cost was not finite; "
+            "its score stands as it is."
+        )
+
+
+def _dates(manifests: Sequence[Mapping[str, Any]]) -> str:
+    first = min(str(manifest["started"]) for manifest in manifests)
+    last = max(str(manifest["finished"]) for manifest in manifests)
+    return f"{first} to {last}"
+
+
+def _command(manifest: Mapping[str, Any]) -> str:
+    program, *arguments = map(str, manifest["command"])
+    return shlex.join([Path(program).name, *arguments])
+
+
+def _versions(manifest: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
+
+
+def _start(manifest: Mapping[str, Any]) -> str:
+    return "GloVe: " + manifest["glove"]["found"] if manifest["glove"] else "random"
+
+
+def _distinct(values: Any) -> list[str]:
+    return [value for value, _ in counted(values)]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

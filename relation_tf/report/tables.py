@@ -1,0 +1,231 @@
+"""The numbers of a report as tables. Scores are fractions here; pages show them times 100."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glue_submit import TASKS
+from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
+from relation_tf.stats import SteelDwassResult, steel_dwass
+from relation_tf.stats.design import format_pvalue
+from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
+
+AVERAGES = (GLUE_AVERAGE, MEAN_OF_TASKS)
+SCORE = "score"
+PERMUTATIONS = 20_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The Steel-Dwass test of a task.
+
+    Attributes:
+        result: With the asymptotic p, which gives the verdict.
+        permutation: With the p of joint permutations: of all, or of many drawn at random.
+    """
+
+    result: SteelDwassResult
+    permutation: SteelDwassResult
+
+    def pairs(self) -> pd.DataFrame:
+        """All pairs, one a row, as `SteelDwassResult.pairs` with more columns.
+
+        These are `n_a`, `n_b` and `permutation_pvalue`.
+        """
+        pairs = self.result.pairs()
+        sizes = {name: len(scores) for name, scores in self.result.samples.items()}
+        pairs.insert(2, "n_a", pairs["a"].map(sizes))
+        pairs.insert(3, "n_b", pairs["b"].map(sizes))
+        permutation = self.permutation.pairs()["pvalue"]
+        pairs.insert(6, "permutation_pvalue", permutation)
+        return pairs
+
+    def notes(self) -> list[str]:
+        """What a reader has to know beside the numbers."""
+        alpha = self.result.alpha
+        doubtful = (
+            f"{pair.a} and {pair.b}: the verdict hangs on the approximation "
+            f"({format_pvalue(pair.pvalue, alpha)}; by permutation "
+            f"{format_pvalue(pair.permutation_pvalue, alpha)})"
+            for pair in rows_of(self.pairs())
+            if pair.significant != (pair.permutation_pvalue < alpha)
+        )
+        return [*self.result.notes, *doubtful]
+
+    def letters(self) -> dict[str, str]:
+        """The letters of each method; none where no pair can be separated."""
+        if not self.result.significant.to_numpy().any():
+            return {}
+        return {str(name): letters for name, letters in self.result.letters().items()}
+
+
+def method_names(results: Results) -> list[str]:
+    """The methods in the suite's order."""
+    return [str(method.name) for method in results.suite.methods()]
+
+
+def dev_sets(results: Results) -> list[str]:
+    """The leaderboard's tasks that the suite's tasks answer and a dev set scores."""
+    scored = set(results.metrics["task"])
+    return [
+        task.name
+        for task in TASKS.values()
+        if task.trained_on in results.suite.tasks and (task.name != "AX" or "AX" in scored)
+    ]
+
+
+def columns(results: Results) -> list[str]:
+    """The dev sets, and the average where a seed has it."""
+    return [*dev_sets(results), *(name for name in AVERAGES if name in set(results.scores["task"]))]
+
+
+def all_scores(results: Results) -> pd.DataFrame:
+    """Every metric of every run, and each seed's average.
+
+    Columns: `task`, `method`, `seed`, `metric`, `value`.
+    """
+    averages = results.scores[results.scores["task"].isin(AVERAGES)]
+    averages = averages.rename(columns={"score": "value"}).assign(
+        metric=SCORE, task=averages["task"].astype(str)
+    )
+    tables = [results.metrics, averages[list(results.metrics.columns)]]
+    return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
+
+
+def compare(results: Results) -> dict[str, Comparison]:
+    """The Steel-Dwass test of each task where at least two methods have at least two seeds."""
+    comparisons = {}
+    for task in columns(results):
+        samples: dict[Any, list[float]] = results.samples(task)
+        sizes = sorted(len(scores) for scores in samples.values())
+        if len(sizes) < 2 or sizes[-2] < 2:
+            continue
+        alpha = results.suite.alpha
+        few = num_arrangements(np.array(sizes)) <= MAX_ARRANGEMENTS
+        comparisons[task] = Comparison(
+            steel_dwass(samples, alpha),
+            steel_dwass(samples, alpha, "exact")
+            if few
+            else steel_dwass(samples, alpha, "monte-carlo", permutations=PERMUTATIONS),
+        )
+    return comparisons
+
+
+def summarize(results: Results, comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
+    """Mean and SD (with n - 1) over seeds of each task, method and metric.
+
+    Columns: `task`, `method`, `metric`, `n`, `mean`, `sd`, `letters`. The metric "score" is the
+    mean of a task's metrics, by which methods are ranked and tested.
+    """
+    scores = results.scores.rename(columns={"score": "value"}).assign(metric=SCORE)
+    metrics = results.metrics
+    long = pd.concat([table for table in (metrics, scores) if len(table)] or [metrics])
+    rows = []
+    key: Any
+    for key, group in long.groupby(["task", "method", "metric"], sort=False, observed=True):
+        task, method, metric = key
+        values = group["value"].to_numpy(dtype=float)
+        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        letters = comparisons[task].letters().get(method, "") if task in comparisons else ""
+        rows.append((task, method, metric, len(values), float(values.mean()), sd, letters))
+    table = pd.DataFrame(
+        rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"]
+    ).astype({"sd": float})
+    order = {name: rank for rank, name in enumerate([*columns(results), *method_names(results)])}
+    return table.sort_values(
+        ["task", "method"], key=lambda names: names.map(order), kind="stable", ignore_index=True
+    )
+
+
+def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
+    """Every pair of methods of every task: statistic, p, effect size and verdict."""
+    tables = [
+        comparison.pairs().assign(task=task)[["task", *comparison.pairs().columns]]
+        for task, comparison in comparisons.items()
+    ]
+    if tables:
+        return pd.concat(tables, ignore_index=True)
+    names = ["a", "b", "n_a", "n_b", "statistic", "pvalue", "permutation_pvalue", "effect_size",
+             "significant", "verdict"]  # fmt: skip
+    return pd.DataFrame(columns=["task", *names])
+
+
+def all_runs(results: Results) -> pd.DataFrame:
+    """A row for each run that was asked: done, failed or not done, and how it went.
+
+    A finished run is `diverged` where a cost in its history is not finite.
+    """
+    done = {(run["task"], run["method"], run["seed"]): run for run in results.runs}
+    errors = dict(results.failures)
+    rows = []
+    for config in results.suite.runs():
+        run, error = done.get(config.key), errors.get(str(config))
+        status = "done" if run else "not done" if error is None else "failed"
+        row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
+        rows.append(row | (_measured(results, run) if run else {}) | {"error": error})
+    return pd.DataFrame(rows)
+
+
+def how_run(runs: pd.DataFrame) -> pd.DataFrame:
+    """What the finished runs of each task and method took: medians over seeds, the most memory."""
+    done = runs[runs["status"] == "done"]
+    if done.empty:
+        return pd.DataFrame()
+    table = done.groupby(["task", "method"], sort=False, as_index=False).agg(
+        n=("seed", "size"),
+        parameters=("parameters", "median"),
+        without_embedding=("without_embedding", "median"),
+        mechanism=("mechanism", "median"),
+        epochs=("epochs", "median"),
+        seconds_epoch=("seconds_epoch", "median"),
+        seconds_compilation=("seconds_compilation", "median"),
+        padding=("padding", "median"),
+        peak_memory_mib=("peak_memory_mib", "max"),
+        stopped=("stopped", _counted),
+    )
+    return table
+
+
+def rows_of(table: pd.DataFrame) -> Iterator[Any]:
+    """The rows with their columns as attributes, of the types that the columns have here."""
+    return table.itertuples(index=False)
+
+
+def counted(values: Any) -> list[tuple[str, int]]:
+    """Distinct values as text, with how often each occurs, the most frequent first."""
+    return Counter(map(str, values)).most_common()
+
+
+def _counted(values: pd.Series[str]) -> str:
+    reasons = counted(values)
+    if len(reasons) == 1:
+        return reasons[0][0]
+    return "; ".join(f"{reason} ({count})" for reason, count in reasons)
+
+
+def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
+    parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
+    costs = results.history(run)[["loss", "val_loss"]].to_numpy(dtype=float)
+    return {
+        "epochs": run["epochs"],
+        "kept_epoch": run["kept_epoch"],
+        "stopped": run["stopped"],
+        "diverged": not np.isfinite(costs).all(),
+        "parameters": parameters["total"],
+        "without_embedding": parameters["total"] - parameters["embedding"],
+        "mechanism": parameters["mechanism"],
+        "padding": run["padding"],
+        **{f"seconds_{name}": value for name, value in seconds.items()},
+        "peak_memory_mib": run["peak_memory_mib"],
+        "started": manifest["started"],
+        "finished": manifest["finished"],
+        "commit": manifest["commit"],
+        "processor": manifest["processor"],
+        "threads": manifest["threads"],
+    }

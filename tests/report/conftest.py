@@ -1,0 +1,149 @@
+"""A suite's folder with made-up numbers, as a run of it would leave one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glue_submit import TASKS
+from relation_tf.bench.run_folder import RunFolder, write_json, write_table
+from relation_tf.bench.suite import RunConfig, Suite, make_suite
+
+METHODS = [
+    {"name": "attention", "mechanism": "attention"},
+    {"name": "linear", "mechanism": "linear-attention"},
+    {"name": "relation", "mechanism": "relation"},
+    {"name": "baseline", "mechanism": "baseline"},
+]
+ALL_TASKS = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
+
+MakeSuite = Callable[..., Suite]
+Fabricate = Callable[..., Path]
+
+
+@pytest.fixture
+def suite_of() -> MakeSuite:
+    """Make a suite: `suite_of(tasks=..., seeds=..., method=...)`."""
+
+    def make(**values: Any) -> Suite:
+        return make_suite(
+            "test",
+            {
+                "name": "made-up",
+                "title": "A made-up suite",
+                "question": "Does it show what it holds?",
+                "tasks": ["CoLA", "MRPC"],
+                "method": METHODS,
+                **values,
+            },
+        )
+
+    return make
+
+
+@pytest.fixture
+def fabricate(tmp_path: Path) -> Fabricate:
+    """Write a suite's folder: `fabricate(suite, score=...)`.
+
+    `score(config, task, metric)` is the value of a metric, or None for a run that is not done;
+    `change(config, files)` may change what the files of a run hold.
+    """
+
+    def make(
+        suite: Suite,
+        score: Callable[[RunConfig, str, str], float | None],
+        change: Callable[[RunConfig, dict[str, Any]], None] = lambda config, files: None,
+    ) -> Path:
+        folder = RunFolder(tmp_path / "suite")
+        folder.open(suite)
+        for config in suite.runs():
+            metrics = {
+                task.name: {metric: score(config, task.name, metric) for metric in task.metrics}
+                for task in TASKS.values()
+                if task.trained_on == config.task and task.name != "AX"
+            }
+            if any(value is None for task in metrics.values() for value in task.values()):
+                continue
+            files = _files(config, metrics)
+            change(config, files)
+            run = folder.start(config)
+            write_table(run / "history.csv", files["history"], ",")
+            write_json(run / "config.json", files["config"])
+            write_json(run / "manifest.json", files["manifest"])
+            write_json(run / "result.json", files["result"])
+        return folder.path
+
+    return make
+
+
+def _files(config: RunConfig, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    random = np.random.default_rng([config.seed, *config.task.encode(), *config.method.encode()])
+    epochs = int(random.integers(15, 30))
+    first = next(name for name in metrics)
+    rise = 1 - np.exp(-np.arange(1, epochs + 1) / 6)
+    costs = np.log(2) * (1.1 - 0.3 * rise) + random.normal(0, 0.01, epochs)
+    history = {
+        "epoch": list(range(1, epochs + 1)),
+        "loss": (costs * 0.9).tolist(),
+        "val_loss": costs.tolist(),
+        **{
+            f"val_{name}": (value * (rise + random.normal(0, 0.02, epochs))).tolist()
+            for name, value in metrics[first].items()
+        },
+        "seconds": random.uniform(0.2, 0.4, epochs).tolist(),
+        "evaluation_seconds": random.uniform(0.02, 0.04, epochs).tolist(),
+    }
+    return {
+        "history": history,
+        "config": config.model_dump(mode="json"),
+        "result": {
+            "task": config.task,
+            "method": config.method,
+            "seed": config.seed,
+            "metrics": metrics,
+            "epochs": epochs,
+            "kept_epoch": epochs,
+            "stopped": "mean of the last 10 epochs not better for 5 epochs",
+            "parameters": {"total": 569_186, "embedding": 541_600, "mechanism": 23_296},
+            "padding": 0.057,
+            "seconds": {
+                "training": math.fsum(history["seconds"]),
+                "evaluation": math.fsum(history["evaluation_seconds"]),
+                "total": 9.0,
+                "epoch": sorted(history["seconds"])[epochs // 2],
+                "compilation": 0.8,
+            },
+            "peak_memory_mib": 928,
+        },
+        "manifest": {
+            "started": "2026-01-01T10:00:00+0000",
+            "finished": "2026-01-01T10:00:09+0000",
+            "command": ["/somewhere/relation-tf", "run", "made-up"],
+            "python": "3.12.1",
+            "versions": {"relation_tf": "0.1.0", "tensorflow": "2.21.0"},
+            "commit": "0123456789ab",
+            "platform": "Linux",
+            "processor": "A processor",
+            "cores": 2,
+            "devices": ["CPU"],
+            "backend": "tensorflow",
+            "threads": 1,
+            "xla": False,
+            "op_determinism": False,
+            "onednn": "default",
+            "seed": config.seed,
+            "data": {
+                "source": "glue",
+                "digest": f"{config.task.lower():0<64}",
+                "rows": {"train": 8551, "dev": 1043},
+                "vocabulary": 5416,
+                "skipped_lines": [],
+            },
+            "glove": None,
+        },
+    }

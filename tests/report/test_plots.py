@@ -1,0 +1,74 @@
+"""The pictures: one look a method, panels that say what they show, text kept whole."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from relation_tf.bench.results import read_results
+from relation_tf.report.plots import pictures, styles
+from relation_tf.report.tables import all_runs, how_run
+
+
+@pytest.fixture
+def drawn(suite_of, fabricate):
+    def draw(score=lambda config, *_: 0.5 + config.seed / 100, change=lambda *_: None, **suite):
+        results = read_results(fabricate(suite_of(**suite), score, change))
+        how = how_run(all_runs(results))
+        return {picture.name: picture for picture in pictures(results, how)}
+
+    return draw
+
+
+def test_each_method_has_a_look_of_its_own(suite_of, fabricate):
+    suite = suite_of(method=[{"mechanism": "relation", "units": list(range(1, 41))}])
+    looks = styles(read_results(fabricate(suite, lambda *_: None)))
+    assert len({(look.color, look.marker) for look in looks.values()}) == 40
+
+
+def test_a_panel_for_each_task(drawn):
+    found = drawn(tasks=["CoLA", "MNLI"])
+    titles = {name: [panel.title for panel in picture.panels] for name, picture in found.items()}
+    assert titles == {
+        "scores": ["CoLA", "MNLI-m", "MNLI-mm", "mean of these tasks"],
+        "learning": ["CoLA", "MNLI"],
+        "time": ["CoLA", "MNLI-m"],
+    }
+
+
+def test_words_hold_the_means(drawn):
+    panel = drawn(tasks=["CoLA"])["scores"].panels[0]
+    assert panel.alt == (
+        "CoLA, score of every seed in points; means (and seeds): "
+        "attention 53.0 (5), linear 53.0 (5), relation 53.0 (5), baseline 53.0 (5)."
+    )
+
+
+def test_every_seed_is_a_mark(drawn):
+    svg = drawn(tasks=["CoLA"], method=[{"name": "only", "mechanism": "relation"}])
+    marks = re.findall(r'<use href="#\w+" x="[\d.]+" y="[\d.]+" style="fill: #0072b2',
+                       svg["scores"].inline[0])  # fmt: skip
+    assert len(marks) == 5
+
+
+def test_places_are_rounded_and_labels_are_not(drawn):
+    def quick(config, files):
+        files["result"]["seconds"]["epoch"] = 0.02
+
+    (svg,) = drawn(change=quick, tasks=["CoLA"])["time"].inline
+    labels = re.findall(r">([\d.]+)</text>", svg)
+    assert "0.005" in labels
+    assert not re.findall(r' d="[^"]*\.\d\d', svg)
+
+
+def test_pictures_take_the_colours_of_the_page(drawn):
+    picture = drawn(tasks=["CoLA"], seeds=1)["scores"]
+    assert "currentColor" in picture.inline[0]
+    assert "#1b1b1d" not in picture.inline[0]
+    assert "currentColor" not in picture.svg()
+    assert "var(" not in picture.svg()
+
+
+def test_no_runs_no_pictures(drawn):
+    assert drawn(score=lambda *_: None) == {}

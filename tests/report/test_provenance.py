@@ -1,0 +1,68 @@
+"""Runs of one table that were not made alike are told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from relation_tf.bench.results import read_results
+from relation_tf.report.provenance import data, made, settings, warnings
+from relation_tf.report.tables import all_runs
+
+
+@pytest.fixture
+def results_with(suite_of, fabricate):
+    def make(change, **suite):
+        return read_results(fabricate(suite_of(**{"seeds": 2, **suite}), lambda *_: 0.5, change))
+
+    return make
+
+
+def test_like_runs_give_no_warning(results_with):
+    results = results_with(lambda config, files: None)
+    assert warnings(results, all_runs(results)) == []
+    assert made(results)["commands"] == ["relation-tf run made-up"]
+    assert made(results)["versions"] == ["relation_tf 0.1.0, tensorflow 2.21.0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda files: files["manifest"].update(processor="Other"),
+         "The runs differ in processor: A processor (15 runs); Other (1 runs)."),
+        (lambda files: files["manifest"].update(commit=None),
+         "The runs differ in commit: 0123456789ab (15 runs); none (1 runs)."),
+        (lambda files: files["manifest"].update(threads=8),
+         "The runs differ in threads: 1 (15 runs); 8 (1 runs)."),
+        (lambda files: files["manifest"]["versions"].update(tensorflow="2.20.0"),
+         "The runs differ in tensorflow: 2.21.0 (15 runs); 2.20.0 (1 runs)."),
+        (lambda files: files["config"].update(dropout=0.1),
+         "The runs differ in dropout: 0.5 (15 runs); 0.1 (1 runs)."),
+        (lambda files: files["manifest"]["data"].update(digest="ff"),
+         "The runs differ in data of CoLA:"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_named(results_with, change, expected):
+    results = results_with(
+        lambda config, files: change(files) if config.key == ("CoLA", "linear", 1) else None
+    )
+    (warning,) = warnings(results, all_runs(results))
+    assert warning.startswith(expected)
+
+
+def test_data_of_each_task(results_with):
+    def change(config, files):
+        files["manifest"]["glove"] = {"found": "9 of 10 words found (90.0%)", "digest": "ab"}
+        files["manifest"]["data"]["skipped_lines"] = ["train.tsv:3: expected 4 columns"]
+
+    first, second = data(results_with(change)).to_dict("records")
+    assert (first["task"], second["task"]) == ("CoLA", "MRPC")
+    assert first["rows"] == "train 8,551, dev 1,043"
+    assert first["start"] == ["GloVe: 9 of 10 words found (90.0%)"]
+    assert first["skipped"] == ["train.tsv:3: expected 4 columns"]
+
+
+def test_settings_are_the_training(results_with):
+    shown = settings(results_with(lambda config, files: None, weight_decay=0.01))
+    assert shown["weight_decay"] == "0.01"
+    assert shown["max_words"] == "none"
+    assert not {"tasks", "method", "title"} & shown.keys()

@@ -1,0 +1,228 @@
+"""The files of a report: whole, escaped, repeatable, and right for unfinished suites."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+from relation_tf.bench.results import read_results
+from relation_tf.bench.run_folder import RunFolder, write_json
+from relation_tf.bench.suite import SuiteError
+from relation_tf.report import render
+from relation_tf.report.render import escape_markdown
+
+LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
+FILES = {
+    "report.html", "report.md", "scores.csv", "table.csv", "pvalues.csv", "runs.csv",
+    "figures/scores.svg", "figures/scores.png", "figures/learning.svg", "figures/time.svg",
+}  # fmt: skip
+
+
+def separated(config, task, metric):
+    """No method's scores overlap with another's."""
+    return LEVEL[config.method] + config.seed / 100 + (0.03 if metric == "accuracy" else 0)
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_writes_all_files(suite_of, fabricate):
+    folder = fabricate(suite_of(), separated)
+    assert render(str(folder)) == folder / "report" / "report.html"
+    assert files_of(folder / "report") == FILES
+
+
+def test_writes_where_it_is_told(suite_of, fabricate, tmp_path):
+    results = read_results(fabricate(suite_of(seeds=1), separated))
+    page = render(results, tmp_path / "elsewhere" / "here")
+    assert page.parent == tmp_path / "elsewhere" / "here"
+    assert files_of(page.parent) == FILES
+
+
+def test_same_results_give_same_bytes(suite_of, fabricate, tmp_path):
+    results = read_results(fabricate(suite_of(seeds=2), separated))
+    first, second = (render(results, tmp_path / name).parent for name in "ab")
+    for name in FILES:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_page_stands_alone_and_names_each_part_once(suite_of, fabricate):
+    page = render(fabricate(suite_of(), separated)).read_text(encoding="utf-8")
+    assert not re.findall(r"<(?:script|link|img|iframe)\b|@import|url\(['\"]?http", page)
+    assert not re.findall(r"(?:src|href)=[\"'](?!#|scores\.csv|table\.csv|pvalues|runs)", page)
+    headings = re.findall(r'<h2 id="(\w+)"', page)
+    assert headings == [
+        "answer", "scores", "seeds", "differences", "learning", "time", "tests", "run", "made",
+    ]  # fmt: skip
+    # Each of the panels and nothing else is a picture with words for it.
+    labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
+    assert len(labels) == 3 + 2 + 2
+    assert all(page.count(f'id="{heading}"') == 1 for heading in headings)
+
+
+def test_figures_are_well_formed(suite_of, fabricate):
+    figures = render(fabricate(suite_of(), separated)).parent / "figures"
+    for path in figures.glob("*.svg"):
+        assert ElementTree.parse(path).getroot().get("aria-label")
+    assert (figures / "scores.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
+    nasty = "<script>alert('x')</script> | *b* & \"q\""
+    folder = fabricate(
+        suite_of(title=nasty, question=nasty, seeds=2),
+        separated,
+        lambda config, files: files["manifest"].update(processor=nasty, command=["run", nasty]),
+    )
+    failed = next(iter(RunFolder(folder).done()))
+    (failed / "result.json").unlink()
+    write_json(failed / "error.json", {"error": f"DataError: {nasty}"})
+    page = render(folder).read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; | *b* &amp; &#34;q&#34;" in page
+    markdown = (folder / "report" / "report.md").read_text(encoding="utf-8")
+    assert "<script" not in markdown.replace(r"\<script", "")
+    assert r"# \<script\>alert('x')\</script\> \| \*b\* & " in markdown
+
+
+def test_markdown_links_to_figures_that_are_there(suite_of, fabricate):
+    folder = fabricate(suite_of(), separated) / "report"
+    render(folder.parent)
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
+    assert links == ["figures/scores.svg", "figures/learning.svg", "figures/time.svg"]
+    assert all((folder / link).is_file() for link in links)
+
+
+def test_markdown_tables_have_as_many_cells_as_heads(suite_of, fabricate):
+    folder = fabricate(suite_of(), separated)
+    render(folder)
+    markdown = (folder / "report" / "report.md").read_text(encoding="utf-8")
+    tables = re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE)
+    assert [table.count("\n") for table in tables] == [2 + 4, 2 + 3 * 6, 2 + 2 * 4, 2 + 2]
+    for table in tables:
+        assert len({row.replace(r"\|", "").count("|") for row in table.splitlines()}) == 1
+
+
+def test_best_mean_is_bold_and_two_metrics_are_shown(suite_of, fabricate):
+    page = render(fabricate(suite_of(), separated)).read_text(encoding="utf-8")
+    bold = re.findall(r'<span class="mean"><b>([^<]+)</b>', page)
+    # F1 0.83, accuracy 0.86; the average is of (0.83 and their mean).
+    assert bold == ["83.0", "83.0 / 86.0", "83.8"]
+
+
+def test_no_best_among_equals(suite_of, fabricate):
+    page = render(fabricate(suite_of(), lambda *_: 0.5)).read_text(encoding="utf-8")
+    assert '<span class="mean"><b>' not in page
+    assert "No column separates a pair" in page
+
+
+def test_a_mean_just_below_zero_has_no_sign(suite_of, fabricate):
+    suite = suite_of(tasks=["CoLA"], seeds=1)
+    page = render(fabricate(suite, lambda *_: -0.0002)).read_text(encoding="utf-8")
+    assert page.count('<span class="mean">0.0</span>') == 4
+
+
+def test_tables_hold_full_precision(suite_of, fabricate):
+    folder = render(fabricate(suite_of(), lambda config, *_: config.seed / 7)).parent
+    scores = pd.read_csv(folder / "scores.csv")
+    assert list(scores) == ["task", "method", "seed", "metric", "value"]
+    # Five seeds of four methods: one metric, two metrics, the average.
+    assert scores.groupby("task").size().to_dict() == {
+        "CoLA": 20, "MRPC": 40, "mean of these tasks": 20
+    }  # fmt: skip
+    assert (scores["value"] == scores["seed"] / 7).all()
+    table = pd.read_csv(folder / "table.csv")
+    assert table["mean"].to_numpy() == pytest.approx(3 / 7)
+    assert table["sd"].to_numpy() == pytest.approx(2.5**0.5 / 7)
+
+
+def test_unfinished_suite(suite_of, fabricate):
+    """A task without runs, a method with fewer seeds, a failed run: all are said."""
+
+    def score(config, task, metric):
+        if config.task == "RTE" or (config.method == "linear" and config.seed > 3):
+            return None
+        return separated(config, task, metric)
+
+    suite = suite_of(tasks=["CoLA", "MRPC", "RTE"])
+    folder = fabricate(suite, score)
+    failed = next(config for config in suite.runs() if config.task == "RTE")
+    write_json(RunFolder(folder).start(failed) / "error.json", {"error": "DataError: no file"})
+    page = render(folder).read_text(encoding="utf-8")
+    assert "Preliminary: 36 of 60 runs are done, 1 failed and 23 not done." in page
+    assert page.count("<small>n = 3</small>") == 2
+    assert "1 run failed and is not in the table." in page
+    assert "<code>RTE/attention/seed-1</code>: DataError: no file" in page
+    assert "The average counts seeds that have all tasks, and here none has." in page
+    runs = pd.read_csv(folder / "report" / "runs.csv")
+    assert runs["status"].value_counts().to_dict() == {"done": 36, "not done": 23, "failed": 1}
+
+
+def test_one_seed_has_no_deviation_and_no_test(suite_of, fabricate):
+    folder = fabricate(suite_of(seeds=1), separated)
+    page = render(folder).read_text(encoding="utf-8")
+    assert "One seed a method: no standard deviation and no test." in page
+    assert "±" not in page
+    assert 'id="tests"' not in page
+    assert pd.read_csv(folder / "report" / "pvalues.csv").empty
+
+
+def test_one_method(suite_of, fabricate):
+    suite = suite_of(method=[{"name": "relation", "mechanism": "relation"}])
+    page = render(fabricate(suite, separated)).read_text(encoding="utf-8")
+    assert "One method only: there is nothing to compare it with." in page
+    assert 'id="tests"' not in page
+
+
+def test_no_run_is_done(suite_of, fabricate):
+    folder = fabricate(suite_of(), lambda *_: None)
+    page = render(folder).read_text(encoding="utf-8")
+    assert "Preliminary: 0 of 40 runs are done, 40 not done." in page
+    assert "There is nothing to say yet." in page
+    assert pd.read_csv(folder / "report" / "scores.csv").empty
+
+
+def test_diverged_runs_are_drawn_and_named(suite_of, fabricate):
+    def diverge(config, files):
+        if config.seed == 1 and config.method == "linear":
+            files["history"]["val_loss"][3:] = [float("nan")] * (files["result"]["epochs"] - 3)
+        if config.seed == 2 and config.method == "linear":
+            files["history"]["val_loss"][3] = float("inf")
+            files["history"]["val_loss"][4] = 1e6
+
+    page = render(fabricate(suite_of(tasks=["CoLA"], seeds=2), separated, diverge))
+    text = page.read_text(encoding="utf-8")
+    for seed in (1, 2):
+        assert f"CoLA/linear/seed-{seed}: a cost was not finite" in text
+    assert "CoLA/relation/seed-1: a cost" not in text
+
+
+def test_a_folder_that_is_no_suite(tmp_path):
+    with pytest.raises(SuiteError, match=r"expected a suite's folder"):
+        render(tmp_path)
+
+
+def test_loads_no_tensorflow():
+    code = (
+        "import relation_tf.report.render, sys; "
+        "print([m for m in ('keras', 'tensorflow', 'relation_tf.layers') if m in sys.modules])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a_b", r"a\_b"), ("a|b\nc", r"a\|b c"), (r"\<", r"\\\<"), (3, "3")],
+)
+def test_escape_markdown(text, expected):
+    assert escape_markdown(text) == expected

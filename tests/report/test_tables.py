@@ -1,0 +1,119 @@
+"""The numbers of a report, against those computed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, read_results
+from relation_tf.report.tables import all_pvalues, all_runs, columns, compare, how_run, summarize
+from relation_tf.stats import steel_dwass
+
+TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
+NINE = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
+
+
+def noisy(config, task, metric):
+    where = [config.seed, *task.encode(), *config.method.encode(), *metric.encode()]
+    return float(np.random.default_rng(where).uniform(0.4, 0.8))
+
+
+def test_columns_are_dev_sets_and_the_average(suite_of, fabricate):
+    results = read_results(fabricate(suite_of(tasks=NINE, method=TWO, seeds=2), noisy))
+    assert columns(results) == [
+        "CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
+        GLUE_AVERAGE,
+    ]  # fmt: skip
+
+
+def test_average_of_fewer_tasks_has_another_name(suite_of, fabricate):
+    results = read_results(fabricate(suite_of(method=TWO, seeds=2), noisy))
+    assert columns(results) == ["CoLA", "MRPC", MEAN_OF_TASKS]
+
+
+def test_summary_is_of_the_score_and_of_each_metric(suite_of, fabricate):
+    suite = suite_of(tasks=["MRPC"], method=TWO)
+    table = summarize(read_results(fabricate(suite, noisy)), {}).set_index(["method", "metric"])
+    values = {
+        metric: [noisy(run, "MRPC", metric) for run in suite.runs() if run.method == "relation"]
+        for metric in ("f1", "accuracy")
+    }
+    values["score"] = np.mean(list(values.values()), axis=0)
+    for metric, scores in values.items():
+        row = table.loc["relation", metric]
+        assert row["n"] == 5
+        assert (row["mean"], row["sd"]) == pytest.approx((np.mean(scores), np.std(scores, ddof=1)))
+
+
+def test_pvalues_are_those_of_the_samples(suite_of, fabricate):
+    results = read_results(fabricate(suite_of(), noisy))
+    comparisons = compare(results)
+    assert list(comparisons) == ["CoLA", "MRPC", MEAN_OF_TASKS]
+    table = all_pvalues(comparisons)
+    for task in comparisons:
+        expected = steel_dwass(results.samples(task)).pairs()
+        own = table[table["task"] == task].reset_index(drop=True)
+        assert own[list(expected)].equals(expected)
+        assert (own[["n_a", "n_b"]] == 5).to_numpy().all()
+        # The approximation is near the p of 20,000 random permutations.
+        assert np.allclose(own["permutation_pvalue"], own["pvalue"], atol=0.12)
+
+
+def test_few_arrangements_are_enumerated(suite_of, fabricate):
+    """Two of the 252 arrangements of two methods with five seeds separate them."""
+
+    def score(config, *_):
+        return config.seed / 100 + (config.method == "relation")
+
+    results = read_results(fabricate(suite_of(tasks=["CoLA"], method=TWO), score))
+    pvalues = all_pvalues(compare(results))
+    assert pvalues["permutation_pvalue"].tolist() == pytest.approx([2 / 252])
+
+
+def test_verdict_that_hangs_on_the_approximation_is_noted(suite_of, fabricate):
+    """Three seeds of two methods: asymptotic .0495, in truth 2 of 20 arrangements."""
+
+    def score(config, *_):
+        return config.seed / 100 + (config.method == "relation")
+
+    suite = suite_of(tasks=["CoLA"], method=TWO, seeds=3)
+    notes = compare(read_results(fabricate(suite, score)))["CoLA"].notes()
+    assert (
+        "baseline and relation: the verdict hangs on the approximation "
+        "(p = .0495; by permutation p = .100)"
+    ) in notes
+
+
+def test_letters_only_where_a_pair_is_separated(suite_of, fabricate):
+    def score(config, task, metric):
+        return config.seed / 100 + (task == "CoLA") * (config.method == "relation") / 2
+
+    comparisons = compare(read_results(fabricate(suite_of(method=TWO), score)))
+    cola = comparisons["CoLA"].letters()
+    assert set(cola) == {"baseline", "relation"}
+    assert cola["baseline"] != cola["relation"]
+    assert comparisons["MRPC"].letters() == {}
+
+
+def test_a_method_with_one_seed_stays_in_the_test(suite_of, fabricate):
+    def score(config, *args):
+        return noisy(config, *args) if config.method != "linear" or config.seed == 1 else None
+
+    comparison = compare(read_results(fabricate(suite_of(tasks=["CoLA"]), score)))["CoLA"]
+    assert {name: len(values) for name, values in comparison.result.samples.items()} == {
+        "attention": 5, "linear": 1, "relation": 5, "baseline": 5
+    }  # fmt: skip
+
+
+def test_how_each_method_was_run(suite_of, fabricate):
+    def change(config, files):
+        files["result"]["epochs"] = 10 * config.seed
+        files["result"]["peak_memory_mib"] = 100 * config.seed
+        files["result"]["stopped"] = "reached the end" if config.seed == 3 else "not better"
+
+    runs = all_runs(read_results(fabricate(suite_of(method=TWO, seeds=3), noisy, change)))
+    row = how_run(runs).iloc[0]
+    assert (row["task"], row["method"], row["n"]) == ("CoLA", "baseline", 3)
+    assert (row["parameters"], row["without_embedding"]) == (569_186, 569_186 - 541_600)
+    assert (row["epochs"], row["peak_memory_mib"]) == (20, 300)
+    assert row["stopped"] == "not better (2); reached the end (1)"
