@@ -62,7 +62,7 @@ def run(
     glove: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Word vectors to start from, as text.")
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at once.")] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Runs at once.")] = 1,
     tasks: Annotated[str | None, typer.Option(metavar="A,B", help="Run these tasks only.")] = None,
     methods: Annotated[
         str | None, typer.Option(metavar="A,B", help="Run these methods only.")

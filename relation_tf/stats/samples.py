@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 NanPolicy: TypeAlias = Literal["worst", "raise"]
-Samples: TypeAlias = Mapping[Hashable, ArrayLike] | pd.DataFrame | tuple[ArrayLike, ...]
+Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame | tuple[ArrayLike, ...]
 
 # Two neighbouring float32 numbers differ by at most 1.2e-7 of their value, and a float64 from the
 # float32 it was rounded to by at most 6e-8, so neither difference may break a tie.

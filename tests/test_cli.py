@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from relation_tf import cli
+from relation_tf.tasks import miniglue
+
+SUITE = """
+name = "small"
+title = "A small suite"
+tasks = ["CoLA", "RTE"]
+seeds = {seeds}
+epochs = {epochs}
+batch_size = 16
+embedding_dim = 8
+
+[[method]]
+mechanism = "relation"
+units = 8
+
+[[method]]
+mechanism = "baseline"
+units = 8
+"""
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """A folder with data and a suite, and a cache of its own."""
+    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    miniglue.write(tmp_path / "glue_data", train_rows=40, dev_rows=16, test_rows=6)
+    (tmp_path / "small.toml").write_text(SUITE.format(seeds=2, epochs=2), encoding="utf-8")
+    return tmp_path
+
+
+def call(monkeypatch, *arguments):
+    """The exit code of a command."""
+    monkeypatch.setattr(sys, "argv", ["relation-tf", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code or 0
+
+
+@pytest.mark.tensorflow
+def test_a_suite_from_the_shell(work, monkeypatch, capsys):
+    run = ("run", "small.toml", "--data", ".", "--out", "out")
+    assert call(monkeypatch, *run) == 0
+    printed = capsys.readouterr()
+    assert "2 methods x 2 seeds: Steel-Dwass can never reach p < .05" in printed.out
+    assert "8 of 8 runs done" in printed.out
+    assert "report: out/report/report.html" in printed.out
+    assert (work / "out" / "report" / "report.html").exists()
+    assert "no submissions: " in printed.err  # of eleven tasks two are there
+    assert "SST-2" in printed.err
+
+    assert call(monkeypatch, "status", "out") == 0
+    assert "8 of 8 runs done, 0 failed" in capsys.readouterr().out
+
+    assert call(monkeypatch, *run, "--tasks", "RTE") == 0
+    assert "4 of 4 runs are done already" in capsys.readouterr().out
+
+    assert call(monkeypatch, *run, "--set", "dropout=0.25") == 2
+    printed = capsys.readouterr()
+    assert "dropout = 0.5, now asked is 0.25" in printed.err
+    assert printed.err.count("\n") == 1
+
+    assert call(monkeypatch, "report", "out") == 0
+
+
+@pytest.mark.tensorflow
+def test_a_layer_of_ones_own_lies_in_the_working_folder(work, monkeypatch, capsys):
+    (work / "my_layer.py").write_text(
+        "import keras\n\n\nclass Mine(keras.layers.Dense):\n    pass\n", encoding="utf-8"
+    )
+    text = SUITE.format(seeds=1, epochs=1).replace('"baseline"', '"my_layer:Mine"')
+    (work / "mine.toml").write_text(text, encoding="utf-8")
+    assert call(monkeypatch, "run", "mine.toml", "--data", ".", "--tasks", "CoLA") == 0
+    runs = work / "runs" / "small" / "runs"
+    assert (runs / "CoLA" / "Mine-8" / "seed-1" / "result.json").exists()
+
+
+@pytest.mark.tensorflow
+def test_a_failed_run_is_exit_code_1(work, monkeypatch, capsys):
+    assert call(monkeypatch, "run", "small.toml", "--out", "out", "--seeds", "1") == 1
+    assert "failed: CoLA/relation-8/seed-1: task CoLA: expected --data" in capsys.readouterr().err
+
+
+def test_suites_lists_what_there_is(monkeypatch, capsys):
+    assert call(monkeypatch, "suites") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["demo", "glue", "glue-small"]
+    assert lines[0].split()[1:3] == ["180", "runs"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "dmeo"], "unknown suite 'dmeo'"),
+        (["run", "missing.toml"], "missing.toml: cannot be read"),
+        (["run", "demo", "--set", "epochs"], "--set: expected KEY=VALUE. Received: 'epochs'"),
+        (["run", "demo", "--set", "epochs=many"], "key 'epochs'"),
+        (["run", "demo", "--set", "epoch=3"], "unknown key 'epoch'. Did you mean 'epochs'?"),
+        (["run", "demo", "--seeds", "a"], "--seeds: expected numbers such as 1,2. Received: 'a'"),
+        (["run", "demo", "--tasks", "cola"], "unknown task 'cola'"),
+        (["run", "demo", "--methods", "x"], "unknown method 'x'"),
+        (["run", "demo", "--jobs", "0"], "jobs: expected 1 or more. Received: 0"),
+        (["run", "demo", "--speed", "9"], "No such option"),
+        (["run"], "Missing argument"),
+        (["status", "."], "expected a suite's folder"),
+        (["report", "nowhere"], "expected a suite's folder"),
+        (["submit", "nowhere"], "expected a suite's folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(monkeypatch, capsys, tmp_path, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert call(monkeypatch, *arguments) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.startswith("relation-tf: ")
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written(monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert call(monkeypatch, "run", "demo", "--out", str(tmp_path / "file" / "out")) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(work, jobs):
+    (work / "small.toml").write_text(SUITE.format(seeds=40, epochs=20), encoding="utf-8")
+    command = [
+        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".",
+        "--out", "out", "--jobs", jobs,
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not list(work.glob("out/runs/*/*/*/result.json")):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, printed
+    assert "Traceback" not in printed
+    assert "the same command goes on from there" in printed
+    done = list(work.glob("out/runs/*/*/*/result.json"))
+    assert 0 < len(done) < 160
+    stamps = {path: path.stat().st_mtime_ns for path in done}
+    again = [*command, "--seeds", "1,2"]
+    answer = subprocess.run(
+        again, capture_output=True, text=True, timeout=240, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert {path: path.stat().st_mtime_ns for path in done} == stamps
