@@ -44,6 +44,7 @@ class Progress:
         self._pending = {config.key for config in pending}
         self._done = total - len(pending)
         self._failed = 0
+        self._notes: set[str] = set()
         self._spent: dict[str, list[float]] = defaultdict(list)
         self._began = self._last_line = self._last_run = time.monotonic()
         self._lock = threading.Lock()
@@ -94,6 +95,11 @@ class Progress:
         with self._lock:
             task, method, seed = event["run"]
             name = f"{task}/{method}/seed-{seed}"
+            if event["event"] == "note":
+                if event["note"] not in self._notes:
+                    self._notes.add(event["note"])
+                    self.say(event["note"])
+                return
             if event["event"] == "epoch":
                 self._show(f"{name} epoch {event['epoch']}, cost {event['val_loss']:.4f}")
                 return

@@ -64,7 +64,8 @@ def run_cell(cell: Cell, tell: Tell) -> None:
 
     Args:
         cell: The runs.
-        tell: Told what happens: `{"event": "epoch" | "done" | "failed", "run": key, ...}`.
+        tell: Told what happens: `{"event": "note" | "epoch" | "done" | "failed", "run": key,
+            ...}`.
     """
     network: CompiledNetwork | None = None
     for config in cell.runs:
@@ -72,6 +73,8 @@ def run_cell(cell: Cell, tell: Tell) -> None:
         try:
             if network is None:
                 network = _compile(cell, config)
+                for note in _notes(network):
+                    tell({"event": "note", "run": config.key, "note": note})
             _run(network, config, folder, cell, tell)
         except (DataError, SuiteError) as error:
             _fail(folder, config, str(error), tell)
@@ -101,6 +104,15 @@ def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
             raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
         vectors = _vectors(cell.glove, task, config.embedding_dim)
     return CompiledNetwork(config, task, vectors)
+
+
+def _notes(network: CompiledNetwork) -> Iterator[str]:
+    """What a user should hear of the data, once for each task."""
+    name, skipped = network.task.task.name, network.task.skipped
+    if skipped:
+        yield f"{name}: {len(skipped)} malformed lines left out, the first: {skipped[0]}"
+    if network.vectors is not None:
+        yield f"{name}: GloVe: {network.vectors}"
 
 
 def _load(config: RunConfig, data: Path | None, skip_bad_lines: bool) -> EncodedTask:
@@ -231,7 +243,7 @@ def _manifest(
     return {
         "started": started,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": _command(),
         "python": platform.python_version(),
         "versions": {name: metadata.version(name) for name in _PACKAGES},
         "commit": _commit(),
@@ -256,6 +268,13 @@ def _manifest(
         if vectors is None
         else {"found": str(vectors), "digest": _sha256(cell.glove)},
     }
+
+
+def _command() -> str:
+    """The command line, without the places of this machine."""
+    program = Path(sys.argv[0])
+    name = "relation-tf" if program.parts[-2:] == ("relation_tf", "cli.py") else program.name
+    return shlex.join([name, *sys.argv[1:]])
 
 
 def _one_line(error: Exception) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import keras
 import pytest
@@ -126,19 +127,33 @@ def test_missing_data_fails_the_run_in_one_line(tmp_path, suite):
     assert "looked for" in results.failures[0][1]
 
 
-def test_glove_starts_the_embedding(tmp_path, small_glue, suite):
+def test_glove_starts_the_embedding(tmp_path, small_glue, suite, capsys):
     path = tmp_path / "glove.txt"
     path.write_text("the " + " ".join(["0.5"] * 12) + "\n")
     results = run_suite(
         suite(tasks=["CoLA"], seeds=[1], embeddings="glove"), tmp_path / "out",
-        data=small_glue, glove=path, quiet=True,
+        data=small_glue, glove=path,
     )  # fmt: skip
+    assert capsys.readouterr().out.count("CoLA: GloVe: 1 of ") == 1  # of two methods
     assert results.runs[0]["manifest"]["glove"]["found"].startswith("1 of ")
     refused = run_suite(
         suite(tasks=["CoLA"], seeds=[1], embeddings="glove"), tmp_path / "none",
         data=small_glue, quiet=True,
     )  # fmt: skip
     assert "needs --glove FILE" in refused.failures[0][1]
+
+
+def test_left_out_lines_are_counted(tmp_path, small_glue, suite, capsys):
+    data = tmp_path / "data"
+    shutil.copytree(small_glue / "CoLA", data / "CoLA")
+    with (data / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
+        file.write("broken\n")
+    one = suite(tasks=["CoLA"], seeds=[1])
+    failed = run_suite(one, tmp_path / "strict", data=data, quiet=True)
+    assert "train.tsv:61: expected 4 tab-separated fields" in failed.failures[0][1]
+    results = run_suite(one, tmp_path / "out", data=data, skip_bad_lines=True)
+    assert "CoLA: 1 malformed lines left out" in capsys.readouterr().out
+    assert len(results.runs[0]["manifest"]["data"]["skipped_lines"]) == 1
 
 
 def test_an_interruption_keeps_finished_runs_and_says_how_to_go_on(
