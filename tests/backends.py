@@ -1,0 +1,102 @@
+"""What the tests need from TensorFlow, JAX or PyTorch themselves: gradients and compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+BACKEND = keras.backend.backend()
+
+
+def vjp(
+    function: Callable[..., Any],
+    inputs: Sequence[np.ndarray],
+    variables: Sequence[Any],
+    cotangent: np.ndarray | float = 1.0,
+) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+    """The output of `function(*inputs)` and the gradients of `sum(output * cotangent)`.
+
+    Args:
+        function: A function of tensors, which may call built layers.
+        inputs: Floating-point arrays.
+        variables: Variables of those layers.
+        cotangent: Weights of the output's entries.
+
+    Returns:
+        The output, the gradients for the inputs, the gradients for the variables; zeros where the
+        output does not depend on one.
+    """
+    inputs = [ops.convert_to_tensor(x) for x in inputs]
+    steps = {"tensorflow": _vjp_tensorflow, "jax": _vjp_jax, "torch": _vjp_torch}
+    output, gradients = steps[BACKEND](function, inputs, list(variables), cotangent)
+    arrays = [ops.convert_to_numpy(gradient) for gradient in gradients]
+    return ops.convert_to_numpy(output), arrays[: len(inputs)], arrays[len(inputs) :]
+
+
+def _vjp_tensorflow(function: Any, inputs: Any, variables: Any, cotangent: Any) -> Any:
+    import tensorflow as tf
+
+    sources = [*inputs, *(variable.value for variable in variables)]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        output = function(*inputs)
+        loss = ops.sum(output * ops.cast(cotangent, output.dtype))
+    gradients = tape.gradient(loss, sources, unconnected_gradients="zero")
+    return output, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+
+def _vjp_jax(function: Any, inputs: Any, variables: Any, cotangent: Any) -> Any:
+    import jax
+
+    def loss(inputs: Any, values: Any) -> Any:
+        with keras.StatelessScope(state_mapping=zip(variables, values, strict=True)):
+            output = function(*inputs)
+        return ops.sum(output * ops.cast(cotangent, output.dtype)), output
+
+    differentiate = jax.jit(jax.value_and_grad(loss, argnums=(0, 1), has_aux=True))
+    values = [variable.value for variable in variables]
+    (_, output), (for_inputs, for_variables) = differentiate(inputs, values)
+    return output, [*for_inputs, *for_variables]
+
+
+def _vjp_torch(function: Any, inputs: Any, variables: Any, cotangent: Any) -> Any:
+    import torch
+
+    inputs = [x.requires_grad_() for x in inputs]
+    output = function(*inputs)
+    loss = ops.sum(output * ops.cast(cotangent, output.dtype))
+    sources = [*inputs, *(variable.value for variable in variables)]
+    return output, torch.autograd.grad(loss, sources, materialize_grads=True, allow_unused=True)
+
+
+def compiled(function: Callable[..., Any], *, xla: bool) -> Callable[..., Any]:
+    """The function as a graph on TensorFlow, by XLA or not; on JAX by XLA or not at all."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        return tf.function(function, jit_compile=xla)
+    import jax
+
+    return jax.jit(function) if xla else function
+
+
+def started(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """The function from arrays to an array; compiled on JAX, where each operation starts slowly."""
+    run = compiled(function, xla=True) if BACKEND == "jax" else function
+    return lambda *inputs: array(run(*inputs))
+
+
+def close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    """Assert that two arrays agree, relative to the largest entry (absolutely below 1)."""
+    expected = np.asarray(expected)
+    scale = max(1.0, np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
+
+
+def array(x: Any) -> np.ndarray:
+    """A tensor of any floating-point type as float32."""
+    return ops.convert_to_numpy(ops.cast(x, "float32"))

@@ -1,0 +1,21 @@
+"""The values that the Relation paper's program computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def golden(shared: Callable[[str], Path]) -> Mapping[str, np.ndarray]:
+    """The arrays of `original_program.npz` by key."""
+    with np.load(shared("golden/original_program.npz"), allow_pickle=False) as file:
+        return dict(file)
+
+
+def below(golden: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The arrays whose key starts with `prefix`, in the file's order, by the rest of the key."""
+    return {k.removeprefix(prefix): v for k, v in golden.items() if k.startswith(prefix)}

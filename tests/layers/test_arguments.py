@@ -1,0 +1,93 @@
+"""Wrong arguments, and the message that each gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relation_tf.layers import (
+    Attention,
+    LinearAttention,
+    PointwiseMLP,
+    Relation,
+    SinePositionEncoding,
+)
+from tests.layers.cases import MIXERS
+
+WRONG = [
+    ({"units": 0}, r"`units` must be a positive integer\. Received: units=0$"),
+    ({"units": -3}, r"Received: units=-3$"),
+    ({"units": 2.5}, r"Received: units=2\.5$"),
+    ({"units": True}, r"Received: units=True$"),
+    ({"units": "many"}, r"Received: units='many'$"),
+    ({"units": None}, r"Received: units=None$"),
+    ({"dropout": 1}, r"`dropout` must be in \[0, 1\)\. Received: dropout=1$"),
+    ({"dropout": -0.1}, r"Received: dropout=-0\.1$"),
+    ({"dropout": float("nan")}, r"Received: dropout=nan$"),
+    ({"algorithm": "fast"}, r"`algorithm` must be one of 'auto', 'direct'.*Received: 'fast'$"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+@pytest.mark.parametrize("layer_class", MIXERS)
+def test_wrong_arguments(layer_class: type, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        layer_class(**{"units": 4, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("layer_class", "algorithm"),
+    [
+        (Attention, "folded"),
+        (LinearAttention, "folded"),
+        (Relation, "factored"),
+        (PointwiseMLP, "factored"),
+    ],
+)
+def test_algorithm_of_another_layer(layer_class: type, algorithm: str) -> None:
+    with pytest.raises(ValueError, match=f"Received: '{algorithm}'$"):
+        layer_class(4, algorithm=algorithm)
+
+
+def test_unknown_normalization() -> None:
+    with pytest.raises(ValueError, match=r"one of 'sum', 'none', 'original'\. Received: 'mean'$"):
+        LinearAttention(4, normalization="mean")
+
+
+@pytest.mark.parametrize(
+    ("layer_class", "algorithm"), [(Relation, "folded"), (LinearAttention, "scores")]
+)
+def test_algorithm_with_no_place_for_dropout(layer_class: type, algorithm: str) -> None:
+    with pytest.raises(ValueError, match=r"no place for dropout .* Received: dropout=0\.5$"):
+        layer_class(4, algorithm=algorithm, dropout=0.5)
+
+
+def test_normalization_of_the_program_needs_one_width() -> None:
+    layer = LinearAttention(4, normalization="original")
+    message = r"of one width\. Received: query width 3, value width 5$"
+    with pytest.raises(ValueError, match=message):
+        layer.build((2, 3, 3), (2, 3, 5))
+
+
+@pytest.mark.parametrize("layer_class", MIXERS)
+def test_unknown_argument(layer_class: type) -> None:
+    with pytest.raises((TypeError, ValueError), match="unitz"):
+        layer_class(4, unitz=3)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])
+@pytest.mark.parametrize(
+    "make", [*(lambda cls=cls: cls(4) for cls in MIXERS), SinePositionEncoding]
+)
+def test_wrong_shape(make: Any, shape: tuple[int | None, ...]) -> None:
+    with pytest.raises(ValueError, match=r"must be of shape \(batch, tokens, width\)") as caught:
+        make().build(shape)
+    assert str(caught.value).endswith(f".shape={shape}")
+
+
+@pytest.mark.parametrize("layer_class", MIXERS)
+def test_wrong_shape_of_value(layer_class: type) -> None:
+    with pytest.raises(ValueError, match=r"`value` must be .* Received: value\.shape=\(2, 4\)"):
+        layer_class(4)(np.ones((2, 3, 4), "float32"), np.ones((2, 4), "float32"))

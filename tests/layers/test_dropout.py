@@ -1,0 +1,100 @@
+"""Dropout: in training only, reproducible by its seed, and right on average."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
+from tests.backends import array, close
+from tests.layers.cases import MIXERS, tokens
+
+ORIGINALS = [layer_class.original for layer_class in MIXERS]
+all_originals = pytest.mark.parametrize("original", ORIGINALS, ids=lambda f: f.__self__.__name__)
+
+
+def started(layer: Any, width: int = 4) -> Any:
+    """With weights that do not depend on the layer's initializers."""
+    layer.build((None, None, width))
+    layer.set_weights([tokens(i, *w.shape) for i, w in enumerate(layer.weights)])
+    return layer
+
+
+@all_originals
+def test_only_in_training(original: Any) -> None:
+    x = tokens(0, 2, 5, 4)
+    layer = started(original(8, dropout=0.5))
+    still = array(started(original(8, dropout=0.0))(x, training=True))
+    close(array(layer(x)), still)
+    close(array(layer(x, training=False)), still)
+    assert np.abs(array(layer(x, training=True)) - still).max() > 1e-3
+
+
+@all_originals
+def test_a_seed_makes_it_reproducible(original: Any) -> None:
+    x = tokens(0, 2, 5, 4)
+
+    def steps(seed: int) -> list[np.ndarray]:
+        layer = started(original(8, dropout=0.5, seed=seed))
+        return [array(layer(x, training=True)) for _ in range(2)]
+
+    first, second = steps(1)
+    np.testing.assert_array_equal(steps(1), [first, second])
+    assert np.abs(first - second).max() > 1e-3  # Each step drops afresh.
+    assert np.abs(first - steps(2)[0]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Attention,
+        lambda units, **kwargs: Attention(units, use_bias=True, algorithm="factored", **kwargs),
+        LinearAttention,
+        lambda units, **kwargs: LinearAttention(units, normalization="original", **kwargs),
+        lambda units, **kwargs: Relation(units, activation="linear", **kwargs),
+        PointwiseMLP,
+        lambda units, **kwargs: PointwiseMLP(units, activation="linear", gated=True, **kwargs),
+    ],
+)
+def test_the_mean_over_many_drops_is_the_output_without(make: Any) -> None:
+    """Where the output is linear in what is dropped."""
+    samples, rate = 8000, 0.3
+    x = np.repeat(tokens(1, 1, 3, 4), samples, axis=0)
+    layer = started(make(5, dropout=rate, seed=7))
+    dropped, still = array(layer(x, training=True)), array(layer(x[:1]))[0]
+    deviation = dropped.std(axis=0)
+    assert deviation.max() > 0
+    assert (np.abs(dropped.mean(axis=0) - still) <= 5 * deviation / samples**0.5 + 1e-5).all()
+
+
+def test_attention_drops_weights_and_scales_up_the_rest() -> None:
+    """With one token the weight is one: it is dropped, or worth 1 / (1 - rate)."""
+    samples, rate = 4000, 0.25
+    layer = started(Attention(3, dropout=rate, seed=7))
+    x = np.repeat(tokens(1, 1, 1, 4), samples, axis=0)
+    ratio = array(layer(x, training=True)) / array(layer(x))
+    kept = np.isclose(ratio, 1 / (1 - rate), rtol=1e-4)
+    assert (kept | (ratio == 0)).all()
+    assert (kept.all(axis=-1) | ~kept.any(axis=-1)).all()  # A token's features go together.
+    assert abs(kept[:, 0, 0].mean() - (1 - rate)) < 5 * (rate * (1 - rate) / samples) ** 0.5
+
+
+def test_relation_drops_features_before_the_last_matrix() -> None:
+    samples, rate = 2000, 0.25
+    x = np.repeat(tokens(1, 1, 1, 4), samples, axis=0)
+    layer = started(Relation(3, activation="linear", dropout=rate, seed=7))
+    g, h, _ = layer.get_weights()
+    layer.set_weights([g, h, np.eye(3)])
+    ratio = array(layer(x, training=True)) / array(layer(x))
+    kept = np.isclose(ratio, 1 / (1 - rate), rtol=1e-4)
+    assert (kept | (ratio == 0)).all()
+    assert np.abs(kept.mean(axis=(0, 1)) - (1 - rate)).max() < 5 * (0.1875 / samples) ** 0.5
+
+
+def test_relation_drops_even_where_it_would_fold() -> None:
+    """`auto` folds long sequences only where nothing is dropped."""
+    x = tokens(0, 1, 63, 4)
+    layer = started(Relation(8, dropout=0.5))
+    assert np.abs(array(layer(x, training=True)) - array(layer(x))).max() > 1e-3

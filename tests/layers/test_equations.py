@@ -1,0 +1,133 @@
+"""Each layer equals the papers' equations, in output and gradients, by every algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.layers import Attention, LinearAttention, Relation
+from tests.backends import array, close, vjp
+from tests.layers import naive
+from tests.layers.cases import CASES, Case, poisoned, randomize, tokens
+
+ALGORITHMS = [
+    pytest.param(case, algorithm, id=f"{case}-{algorithm}")
+    for case in CASES
+    for algorithm in ("auto", *case.layer.algorithms)
+]
+
+
+def check(case: Case, layer: Any, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None:
+    """Compare with the equation: `arrays` and `masks` are the query's, or query's and value's."""
+    names = ("query_mask", "value_mask")[: len(masks)]
+    given = dict(zip(names, masks, strict=True))
+    layer.build(*(x.shape for x in arrays))
+    randomize(layer)
+    wide = [x.astype("float64") for x in arrays]
+    w = {
+        v.name: value.astype("float64")
+        for v, value in zip(layer.weights, layer.get_weights(), strict=True)
+    }
+
+    def expected() -> np.ndarray:
+        return naive.mix(case.equation, w, wide[0], wide[-1], masks[0], masks[-1])
+
+    cotangent = np.random.default_rng(1).normal(size=expected().shape)
+    output, for_inputs, for_weights = vjp(
+        lambda *tensors: layer(*tensors, **given), arrays, layer.weights, cotangent
+    )
+
+    def loss() -> float:
+        return float(np.sum(expected() * cotangent))
+
+    close(output, expected())
+    for x, actual in zip([*wide, *w.values()], [*for_inputs, *for_weights], strict=True):
+        close(actual, naive.gradient(loss, x))
+
+
+def some(seed: int, batch: int, length: int) -> np.ndarray:
+    """A random mask that keeps at least one token of each sequence but the last, none of that."""
+    mask = np.random.default_rng(seed).random((batch, length)) < 0.6
+    mask[:, 0] = True
+    mask[-1] = False
+    return mask
+
+
+@pytest.mark.parametrize("length", [1, 3, 63])
+@pytest.mark.parametrize(("case", "algorithm"), ALGORITHMS)
+def test_one_input_with_poisoned_padding(case: Case, algorithm: str, length: int) -> None:
+    mask = some(2, 3, length)
+    x = poisoned(tokens(3, 3, length, 4), mask)
+    check(case, case.make(algorithm=algorithm), [x], [mask])
+
+
+@pytest.mark.parametrize(("queries", "length"), [(1, 63), (1, 1), (7, 3)])
+@pytest.mark.parametrize(("case", "algorithm"), ALGORITHMS)
+def test_two_inputs_with_poisoned_padding(
+    case: Case, algorithm: str, queries: int, length: int
+) -> None:
+    masks = [some(4, 3, queries), some(5, 3, length)]
+    masks[0][-1] = True  # These queries have nothing to look at.
+    width = 4 if case.one_width else 5
+    query = poisoned(tokens(6, 3, queries, width), masks[0])
+    value = poisoned(tokens(7, 3, length, 4), masks[1])
+    check(case, case.make(algorithm=algorithm), [query, value], masks)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_no_mask_keeps_all(case: Case) -> None:
+    x = tokens(8, 2, 5, 4)
+    layer = case.make()
+    everything = np.ones((2, 5), bool)
+    close(array(layer(x)), array(layer(x, query_mask=everything, value_mask=everything)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_value_is_the_query_by_default(case: Case) -> None:
+    x, mask = tokens(9, 2, 5, 4), some(10, 2, 5)
+    layer = case.make()
+    close(array(layer(x, query_mask=mask)), array(layer(x, x, query_mask=mask, value_mask=mask)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_value_mask_alone_hides_tokens_from_the_queries(case: Case) -> None:
+    x, mask = tokens(9, 2, 5, 4), some(10, 2, 5)
+    layer = case.make()
+    close(array(layer(x, value_mask=mask)), array(layer(x, x, value_mask=mask)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_token_may_be_masked_as_a_query_and_seen_as_a_value(case: Case) -> None:
+    x = tokens(9, 2, 5, 4)
+    layer = case.make()
+    masks = {"query_mask": some(10, 2, 5), "value_mask": ~some(10, 2, 5)}
+    close(array(layer(x, **masks)), array(layer(x, x, **masks)))
+
+
+@pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_float64_is_float64_throughout(case: Case) -> None:
+    x = tokens(11, 2, 5, 4).astype("float64")
+    everything = np.ones((2, 5), bool)
+    layer = case.make(dtype="float64")
+    output = keras.ops.convert_to_numpy(layer(x))
+    w = {v.name: keras.ops.convert_to_numpy(v) for v in layer.weights}
+    expected = naive.mix(case.equation, w, x, x, everything, everything)
+    np.testing.assert_allclose(output, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("layer", "count"),
+    [
+        (Attention.original(64), 23_296),
+        (LinearAttention.original(64), 23_296),
+        (Relation.original(64), 21_120),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_parameter_counts_of_the_papers_logs(layer: Any, count: int) -> None:
+    layer.build((None, None, 100))
+    assert layer.count_params() == count

@@ -1,0 +1,67 @@
+"""Keras's own checks of a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from relation_tf.layers import SinePositionEncoding
+from tests.keras_testing import run_layer_test
+from tests.layers.cases import PLAIN, UNITS, Case
+
+all_cases = pytest.mark.parametrize("case", PLAIN, ids=str)
+settings = pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"dropout": 0.5, "seed": 1},
+        {
+            "use_bias": True,
+            "output_projection": True,
+            "kernel_regularizer": "l2",
+            "bias_regularizer": "l1",
+        },
+    ],
+    ids=["plain", "dropout", "regularized"],
+)
+
+
+@settings
+@all_cases
+def test_one_input(case: Case, more: dict[str, Any]) -> None:
+    run_layer_test(
+        case.layer,
+        {"units": UNITS, **case.arguments, **more},
+        input_shape=(2, 5, 4),
+        expected_output_shape=(2, 5, UNITS),
+        expected_output_dtype="float32",
+        expected_num_seed_generators=int("dropout" in more),
+        expected_num_non_trainable_weights=0,
+        supports_masking=True,
+    )
+
+
+@all_cases
+def test_two_inputs(case: Case) -> None:
+    run_layer_test(
+        case.layer,
+        {"units": UNITS, **case.arguments},
+        input_shape={"query_shape": (2, 1, 4), "value_shape": (2, 5, 4)},
+        expected_output_shape=(2, 1, UNITS),
+        supports_masking=True,
+        run_training_check=False,  # It would pass the two as one dictionary.
+    )
+
+
+def test_sine_position_encoding() -> None:
+    run_layer_test(
+        SinePositionEncoding,
+        {},
+        input_shape=(2, 5, 4),
+        expected_output_shape=(2, 5, 4),
+        expected_num_trainable_weights=0,
+        expected_num_seed_generators=0,
+        supports_masking=True,
+        run_training_check=False,  # There is nothing to train.
+    )

@@ -1,0 +1,207 @@
+"""Masks: where they come from, which one wins, and that padding changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.layers import SinePositionEncoding
+from relation_tf.layers.masking import masked_mean, masked_softmax, zero_masked
+from tests.backends import array, close, vjp
+from tests.layers.cases import CASES, PLAIN, Case, poisoned, randomize, tokens
+
+IDS = np.array([[5, 2, 9, 0, 0], [1, 0, 3, 3, 7], [0, 0, 0, 0, 0]])
+OTHER_IDS = np.array([[4, 0, 8], [6, 6, 0], [2, 3, 4]])
+EXPLICIT = np.array(
+    [[True, False, True, True, False], [False, True, True, False, False], [True] * 5]
+)
+
+all_cases = pytest.mark.parametrize("case", CASES, ids=str)
+plain_cases = pytest.mark.parametrize("case", PLAIN, ids=str)
+
+
+def built(case: Case, **arguments: Any) -> Any:
+    layer = case.make(**arguments)
+    layer.build((None, None, 4))
+    randomize(layer)
+    return layer
+
+
+def embedding(mask_zero: bool) -> keras.layers.Embedding:
+    layer = keras.layers.Embedding(10, 4, mask_zero=mask_zero)
+    layer.build()
+    layer.set_weights([tokens(0, 10, 4)])
+    return layer
+
+
+def mask_of(x: Any) -> np.ndarray:
+    return keras.ops.convert_to_numpy(x._keras_mask)
+
+
+@plain_cases
+def test_mask_of_an_embedding_in_a_functional_model(case: Case) -> None:
+    layer = built(case)
+    ids = keras.Input((None,), dtype="int32")
+    output = layer(embedding(mask_zero=True)(ids))
+    assert output._keras_mask is not None
+    expected = layer(embedding(mask_zero=False)(IDS), query_mask=IDS != 0)
+    close(keras.Model(ids, output).predict(IDS, verbose=0), array(expected))
+
+
+@plain_cases
+def test_masks_of_two_embeddings_in_a_functional_model(case: Case) -> None:
+    layer = built(case)
+    inputs = [keras.Input((None,), dtype="int32") for _ in range(2)]
+    output = layer(*map(embedding(mask_zero=True), inputs))
+    bare = embedding(mask_zero=False)
+    expected = layer(bare(IDS), bare(OTHER_IDS), query_mask=IDS != 0, value_mask=OTHER_IDS != 0)
+    model = keras.Model(inputs, output)
+    close(model.predict([IDS, OTHER_IDS], verbose=0), array(expected))
+
+
+@plain_cases
+def test_output_carries_the_mask_of_the_query(case: Case) -> None:
+    embed = embedding(mask_zero=True)
+    layer = built(case)
+    np.testing.assert_array_equal(mask_of(layer(embed(IDS))), IDS != 0)
+    np.testing.assert_array_equal(mask_of(layer(embed(IDS), embed(OTHER_IDS))), IDS != 0)
+
+
+@pytest.mark.parametrize("name", ["query_mask", "mask"])
+@plain_cases
+def test_explicit_mask_wins_over_the_attached_one(case: Case, name: str) -> None:
+    layer = built(case)
+    output = layer(embedding(mask_zero=True)(IDS), **{name: EXPLICIT})
+    expected = layer(embedding(mask_zero=False)(IDS), query_mask=EXPLICIT)
+    close(array(output), array(expected))
+    np.testing.assert_array_equal(mask_of(output), EXPLICIT)
+
+
+@plain_cases
+def test_explicit_masks_win_in_a_functional_model(case: Case) -> None:
+    layer = built(case)
+    ids = keras.Input((None,), dtype="int32")
+    mask = keras.Input((None,), dtype="bool")
+    x = embedding(mask_zero=True)(ids)
+    one, two = layer(x, query_mask=mask), layer(x, x, query_mask=mask, value_mask=mask)
+    expected = array(layer(embedding(mask_zero=False)(IDS), query_mask=EXPLICIT))
+    for output in keras.Model([ids, mask], [one, two]).predict([IDS, EXPLICIT], verbose=0):
+        close(output, expected)
+
+
+@plain_cases
+def test_explicit_value_mask_wins_and_the_query_keeps_its_own(case: Case) -> None:
+    layer = built(case)
+    x, bare = embedding(mask_zero=True)(IDS), embedding(mask_zero=False)(IDS)
+    output = layer(x, x, value_mask=EXPLICIT)
+    expected = layer(bare, bare, query_mask=IDS != 0, value_mask=EXPLICIT)
+    close(array(output), array(expected))
+    np.testing.assert_array_equal(mask_of(output), IDS != 0)
+
+
+@plain_cases
+def test_query_mask_wins_over_mask(case: Case) -> None:
+    layer, x = built(case), tokens(1, 3, 5, 4)
+    output = layer(x, query_mask=EXPLICIT, mask=~EXPLICIT)
+    close(array(output), array(layer(x, query_mask=EXPLICIT)))
+
+
+@all_cases
+def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
+    """What padded tokens hold, and how many there are."""
+    layer, x = built(case), tokens(2, 3, 5, 4)
+    cotangent = tokens(3, 3, 5, 3)
+    longer = np.pad(EXPLICIT, ((0, 0), (0, 4)))
+
+    def gradients(x: np.ndarray, mask: np.ndarray) -> Any:
+        return vjp(lambda x: layer(x, query_mask=mask)[:, :5], [x], layer.weights, cotangent)
+
+    expected, [for_x], for_weights = gradients(x, EXPLICIT)
+    assert np.isfinite(expected).all()
+    for padding, mask in [
+        (poisoned(x, EXPLICIT), EXPLICIT),
+        (np.where(EXPLICIT[..., None], x, np.float32(3e38)), EXPLICIT),
+        (np.pad(x, ((0, 0), (0, 4), (0, 0)), constant_values=np.nan), longer),
+    ]:
+        output, [for_padded], for_padded_weights = gradients(padding, mask)
+        close(output, expected)
+        close(for_padded[:, :5], for_x)
+        assert not for_padded[~mask].any()
+        for actual, gradient in zip(for_padded_weights, for_weights, strict=True):
+            close(actual, gradient)
+
+
+@all_cases
+def test_masked_queries_give_zeros(case: Case) -> None:
+    output = array(built(case)(tokens(4, 3, 5, 4), query_mask=EXPLICIT))
+    assert not output[~EXPLICIT].any()
+    assert output[EXPLICIT].any()
+
+
+@pytest.mark.parametrize("hold", [0.0, np.nan, np.inf])
+@all_cases
+def test_a_sequence_masked_whole_gives_zeros_and_finite_gradients(case: Case, hold: float) -> None:
+    layer = built(case)
+    x = np.full((2, 3, 4), hold, "float32")
+    mask = np.zeros((2, 3), bool)
+    output, [for_x], for_weights = vjp(lambda x: layer(x, query_mask=mask), [x], layer.weights)
+    assert not output.any()
+    assert not for_x.any()
+    assert not any(gradient.any() for gradient in for_weights)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@plain_cases
+def test_mask_of_another_type(case: Case, dtype: str) -> None:
+    layer, x = built(case), tokens(5, 3, 5, 4)
+    output = layer(x, query_mask=EXPLICIT.astype(dtype))
+    close(array(output), array(layer(x, query_mask=EXPLICIT)))
+
+
+@all_cases
+def test_lengths_that_are_not_known(case: Case) -> None:
+    layer = built(case)
+    query, value = keras.Input((None, 4)), keras.Input((None, 4))
+    first = keras.ops.expand_dims(query[:, 0], axis=1)  # Its length is known, a slice's is not.
+    outputs = [layer(query), layer(query, value), layer(first, value)]
+    assert [y.shape for y in outputs] == [(None, None, 3), (None, None, 3), (None, 1, 3)]
+    model = keras.Model([query, value], outputs)
+    for queries, length in [(1, 1), (3, 63), (63, 5)]:
+        q, v = tokens(6, 2, queries, 4), tokens(7, 2, length, 4)
+        one, two, first = model([q, v])
+        close(array(one), array(layer(q)))
+        close(array(two), array(layer(q, v)))
+        close(array(first), array(layer(q, v))[:, :1])
+
+
+def test_sine_positions_pass_the_mask_on() -> None:
+    output = SinePositionEncoding()(embedding(mask_zero=True)(IDS))
+    np.testing.assert_array_equal(mask_of(output), IDS != 0)
+    assert not array(output)[IDS == 0].any()
+
+
+X = np.array([[[1.0, 2.0], [np.nan, np.inf], [3.0, 5.0]], [[np.nan] * 2] * 3], "float32")
+MASK = np.array([[True, False, True], [False] * 3])
+
+
+def test_zero_masked() -> None:
+    expected = [[[1, 2], [0, 0], [3, 5]], [[0, 0]] * 3]
+    np.testing.assert_array_equal(array(zero_masked(X, MASK)), expected)
+    assert zero_masked(X, None) is X
+
+
+def test_masked_mean() -> None:
+    x = zero_masked(X, MASK)
+    np.testing.assert_allclose(array(masked_mean(x, MASK)), [[2, 3.5], [0, 0]])
+    np.testing.assert_allclose(array(masked_mean(x, None)), [[4 / 3, 7 / 3], [0, 0]], rtol=1e-6)
+
+
+def test_masked_softmax() -> None:
+    scores = np.log(np.array([[[1, 7, 3]], [[1, 2, 3]]], "float32"))
+    weights = masked_softmax(scores, MASK)
+    np.testing.assert_allclose(array(weights), [[[0.25, 0, 0.75]], [[0, 0, 0]]], rtol=1e-6)
+    everything = masked_softmax(scores, None)
+    np.testing.assert_allclose(array(everything)[1], [[1 / 6, 2 / 6, 3 / 6]], rtol=1e-6)

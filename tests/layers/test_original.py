@@ -1,0 +1,75 @@
+"""`original` computes what the Relation paper's program computed, gradients included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relation_tf.layers import (
+    Attention,
+    LinearAttention,
+    PointwiseMLP,
+    Relation,
+    SinePositionEncoding,
+)
+from tests.backends import array, vjp
+from tests.golden import below
+
+LAYERS = {
+    "attention": Attention,
+    "linear_attention": LinearAttention,
+    "relation": Relation,
+    "pointwise_mlp": PointwiseMLP,
+}
+ALGORITHMS = [
+    (name, algorithm)
+    for name, cls in LAYERS.items()
+    for algorithm in ("auto", *cls.algorithms)
+    if algorithm not in ("folded", "scores")  # They leave no place for the program's dropout.
+]
+
+
+def all_tokens(layer: Any, mask: np.ndarray) -> Any:
+    return lambda x: layer(x, query_mask=mask)
+
+
+def first_token(layer: Any, mask: np.ndarray) -> Any:
+    return lambda x: layer(x[:, :1], x, query_mask=mask[:, :1], value_mask=mask)
+
+
+@pytest.mark.parametrize("call", [all_tokens, first_token])
+@pytest.mark.parametrize(("name", "algorithm"), ALGORITHMS)
+def test_output_and_gradients(
+    golden: Mapping[str, np.ndarray], name: str, algorithm: str, call: Any
+) -> None:
+    x, mask = golden["layers/x"], golden["layers/mask"]
+    weights = below(golden, f"layers/{name}/weight/")
+    expected = golden[f"layers/{name}/output"]
+    gradients = below(golden, f"layers/{name}/grad_of_sum_first_token_squared/")
+    layer = LAYERS[name].original(expected.shape[-1], algorithm=algorithm)
+    layer.build(x.shape)
+    layer.set_weights(list(weights.values()))  # The layer's order is the file's.
+
+    function = call(layer, mask)
+    output = array(function(x))
+    np.testing.assert_allclose(
+        output[mask[:, : output.shape[1]]],
+        expected[:, : output.shape[1]][mask[:, : output.shape[1]]],
+        rtol=0,
+        atol=1e-5,
+    )
+    _, [for_x], for_weights = vjp(lambda x: function(x)[:, 0] ** 2, [x], layer.weights)
+    np.testing.assert_allclose(for_x, gradients.pop("x"), rtol=0, atol=1e-5)
+    assert list(gradients) == list(weights)
+    for actual, gradient in zip(for_weights, gradients.values(), strict=True):
+        np.testing.assert_allclose(actual, gradient, rtol=0, atol=1e-5)
+
+
+def test_sine_position_encoding(golden: Mapping[str, np.ndarray]) -> None:
+    output = SinePositionEncoding()(golden["positional_encoding/x"])
+    np.testing.assert_allclose(
+        array(output), golden["positional_encoding/output"], rtol=0, atol=1e-5
+    )

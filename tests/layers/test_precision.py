@@ -1,0 +1,51 @@
+"""Half precision and mixed policies."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.layers import Attention, LinearAttention, Relation, SinePositionEncoding
+from tests.backends import array, close
+from tests.layers.cases import PLAIN, Case, tokens
+
+# Half an ulp of 1 is 5e-4 in float16 and 4e-3 in bfloat16; a few roundings follow each other.
+TOLERANCE = {"float16": 5e-3, "bfloat16": 4e-2}
+
+
+@pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("case", PLAIN, ids=str)
+def test_close_to_float32(case: Case, policy: str) -> None:
+    x = tokens(0, 2, 9, 4)
+    mask = np.arange(9) < np.array([[9], [6]])
+    exact, layer = case.make(), case.make(dtype=policy)
+    expected = exact(x, query_mask=mask)
+    layer.build(x.shape)
+    layer.set_weights([w.numpy() for w in exact.weights])
+    output = layer(x, query_mask=mask)
+    compute = policy.removeprefix("mixed_")
+    assert keras.backend.standardize_dtype(output.dtype) == compute
+    assert {w.dtype for w in layer.weights} == {"float32" if "mixed" in policy else compute}
+    close(array(output), array(expected), TOLERANCE[compute])
+
+
+@pytest.mark.parametrize("algorithm", ["direct", "auto"])
+@pytest.mark.parametrize("layer_class", [Attention, LinearAttention, Relation])
+def test_long_sequences_do_not_overflow_float16(layer_class: type, algorithm: str) -> None:
+    """A sum of 70,000 ones is infinite in float16; a mean of them is one."""
+    layer = layer_class(2, kernel_initializer="ones", dtype="float16", algorithm=algorithm)
+    ones = np.ones((1, 70_000, 2), "float16")
+    output = layer(ones[:, :1], ones)  # G and H, or V, are 2 at all tokens.
+    expected = 8.0 if layer_class is Relation else 2.0
+    np.testing.assert_allclose(array(output), np.full((1, 1, 2), expected), rtol=2e-3)
+
+
+@pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
+def test_sine_positions_are_as_good_as_their_type(policy: str) -> None:
+    """Angles in half precision would be off by whole radians at position 5,000."""
+    x = np.zeros((1, 5001, 6), "float32")
+    output = SinePositionEncoding(dtype=policy)(x)
+    compute = policy.removeprefix("mixed_")
+    assert keras.backend.standardize_dtype(output.dtype) == compute
+    close(array(output), array(SinePositionEncoding()(x)), TOLERANCE[compute])

@@ -1,0 +1,85 @@
+"""What holds for every sequence, whatever its tokens and its mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tests.backends import close, started
+from tests.layers.cases import PLAIN, Case, randomize
+
+WIDTH = 4
+few = settings(
+    max_examples=10,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+all_cases = pytest.mark.parametrize("case", PLAIN, ids=str)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens (batch, tokens, width) and a mask."""
+    shape = draw(st.tuples(st.sampled_from([1, 3]), st.sampled_from([1, 2, 5])))
+    mask = draw(hnp.arrays(bool, shape))
+    x = draw(hnp.arrays("float32", (*shape, WIDTH), elements=st.floats(-3, 3, width=16)))
+    return x, mask
+
+
+@cache
+def mixer(case: Case) -> Callable[..., np.ndarray]:
+    """The layer, with its weights, as a function of query, value and their masks."""
+    layer = case.make()
+    layer.build((None, None, WIDTH))
+    randomize(layer)
+    return started(lambda q, v, q_mask, v_mask: layer(q, v, query_mask=q_mask, value_mask=v_mask))
+
+
+@all_cases
+@few
+@given(batch=batches(), data=st.data())
+def test_permuted_tokens_permute_the_output(case: Case, batch: Any, data: st.DataObject) -> None:
+    """No mechanism of the Relation paper knows positions by itself."""
+    mix, (x, mask) = mixer(case), batch
+    order = np.array(data.draw(st.permutations(range(x.shape[1]))))
+    permuted, permuted_mask = x[:, order], mask[:, order]
+    close(mix(permuted, permuted, permuted_mask, permuted_mask), mix(x, x, mask, mask)[:, order])
+
+
+@all_cases
+@few
+@given(batch=batches())
+def test_sequences_of_a_batch_do_not_see_each_other(case: Case, batch: Any) -> None:
+    mix, (x, mask) = mixer(case), batch
+    together = mix(x, x, mask, mask)
+    for one, one_mask, output in zip(x, mask, together, strict=True):
+        close(output[None], mix(one[None], one[None], one_mask[None], one_mask[None]))
+
+
+@all_cases
+@few
+@given(batch=batches())
+def test_masked_tokens_might_as_well_not_be_there(case: Case, batch: Any) -> None:
+    mix, (x, mask) = mixer(case), batch
+    for one, kept, output in zip(x, mask, mix(x, x, mask, mask), strict=True):
+        if kept.any():
+            close(output[kept][None], mix(one[None, kept], one[None, kept], None, None))
+        assert not output[~kept].any()
+
+
+@all_cases
+@few
+@given(batch=batches())
+def test_each_query_is_answered_by_itself(case: Case, batch: Any) -> None:
+    """What the read-out of one token rests on."""
+    mix, (x, mask) = mixer(case), batch
+    last = mix(x[:, -1:], x, mask[:, -1:], mask)
+    close(last, mix(x, x, mask, mask)[:, -1:])

@@ -1,0 +1,155 @@
+"""Configurations and `.keras` files come back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.layers import (
+    Attention,
+    LinearAttention,
+    PointwiseMLP,
+    Relation,
+    SinePositionEncoding,
+)
+from tests.backends import array
+from tests.layers.cases import MIXERS, PLAIN, Case, randomize
+
+# Every argument, none at its default.
+COMMON = {
+    "units": 7,
+    "use_bias": True,
+    "dropout": 0.25,
+    "output_projection": True,
+    "algorithm": "direct",
+    "kernel_initializer": "he_normal",
+    "bias_initializer": "ones",
+    "kernel_regularizer": "l2",
+    "bias_regularizer": "l1",
+    "seed": 3,
+    "name": "mine",
+    "dtype": "mixed_bfloat16",
+    "trainable": False,
+}
+ARGUMENTS: list[tuple[type, dict[str, Any]]] = [
+    (Attention, COMMON),
+    (LinearAttention, {**COMMON, "normalization": "original"}),
+    (Relation, {**COMMON, "activation": "tanh"}),
+    (PointwiseMLP, {**COMMON, "use_bias": False, "activation": "gelu", "gated": True}),
+    (SinePositionEncoding, {"name": "mine", "dtype": "mixed_bfloat16", "trainable": False}),
+]
+
+
+@pytest.mark.parametrize(("layer_class", "arguments"), ARGUMENTS)
+def test_every_argument_is_in_the_configuration(
+    layer_class: type, arguments: dict[str, Any]
+) -> None:
+    layer = layer_class(**arguments)
+    config = layer.get_config()
+    for name in config.keys() & COMMON.keys() - {"dtype"}:
+        assert not name.endswith("izer") or config[name] is not None
+    again = layer_class.from_config(config)
+    assert again.get_config() == config
+    assert set(config) == set(arguments)
+    for name, value in arguments.items():
+        if name == "activation":
+            assert getattr(again, name) is keras.activations.get(value)
+        elif name == "dtype":
+            assert again.dtype_policy.name == value
+        elif name.endswith("initializer"):
+            assert type(getattr(again, name)) is type(keras.initializers.get(value))
+        elif name.endswith("regularizer"):
+            assert type(getattr(again, name)) is type(keras.regularizers.get(value))
+        else:
+            assert getattr(again, name) == value
+
+
+@pytest.mark.parametrize("layer_class", MIXERS)
+def test_regularizers_and_initializers_reach_the_weights(layer_class: type) -> None:
+    layer = layer_class(
+        4,
+        use_bias=True,
+        kernel_initializer="ones",
+        bias_initializer="ones",
+        kernel_regularizer=keras.regularizers.L1(1.0),
+        bias_regularizer=keras.regularizers.L1(0.5),
+    )
+    layer.build((None, None, 4))
+    assert all((w == 1).all() for w in layer.get_weights())
+    matrices = sum(w.ndim == 2 for w in layer.get_weights())
+    biases = sum(w.ndim == 1 for w in layer.get_weights())
+    assert biases > 0
+    assert array(sum(layer.losses)) == matrices * 16 + biases * 2
+
+
+@pytest.mark.parametrize(
+    "initializer",
+    ["glorot_uniform", keras.initializers.RandomNormal(), keras.initializers.GlorotUniform()],
+    ids=["name", "normal", "glorot"],
+)
+@pytest.mark.parametrize("layer_class", MIXERS)
+def test_no_two_matrices_start_equal(layer_class: type, initializer: Any) -> None:
+    layer = layer_class(4, kernel_initializer=initializer, output_projection=True)
+    layer.build((None, None, 4))
+    matrices = [w for w in layer.get_weights() if w.ndim == 2]
+    assert len(matrices) > 1
+    for i, one in enumerate(matrices):
+        for other in matrices[:i]:
+            assert not np.allclose(one, other)
+
+
+IDS = np.array([[5, 2, 9, 0], [1, 3, 3, 7]])
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Reader(keras.Model):
+    """A subclassed model around any layer."""
+
+    def __init__(self, layer: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.embedding = keras.layers.Embedding(10, 4, mask_zero=True)
+        self.positions = SinePositionEncoding()
+        self.layer = layer
+        self.head = keras.layers.Dense(2)
+
+    def call(self, ids: Any) -> Any:
+        return self.head(self.layer(self.positions(self.embedding(ids))))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"layer": keras.saving.serialize_keras_object(self.layer)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Reader:
+        return cls(keras.saving.deserialize_keras_object(config["layer"]))
+
+
+def functional(layer: Any) -> keras.Model:
+    ids = keras.Input((None,), dtype="int32")
+    x = SinePositionEncoding()(keras.layers.Embedding(10, 4, mask_zero=True)(ids))
+    mask = keras.ops.not_equal(ids, 0)
+    first = keras.ops.expand_dims(x[:, 0], axis=1)
+    outputs = [layer(x), layer(first, x, query_mask=mask[:, :1], value_mask=mask)]
+    return keras.Model(ids, [keras.layers.Dense(2)(y) for y in outputs])
+
+
+@pytest.mark.parametrize("make_model", [functional, Reader])
+@pytest.mark.parametrize("case", PLAIN, ids=str)
+def test_keras_file_round_trip(case: Case, make_model: Any, tmp_path: Path) -> None:
+    model = make_model(case.make(dropout=0.5))
+    started = model.predict(IDS, verbose=0)
+    randomize(model)
+    changed = model.predict(IDS, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    for one, other in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    compared = [again.predict(IDS, verbose=0), changed, started]
+    if make_model is Reader:
+        compared = [[output] for output in compared]
+    for output, expected, other in zip(*compared, strict=True):
+        np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
+        assert not np.allclose(output, other)

@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.layers import Attention, Relation
+from relation_tf.networks import pair_classifier, pair_regressor, sequence_classifier
+from relation_tf.optimizers import Adam
+from tests.backends import array, close, started, vjp
+from tests.golden import below
+
+# Our names, and the program's.
+MECHANISMS = {
+    "attention": "attention",
+    "linear-attention": "linear_attention",
+    "relation": "relation",
+    "baseline": "pointwise_mlp",
+}
+NETWORKS = {
+    "one_sequence_classifier": sequence_classifier,
+    "two_sequence_classifier": pair_classifier,
+    "two_sequence_regressor": pair_regressor,
+}
+LAYERS = {
+    "embedding": "embedding",
+    "mechanism": "layer/",
+    "hidden": "hidden/",
+    "hidden_1": "hidden1/",
+    "hidden_2": "hidden2/",
+    "output": "output/",
+}
+VOCABULARY, EMBEDDING, UNITS, HIDDEN, CLASSES = 20, 10, 6, 7, 3
+
+all_mechanisms = pytest.mark.parametrize("mechanism", MECHANISMS)
+all_networks = pytest.mark.parametrize("network", NETWORKS)
+
+
+def make(network: str, mechanism: Any, **arguments: Any) -> keras.Model:
+    sizes: dict[str, Any] = {"embedding_dim": EMBEDDING, "units": UNITS, "hidden_units": HIDDEN}
+    if network != "two_sequence_regressor":
+        sizes["num_classes"] = CLASSES
+    return NETWORKS[network](mechanism, VOCABULARY, **{**sizes, **arguments})
+
+
+def sequences(network: str, seed: int = 0) -> list[np.ndarray]:
+    """Token ids with padding at the end; of the third pair one is empty, the fourth has gaps."""
+    rng = np.random.default_rng(seed)
+    inputs = []
+    for lengths in ([7, 4, 0, 7], [1, 5, 3, 5]):
+        ids = rng.integers(1, VOCABULARY, (4, max(lengths)))
+        ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = 0
+        ids[3, [0, 2]] = 0
+        inputs.append(ids)
+    return inputs[:1] if network == "one_sequence_classifier" else inputs
+
+
+def predict(model: keras.Model, inputs: list[np.ndarray]) -> np.ndarray:
+    call = started(lambda *ids: model(ids if len(ids) > 1 else ids[0], training=False))
+    return call(*inputs)
+
+
+@pytest.mark.parametrize("compute", ["readout", "all"])
+@all_networks
+@all_mechanisms
+def test_golden(
+    golden: Mapping[str, np.ndarray], mechanism: str, network: str, compute: str
+) -> None:
+    stored = below(golden, f"networks/{network}/{MECHANISMS[mechanism]}/")
+    weights = below(stored, "weight/")
+    model = make(network, mechanism, compute=compute)
+    count = 0
+    for ours, theirs in LAYERS.items():
+        if values := list(below(weights, theirs).values()):
+            model.get_layer(ours).set_weights(values)
+            count += len(values)
+    assert count == len(weights)
+    assert sum(int(w.numpy().size) for w in model.trainable_weights) == stored["parameter_count"]
+    inputs = [stored[name] for name in ("tokens1", "tokens2") if name in stored]
+    np.testing.assert_allclose(predict(model, inputs), stored["output"], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["original", "paper"])
+@all_networks
+@all_mechanisms
+def test_readout_and_all_are_one_function(mechanism: str, network: str, form: str) -> None:
+    """In output and in gradients, at empty sequences and sequences that start with padding too."""
+    inputs = sequences(network)
+    results = []
+    for compute in ("readout", "all"):
+        model = make(network, mechanism, compute=compute, options={"form": form})
+        randomize(model)
+        results.append(
+            vjp(
+                lambda model=model: model(inputs if len(inputs) > 1 else inputs[0]) ** 2,
+                [],
+                model.trainable_variables,
+            )
+        )
+    (output, _, gradients), (expected, _, wanted) = results
+    close(output, expected, 1e-6)
+    for actual, gradient in zip(gradients, wanted, strict=True):
+        close(actual, gradient)
+    assert any(np.abs(gradient).max() > 1e-3 for gradient in wanted)
+
+
+def randomize(model: keras.Model) -> None:
+    rng = np.random.default_rng(5)
+    model.set_weights([rng.normal(size=w.shape) * 0.5 for w in model.get_weights()])
+
+
+@all_networks
+@all_mechanisms
+def test_longer_padding_changes_nothing(mechanism: str, network: str) -> None:
+    model, inputs = make(network, mechanism), sequences(network)
+    longer = [np.pad(ids, ((0, 0), (0, 3))) for ids in inputs]
+    close(predict(model, longer), predict(model, inputs), 1e-6)
+
+
+@all_networks
+def test_what_comes_out(network: str) -> None:
+    model, inputs = make(network, "relation"), sequences(network)
+    output = predict(model, inputs)
+    if network == "two_sequence_regressor":
+        assert output.shape == (4, 1)
+        assert ((output >= 0) & (output <= 1)).all()
+    else:
+        assert output.shape == (4, CLASSES)
+        close(output.sum(axis=-1), np.ones(4))
+    assert model.output_shape == (None, *output.shape[1:])
+
+
+def test_a_pair_has_one_mechanism_and_two_hidden_layers() -> None:
+    model = make("two_sequence_classifier", "relation")
+    names = [layer.name for layer in model.layers]
+    assert names.count("mechanism") == 1
+    first, second = (model.get_layer(name).get_weights()[0] for name in ("hidden_1", "hidden_2"))
+    assert not np.allclose(first, second)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_dropout_is_where_it_was(rate: float) -> None:
+    """In the mechanism's original form and after it."""
+    model = make("one_sequence_classifier", "relation", dropout=rate)
+    assert model.get_layer("mechanism").dropout == rate
+    assert model.get_layer("dropout").rate == rate
+    inputs = sequences("one_sequence_classifier")[0]
+    different = np.abs(array(model(inputs, training=True)) - array(model(inputs))).max() > 1e-4
+    assert different == (rate > 0)
+
+
+def test_options_reach_the_mechanism() -> None:
+    model = make("one_sequence_classifier", "relation", options={"form": "paper", "seed": 3})
+    layer = model.get_layer("mechanism")
+    assert (layer.dropout, layer.output_projection, layer.seed) == (0.0, False, 3)
+    own = make("one_sequence_classifier", "relation", options={"dropout": 0.1}, dropout=0.3)
+    assert own.get_layer("mechanism").dropout == 0.1
+
+
+@all_networks
+def test_hidden_activation(network: str) -> None:
+    hidden = ["hidden"] if network == "one_sequence_classifier" else ["hidden_1", "hidden_2"]
+    x = np.array([[-1.0, 2.0]], "float32")
+    for name, expected in [("leaky_relu", -0.3), (None, -1.0), ("relu", 0.0)]:
+        model = make(network, "relation", hidden_activation=name)
+        for layer in hidden:
+            close(array(model.get_layer(f"{layer}_activation")(x)), [[expected, 2.0]])
+    close(array(model.get_layer("mechanism_activation")(x)), [[-0.3, 2.0]])
+
+
+def test_hidden_units_are_the_units_by_default() -> None:
+    model = make("one_sequence_classifier", "relation", hidden_units=None)
+    assert model.get_layer("hidden").units == UNITS
+
+
+@all_networks
+def test_embeddings_to_start_from(network: str) -> None:
+    embeddings = np.arange(VOCABULARY * EMBEDDING, dtype="float32").reshape(VOCABULARY, EMBEDDING)
+    model = make(network, "relation", embeddings=embeddings)
+    [values] = model.get_layer("embedding").get_weights()
+    np.testing.assert_array_equal(values, embeddings)
+    assert model.get_layer("embedding").trainable
+
+
+@all_networks
+def test_wrong_embeddings(network: str) -> None:
+    with pytest.raises(ValueError, match=r"= \(20, 10\)\. Received: shape \(20, 9\)$"):
+        make(network, "relation", embeddings=np.zeros((20, 9)))
+
+
+@all_networks
+def test_wrong_compute(network: str) -> None:
+    with pytest.raises(ValueError, match=r"'readout' or 'all'\. Received: 'first'$"):
+        make(network, "relation", compute="first")
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Mean(keras.layers.Layer):
+    """Somebody's own mechanism: one vector a sequence."""
+
+    def __init__(self, units: int, scale: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units, self.scale = units, scale
+        self.supports_masking = True
+        self.dense = keras.layers.Dense(units)
+
+    def build(self, x_shape: Any) -> None:
+        self.dense.build((x_shape[0], x_shape[-1]))
+        self.built = True
+
+    def compute_mask(self, x: Any, mask: Any = None) -> None:
+        """A vector has no tokens to mask."""
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        kept = keras.ops.cast(mask, x.dtype)[..., None]
+        return self.dense(keras.ops.sum(x * kept, axis=1)) * self.scale
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units, "scale": self.scale}
+
+
+class Sized(keras.layers.Layer):
+    """No mechanism: it has no `units`."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+
+
+MINE: list[Any] = [
+    pytest.param(Mean, id="class"),
+    pytest.param(Mean(UNITS), id="instance"),
+    pytest.param(f"{__name__}:Mean", id="path"),
+    pytest.param(Attention, id="a-class-of-ours"),
+    pytest.param(Relation.original(UNITS), id="an-instance-of-ours"),
+    pytest.param(keras.layers.MultiHeadAttention(num_heads=2, key_dim=4), id="multi-head"),
+    pytest.param(keras.layers.LSTM, id="lstm"),
+    pytest.param(keras.layers.LSTM(UNITS, return_sequences=True), id="lstm-of-tokens"),
+    pytest.param(keras.layers.Dense, id="no-mask-argument"),
+    pytest.param("keras.layers:Dense", id="path-into-keras"),
+]
+
+
+@all_networks
+@pytest.mark.parametrize("mechanism", MINE)
+def test_mechanisms_of_ones_own(mechanism: Any, network: str) -> None:
+    inputs = [ids[[0, 1, 0, 1]] for ids in sequences(network)]  # Keras's own differ at empty ones.
+    outputs = []
+    for compute in ("readout", "all"):
+        model = make(network, mechanism, compute=compute)
+        randomize(model)
+        outputs.append(predict(model, inputs))
+        assert outputs[-1].std() > 0
+    close(*outputs)
+    if "Dense" not in str(mechanism):  # It sees no other token, padding least of all.
+        longer = [np.pad(ids, ((0, 0), (0, 3))) for ids in inputs]
+        close(predict(model, longer), outputs[-1])
+
+
+def test_an_instance_is_a_template() -> None:
+    template = Relation(UNITS, activation="tanh", name="mine")
+    models = [make("one_sequence_classifier", template) for _ in range(2)]
+    layers = [model.get_layer("mechanism") for model in models]
+    assert len({id(layer) for layer in [template, *layers]}) == 3
+    assert not template.built
+    assert layers[0].activation is keras.activations.tanh
+    one, other = (layer.get_weights()[0] for layer in layers)
+    assert not np.allclose(one, other)
+
+
+def test_a_class_gets_units_and_options() -> None:
+    model = make("one_sequence_classifier", Mean, options={"scale": 2.5})
+    layer = model.get_layer("mechanism")
+    assert (type(layer), layer.units, layer.scale) == (Mean, UNITS, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "message"),
+    [
+        ("relatoin", None, r"unknown mechanism 'relatoin': .*Did you mean 'relation'\?$"),
+        (
+            "xyz",
+            None,
+            r"expected one of baseline, attention, linear-attention, relation.*of your own\.$",
+        ),
+        ("no_such_module:Name", None, r"cannot import mechanism 'no_such_module:Name': "),
+        ("keras.layers:Nothing", None, r"cannot import mechanism 'keras\.layers:Nothing': "),
+        (Mean(4), {"scale": 2.0}, r"no meaning for a layer .* Received: \{'scale': 2\.0\}$"),
+        (Sized, {"scale": 3}, r"Sized cannot be made with units=6 and options \{'scale': 3\}: "),
+        ("relation", {"normalization": "sum"}, r"passed to Relation: \{'normalization': 'sum'\}$"),
+        ("relation", {"form": "new"}, r"must be 'paper' or 'original'\. Received: 'new'$"),
+        (Mean, {"form": "original"}, r"of Mean must be 'paper'\. Received: 'original'$"),
+        (3, None, r"`mechanism` must be a name.* Received: 3$"),
+        (dict, None, r"`mechanism` must be a name.* Received: <class 'dict'>$"),
+    ],
+)
+def test_wrong_mechanisms(mechanism: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make("one_sequence_classifier", mechanism, options=options)
+
+
+@all_networks
+@all_mechanisms
+def test_keras_file_round_trip(mechanism: str, network: str, tmp_path: Any) -> None:
+    model, inputs = make(network, mechanism), sequences(network)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    close(predict(again, inputs), predict(model, inputs), 1e-6)
+
+
+def test_learns_what_the_first_word_says() -> None:
+    """The class is whether the first id is below 10."""
+    keras.utils.set_random_seed(1)
+    ids = np.random.default_rng(0).integers(1, VOCABULARY, (64, 5))
+    labels = (ids[:, 0] < 10).astype(int)
+    model = make("one_sequence_classifier", "relation", dropout=0.0)
+    model.compile(Adam(0.02), "sparse_categorical_crossentropy")
+    model.fit(ids, labels, epochs=25, batch_size=32, verbose=0)
+    assert (predict(model, [ids]).argmax(axis=-1) == labels).mean() > 0.9

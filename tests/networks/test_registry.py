@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
+from relation_tf.networks.registry import MECHANISMS, accepts, find_mechanism, load
+
+LAYERS = {
+    "baseline": PointwiseMLP,
+    "attention": Attention,
+    "linear-attention": LinearAttention,
+    "relation": Relation,
+}
+
+
+def test_import_loads_no_keras() -> None:
+    program = """if True:
+        import sys
+        from relation_tf.networks.registry import find_mechanism
+        find_mechanism("relation")
+        heavy = {"keras", "tensorflow", "jax", "torch"} & set(sys.modules)
+        assert not heavy, heavy
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_entry_makes_a_layer(name: str) -> None:
+    layer = MECHANISMS[name].make(units=8, dropout=0.25)
+    assert layer.name == "mechanism"
+    assert MECHANISMS[name].gives in ("tokens", "vector")
+
+
+@pytest.mark.parametrize(("name", "layer_class"), LAYERS.items())
+def test_forms(name: str, layer_class: type) -> None:
+    entry = find_mechanism(name)
+    original = entry.make(units=8, dropout=0.25)
+    expected = layer_class.original(8, dropout=0.25, name="mechanism")  # type: ignore[attr-defined]
+    assert original.get_config() == expected.get_config()
+    paper = entry.make(units=8, dropout=0.25, options={"form": "paper"})
+    assert paper.get_config() == layer_class(8, name="mechanism").get_config()
+
+
+def test_a_path_is_an_entry() -> None:
+    entry = find_mechanism("relation_tf.layers:Relation")
+    assert (
+        entry.make(units=8, dropout=0.5).get_config() == Relation(8, name="mechanism").get_config()
+    )
+    assert (entry.gives, entry.head) == ("tokens", "first")
+
+
+def test_load() -> None:
+    assert load("relation_tf.layers:Relation") is Relation
+
+
+@pytest.mark.parametrize("path", ["relation_tf.nothing:Name", "relation_tf.layers:Nothing"])
+def test_load_what_is_not_there(path: str) -> None:
+    with pytest.raises(ValueError, match=f"cannot import mechanism '{path}': "):
+        load(path)
+
+
+def test_accepts() -> None:
+    assert accepts(Relation(4), "value_mask")
+    assert not accepts(Relation(4), "sequence_length")

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.optimizers import Adam
+from tests.backends import BACKEND, close
+
+ROWS, WIDTH = 6, 3
+# Ids of the tokens of three batches, most of them repeated; row 0 is in none.
+BATCHES = [[1, 2, 1, 1, 5], [3, 3, 2, 4, 4], [1, 3, 5, 5, 5]]
+
+
+def slices(ids: list[int], values: np.ndarray) -> Any:
+    """The gradient of an embedding as the backend gives it."""
+    if BACKEND != "tensorflow":
+        return keras.ops.convert_to_tensor(dense(ids, values))
+    import tensorflow as tf
+
+    return tf.IndexedSlices(tf.constant(values), tf.constant(ids), tf.constant([ROWS, WIDTH]))
+
+
+def dense(ids: list[int], values: np.ndarray) -> np.ndarray:
+    gradient = np.zeros((ROWS, WIDTH), "float32")
+    np.add.at(gradient, ids, values)
+    return gradient
+
+
+def gradients(step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of each token of a batch, and of an ordinary matrix."""
+    rng = np.random.default_rng(step)
+    return (
+        rng.normal(size=(len(BATCHES[step]), WIDTH)).astype("float32"),
+        rng.normal(size=(2, 2)).astype("float32"),
+    )
+
+
+def started() -> tuple[Any, Any]:
+    values = np.random.default_rng(9).normal(size=(ROWS, WIDTH)).astype("float32")
+    return keras.Variable(values, name="embeddings"), keras.Variable(np.ones((2, 2), "float32"))
+
+
+def train(optimizer: Any, gradient: Any, steps: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """The embedding and the matrix after some steps."""
+    embeddings, matrix = started()
+    for step in range(steps):
+        of_tokens, of_matrix = gradients(step)
+        optimizer.apply(
+            [gradient(BATCHES[step], of_tokens), keras.ops.convert_to_tensor(of_matrix)],
+            [embeddings, matrix],
+        )
+    return tuple(keras.ops.convert_to_numpy(v) for v in (embeddings, matrix))
+
+
+def on_dense(ids: list[int], values: np.ndarray) -> Any:
+    return keras.ops.convert_to_tensor(dense(ids, values))
+
+
+def moment(optimizer: Any, name: str) -> np.ndarray:
+    [found] = [v for v in optimizer.variables if v.name.endswith(f"_{name}")]
+    return keras.ops.convert_to_numpy(found)
+
+
+def test_smallest_case() -> None:
+    """Gradients [1] and [3] on one row, then [1] and [-1.5].
+
+    0.999 (0.001 (1 + 3)^2) + 0.001 (1 - 1.5)^2 = 0.016234. Squared before they are summed they make
+    0.01324.
+    """
+    optimizer, variable = Adam(), keras.Variable(np.zeros((1, 1), "float32"))
+    for values in ([[1.0], [3.0]], [[1.0], [-1.5]]):
+        if BACKEND == "tensorflow":
+            import tensorflow as tf
+
+            gradient = tf.IndexedSlices(
+                tf.constant(values), tf.constant([0, 0]), tf.constant([1, 1])
+            )
+        else:
+            gradient = keras.ops.sum(keras.ops.convert_to_tensor(values), axis=0, keepdims=True)
+        optimizer.apply([gradient], [variable])
+    np.testing.assert_allclose(moment(optimizer, "velocity"), [[0.016234]], rtol=1e-4)
+
+
+ARGUMENTS = [
+    {},
+    {"learning_rate": 0.1, "beta_1": 0.8, "beta_2": 0.9, "epsilon": 1e-3},
+    {"amsgrad": True},
+    {"weight_decay": 0.1},
+    {"clipnorm": 0.5},
+    {"clipvalue": 0.3},
+    {"global_clipnorm": 0.7},
+    {"use_ema": True, "ema_overwrite_frequency": 2},
+    {"gradient_accumulation_steps": 2},
+    {"learning_rate": keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5)},
+]
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS, ids=lambda a: "-".join(a) or "defaults")
+def test_equals_adam_on_the_dense_gradient(arguments: dict[str, Any]) -> None:
+    expected = train(keras.optimizers.Adam(**arguments), on_dense)
+    for actual, wanted in zip(train(Adam(**arguments), slices), expected, strict=True):
+        close(actual, wanted, 1e-6)
+
+
+def test_equals_the_formula() -> None:
+    """Kingma and Ba 2015, with Keras's epsilon."""
+    actual, _ = train(Adam(0.01), slices)
+    x = started()[0].numpy().astype("float64")
+    m, v = np.zeros_like(x), np.zeros_like(x)
+    for step, ids in enumerate(BATCHES):
+        gradient = dense(ids, gradients(step)[0])
+        m = 0.9 * m + 0.1 * gradient
+        v = 0.999 * v + 0.001 * gradient**2
+        rate = 0.01 * np.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1))
+        x -= rate * m / (np.sqrt(v) + 1e-7)
+    close(actual, x, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_variables_of_another_type(dtype: str) -> None:
+    if BACKEND == "jax" and dtype == "float64":
+        pytest.skip("JAX has no float64 unless told at its start")
+    gradient = keras.ops.convert_to_tensor(np.array([[1.0, -2.0]], dtype))
+    values = []
+    for optimizer_class in (Adam, keras.optimizers.Adam):
+        variable = keras.Variable(np.ones((1, 2)), dtype=dtype)
+        optimizer_class(0.1, epsilon=1e-3).apply([gradient], [variable])
+        values.append(variable.numpy())
+    np.testing.assert_allclose(*values, rtol=1e-6)
+
+
+def test_serialization() -> None:
+    optimizer = Adam(0.5, beta_1=0.8, amsgrad=True, clipnorm=2.0, weight_decay=0.1, name="mine")
+    config = keras.saving.serialize_keras_object(optimizer)
+    again = keras.saving.deserialize_keras_object(config)
+    assert type(again) is Adam
+    assert again.get_config() == optimizer.get_config()
+    assert again.get_config()["embedding_updates"] == "dense"
+
+
+def test_unknown_updates() -> None:
+    with pytest.raises(ValueError, match=r"must be 'dense' or 'rows'\. Received: 'lazy'$"):
+        Adam(embedding_updates="lazy")
+
+
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow has them")
+def test_rows_need_tensorflow() -> None:
+    with pytest.raises(ValueError, match=f"needs the TensorFlow backend.*{BACKEND}"):
+        Adam(embedding_updates="rows")
+
+
+def model(optimizer: Any, **compile_arguments: Any) -> keras.Model:
+    inputs = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(ROWS, WIDTH, name="embedding")(inputs)
+    made = keras.Model(inputs, keras.layers.Dense(2)(keras.ops.mean(x, axis=1)))
+    rng = np.random.default_rng(0)
+    made.set_weights([rng.normal(size=w.shape) for w in made.get_weights()])
+    made.compile(optimizer, "mse", **compile_arguments)
+    return made
+
+
+def fitted(optimizer: Any, **compile_arguments: Any) -> keras.Model:
+    made = model(optimizer, **compile_arguments)
+    for ids in BATCHES:
+        made.train_on_batch(np.array([ids, ids[::-1]]), np.array([[1.0, 2.0], [0.0, 1.0]]))
+    return made
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("updates", ["dense", "rows"])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"clipnorm": 0.1}, {"clipvalue": 0.01}, {"global_clipnorm": 0.1}], ids=list
+)
+def test_xla_changes_nothing(updates: str, arguments: dict[str, Any]) -> None:
+    on, off = (
+        fitted(Adam(0.1, embedding_updates=updates, **arguments), jit_compile=xla)
+        for xla in (True, False)
+    )
+    for one, other in zip(on.get_weights(), off.get_weights(), strict=True):
+        close(one, other, 1e-6)
+
+
+@pytest.mark.tensorflow
+def test_under_a_loss_scale() -> None:
+    """As mixed_float16 wraps it; scales are powers of two and change nothing."""
+    scaled = keras.optimizers.LossScaleOptimizer(Adam(0.1), initial_scale=4.0)
+    plain = fitted(Adam(0.1))
+    for one, other in zip(fitted(scaled).get_weights(), plain.get_weights(), strict=True):
+        close(one, other, 1e-6)
+
+
+@pytest.mark.parametrize("updates", ["dense", pytest.param("rows", marks=pytest.mark.tensorflow)])
+def test_training_goes_on_from_a_file(updates: str, tmp_path: Any) -> None:
+    first = fitted(Adam(0.1, embedding_updates=updates))
+    first.save(tmp_path / "model.keras")
+    second = keras.saving.load_model(tmp_path / "model.keras")
+    assert second.optimizer.embedding_updates == updates
+    batch = np.array([BATCHES[0]]), np.array([[1.0, 2.0]])
+    for made in (first, second):
+        made.train_on_batch(*batch)
+    for one, other in zip(first.get_weights(), second.get_weights(), strict=True):
+        close(one, other, 1e-6)
+
+
+@pytest.mark.tensorflow
+class TestRows:
+    def test_rows_outside_the_batch_stay(self) -> None:
+        before = started()[0].numpy()
+        after, _ = train(Adam(0.1, embedding_updates="rows"), slices, steps=2)
+        np.testing.assert_array_equal(after[0], before[0])
+        assert (after[1:] != before[1:]).all()
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [{}, {"clipnorm": 0.5}, {"clipvalue": 0.3}, {"global_clipnorm": 0.7}],
+        ids=lambda a: "-".join(a) or "defaults",
+    )
+    def test_the_first_step_is_dense_adam(self, arguments: dict[str, Any]) -> None:
+        """Later ones differ where a row was away: its moments have not decayed."""
+        expected = train(keras.optimizers.Adam(0.1, **arguments), on_dense, steps=1)
+        actual = train(Adam(0.1, embedding_updates="rows", **arguments), slices, steps=1)
+        for one, other in zip(actual, expected, strict=True):
+            close(one, other, 1e-6)
+
+    def test_a_row_of_every_batch_is_trained_as_by_dense_adam(self) -> None:
+        expected, _ = train(keras.optimizers.Adam(0.1), on_dense)
+        actual, _ = train(Adam(0.1, embedding_updates="rows"), slices)
+        always = sorted(set.intersection(*map(set, BATCHES)) | {0})
+        close(actual[always], expected[always], 1e-6)
+
+    def test_a_row_that_was_away_keeps_its_moments(self) -> None:
+        optimizer, (embeddings, _) = Adam(0.1, embedding_updates="rows"), started()
+        optimizer.apply([slices([1, 1], gradients(0)[0][:2])], [embeddings])
+        before = [moment(optimizer, name) for name in ("momentum", "velocity")]
+        optimizer.apply([slices([2, 3], gradients(1)[0][:2])], [embeddings])
+        after = [moment(optimizer, name) for name in ("momentum", "velocity")]
+        for one, other in zip(before, after, strict=True):
+            assert one[1].all()
+            np.testing.assert_array_equal(other[1], one[1])
+            assert other[2:4].all()
+
+    def test_no_amsgrad(self) -> None:
+        with pytest.raises(ValueError, match=r"no amsgrad\. Received: amsgrad=True$"):
+            Adam(embedding_updates="rows", amsgrad=True)
+
+
+MIRRORED = """
+import keras, numpy as np, tensorflow as tf
+from relation_tf.optimizers import Adam
+cpu, = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+ids = np.array([[1, 2, 1], [3, 3, 3], [1, 4, 4], [5, 3, 1]])
+labels = np.arange(8.0, dtype="float32").reshape(4, 2)
+
+def trained(strategy, optimizer):
+    with strategy.scope():
+        keras.utils.set_random_seed(0)
+        inputs = keras.Input((3,), dtype="int32")
+        x = keras.layers.Embedding(6, 3)(inputs)
+        model = keras.Model(inputs, keras.layers.Dense(2)(keras.ops.mean(x, axis=1)))
+        model.compile(optimizer(), "mse", jit_compile=False)
+    data = tf.data.Dataset.from_tensor_slices((ids, labels)).batch(4).repeat(2)
+    model.fit(data, verbose=0)
+    return model.get_weights()
+
+for updates in ("dense", "rows"):
+    make = lambda: Adam(0.1, embedding_updates=updates)
+    one = trained(tf.distribute.get_strategy(), make)
+    two = trained(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), make)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.slow
+def test_two_replicas_train_as_one() -> None:
+    """A row's slices meet across replicas: both have ids 1 and 3."""
+    subprocess.run([sys.executable, "-c", MIRRORED], check=True, timeout=300)
