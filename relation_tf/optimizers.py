@@ -23,7 +23,8 @@ class Adam(keras.optimizers.Adam):
         embedding_updates: `"dense"` equals Adam on the dense gradient: every row's moments decay
             and every row moves at each step. `"rows"` updates only the rows that occur in the
             batch, moments included, which is faster on large vocabularies and not quite the same
-            function (TensorFlow only).
+            function (TensorFlow only). With `gradient_accumulation_steps` Keras adds the slices to
+            a dense sum, so that every row is updated.
         **kwargs: Arguments of `keras.optimizers.Adam`.
 
     Example:

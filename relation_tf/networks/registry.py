@@ -59,7 +59,7 @@ class Mechanism:
             )
         try:
             return factory(units=units, name="mechanism", **arguments)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{cls.__name__} cannot be made with units={units} and options {arguments}: {error}"
             ) from error

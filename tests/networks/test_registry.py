@@ -65,3 +65,9 @@ def test_load_what_is_not_there(path: str) -> None:
 def test_accepts() -> None:
     assert accepts(Relation(4), "value_mask")
     assert not accepts(Relation(4), "sequence_length")
+
+
+@pytest.mark.parametrize("cls", ["keras.layers:Dense", "relation_tf.layers:Relation"])
+def test_an_unknown_option_is_named_whatever_the_class_raises(cls: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot be made with units=8 and options .*'colour'"):
+        find_mechanism(cls).make(units=8, dropout=0.5, options={"colour": "red"})
