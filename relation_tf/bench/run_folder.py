@@ -9,10 +9,12 @@ A run is done when its result.json is there: it is written last, under another n
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,11 +32,36 @@ class RunFolder:
 
     path: Path
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder and keep it to this process; the lock goes with the process.
+
+        Raises:
+            SuiteError: Where it cannot be written, or another process runs a suite in it.
+        """
+        with self._writing():
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("w")
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise SuiteError(
+                    f"{self.path}: another process is running a suite in this folder. Wait for it, "
+                    "or give another --out"
+                ) from error
+            yield
+
     def open(self, suite: Suite) -> None:
         """Make the folder and write down what is asked."""
-        try:
+        with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
             write_text(self.path / "suite.toml", suite.to_toml())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise SuiteError(f"{self.path}: cannot be written: {error.strerror}") from error
 

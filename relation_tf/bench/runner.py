@@ -82,23 +82,24 @@ def run_suite(
         )
     folder = RunFolder(Path(out) if out is not None else Path("runs") / suite.name)
     chosen = select(suite, tasks, only_methods, seeds)
-    pending = [config for config in chosen if not folder.is_done(config)]
-    folder.open(suite)
-    cells = [
-        Cell(list(runs), folder.path, _path(data), _path(glove), skip_bad_lines)
-        for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
-    ]
     if jobs > 1:
         _refuse_unimportable(suite)
-    with Progress(folder.path, len(chosen), pending, jobs, quiet=quiet) as progress:
-        if len(suite.methods()) > 1:
-            shown = what_can_be_shown(len(suite.methods()), len(suite.seeds), suite.alpha)
-            progress.say(shown)
-        if jobs == 1 or len(cells) <= 1:
-            for cell in cells:
-                run_cell(cell, progress.tell)
-        else:
-            _run_in_processes(cells, jobs, progress.tell)
+    with folder.locked():
+        pending = [config for config in chosen if not folder.is_done(config)]
+        folder.open(suite)
+        cells = [
+            Cell(list(runs), folder.path, _path(data), _path(glove), skip_bad_lines)
+            for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
+        ]
+        with Progress(folder.path, len(chosen), pending, jobs, quiet=quiet) as progress:
+            if len(suite.methods()) > 1:
+                shown = what_can_be_shown(len(suite.methods()), len(suite.seeds), suite.alpha)
+                progress.say(shown)
+            if jobs == 1 or len(cells) <= 1:
+                for cell in cells:
+                    run_cell(cell, progress.tell)
+            else:
+                _run_in_processes(cells, jobs, progress.tell)
     return read_results(folder.path)
 
 

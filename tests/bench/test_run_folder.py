@@ -38,6 +38,15 @@ def test_another_configuration_is_refused_with_both_values(tmp_path, suite):
     assert f"{path}: this run was done with dropout = 0.5, now asked is 0.25" in str(error.value)
 
 
+def test_two_at_once_are_refused_and_the_lock_goes_with_its_holder(tmp_path):
+    folder = RunFolder(tmp_path / "out")
+    refused = pytest.raises(SuiteError, match="another process is running a suite in this folder")
+    with folder.locked(), refused, RunFolder(tmp_path / "out").locked():
+        raise AssertionError("two hold the lock")
+    with folder.locked():
+        assert folder.path.is_dir()
+
+
 def test_no_suite_in_the_folder(tmp_path):
     with pytest.raises(SuiteError, match=r"expected a suite's folder, with a suite\.toml in it"):
         RunFolder(tmp_path).suite()
