@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from collections import Counter
@@ -101,8 +102,6 @@ def run(
         _report(results)
         _submit(results, fill_missing)
     if results.failures:
-        for name, error in results.failures:
-            typer.echo(f"failed: {name}: {error}", err=True)
         raise typer.Exit(1)
 
 
@@ -142,7 +141,8 @@ def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
     """Write and check a GLUE submission for each method and seed of a suite."""
     from relation_tf.bench import read_results
 
-    _submit(read_results(folder), fill_missing)
+    if not _submit(read_results(folder), fill_missing):
+        raise typer.Exit(1)
 
 
 def _report(results: Results) -> None:
@@ -151,20 +151,16 @@ def _report(results: Results) -> None:
     typer.echo(f"report: {render(results)}")
 
 
-def _submit(results: Results, fill_missing: bool) -> None:
-    from glue_submit import SubmissionError
+def _submit(results: Results, fill_missing: bool) -> bool:
+    """Write the submissions and tell of them; whether all were accepted."""
     from relation_tf.bench import write_submissions
 
-    try:
-        packed = write_submissions(results, fill_missing=fill_missing)
-    except SubmissionError as error:
-        typer.echo(f"no submissions: {error}", err=True)
-        return
-    for zip_file in packed[:1]:
-        typer.echo(str(zip_file))
-    if packed:
-        folder = results.folder / "submissions"
-        typer.echo(f"submissions: {len(packed)} written and checked, in {folder}")
+    submissions = write_submissions(results, fill_missing=fill_missing)
+    if submissions.packed or submissions.refused:
+        typer.echo(str(submissions), err=not submissions.packed)
+    if submissions.packed:
+        typer.echo(f"zips: {results.folder / 'submissions'}")
+    return not submissions.refused
 
 
 def _split(names: str | None) -> list[str] | None:
@@ -203,9 +199,14 @@ def _one_line_errors() -> Iterator[None]:
         yield
     except _UsageError as error:
         message = " ".join(cast("typer.BadParameter", error).format_message().split())
-        sys.exit(_complain(f"{message} (see relation-tf --help)"))
+        # Without a command the help has been shown, and there is no message.
+        sys.exit(_complain(f"{message} (see relation-tf --help)") if message else 2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        # What read our output has closed, as `head` does; Python would complain again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except SubmissionError as error:
         sys.exit(_complain(str(error)))
     except ValueError as error:

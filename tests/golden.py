@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+GOLDEN_VALUES = Path(__file__).parent / "golden_values"
+
 
 @pytest.fixture(scope="session")
-def golden(shared: Callable[[str], Path]) -> Mapping[str, np.ndarray]:
+def golden() -> Mapping[str, np.ndarray]:
     """The arrays of `original_program.npz` by key."""
-    with np.load(shared("golden/original_program.npz"), allow_pickle=False) as file:
+    with np.load(GOLDEN_VALUES / "original_program.npz", allow_pickle=False) as file:
         return dict(file)
 
 

@@ -58,7 +58,7 @@ def test_a_suite_from_the_shell(work, monkeypatch, capsys):
     assert "8 of 8 runs done" in printed.out
     assert "report: out/report/report.html" in printed.out
     assert (work / "out" / "report" / "report.html").exists()
-    assert "no submissions: " in printed.err  # of eleven tasks two are there
+    assert "no submission of 4 zips: " in printed.err  # of eleven tasks two are there
     assert "SST-2" in printed.err
 
     assert call(monkeypatch, "status", "out") == 0
@@ -89,8 +89,39 @@ def test_a_layer_of_ones_own_lies_in_the_working_folder(work, monkeypatch, capsy
 
 @pytest.mark.tensorflow
 def test_a_failed_run_is_exit_code_1(work, monkeypatch, capsys):
-    assert call(monkeypatch, "run", "small.toml", "--out", "out", "--seeds", "1") == 1
-    assert "failed: CoLA/relation-8/seed-1: task CoLA: expected --data" in capsys.readouterr().err
+    with (work / "glue_data" / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
+        file.write("broken\n")
+    run = ("run", "small.toml", "--data", ".", "--out", "out", "--seeds", "1")
+    assert call(monkeypatch, *run) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("failed: CoLA/relation-8/seed-1: ") == 1
+    assert "train.tsv:41: expected 4 tab-separated fields" in printed
+    assert "2 of 4 runs done, 2 failed" in printed
+    assert call(monkeypatch, "submit", "out") == 1
+
+
+@pytest.mark.tensorflow
+def test_output_that_is_closed_ends_the_command(work):
+    command = [
+        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--jobs", "2",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    process.stdout.readline()
+    process.stdout.close()
+    with process.stderr:
+        errors = process.stderr.read()
+    assert process.wait(timeout=120) != 0
+    assert "Traceback" not in errors
+
+
+def test_no_command_shows_the_help(monkeypatch, capsys):
+    assert call(monkeypatch) == 2
+    printed = capsys.readouterr()
+    assert "Usage" in printed.out
+    assert printed.err == ""
 
 
 def test_suites_lists_what_there_is(monkeypatch, capsys):
@@ -103,6 +134,7 @@ def test_suites_lists_what_there_is(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["run", "glue-small"], "task CoLA: expected --data DIR"),
         (["run", "dmeo"], "unknown suite 'dmeo'"),
         (["run", "missing.toml"], "missing.toml: cannot be read"),
         (["run", "demo", "--set", "epochs"], "--set: expected KEY=VALUE. Received: 'epochs'"),

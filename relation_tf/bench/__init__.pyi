@@ -2,7 +2,7 @@ from .results import Results, read_results
 from .run_folder import RunFolder
 from .runner import run_suite
 from .stopping import BestWeights, SmoothedCost, StoppingRule
-from .submissions import write_submissions
+from .submissions import Submissions, write_submissions
 from .suite import Method, RunConfig, Suite, SuiteError, list_suites, load_suite
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "RunFolder",
     "SmoothedCost",
     "StoppingRule",
+    "Submissions",
     "Suite",
     "SuiteError",
     "list_suites",

@@ -53,7 +53,21 @@ class RunFolder:
             yield
 
     def open(self, suite: Suite) -> None:
-        """Make the folder and write down what is asked."""
+        """Make the folder and write down what is asked.
+
+        Raises:
+            SuiteError: Where it cannot be written, or holds finished runs that the suite does not
+                have: they would be lost to its reports.
+        """
+        asked = {self.run(config) for config in suite.runs()}
+        for result in sorted(self.path.glob("runs/*/*/*/result.json")):
+            if result.parent not in asked:
+                methods = ", ".join(str(method.name) for method in suite.methods())
+                raise SuiteError(
+                    f"{result.parent}: this finished run is not in suite {suite.name}, which has "
+                    f"{methods} on {', '.join(suite.tasks)} with seeds "
+                    f"{', '.join(map(str, suite.seeds))}. Give another --out"
+                )
         with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
             write_text(self.path / "suite.toml", suite.to_toml())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.suite import (
     Method,
+    RunConfig,
     Suite,
     SuiteError,
     load_suite,
@@ -24,6 +25,7 @@ from relation_tf.bench.suite import (
 )
 from relation_tf.bench.worker import Cell, Tell, ignore_interrupts, run_cell
 from relation_tf.stats import what_can_be_shown
+from relation_tf.tasks.glue import find_glue
 
 
 def run_suite(
@@ -84,17 +86,20 @@ def run_suite(
     chosen = select(suite, tasks, only_methods, seeds)
     if jobs > 1:
         _refuse_unimportable(suite)
+    _refuse_missing_input(suite, chosen, _path(data), _path(glove))
     with folder.locked():
-        pending = [config for config in chosen if not folder.is_done(config)]
+        done = {config.key for config in suite.runs() if folder.is_done(config)}
+        pending = [config for config in chosen if config.key not in done]
         folder.open(suite)
         cells = [
             Cell(list(runs), folder.path, _path(data), _path(glove), skip_bad_lines)
             for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
         ]
         with Progress(folder.path, len(chosen), pending, jobs, quiet=quiet) as progress:
-            if len(suite.methods()) > 1:
-                shown = what_can_be_shown(len(suite.methods()), len(suite.seeds), suite.alpha)
-                progress.say(shown)
+            num_methods = len({config.method for config in chosen})
+            num_seeds = len({config.seed for config in chosen})
+            if num_methods > 1:
+                progress.say(what_can_be_shown(num_methods, num_seeds, suite.alpha))
             if jobs == 1 or len(cells) <= 1:
                 for cell in cells:
                     run_cell(cell, progress.tell)
@@ -106,7 +111,7 @@ def run_suite(
 def _run_in_processes(cells: list[Cell], jobs: int, tell: Tell) -> None:
     context = multiprocessing.get_context("spawn")
     events = context.SimpleQueue()
-    listener = threading.Thread(target=_listen, args=(events, tell), daemon=True)
+    listener = _Listener(events, tell)
     listener.start()
     pool = ProcessPoolExecutor(
         min(jobs, len(cells)), context, initializer=_start_worker, initargs=(events,)
@@ -114,26 +119,52 @@ def _run_in_processes(cells: list[Cell], jobs: int, tell: Tell) -> None:
     try:
         # As many cells as workers are given out at once, so that they go in order.
         waiting = iter(cells)
-        running: set[Future[None]] = {pool.submit(_work, cell) for cell in _take(waiting, jobs)}
+        running: set[Future[None]] = {pool.submit(_work, cell) for cell in islice(waiting, jobs)}
         while running:
             finished, running = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 future.result()
-            running |= {pool.submit(_work, cell) for cell in _take(waiting, len(finished))}
+            listener.raise_error()
+            running |= {pool.submit(_work, cell) for cell in islice(waiting, len(finished))}
         pool.shutdown()
+        events.put(None)
+        listener.join()
+        listener.raise_error()
     except BrokenProcessPool as error:
         raise SuiteError(
             "a worker process died, killed or out of memory; finished runs are kept. "
-            "Run the same command again to go on, with fewer --jobs if memory was short"
+            "Run the same command again to go on, with fewer --jobs if memory was short. "
+            "(A script that calls run_suite with jobs needs `if __name__ == '__main__':`.)"
         ) from error
     except BaseException:
+        # Nothing is put into the queue from here on: a worker may have died with its lock.
         for process in list((pool._processes or {}).values()):
             process.terminate()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
-    finally:
-        events.put(None)
-        listener.join(timeout=10)
+
+
+class _Listener(threading.Thread):
+    """Hands on what workers tell. It never stops reading, or they would wait for room for ever."""
+
+    def __init__(self, events: Any, tell: Tell) -> None:
+        super().__init__(daemon=True)
+        self._events, self._tell = events, tell
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        while (event := self._events.get()) is not None:
+            if self._error is None:
+                try:
+                    self._tell(event)
+                except BaseException as error:
+                    # Rich answers a closed output with SystemExit, which would end this thread.
+                    self._error = error
+
+    def raise_error(self) -> None:
+        """Raise what `tell` raised, such as the broken pipe of `| head`."""
+        if self._error is not None:
+            raise self._error
 
 
 _events: Any = None  # of a worker process
@@ -147,15 +178,6 @@ def _start_worker(events: Any) -> None:
 
 def _work(cell: Cell) -> None:
     run_cell(cell, _events.put)
-
-
-def _listen(events: Any, tell: Tell) -> None:
-    while (event := events.get()) is not None:
-        tell(event)
-
-
-def _take(cells: Iterator[Cell], count: int) -> list[Cell]:
-    return [cell for _, cell in zip(range(count), cells, strict=False)]
 
 
 def _method(method: Method | type | str) -> dict[str, Any]:
@@ -172,6 +194,20 @@ def _refuse_unimportable(suite: Suite) -> None:
                 f"method {method.name}: {method.mechanism} cannot be imported by worker processes: "
                 "put it into a module, or use jobs=1"
             )
+
+
+def _refuse_missing_input(
+    suite: Suite, chosen: Sequence[RunConfig], data: Path | None, glove: Path | None
+) -> None:
+    """What is missing for all runs is said once, before the first."""
+    if suite.source == "glue":
+        for task in dict.fromkeys(config.task for config in chosen):
+            find_glue(task, data)
+    if suite.embeddings == "glove":
+        if glove is None:
+            raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
+        if not glove.is_file():
+            raise SuiteError(f"--glove {glove}: no such file")
 
 
 def _path(path: str | Path | None) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -19,10 +20,13 @@ from pydantic import (
     model_validator,
 )
 
+from glue_submit import TASKS
 from relation_tf.networks.registry import find_mechanism
+from relation_tf.tasks.glue import GLUE
 
 Positive = Annotated[int, Field(ge=1)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
+Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 TaskName = Literal["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
 
 
@@ -107,15 +111,26 @@ class Method(BaseModel):
     @field_validator("mechanism", mode="before")
     @classmethod
     def _name_of_class(cls, mechanism: Any) -> Any:
-        if isinstance(mechanism, type):
-            return f"{mechanism.__module__}:{mechanism.__qualname__}"
-        return mechanism
+        if not isinstance(mechanism, type):
+            return mechanism
+        if "<locals>" in mechanism.__qualname__:
+            raise ValueError("a class that can be imported, not one made inside a function")
+        return f"{mechanism.__module__}:{mechanism.__qualname__}"
 
     @field_validator("mechanism")
     @classmethod
     def _is_known(cls, mechanism: str) -> str:
         find_mechanism(mechanism)
         return mechanism
+
+    @field_validator("options")
+    @classmethod
+    def _can_be_written(cls, options: dict[str, Any]) -> dict[str, Any]:
+        try:
+            tomli_w.dumps(options)
+        except TypeError as error:
+            raise ValueError(f"values that TOML can hold ({error})") from error
+        return options
 
     def expand(self) -> list[Self]:
         """One method for each width, each with a name."""
@@ -194,11 +209,23 @@ class Suite(Training):
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
         names = [method.name for method in self.methods()]
+        for name in names:
+            if not re.fullmatch(_NAME, str(name)):
+                raise ValueError(
+                    f"method {name!r} makes no folder name: give it a name of letters, digits, "
+                    "'.', '_' and '-'"
+                )
         repeated = sorted({str(name) for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(
                 f"two methods are called {repeated[0]!r}: give them names of their own"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _tasks_have_the_monitor(self) -> Self:
+        for task in self.tasks:
+            higher_is_better(self.monitor, task)
         return self
 
     def methods(self) -> list[Method]:
@@ -226,6 +253,21 @@ class Suite(Training):
     def to_toml(self) -> str:
         """The suite as a TOML file."""
         return tomli_w.dumps(self.model_dump(exclude_none=True))
+
+
+def higher_is_better(monitor: str, task: str) -> bool:
+    """Whether a higher value of a task's monitored value is better.
+
+    Raises:
+        ValueError: Where the task has no such metric.
+    """
+    metrics = TASKS[next(iter(GLUE[task].dev))].metrics
+    if monitor == "val_loss":
+        return False
+    if monitor.removeprefix("val_") not in metrics:
+        allowed = " or ".join(f"'val_{name}'" for name in ("loss", *metrics))
+        raise ValueError(f"key 'monitor': expected {allowed} for {task}. Received: {monitor!r}")
+    return True
 
 
 def list_suites() -> list[str]:

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
-from relation_tf.tasks.encoding import EncodedTask, load_task
-from relation_tf.tasks.glove import Vectors, read_glove
+from relation_tf.networks.registry import MECHANISMS
+from relation_tf.tasks.encoding import load_task
+from relation_tf.tasks.glove import read_glove
 from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ def run_cell(cell: Cell, tell: Tell) -> None:
                 for note in _notes(network):
                     tell({"event": "note", "run": config.key, "note": note})
             _run(network, config, folder, cell, tell)
+            if config.mechanism not in MECHANISMS:
+                # A layer of one's own may hold what no variable holds: an array drawn when it was
+                # built, a seed that was traced. Each seed has a network of its own.
+                network = None
         except (DataError, SuiteError) as error:
             _fail(folder, config, str(error), tell)
         except Exception as error:
@@ -92,17 +97,23 @@ def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
     _start_tensorflow(cell.folder, config.threads)
     import keras
 
-    from relation_tf.bench.training import CompiledNetwork, check_monitor
+    from relation_tf.bench.training import CompiledNetwork
 
     # Frees what Keras keeps of the cell before.
     keras.backend.clear_session()
-    task = _load(config, cell.data, cell.skip_bad_lines)
-    check_monitor(config.monitor, next(iter(task.task.dev)))
+    task = load_task(
+        config.task,
+        config.source,
+        cell.data,
+        max_words=config.max_words,
+        max_length=config.max_length,
+        skip_bad_lines=cell.skip_bad_lines,
+    )
     vectors = None
     if config.embeddings == "glove":
         if cell.glove is None:
             raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
-        vectors = _vectors(cell.glove, task, config.embedding_dim)
+        vectors = read_glove(cell.glove, task.vocabulary.words, config.embedding_dim)
     return CompiledNetwork(config, task, vectors)
 
 
@@ -113,35 +124,6 @@ def _notes(network: CompiledNetwork) -> Iterator[str]:
         yield f"{name}: {len(skipped)} malformed lines left out, the first: {skipped[0]}"
     if network.vectors is not None:
         yield f"{name}: GloVe: {network.vectors}"
-
-
-def _load(config: RunConfig, data: Path | None, skip_bad_lines: bool) -> EncodedTask:
-    return _load_task(
-        config.task, config.source, data, config.max_words, config.max_length, skip_bad_lines
-    )
-
-
-@functools.lru_cache(maxsize=1)
-def _load_task(
-    name: str,
-    source: str,
-    data: Path | None,
-    max_words: int | None,
-    max_length: int | None,
-    skip_bad_lines: bool,
-) -> EncodedTask:
-    return load_task(
-        name,
-        source,
-        data,
-        max_words=max_words,
-        max_length=max_length,
-        skip_bad_lines=skip_bad_lines,
-    )
-
-
-def _vectors(path: Path, task: EncodedTask, width: int) -> Vectors:
-    return read_glove(path, task.vocabulary.words, width)
 
 
 def _start_tensorflow(folder: Path, threads: int) -> None:
@@ -216,7 +198,7 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
             "compilation": network.compile_seconds,
         },
         # Of the process, which has run others before.
-        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "peak_memory_mib": _peak_memory() // 2**20,
     }
 
 
@@ -268,6 +250,12 @@ def _manifest(
         if vectors is None
         else {"found": str(vectors), "digest": _sha256(cell.glove)},
     }
+
+
+def _peak_memory() -> int:
+    """The largest resident size of this process, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _command() -> str:

@@ -188,6 +188,8 @@ class _Encoder:
         self.embedding.build()
         self.positions = SinePositionEncoding(name="positions")
         self.mechanism = _make_mechanism(mechanism, units, dropout, options)
+        # Masks go by name from here on; without this Keras warns that they are lost.
+        self.mechanism.supports_masking = True
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name="mechanism_activation")
         self.dropout = keras.layers.Dropout(dropout, name="dropout")
 
@@ -216,11 +218,11 @@ class _Encoder:
             return _first(mixed) if self.compute == "readout" and len(mixed.shape) == 3 else mixed
         if self.compute == "readout":
             masks = {"query_mask": _first(mask), "value_mask": mask}
-            return layer(_first(x), x, **_accepted(layer, masks))
+            return layer(_first(x), value=x, **_accepted(layer, masks))
         needs_value = inspect.signature(layer.call).parameters["value"].default is not None
-        values = (x,) if needs_value else ()
+        value = {"value": x} if needs_value else {}
         masks = {"query_mask": mask, "value_mask": mask}
-        return layer(x, *values, **_accepted(layer, masks))
+        return layer(x, **value, **_accepted(layer, masks))
 
 
 class _Hidden:

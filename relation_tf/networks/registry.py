@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -107,7 +108,7 @@ def load(path: str) -> Any:
     """
     module_name, _, attribute = path.partition(":")
     try:
-        return getattr(importlib.import_module(module_name), attribute)
+        return operator.attrgetter(attribute)(importlib.import_module(module_name))
     except (ImportError, AttributeError) as error:
         raise ValueError(f"cannot import mechanism {path!r}: {error}") from error
 

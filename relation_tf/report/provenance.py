@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -31,7 +29,7 @@ def made(results: Results) -> dict[str, list[str]]:
         return {}
     facts = {
         "dates": [_dates(manifests)],
-        "commands": _distinct(map(_command, manifests)),
+        "commands": _distinct(manifest["command"] for manifest in manifests),
         "versions": _distinct(map(_versions, manifests)),
     }
     for key in _MACHINE:
@@ -106,11 +104,6 @@ def _dates(manifests: Sequence[Mapping[str, Any]]) -> str:
     first = min(str(manifest["started"]) for manifest in manifests)
     last = max(str(manifest["finished"]) for manifest in manifests)
     return f"{first} to {last}"
-
-
-def _command(manifest: Mapping[str, Any]) -> str:
-    program, *arguments = map(str, manifest["command"])
-    return shlex.join([Path(program).name, *arguments])
 
 
 def _versions(manifest: Mapping[str, Any]) -> str:

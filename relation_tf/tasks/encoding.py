@@ -96,11 +96,6 @@ def load_task(
         raise DataError(f"unknown task {name!r}: expected one of {', '.join(GLUE)}")
     if source == "miniglue":
         data = _miniglue()
-    elif data is None:
-        raise DataError(
-            f"task {name}: expected --data DIR, a folder with glue_data/{name} or {name} in the "
-            "official GLUE layout; none was given"
-        )
     task, folder = GLUE[name], find_glue(name, data)
     digest = _digest(split_files(task, folder))
     settings = {

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.vocabulary import PADDING, UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
     Args:
         path: A text file with a word and `width` numbers a line, apart by blanks. A first line with
             two numbers (word2vec's header) is passed over.
-        words: The id of each word; words in brackets such as `[PAD]` are not looked for.
+        words: The id of each word.
         width: The width of the embedding.
 
     Raises:
@@ -52,22 +53,38 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
     try:
         with path.open("rb") as file:
             for line, record in enumerate(file, 1):
-                fields = record.rstrip(b"\n\r ").split(b" ")
+                fields = record.rstrip(b"\n\r ").rsplit(b" ", width)
                 if line == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
                     continue
+                _check_width(path, line, fields, width)
                 word = fields[0].decode("utf-8", "replace")
-                if len(fields) != width + 1:
-                    raise DataError(
-                        f"{path}:{line}: expected a word and {width} numbers, "
-                        f"found {len(fields) - 1} after {word!r}"
-                    )
                 if word in words and words[word] not in found:
                     found[words[word]] = _vector(path, line, fields[1:])
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     ids = np.array(list(found), np.int64)
     values = np.array(list(found.values()), np.float32).reshape(len(ids), width)
-    return Vectors(ids, values, sum(not word.startswith("[") for word in words))
+    return Vectors(ids, values, sum(word not in (PADDING, UNKNOWN) for word in words))
+
+
+def _check_width(path: Path, line: int, fields: list[bytes], width: int) -> None:
+    # A few words of the larger files hold blanks; what is left of a line that is too wide is a word
+    # and a number.
+    excess = fields[0].rpartition(b" ")[2] if b" " in fields[0] else b""
+    if len(fields) <= width or _is_number(excess):
+        count = len(b" ".join(fields).split(b" ")) - 1
+        raise DataError(
+            f"{path}:{line}: expected a word and {width} numbers, found {count} after "
+            f"{fields[0].split(b' ')[0].decode('utf-8', 'replace')!r}"
+        )
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _vector(path: Path, line: int, fields: list[bytes]) -> np.ndarray:

@@ -125,12 +125,17 @@ GLUE: dict[str, Task] = {
 }
 
 
-def find_glue(name: str, data: Path) -> Path:
+def find_glue(name: str, data: Path | None) -> Path:
     """The folder of a task: `data/glue_data/<Task>`, or else `data/<Task>`.
 
     Raises:
-        DataError: Where neither is there; it says where it looked.
+        DataError: Where neither is there; it says where it looked, or what it was not given.
     """
+    if data is None:
+        raise DataError(
+            f"task {name}: expected --data DIR, a folder with glue_data/{name} or {name} in the "
+            "official GLUE layout; none was given"
+        )
     looked = [data / "glue_data" / name, data / name]
     for folder in looked:
         if folder.is_dir():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from glue_submit import TASKS as LEADERBOARD
-from glue_submit import SubmissionError, check
+from glue_submit import check
 from relation_tf.bench import Method, RunFolder, Suite, read_results, write_submissions
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.bench.run_folder import write_json, write_table
@@ -81,7 +81,9 @@ def test_one_task_has_no_average(folder):
 
 def test_submissions_pass_the_check(folder):
     results = read_results(folder(list(GLUE), seeds=(1,), predictions=True))
-    packed = write_submissions(results)
+    submissions = write_submissions(results)
+    packed = submissions.packed
+    assert submissions.refused == ()
     assert {str(zip_file.path.relative_to(results.folder)) for zip_file in packed} == {
         "submissions/baseline-64/seed-1.zip", "submissions/relation-64/seed-1.zip",
     }  # fmt: skip
@@ -93,11 +95,25 @@ def test_a_missing_task_is_refused_or_filled_and_listed(folder):
     results = read_results(
         folder([name for name in GLUE if name != "QQP"], seeds=(1,), predictions=True)
     )
-    with pytest.raises(SubmissionError, match="QQP"):
-        write_submissions(results)
-    packed = write_submissions(results, fill_missing=True)
-    assert all(zip_file.filled == ("QQP",) for zip_file in packed)
-    assert all(check(zip_file.path).ok for zip_file in packed)
+    refused = write_submissions(results)
+    assert refused.packed == ()
+    assert "no submission of " in str(refused)
+    assert "QQP" in str(refused)
+    filled = write_submissions(results, fill_missing=True)
+    assert all(zip_file.filled == ("QQP",) for zip_file in filled.packed)
+    assert all(check(zip_file.path).ok for zip_file in filled.packed)
+    assert "QQP is filled with the training majority in " in str(filled)
+
+
+def test_an_unfinished_run_stops_no_other_submission(folder):
+    path = folder(list(GLUE), seeds=(1,), predictions=True)
+    (path / "runs" / "RTE" / "relation-64" / "seed-1" / "result.json").unlink()
+    submissions = write_submissions(read_results(path))
+    assert [zip_file.path.parent.name for zip_file in submissions.packed] == ["baseline-64"]
+    assert [zip_path.parent.name for zip_path, _ in submissions.refused] == ["relation-64"]
+    assert "RTE" in str(submissions)
+    filled = str(write_submissions(read_results(path), fill_missing=True))
+    assert "RTE is filled with the training majority in relation-64/seed-1" in filled
 
 
 def test_metrics_are_a_long_table(folder):

@@ -4,15 +4,19 @@ import json
 import shutil
 
 import keras
+import numpy as np
 import pytest
 
-from relation_tf.bench import Method, SuiteError, read_results, run_suite
+from relation_tf.bench import Method, RunFolder, SuiteError, read_results, run_suite
 from relation_tf.bench import worker as worker_module
+from relation_tf.bench.runner import _run_in_processes
+from relation_tf.bench.worker import Cell
+from relation_tf.tasks import DataError
 
 pytestmark = pytest.mark.tensorflow
 
 
-class Recorder(keras.layers.Layer):
+class Mixer(keras.layers.Layer):
     """A user's own layer: the mean of all tokens, for each."""
 
     def __init__(self, units, **kwargs):
@@ -24,6 +28,18 @@ class Recorder(keras.layers.Layer):
 
     def call(self, x):
         return self.dense(x + keras.ops.mean(x, axis=1, keepdims=True))
+
+
+class Drawn(Mixer):
+    """A layer with randomness that no variable holds."""
+
+    def build(self, shape):
+        super().build(shape)
+        self.matrix = np.random.normal(size=(shape[-1], shape[-1])).astype("float32")
+
+    def call(self, x):
+        noise = keras.random.normal(keras.ops.shape(x))
+        return super().call(keras.ops.matmul(x, self.matrix) + 0.1 * noise)
 
 
 class Broken(keras.layers.Layer):
@@ -101,10 +117,34 @@ def test_readout_and_all_tokens_see_the_same_function(tmp_path, small_glue, suit
 
 def test_ones_own_layer(tmp_path, small_glue, suite):
     results = run_suite(
-        suite(tasks=["CoLA"]), tmp_path, [Recorder, "relation"], data=small_glue, quiet=True
+        suite(tasks=["CoLA"]), tmp_path, [Mixer, "relation"], data=small_glue, quiet=True
     )
-    assert set(results.scores["method"]) == {"Recorder-64", "relation-64"}
+    assert set(results.scores["method"]) == {"Mixer-64", "relation-64"}
     assert not results.failures
+
+
+def test_randomness_of_ones_own_layer_hangs_on_the_seed(tmp_path, small_glue, suite):
+    both = run_suite(suite(tasks=["CoLA"]), tmp_path / "a", [Drawn], data=small_glue, quiet=True)
+    alone = run_suite(
+        suite(tasks=["CoLA"]), tmp_path / "b", [Drawn], seeds=[2], data=small_glue, quiet=True
+    )
+    costs = [run["seed"] == 2 and both.history(run)["loss"].tolist() for run in both.runs]
+    assert costs[-1] == alone.history(alone.runs[0])["loss"].tolist()
+
+
+def test_a_reader_that_closes_our_output_ends_the_suite(tmp_path, small_glue, suite):
+    class ClosedError(Exception):
+        pass
+
+    def tell(event):
+        raise ClosedError
+
+    folder = RunFolder(tmp_path)
+    made = suite(tasks=["CoLA"], epochs=30)
+    folder.open(made)
+    cells = [Cell([config], tmp_path, small_glue) for config in made.runs()]
+    with pytest.raises(ClosedError):
+        _run_in_processes(cells, 2, tell)
 
 
 def test_a_failed_run_leaves_its_error_and_the_suite_goes_on(tmp_path, small_glue, suite, capsys):
@@ -122,9 +162,28 @@ def test_a_failed_run_leaves_its_error_and_the_suite_goes_on(tmp_path, small_glu
     assert "2 of 4 runs done, 2 failed" in printed
 
 
-def test_missing_data_fails_the_run_in_one_line(tmp_path, suite):
-    results = run_suite(suite(tasks=["CoLA"], seeds=[1]), tmp_path, data=tmp_path, quiet=True)
-    assert "looked for" in results.failures[0][1]
+def test_missing_input_is_refused_before_the_first_run(tmp_path, small_glue, suite):
+    out = tmp_path / "out"
+    with pytest.raises(DataError, match="looked for"):
+        run_suite(suite(), out, data=tmp_path)
+    with pytest.raises(DataError, match="expected --data DIR"):
+        run_suite(suite(), out)
+    with pytest.raises(SuiteError, match="needs --glove FILE"):
+        run_suite(suite(embeddings="glove"), out, data=small_glue)
+    with pytest.raises(SuiteError, match="no such file"):
+        run_suite(suite(embeddings="glove"), out, data=small_glue, glove=tmp_path / "none.txt")
+    assert not out.exists()
+
+
+def test_finished_runs_are_not_lost_to_another_suite(tmp_path, small_glue, suite):
+    one = suite(tasks=["CoLA"], seeds=[1])
+    run_suite(one, tmp_path, data=small_glue, quiet=True)
+    with pytest.raises(SuiteError, match="run is not in suite small, which has Mixer"):
+        run_suite(one, tmp_path, [Mixer], data=small_glue, quiet=True)
+    with pytest.raises(SuiteError, match="epochs = 3, now asked is 4"):
+        run_suite(suite(tasks=["CoLA", "STS-B"], epochs=4), tmp_path, tasks=["STS-B"],
+                  data=small_glue, quiet=True)  # fmt: skip
+    assert len(read_results(tmp_path).runs) == 2
 
 
 def test_glove_starts_the_embedding(tmp_path, small_glue, suite, capsys):
@@ -136,11 +195,6 @@ def test_glove_starts_the_embedding(tmp_path, small_glue, suite, capsys):
     )  # fmt: skip
     assert capsys.readouterr().out.count("CoLA: GloVe: 1 of ") == 1  # of two methods
     assert results.runs[0]["manifest"]["glove"]["found"].startswith("1 of ")
-    refused = run_suite(
-        suite(tasks=["CoLA"], seeds=[1], embeddings="glove"), tmp_path / "none",
-        data=small_glue, quiet=True,
-    )  # fmt: skip
-    assert "needs --glove FILE" in refused.failures[0][1]
 
 
 def test_left_out_lines_are_counted(tmp_path, small_glue, suite, capsys):

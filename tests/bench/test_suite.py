@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relation_tf.bench import Method, Suite, SuiteError, list_suites, load_suite
-from relation_tf.bench.suite import select
+from relation_tf.bench.suite import higher_is_better, select
 
 
 @pytest.mark.parametrize("name", list_suites())
@@ -101,6 +101,32 @@ def test_an_error_names_the_key_the_value_and_what_is_allowed(tmp_path, text, me
         load_suite(path)
     assert message in str(error.value)
     assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("monitor", "task", "higher"),
+    [("val_loss", "CoLA", False), ("val_matthews", "CoLA", True), ("val_accuracy", "MNLI", True)],
+)
+def test_monitor(monitor, task, higher):
+    assert higher_is_better(monitor, task) is higher
+
+
+def test_a_monitor_that_a_task_does_not_have_is_refused_before_the_first_run():
+    with pytest.raises(SuiteError, match=r"'val_accuracy' for RTE\. Received: 'val_f1'"):
+        load_suite("demo", {"tasks": ["MRPC", "RTE"], "monitor": "val_f1"})
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ({"mechanism": "my_module:_Layer"}, "method '_Layer-64' makes no folder name"),
+        ({"mechanism": "relation", "options": {"seed": None}}, "values that TOML can hold"),
+        ({"mechanism": type("Inner", (), {"__qualname__": "f.<locals>.Inner"})}, "be imported"),
+    ],
+)
+def test_methods_that_cannot_be(method, message):
+    with pytest.raises(SuiteError, match=message):
+        load_suite("demo", {"method": [method]})
 
 
 def test_unknown_suite_names_the_nearest():

@@ -111,23 +111,6 @@ def test_a_diverged_network_has_the_worst_score(network):
     assert trained.metrics == {"CoLA": {"matthews": -1.0}}
 
 
-@pytest.mark.parametrize(("monitor", "higher"), [("val_loss", False), ("val_matthews", True)])
-def test_monitor(monitor, higher):
-    from relation_tf.bench.training import check_monitor
-
-    assert check_monitor(monitor, "CoLA") is higher
-
-
-def test_an_unknown_monitor_is_refused():
-    from relation_tf.bench import SuiteError
-    from relation_tf.bench.training import check_monitor
-
-    with pytest.raises(
-        SuiteError, match="expected one of 'val_loss', 'val_matthews' for task CoLA"
-    ):
-        check_monitor("val_accuracy", "CoLA")
-
-
 def test_parameters_are_counted_by_part(network):
     first, _ = network()
     counted = first.count_parameters()

@@ -67,6 +67,10 @@ def test_accepts() -> None:
     assert not accepts(Relation(4), "sequence_length")
 
 
+def test_a_nested_class_is_found() -> None:
+    assert load("tests.networks.nested:Outer.Inner").__name__ == "Inner"
+
+
 @pytest.mark.parametrize("cls", ["keras.layers:Dense", "relation_tf.layers:Relation"])
 def test_an_unknown_option_is_named_whatever_the_class_raises(cls: str) -> None:
     with pytest.raises(ValueError, match=r"cannot be made with units=8 and options .*'colour'"):

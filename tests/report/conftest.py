@@ -123,7 +123,7 @@ def _files(config: RunConfig, metrics: Mapping[str, Any]) -> dict[str, Any]:
         "manifest": {
             "started": "2026-01-01T10:00:00+0000",
             "finished": "2026-01-01T10:00:09+0000",
-            "command": ["/somewhere/relation-tf", "run", "made-up"],
+            "command": "relation-tf run made-up",
             "python": "3.12.1",
             "versions": {"relation_tf": "0.1.0", "tensorflow": "2.21.0"},
             "commit": "0123456789ab",

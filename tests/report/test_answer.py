@@ -75,6 +75,18 @@ def test_design_that_can_show_nothing(answer):
     assert not any("scores higher" in sentence for sentence in sentences)
 
 
+def test_ties_can_separate_what_seeds_alone_cannot(answer):
+    """Two constant methods among five: p falls below what five separated methods reach."""
+    methods = [{"mechanism": "relation", "units": [8, 16, 32, 64, 128]}]
+
+    def score(config, *_):
+        return config.units / 200 + (config.seed / 1e4 if config.units < 64 else 0)
+
+    sentences = answer(score, method=methods)
+    assert any("scores higher" in sentence for sentence in sentences)
+    assert not any("can never reach" in sentence for sentence in sentences)
+
+
 def test_too_few_seeds_so_far(answer):
     def score(config, *_):
         return LEVEL[config.method] + config.seed / 100 if config.seed < 3 else None

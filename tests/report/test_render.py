@@ -78,7 +78,7 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
     folder = fabricate(
         suite_of(title=nasty, question=nasty, seeds=2),
         separated,
-        lambda config, files: files["manifest"].update(processor=nasty, command=["run", nasty]),
+        lambda config, files: files["manifest"].update(processor=nasty, command=f"run {nasty}"),
     )
     failed = next(iter(RunFolder(folder).done()))
     (failed / "result.json").unlink()

@@ -17,6 +17,7 @@ from scipy.stats import studentized_range
 
 import relation_tf.stats
 from relation_tf.stats import cliffs_delta, steel_dwass
+from tests.golden import GOLDEN_VALUES
 
 GOLDEN = [
     "aoki_nagata_yoshida",
@@ -34,8 +35,8 @@ GROUPS = st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=6), min_size
 )
 
 
-def golden_case(shared, name):
-    cases = json.loads(shared("golden/steel_dwass.json").read_text(encoding="utf-8"))
+def golden_case(name):
+    cases = json.loads((GOLDEN_VALUES / "steel_dwass.json").read_text(encoding="utf-8"))
     (case,) = (case for case in cases if case["name"] == name)
     samples = {group: [float(x) for x in scores] for group, scores in case["groups"].items()}
     return case, samples
@@ -46,8 +47,8 @@ def of_pairs(table, expected):
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_statistic_and_asymptotic_p_are_the_published_ones(shared, name):
-    case, samples = golden_case(shared, name)
+def test_statistic_and_asymptotic_p_are_the_published_ones(name):
+    case, samples = golden_case(name)
     result = steel_dwass(samples)
     statistic, pvalue = case["W_star"], case["p_asymptotic"]
     assert of_pairs(result.statistic, statistic) == pytest.approx(statistic, abs=1e-6)
@@ -55,8 +56,8 @@ def test_statistic_and_asymptotic_p_are_the_published_ones(shared, name):
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_permutation_p(shared, name):
-    case, samples = golden_case(shared, name)
+def test_permutation_p(name):
+    case, samples = golden_case(name)
     expected = case["p_permutation"]
     if case["permutation_method"].startswith("exact"):
         pvalue = of_pairs(steel_dwass(samples, method="exact").pvalue, expected)

@@ -25,6 +25,14 @@ def test_takes_the_words_of_the_vocabulary(tmp_path, header):
     assert str(vectors) == "2 of 3 words found (66.7%)"
 
 
+def test_words_with_blanks(tmp_path):
+    path = write(tmp_path, "the 1 2\n. . . 3 4\ncat 5 6\n")
+    vectors = read_glove(path, {**WORDS, ". . .": 5}, width=2)
+    assert dict(zip(vectors.ids.tolist(), vectors.values.tolist(), strict=True)) == {
+        2: [1, 2], 5: [3, 4], 3: [5, 6],
+    }  # fmt: skip
+
+
 def test_no_word_found(tmp_path):
     vectors = read_glove(write(tmp_path, "dog 3 4\n"), WORDS, width=2)
     assert vectors.values.shape == (0, 2)
@@ -34,6 +42,7 @@ def test_no_word_found(tmp_path):
     ("text", "message"),
     [
         ("the 1 2\ncat 1\n", r":2: expected a word and 2 numbers, found 1 after 'cat'"),
+        ("the 1 2 3\n", ":1: expected a word and 2 numbers, found 3 after 'the'"),
         ("the 1 x\n", ":1: expected numbers after the word"),
         ("the 1 nan\n", ":1: expected finite numbers"),
     ],
