@@ -146,8 +146,9 @@ def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
 
 
 def _report(results: Results) -> None:
-    from relation_tf.report import render
+    from relation_tf.report import render, summarize
 
+    typer.echo(f"\n{summarize(results)}\n")
     typer.echo(f"report: {render(results)}")
 
 

@@ -1,3 +1,4 @@
+from .console import summarize
 from .render import render
 
-__all__ = ["render"]
+__all__ = ["render", "summarize"]
