@@ -180,6 +180,8 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(work, jobs):
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        # What runs these tests in the background may have it ignored, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     deadline = time.monotonic() + 120
     while not list(work.glob("out/runs/*/*/*/result.json")):
