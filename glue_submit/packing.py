@@ -12,7 +12,7 @@ from pathlib import Path
 from glue_submit.checking import HEADER, check
 from glue_submit.errors import SubmissionError
 from glue_submit.tables import Predictions, in_index_order, locate
-from glue_submit.tasks import TASKS, row_table
+from glue_submit.tasks import TASKS, received, row_table
 
 # The earliest time that a zip can hold: equal predictions give equal bytes.
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
@@ -82,6 +82,11 @@ def pack(
             f"expected predictions for {len(TASKS)} tasks, but {', '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} missing (fill_missing, or --fill-missing, "
             f"puts the training-set majority there). Received: {', '.join(sources) or 'none'}"
+        )
+    if not sources:
+        raise SubmissionError(
+            "expected predictions for at least one task, found none: a submission of fills alone "
+            f"answers nothing. {received(predictions)}"
         )
     members, warnings = {}, []
     for task in TASKS.values():

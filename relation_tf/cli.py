@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from relation_tf import __version__
+
 if TYPE_CHECKING:
     from relation_tf.bench import Results
 
@@ -21,6 +23,7 @@ app = typer.Typer(
     help="Compare token-mixing mechanisms: train, test for significance, report, submit.",
     add_completion=False,
     no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
 
@@ -35,6 +38,16 @@ FillMissing = Annotated[
         help="Fill tasks without predictions with the majority of their training set.",
     ),
 ]
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Compare token-mixing mechanisms: train, test for significance, report, submit."""
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
 
 
 @app.command()
@@ -85,7 +98,9 @@ def run(
     """
     from relation_tf.bench import run_suite
 
-    sys.path.insert(0, str(Path.cwd()))  # where a layer of one's own lies
+    # Where a layer of one's own lies: beside the suite, or here.
+    beside = [str(Path(suite).resolve().parent)] if suite.endswith(".toml") else []
+    sys.path[:0] = [str(Path.cwd()), *beside]
     results = run_suite(
         suite,
         out,
@@ -100,7 +115,7 @@ def run(
     )
     if results.runs:
         _report(results)
-        _submit(results, fill_missing)
+        _submit_if_whole(results, fill_missing)
     if results.failures:
         raise typer.Exit(1)
 
@@ -152,6 +167,17 @@ def _report(results: Results) -> None:
     typer.echo(f"report: {render(results)}")
 
 
+def _submit_if_whole(results: Results, fill_missing: bool) -> None:
+    """Submissions after a run, where it has all that they need."""
+    from relation_tf.tasks import GLUE
+
+    missing = [name for name in GLUE if name not in results.suite.tasks]
+    if missing and not fill_missing:
+        typer.echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")
+    elif len(results.runs) == len(results.suite.runs()) or fill_missing:
+        _submit(results, fill_missing)
+
+
 def _submit(results: Results, fill_missing: bool) -> bool:
     """Write the submissions and tell of them; whether all were accepted."""
     from relation_tf.bench import write_submissions
@@ -161,6 +187,8 @@ def _submit(results: Results, fill_missing: bool) -> bool:
         typer.echo(str(submissions), err=not submissions.packed)
     if submissions.packed:
         typer.echo(f"zips: {results.folder / 'submissions'}")
+        if results.suite.source == "miniglue":
+            typer.echo("They answer embedded test sets: right in form, no use to the leaderboard.")
     return not submissions.refused
 
 

@@ -83,7 +83,7 @@ class Progress:
             )
         elif kind is None and self._total:
             minutes = (time.monotonic() - self._began) / 60
-            failed = f", {self._failed} failed (see error.json)" if self._failed else ""
+            failed = f", {self._failed} failed" if self._failed else ""
             self.say(f"{self._done} of {self._total} runs done{failed}, {minutes:.1f} min")
 
     def say(self, text: str) -> None:
@@ -108,6 +108,8 @@ class Progress:
             if event["event"] == "failed":
                 self._failed += 1
                 self.say(f"failed: {name}: {event['error']}")
+                if event["detail"]:
+                    self.say(f"        where: {self._folder / 'runs' / name / 'error.json'}")
             else:
                 self._done += 1
                 self._spent[task].append(now - self._last_run)

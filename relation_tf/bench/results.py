@@ -17,7 +17,7 @@ GLUE_AVERAGE = "GLUE average"
 MEAN_OF_TASKS = "mean of these tasks"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """The finished runs of a suite.
 
@@ -32,6 +32,10 @@ class Results:
     suite: Suite
     runs: list[dict[str, Any]]
     failures: list[tuple[str, str]]
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Results of suite {self.suite.name}: {len(self.runs)} runs{failed}, {self.folder}>"
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -91,7 +95,8 @@ class Results:
             if set(tasks) != asked:
                 continue
             metrics = {name: value for task in tasks.values() for name, value in task.items()}
-            average = glue_average(metrics)
+            # Scores on embedded data are not GLUE's, whatever the tasks are called.
+            average = glue_average(metrics) if self.suite.source == "glue" else None
             if average is not None:
                 rows.append((GLUE_AVERAGE, method, seed, average))
             else:

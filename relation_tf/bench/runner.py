@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import multiprocessing
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +26,10 @@ from relation_tf.bench.suite import (
     select,
 )
 from relation_tf.bench.worker import Cell, Tell, ignore_interrupts, run_cell
+from relation_tf.networks.registry import MECHANISMS, load
 from relation_tf.stats import what_can_be_shown
-from relation_tf.tasks.glue import find_glue
+from relation_tf.tasks.glue import GLUE, find_glue, split_files
+from relation_tf.tasks.tsv import DataError
 
 
 def run_suite(
@@ -33,9 +37,9 @@ def run_suite(
     out: str | Path | None = None,
     methods: Sequence[Method | type | str] | None = None,
     *,
-    tasks: Iterable[str] | None = None,
-    only_methods: Iterable[str] | None = None,
-    seeds: Iterable[int] | None = None,
+    tasks: str | Iterable[str] | None = None,
+    only_methods: str | Iterable[str] | None = None,
+    seeds: int | Iterable[int] | None = None,
     data: str | Path | None = None,
     glove: str | Path | None = None,
     jobs: int = 1,
@@ -83,12 +87,13 @@ def run_suite(
             "methods", {**suite.model_dump(), "method": [_method(m) for m in methods]}
         )
     folder = RunFolder(Path(out) if out is not None else Path("runs") / suite.name)
-    chosen = select(suite, tasks, only_methods, seeds)
-    if jobs > 1:
-        _refuse_unimportable(suite)
+    digests = {m.mechanism: _digest(m, jobs) for m in suite.methods()}
+    runs = [_with_digest(config, digests) for config in suite.runs()]
+    keys = {config.key for config in select(suite, tasks, only_methods, seeds)}
+    chosen = [config for config in runs if config.key in keys]
     _refuse_missing_input(suite, chosen, _path(data), _path(glove))
     with folder.locked():
-        done = {config.key for config in suite.runs() if folder.is_done(config)}
+        done = {config.key for config in runs if folder.is_done(config)}
         pending = [config for config in chosen if config.key not in done]
         folder.open(suite)
         cells = [
@@ -186,23 +191,49 @@ def _method(method: Method | type | str) -> dict[str, Any]:
     return {"mechanism": method}
 
 
-def _refuse_unimportable(suite: Suite) -> None:
-    """A class that lives in a notebook cannot be imported by another process."""
-    for method in suite.methods():
-        if method.mechanism.startswith("__main__:"):
-            raise SuiteError(
-                f"method {method.name}: {method.mechanism} cannot be imported by worker processes: "
-                "put it into a module, or use jobs=1"
-            )
+def _digest(method: Method, jobs: int) -> str | None:
+    """Of the class of a layer of one's own, so that runs of an older one are not taken for its.
+
+    Raises:
+        SuiteError: Where it cannot be imported; said once, before the first run.
+    """
+    if method.mechanism in MECHANISMS:
+        return None
+    if jobs > 1 and method.mechanism.startswith("__main__:"):
+        raise SuiteError(
+            f"method {method.name}: {method.mechanism} cannot be imported by worker processes: "
+            "put it into a module, or use jobs=1"
+        )
+    try:
+        source = inspect.getsource(load(method.mechanism))
+    except (OSError, TypeError):
+        return None  # written at a prompt, or compiled: there is no source to tell it by
+    except ValueError as error:
+        raise SuiteError(f"method {method.name}: {error}") from error
+    except Exception as error:
+        raise SuiteError(
+            f"method {method.name}: cannot import {method.mechanism}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def _with_digest(config: RunConfig, digests: Mapping[str, str | None]) -> RunConfig:
+    return config.model_copy(update={"mechanism_digest": digests[config.mechanism]})
 
 
 def _refuse_missing_input(
     suite: Suite, chosen: Sequence[RunConfig], data: Path | None, glove: Path | None
 ) -> None:
     """What is missing for all runs is said once, before the first."""
+    if suite.source == "miniglue" and data is not None:
+        raise SuiteError(f"suite {suite.name} has embedded data. Received: --data {data}")
     if suite.source == "glue":
-        for task in dict.fromkeys(config.task for config in chosen):
-            find_glue(task, data)
+        for name in dict.fromkeys(config.task for config in chosen):
+            task = GLUE[name]
+            for split, path in split_files(task, find_glue(name, data)).items():
+                if split not in task.test.values() and not path.exists():
+                    raise DataError(f"{path}: expected the file of task {name}, it is not there")
     if suite.embeddings == "glove":
         if glove is None:
             raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")

@@ -153,6 +153,7 @@ class RunConfig(Training):
     task: TaskName
     method: Name
     mechanism: str
+    mechanism_digest: str | None = None  # of the file of a layer of one's own
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
     seed: Annotated[int, Field(ge=0, lt=2**31)]
@@ -300,7 +301,8 @@ def load_suite(suite: str | Path | Suite, settings: Mapping[str, Any] | None = N
         try:
             text = Path(suite).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise SuiteError(f"{suite}: cannot be read: {error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise SuiteError(f"{suite}: cannot be read: {reason}") from error
     else:
         near = difflib.get_close_matches(str(suite), list_suites(), n=1)
         known = ", ".join(list_suites())
@@ -330,9 +332,9 @@ def make_suite(where: str, values: Mapping[str, Any]) -> Suite:
 
 def select(
     suite: Suite,
-    tasks: Iterable[str] | None = None,
-    methods: Iterable[str] | None = None,
-    seeds: Iterable[int] | None = None,
+    tasks: str | Iterable[str] | None = None,
+    methods: str | Iterable[str] | None = None,
+    seeds: int | Iterable[int] | None = None,
 ) -> list[RunConfig]:
     """The runs of some tasks, methods and seeds.
 
@@ -344,12 +346,13 @@ def select(
         if chosen is None:
             continue
         there = list(dict.fromkeys(getattr(run, key) for run in runs))
-        wanted = list(chosen)
+        wanted = [chosen] if isinstance(chosen, str | int) else list(chosen)
         for value in wanted:
             if value not in there:
                 expected = ", ".join(map(str, there))
+                more = "; --set seeds=N asks for N" if key == "seed" else ""
                 raise SuiteError(
-                    f"suite {suite.name}: unknown {key} {value!r}: expected one of {expected}"
+                    f"suite {suite.name}: unknown {key} {value!r}: expected one of {expected}{more}"
                 )
         runs = [run for run in runs if getattr(run, key) in wanted]
     return runs
@@ -368,4 +371,6 @@ def _fault(fault: Any) -> str:
     message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if not path:
         return message
+    if message.startswith("unknown"):
+        return f"key {path!r}: {message}"
     return f"key {path!r}: expected {message}. Received: {fault['input']!r}"

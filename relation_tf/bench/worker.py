@@ -275,7 +275,7 @@ def _one_line(error: Exception) -> str:
 
 def _fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:
     write_json(folder / "error.json", {"error": reason, "traceback": detail})
-    tell({"event": "failed", "run": config.key, "error": reason})
+    tell({"event": "failed", "run": config.key, "error": reason, "detail": bool(detail)})
 
 
 @functools.cache

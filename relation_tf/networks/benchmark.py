@@ -188,6 +188,9 @@ class _Encoder:
         self.embedding.build()
         self.positions = SinePositionEncoding(name="positions")
         self.mechanism = _make_mechanism(mechanism, units, dropout, options)
+        # A class of one's own has to be as wide as it was asked to be; an instance says for itself.
+        own = isinstance(mechanism, type) or (isinstance(mechanism, str) and ":" in mechanism)
+        self.expected_width = units if own else None
         # Masks go by name from here on; without this Keras warns that they are lost.
         self.mechanism.supports_masking = True
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name="mechanism_activation")
@@ -209,6 +212,13 @@ class _Encoder:
         # The mask goes by name: slicing a tensor drops the one that Keras attaches.
         mask = ops.not_equal(tokens, 0)
         mixed = self._mix(self.positions(self.embedding(tokens)), mask)
+        shape, name = tuple(mixed.shape), type(self.mechanism).__name__
+        if len(shape) not in (2, 3) or self.expected_width not in (None, shape[-1]):
+            width = f"units={self.expected_width}" if self.expected_width else "units"
+            raise ValueError(
+                f"{name} must give (batch, tokens, {width}) or (batch, {width}). "
+                f"Received: an output of shape {shape}"
+            )
         return self.dropout(self.activation(mixed))
 
     def _mix(self, x: Any, mask: Any) -> Any:

@@ -142,10 +142,10 @@ def _by_dev_set(
     if rest:
         where = f"any of the {len(tasks)} dev sets" if len(tasks) > 1 else tasks[0]
         if len(rest) > _MOST_PAIRS:
-            who = f"{'The other' if decided else 'All'} {len(rest)} pairs"
+            who = f"{'the other' if decided else 'all'} {len(rest)} pairs"
         else:
             who = "; ".join(f"{pair.a} and {pair.b}" for pair in rest)
-        yield f"Cannot be separated by {seeds} on {where}: {who[0].lower() + who[1:]}."
+        yield f"Cannot be separated by {seeds} on {where}: {who}."
 
 
 def _pair_sentence(pair: _Pair, seeds: str, alpha: float) -> str:

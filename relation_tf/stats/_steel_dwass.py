@@ -120,6 +120,7 @@ class SteelDwassResult:
             f"Without ties this design can reach {best} at best; "
             f"{format_level(self.alpha)} needs at least {self.seeds_needed} seeds."
         )
+        yield "Statistic and effect size are positive where the second method is higher."
         yield from (f"Note: {note}" for note in self.notes)
 
     def __str__(self) -> str:

@@ -66,6 +66,10 @@ def test_all_nine_tasks_give_the_glue_average(folder):
     assert results.samples(GLUE_AVERAGE)["baseline-64"] == pytest.approx([0.1, 0.2])
 
 
+def test_results_are_shown_on_one_line(folder):
+    assert repr(read_results(folder(["RTE"]))).startswith("<Results of suite made-up: 4 runs, ")
+
+
 def test_a_seed_that_lacks_a_task_has_no_average(folder):
     path = folder(["CoLA", "RTE"])
     (path / "runs" / "RTE" / "relation-64" / "seed-2" / "result.json").unlink()

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import linecache
 import shutil
+import sys
 
 import keras
 import numpy as np
@@ -145,6 +147,67 @@ def test_a_reader_that_closes_our_output_ends_the_suite(tmp_path, small_glue, su
     cells = [Cell([config], tmp_path, small_glue) for config in made.runs()]
     with pytest.raises(ClosedError):
         _run_in_processes(cells, 2, tell)
+
+
+OWN = """
+import keras
+
+class Own(keras.layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense({width})
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x):
+        return self.dense(x)
+"""
+
+
+def own_layer(folder, monkeypatch, width):
+    """Write, and import anew, a module with a layer of one's own."""
+    (folder / "own_layer.py").write_text(OWN.format(width=width), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(folder))
+    sys.modules.pop("own_layer", None)
+    linecache.checkcache()
+    return Method(mechanism="own_layer:Own", units=8)
+
+
+def test_a_changed_layer_is_not_taken_for_the_older_one(tmp_path, small_glue, suite, monkeypatch):
+    one = suite(tasks=["CoLA"], seeds=[1])
+    method = own_layer(tmp_path, monkeypatch, "units")
+    run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
+    method = own_layer(tmp_path, monkeypatch, "units, activation='relu'")
+    with pytest.raises(SuiteError, match="this run was done with mechanism_digest = "):
+        run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
+
+
+def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkeypatch):
+    method = own_layer(tmp_path, monkeypatch, "units + 1")
+    one = suite(tasks=["CoLA"], seeds=[1])
+    results = run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
+    assert "Own must give (batch, tokens, units=8) or (batch, units=8)" in results.failures[0][1]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [("nowhere:Layer", "No module named 'nowhere'"), ("keras.layers:Nothing", "'Nothing'")],
+)
+def test_a_layer_that_cannot_be_imported_is_refused_at_once(
+    tmp_path, small_glue, suite, mechanism, message
+):
+    method = Method(mechanism=mechanism, name="own")
+    with pytest.raises(SuiteError, match=f"method own: cannot import .*{message}"):
+        run_suite(suite(), tmp_path / "out", [method], data=small_glue, quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_file_is_refused_at_once(tmp_path, small_glue, suite):
+    shutil.copytree(small_glue / "CoLA", tmp_path / "CoLA")
+    (tmp_path / "CoLA" / "dev.tsv").unlink()
+    with pytest.raises(DataError, match=r"dev\.tsv: expected the file of task CoLA"):
+        run_suite(suite(tasks=["CoLA"]), tmp_path / "out", data=tmp_path, quiet=True)
 
 
 def test_a_failed_run_leaves_its_error_and_the_suite_goes_on(tmp_path, small_glue, suite, capsys):

@@ -142,7 +142,8 @@ def test_select(suite):
     assert {run.key for run in select(made, ["MNLI"], ["relation-8"], [2])} == {
         ("MNLI", "relation-8", 2)
     }
-    with pytest.raises(SuiteError, match="unknown seed 9: expected one of 1, 2"):
+    assert select(made, "MNLI", "relation-8", 2) == select(made, ["MNLI"], ["relation-8"], [2])
+    with pytest.raises(SuiteError, match="unknown seed 9: expected one of 1, 2; --set seeds=N"):
         select(made, seeds=[9])
     with pytest.raises(SuiteError, match="unknown task 'RTE'"):
         select(made, tasks=["RTE"])

@@ -187,3 +187,9 @@ def test_official_sizes(tmp_path):
     packed = pack(predictions, tmp_path / "s.zip")
     assert check(packed.path).ok
     assert read(packed.path)["QQP.tsv"].count(b"\n") == 390966
+
+
+def test_a_submission_of_fills_alone_is_refused(tmp_path):
+    with pytest.raises(SubmissionError, match="at least one task, found none"):
+        pack({}, tmp_path / "s.zip", fill_missing=True)
+    assert not (tmp_path / "s.zip").exists()
