@@ -1,13 +1,23 @@
 from .attention import Attention
+from .contextualizer import Contextualizer
+from .fcsr import FCSR
+from .feature_attention import FeatureAttention
+from .fofe import FOFE
 from .linear_attention import LinearAttention
 from .pointwise_mlp import PointwiseMLP
 from .relation import Relation
 from .sine_position_encoding import SinePositionEncoding
+from .softmax_position_encoding import SoftmaxPositionEncoding
 
 __all__ = [
+    "FCSR",
+    "FOFE",
     "Attention",
+    "Contextualizer",
+    "FeatureAttention",
     "LinearAttention",
     "PointwiseMLP",
     "Relation",
     "SinePositionEncoding",
+    "SoftmaxPositionEncoding",
 ]

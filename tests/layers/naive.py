@@ -57,6 +57,24 @@ def gated_mlp(query: np.ndarray, value: np.ndarray, w: Weights) -> np.ndarray:
     return relu(_affine(_affine(query, w, "first") * _affine(query, w, "second"), w, "third"))
 
 
+def fofe(x: np.ndarray, decay: float, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """f(i) = S_i + decay f(i-1), over what stands left of each token and what stands right."""
+    return _before(x, decay, window), _before(x[::-1], decay, window)[::-1]
+
+
+def fcsr(x: np.ndarray, w: Weights, decay: float, window: int | None = None) -> np.ndarray:
+    """Two cells, each a gated sum of three tensors: [C, C^, H, H^]."""
+    c, c_hat = _cell([x, *fofe(x, decay, window)], w, "integration")
+    h, h_hat = _cell([x, c, c_hat], w, "analysis")
+    return np.concatenate([c, c_hat, h, h_hat], axis=-1)
+
+
+def feature_attention(r: np.ndarray, w: Weights) -> np.ndarray:
+    """Equation 9 of the FCSR preprint: relu((R Wq)^T (R Wk) / sqrt(n)) Wf."""
+    q, k = r @ w["query_kernel"], r @ w["key_kernel"]
+    return (relu(q.T @ k / np.sqrt(q.shape[-1])) @ w["feature_kernel"])[:, 0]
+
+
 def mix(
     equation: Equation,
     w: Weights,
@@ -94,6 +112,26 @@ def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
+def _before(x: np.ndarray, decay: float, window: int | None) -> np.ndarray:
+    encoded, rows = np.zeros(x.shape[-1]), np.zeros(x.shape)
+    for t, token in enumerate(x):
+        if window is not None:
+            encoded = np.zeros(x.shape[-1])
+            for earlier in x[max(t - window, 0) : t]:
+                encoded = earlier + decay * encoded
+        rows[t] = encoded
+        encoded = token + decay * encoded
+    return rows
+
+
+def _cell(inputs: list[np.ndarray], w: Weights, name: str) -> tuple[np.ndarray, np.ndarray]:
+    gates = relu(_affine(np.concatenate(inputs, axis=-1), w, name))
+    width = inputs[0].shape[-1]
+    q, k, v, o = (gates[:, i * width : (i + 1) * width] for i in range(4))
+    total = inputs[0] * q + inputs[1] * k + inputs[2] * v
+    return total, np.tanh(total) * o
+
+
 def _affine(x: np.ndarray, w: Weights, name: str) -> np.ndarray:
     return x @ w[f"{name}_kernel"] + w.get(f"{name}_bias", 0)
 
@@ -107,3 +145,23 @@ def _softmax(x: np.ndarray) -> np.ndarray:
         return x
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
+
+
+def softmax_position_encoding(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """x_i * p(i), p(i)_j the softmax over the tokens of i s_j."""
+    scores = np.arange(len(x))[:, None] * slope
+    return x * _softmax(scores.T).T
+
+
+def contextualizer(
+    x: np.ndarray, w: Weights, context: np.ndarray, num_steps: int, epsilon: float = 1e-5
+) -> np.ndarray:
+    """c_K: in each step a_i = W (U x_i * V c) + b and c = c + LayerNorm(sum_i a_i * x_i)."""
+    for k in range(1, num_steps + 1):
+        total = np.zeros_like(context)
+        for token in x:
+            related = (token @ w[f"u_kernel_{k}"]) * (context @ w[f"v_kernel_{k}"])
+            total += (related @ w[f"w_kernel_{k}"] + w[f"bias_{k}"]) * token
+        z = (total - total.mean()) / np.sqrt(total.var() + epsilon)
+        context = context + w[f"scale_{k}"] * z + w[f"offset_{k}"]
+    return context

@@ -1,0 +1,267 @@
+"""One context vector for a document, refined step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from relation_tf.layers.masking import widened, zero_masked
+from relation_tf.layers.token_mixer import width_of
+
+_INITIAL_CONTEXTS = ("ones", "learned", "uniform")
+_ALGORITHMS = ("auto", "tokens", "moments")
+
+
+class _Step(NamedTuple):
+    """The weights of one step."""
+
+    w: Any  # (rank, width)
+    u: Any  # (width, rank)
+    v: Any  # (width, rank)
+    bias: Any  # (width,), as the two that follow
+    scale: Any
+    offset: Any
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class Contextualizer(keras.layers.Layer):
+    """A document's context vector, refined in steps that weigh its tokens in the light of it.
+
+    From `c_0`, for `k = 1 .. num_steps`, each step with weights of its own:
+
+    - `a_i = ((x_i U) * (c V)) W + b` for each token, *second-order attention*;
+    - `z = LayerNorm(sum_i a_i * x_i)`, over features, with learned scale and offset;
+    - `c = c + z`.
+
+    The paper's token vectors carry positions: put a `SoftmaxPositionEncoding` before this layer.
+    A document of no tokens follows the formula, with a sum of zero.
+
+    The algorithm `"tokens"` computes that token by token. `"moments"` forms `C = X^T X` and
+    `s = sum_i x_i` once; then `z_j = LayerNorm(sum_l A_lj C_lj + b_j s_j)` with
+    `A = U diag(c V) W`, and a step costs the same for any number of tokens. `"auto"` takes the one
+    of fewer multiplications, at run time where the number of tokens is not known before. Sums over
+    tokens, the context and all of `"moments"` are in float32 or wider.
+
+    Args:
+        rank: Width between U, V and W, at least 1.
+        num_steps: Number of steps, at least 1.
+        initial_context: `c_0`: `"ones"`, `"learned"` (one vector, ones at the start) or
+            `"uniform"`, drawn from U(-1, 1) afresh for each document, in inference too.
+        algorithm: `"tokens"`, `"moments"` or `"auto"`.
+        epsilon: Added to the variance in LayerNorm, above 0.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases `b`.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases `b`.
+        seed: Seed of the uniform initial context.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean, `(batch, tokens)`; masked tokens count nowhere.
+
+    Returns:
+        Tensor of shape `(batch, width)`; it carries no mask.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import Contextualizer
+        >>> Contextualizer(rank=2, num_steps=3)(np.ones((2, 5, 4), "float32")).shape == (2, 4)
+        True
+
+    References:
+        - Maupomé, Meurs 2022, doi 10.3390/info13060290.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        num_steps: int = 5,
+        initial_context: str = "ones",
+        algorithm: str = "auto",
+        epsilon: float = 1e-5,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.rank = _positive_integer("rank", rank)
+        self.num_steps = _positive_integer("num_steps", num_steps)
+        self.initial_context = _one_of("initial_context", initial_context, _INITIAL_CONTEXTS)
+        self.algorithm = _one_of("algorithm", algorithm, _ALGORITHMS)
+        if not epsilon > 0:
+            raise ValueError(f"`epsilon` must be above 0. Received: epsilon={epsilon!r}")
+        self.epsilon = epsilon
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.seed = seed
+        if initial_context == "uniform":
+            self.seed_generator = keras.random.SeedGenerator(seed)
+        self.supports_masking = True
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Create the weights: one 2-D variable for each matrix, in the order of the equations."""
+        width = width_of("x", x_shape)
+        if self.initial_context == "learned":
+            self.context = self._add_vector("context", width, "ones")
+        self.steps = [self._add_step(k, width) for k in range(1, self.num_steps + 1)]
+        self.built = True
+
+    def _add_step(self, k: int, width: int) -> _Step:
+        return _Step(
+            w=self._add_kernel(f"w_kernel_{k}", self.rank, width),
+            u=self._add_kernel(f"u_kernel_{k}", width, self.rank),
+            v=self._add_kernel(f"v_kernel_{k}", width, self.rank),
+            bias=self.add_weight(
+                name=f"bias_{k}",
+                shape=(width,),
+                initializer=self.bias_initializer.clone(),
+                regularizer=self.bias_regularizer,
+            ),
+            scale=self._add_vector(f"scale_{k}", width, "ones"),
+            offset=self._add_vector(f"offset_{k}", width, "zeros"),
+        )
+
+    def _add_kernel(self, name: str, rows: int, columns: int) -> Any:
+        return self.add_weight(
+            name=name,
+            shape=(rows, columns),
+            # An initializer without a seed draws one when it is made: matrices that shared it
+            # would start alike.
+            initializer=self.kernel_initializer.clone(),
+            regularizer=self.kernel_regularizer,
+        )
+
+    def _add_vector(self, name: str, width: int, initializer: str) -> Any:
+        """A vector that acts on the context alone, which is float32 or wider."""
+        return self.add_weight(name=name, shape=(width,), initializer=initializer, autocast=False)
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        """Refine the context."""
+        if mask is not None:
+            x = zero_masked(x, ops.cast(mask, "bool"))
+        start, length = self._start(x), x.shape[1]
+        if self.algorithm != "auto":
+            context = self._refine(start, x, self.algorithm)
+        elif length is not None:
+            longer = length > self._crossover(x.shape[-1])
+            context = self._refine(start, x, "moments" if longer else "tokens")
+        else:
+            context = self._refine_by_length(start, x)
+        return ops.cast(context, x.dtype)
+
+    def _start(self, x: Any) -> Any:
+        """`c_0`, `(batch, width)`, or `(1, width)` where all documents have the same."""
+        width, dtype = x.shape[-1], keras.backend.result_type(x.dtype, "float32")
+        if self.initial_context == "uniform":
+            shape = (ops.shape(x)[0], width)
+            return keras.random.uniform(shape, -1.0, 1.0, dtype, seed=self.seed_generator)
+        if self.initial_context == "learned":
+            return widened(self.context)[None]
+        return ops.ones((1, width), dtype)
+
+    def _crossover(self, width: int) -> int:
+        """The largest number of tokens for which `"tokens"` takes no more multiplications.
+
+        A step takes it `2 tokens width rank`; `"moments"` takes `width^2 rank` a step and
+        `tokens width^2` once.
+        """
+        saved = 2 * self.num_steps * self.rank - width
+        if saved <= 0:
+            return 2**31 - 1  # No number of tokens is larger.
+        return self.num_steps * self.rank * width // saved
+
+    def _refine(self, context: Any, x: Any, algorithm: str) -> Any:
+        """`c_K`; masked tokens of `x` are zero."""
+        mixed_by = _by_moments(x) if algorithm == "moments" else _by_tokens(x)
+        for step in self.steps:
+            z = mixed_by(step, context)
+            context = context + self._normalized(z) * widened(step.scale) + widened(step.offset)
+        return context
+
+    def _refine_by_length(self, context: Any, x: Any) -> Any:
+        """`c_K` where the number of tokens is known at run time only.
+
+        One algorithm gets the whole batch and the other an empty one, which costs nothing. XLA can
+        compile that, and no gradient of `ops.cond` between shapes that it does not know.
+        """
+        batch, length, width = ops.shape(x)
+        split = ops.where(length > self._crossover(width), 0, batch)
+        by_tokens = self._refine(context[:split], x[:split], "tokens")
+        by_moments = self._refine(context[split:], x[split:], "moments")
+        return ops.concatenate([by_tokens, by_moments], axis=0)
+
+    def _normalized(self, z: Any) -> Any:
+        z = z - ops.mean(z, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(z), axis=-1, keepdims=True)
+        return z * ops.rsqrt(variance + self.epsilon)
+
+    def compute_mask(self, x: Any, previous_mask: Any = None) -> None:
+        """A vector has no tokens to mask."""
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """`(batch, width)`."""
+        return (x_shape[0], x_shape[-1])
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "rank": self.rank,
+            "num_steps": self.num_steps,
+            "initial_context": self.initial_context,
+            "algorithm": self.algorithm,
+            "epsilon": self.epsilon,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
+            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
+            "seed": self.seed,
+        }
+
+
+def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:
+    """The function from a step and a context to `sum_i a_i * x_i`, as written."""
+
+    def mixed(step: _Step, context: Any) -> Any:
+        query = ops.cast(ops.matmul(context, widened(step.v)), x.dtype)[:, None, :]
+        attention = ops.matmul(ops.matmul(x, step.u) * query, step.w) + step.bias
+        return ops.sum(widened(attention) * widened(x), axis=1)
+
+    return mixed
+
+
+def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
+    """The same function, from the first and second moments of the tokens."""
+    x = widened(x)
+    first = ops.sum(x, axis=1)  # (batch, width)
+    second = ops.matmul(ops.transpose(x, (0, 2, 1)), x)  # (batch, width, width)
+
+    def mixed(step: _Step, context: Any) -> Any:
+        query = ops.matmul(context, widened(step.v))[:, None, :]
+        form = ops.matmul(widened(step.u) * query, widened(step.w))  # (batch, width, width)
+        return ops.sum(form * second, axis=1) + widened(step.bias) * first
+
+    return mixed
+
+
+def _positive_integer(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+    return int(value)
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        names = ", ".join(map(repr, allowed))
+        raise ValueError(f"`{name}` must be one of {names}. Received: {value!r}")
+    return value

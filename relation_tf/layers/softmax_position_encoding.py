@@ -1,0 +1,91 @@
+"""Positions as learned weights of tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from relation_tf.layers.masking import widened, zero_masked
+from relation_tf.layers.token_mixer import width_of
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class SoftmaxPositionEncoding(keras.layers.Layer):
+    """Weigh each feature of the tokens by a learned softmax over positions: `x * p`.
+
+    `p(i)_j = exp(i s_j) / sum_k exp(k s_j)`, the sum over the kept tokens, with a learned slope
+    `s_j` for each feature: late tokens count where it is positive, early ones where it is negative,
+    and all count `1 / tokens` where it is zero, as at the start. Positions count kept tokens alone,
+    so that padding, wherever it stands, changes nothing at kept tokens. The weights are computed in
+    float32 or wider.
+
+    Args:
+        initializer: Initializer of the slopes.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean, `(batch, tokens)`; masked tokens get no weight: outputs there are zero.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+        >>> import keras
+        >>> from relation_tf.layers import SoftmaxPositionEncoding
+        >>> y = SoftmaxPositionEncoding()(keras.ops.ones((1, 4, 1)))
+        >>> keras.ops.convert_to_numpy(y).ravel().tolist()
+        [0.25, 0.25, 0.25, 0.25]
+
+    References:
+        - Maupomé, Meurs 2022, doi 10.3390/info13060290.
+    """
+
+    def __init__(self, initializer: Any = "zeros", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.initializer = keras.initializers.get(initializer)
+        self.supports_masking = True
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Create the slopes `s`."""
+        self.slope = self.add_weight(
+            name="slope",
+            shape=(width_of("x", x_shape),),
+            initializer=self.initializer.clone(),
+            # A slope is multiplied by positions: half precision would be off by whole exponents.
+            autocast=False,
+        )
+        self.built = True
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        """Weigh the tokens."""
+        if mask is None:
+            kept = ops.ones((1, ops.shape(x)[1]), "bool")
+        else:
+            kept = ops.cast(mask, "bool")
+            x = zero_masked(x, kept)
+        return ops.cast(widened(x) * _weights(widened(self.slope), kept), x.dtype)
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The shape of `x`."""
+        return x_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        initializer = keras.initializers.serialize(self.initializer)
+        return {**super().get_config(), "initializer": initializer}
+
+
+def _weights(slope: Any, kept: Any) -> Any:
+    """`p` of slopes `(width,)` and a mask `(batch, tokens)`: `(batch, tokens, width)`."""
+    count = ops.cumsum(ops.cast(kept, "int32"), axis=1)
+    rank = ops.maximum(count - 1, 0)[..., None]  # (batch, tokens, 1)
+    # Softmax does not see a shift: counted from the token of the largest weight, no score exceeds
+    # zero, and those that matter are small numbers, exact whatever the length.
+    distance = rank - ops.where(slope > 0, rank[:, -1:], 0)
+    scores = ops.cast(distance, slope.dtype) * slope
+    powers = zero_masked(ops.exp(scores), kept)
+    total = ops.sum(powers, axis=1, keepdims=True)  # At least one, zero where nothing is kept.
+    return powers / ops.where(total > 0, total, 1.0)
