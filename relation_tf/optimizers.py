@@ -1,7 +1,8 @@
-"""Adam as it should be for embeddings."""
+"""Adam as it should be for embeddings, and the FCSR paper's learning rates."""
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Literal
 
 import keras
@@ -129,6 +130,82 @@ class Adam(keras.optimizers.Adam):
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {**super().get_config(), "embedding_updates": self.embedding_updates}
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rates of the FCSR preprint, one for each epoch.
+
+    In epoch i, from 0, `lr_i = 0.8 lr_0 0.01^((i + 0.01) / (epochs + 0.01))` (equation 16): from
+    0.8 of the initial rate down to nearly 0.01 of that. With `compounding=True` each epoch shrinks
+    the rate of the epoch before it, `lr_i = 0.8 lr_{i-1} 0.01^((i + 0.01) / (epochs + 0.01))`, the
+    first one the initial rate, which is next to nothing after ten epochs of 40.
+
+    Args:
+        initial_learning_rate: `lr_0`, positive.
+        epochs: Number of epochs, at least 1; the rate of the last one stays.
+        steps_per_epoch: Number of optimizer steps in an epoch, at least 1.
+        compounding: Whether each epoch's rate comes from the one before it.
+
+    Returns:
+        A schedule: called with a step, from 0, it gives the learning rate.
+
+    Raises:
+        ValueError: An argument is out of its range.
+
+    Example:
+        >>> from relation_tf.optimizers import FCSRDecay
+        >>> rate = FCSRDecay(0.01, epochs=40, steps_per_epoch=500)
+        >>> [round(float(rate(step)), 6) for step in (0, 499, 500, 19_999, 50_000)]
+        [0.007991, 0.007991, 0.007122, 9e-05, 9e-05]
+
+    References:
+        The FCSR preprint, equation 16.
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate: float,
+        epochs: int,
+        steps_per_epoch: int,
+        compounding: bool = False,
+    ) -> None:
+        super().__init__()
+        if not 0 < initial_learning_rate < float("inf"):
+            raise ValueError(
+                "`initial_learning_rate` must be positive and finite. "
+                f"Received: initial_learning_rate={initial_learning_rate!r}"
+            )
+        for name, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+        self.initial_learning_rate = float(initial_learning_rate)
+        self.epochs = int(epochs)
+        self.steps_per_epoch = int(steps_per_epoch)
+        self.compounding = compounding
+
+    def __call__(self, step: Any) -> Any:
+        """The learning rate of a step."""
+        # In integers: float32 cannot tell steps beyond 2^24 apart.
+        epoch = ops.floor_divide(ops.convert_to_tensor(step), self.steps_per_epoch)
+        i = ops.cast(ops.minimum(epoch, self.epochs - 1), keras.backend.floatx())
+        if self.compounding:
+            # The product over epochs 0 .. i: their exponents add up.
+            shrinking = ops.power(0.8, i + 1)
+            exponent = (i + 1) * (i / 2 + 0.01) / (self.epochs + 0.01)
+        else:
+            shrinking = 0.8
+            exponent = (i + 0.01) / (self.epochs + 0.01)
+        return self.initial_learning_rate * shrinking * ops.power(0.01, exponent)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            "initial_learning_rate": self.initial_learning_rate,
+            "epochs": self.epochs,
+            "steps_per_epoch": self.steps_per_epoch,
+            "compounding": self.compounding,
+        }
 
 
 def _tensorflow_variable(variable: Any) -> Any:

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.optimizers import Adam
+from relation_tf.optimizers import Adam, FCSRDecay
 from tests.backends import BACKEND, close
 
 ROWS, WIDTH = 6, 3
@@ -282,3 +282,79 @@ for updates in ("dense", "rows"):
 def test_two_replicas_train_as_one() -> None:
     """A row's slices meet across replicas: both have ids 1 and 3."""
     subprocess.run([sys.executable, "-c", MIRRORED], check=True, timeout=300)
+
+
+def rates(initial: float, epochs: int, compounding: bool) -> list[float]:
+    """Equation 16 of the FCSR preprint, epoch by epoch."""
+    found, previous = [], initial
+    for i in range(epochs):
+        factor = 0.8 * 0.01 ** ((i + 0.01) / (epochs + 0.01))
+        previous = factor * (previous if compounding else initial)
+        found.append(previous)
+    return found
+
+
+class TestFCSRDecay:
+    @pytest.mark.parametrize("compounding", [False, True])
+    @pytest.mark.parametrize(("initial", "epochs", "steps"), [(0.01, 40, 3), (1.0, 1, 1)])
+    def test_equals_the_loop(
+        self, initial: float, epochs: int, steps: int, compounding: bool
+    ) -> None:
+        schedule = FCSRDecay(initial, epochs, steps, compounding)
+        expected = rates(initial, epochs, compounding)
+        for step in range(epochs * steps + 5):
+            actual = float(schedule(step))
+            wanted = expected[min(step // steps, epochs - 1)]
+            np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-30)
+
+    def test_ends_of_both_readings(self) -> None:
+        """40 epochs from 0.01: 8e-3 to 1e-4, or nothing left from epoch 9 on."""
+        first, last = (float(FCSRDecay(0.01, 40, 1)(step)) for step in (0, 39))
+        np.testing.assert_allclose([first, last], [8e-3, 9e-5], rtol=5e-3)
+        assert float(FCSRDecay(0.01, 40, 1, compounding=True)(9)) < 1e-5
+
+    def test_steps_beyond_float32(self) -> None:
+        """2^24 + 1 is no float32."""
+        schedule = FCSRDecay(0.01, 2, 2**24 + 1)
+        assert float(schedule(2**24)) > float(schedule(2**24 + 1))
+
+    def test_serialization(self) -> None:
+        config = keras.saving.serialize_keras_object(Adam(FCSRDecay(0.02, 7, 3, compounding=True)))
+        again = keras.saving.deserialize_keras_object(config)._learning_rate
+        assert type(again) is FCSRDecay
+        assert again.get_config() == {
+            "initial_learning_rate": 0.02,
+            "epochs": 7,
+            "steps_per_epoch": 3,
+            "compounding": True,
+        }
+
+    @pytest.mark.parametrize("compounding", [False, True])
+    def test_sets_the_rate_of_a_compiled_train_step(self, compounding: bool) -> None:
+        """Three batches, two to an epoch: rates of epochs 0, 0 and 1."""
+        scheduled = fitted(Adam(FCSRDecay(0.1, 2, 2, compounding)))
+        by_hand = model(Adam(0.1))
+        first, second = rates(0.1, 2, compounding)
+        for ids, rate in zip(BATCHES, (first, first, second), strict=True):
+            by_hand.optimizer.learning_rate = rate
+            by_hand.train_on_batch(np.array([ids, ids[::-1]]), np.array([[1.0, 2.0], [0.0, 1.0]]))
+        for one, other in zip(scheduled.get_weights(), by_hand.get_weights(), strict=True):
+            close(one, other, 1e-6)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"initial_learning_rate": 0.0}, r"positive and finite\. Received: .*rate=0\.0$"),
+            ({"initial_learning_rate": -1}, r"Received: initial_learning_rate=-1$"),
+            ({"initial_learning_rate": float("nan")}, r"Received: initial_learning_rate=nan$"),
+            ({"epochs": 0}, r"`epochs` must be a positive integer\. Received: epochs=0$"),
+            ({"epochs": 2.5}, r"Received: epochs=2\.5$"),
+            ({"epochs": True}, r"Received: epochs=True$"),
+            ({"steps_per_epoch": -2}, r"`steps_per_epoch` must be .*steps_per_epoch=-2$"),
+        ],
+    )
+    def test_wrong_arguments(self, arguments: dict[str, Any], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            FCSRDecay(
+                **{"initial_learning_rate": 0.01, "epochs": 2, "steps_per_epoch": 3, **arguments}
+            )

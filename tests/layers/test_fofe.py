@@ -1,0 +1,427 @@
+"""Left and right contexts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from relation_tf.layers import FOFE, fofe
+from tests.backends import BACKEND, array, close, compiled, started, vjp
+from tests.keras_testing import run_layer_test
+from tests.layers import naive
+from tests.layers.cases import poisoned, tokens
+from tests.layers.test_masks import EXPLICIT, IDS, embedding, mask_of
+
+WINDOWS = [None, 1, 3, 100]
+all_decays = pytest.mark.parametrize("decay", [0, 0.2, 0.9, 0.999])
+all_windows = pytest.mark.parametrize("window", WINDOWS)
+all_forms = pytest.mark.parametrize(("decay", "window"), [(0.2, None), (0.9, 3), (0.999, None)])
+all_masks = pytest.mark.parametrize("gaps", [False, True], ids=["padded", "gaps"])
+
+
+def side_by_side(layer: FOFE, x: Any, mask: Any = None) -> Any:
+    """Both contexts in one tensor."""
+    return keras.ops.concatenate(layer(x, mask=mask), axis=-1)
+
+
+def masks(length: int, *, gaps: bool) -> np.ndarray:
+    """Of five sequences: one whole, three padded on one side or both or with gaps, one empty."""
+    if gaps:
+        mask = np.random.default_rng(2).random((5, length)) < 0.6
+        mask[0], mask[-1] = True, False
+        return mask
+    start = np.array([0, 0, length // 3, length // 4, 0])[:, None]
+    end = np.array([length, length - length // 3, length, length - length // 4, 0])[:, None]
+    return (np.arange(length) >= start) & (np.arange(length) < end)
+
+
+def twin(x: np.ndarray, mask: np.ndarray, decay: float, window: int | None) -> np.ndarray:
+    """Both contexts of the kept tokens of each sequence, side by side."""
+    output = np.zeros((*x.shape[:2], 2 * x.shape[2]))
+    for one, kept, row in zip(x.astype("float64"), mask, output, strict=True):
+        row[kept] = np.concatenate(naive.fofe(one[kept], decay, window), axis=-1)
+    return output
+
+
+def twin_gradient(
+    cotangent: np.ndarray, mask: np.ndarray, decay: float, window: int | None
+) -> np.ndarray:
+    """The contexts are linear: those of unit vectors are the matrices that make them."""
+    width = cotangent.shape[-1] // 2
+    gradient = np.zeros((*mask.shape, width))
+    for for_output, kept, row in zip(cotangent, mask, gradient, strict=True):
+        left, right = naive.fofe(np.eye(kept.sum()), decay, window)
+        row[kept] = left.T @ for_output[kept, :width] + right.T @ for_output[kept, width:]
+    return gradient
+
+
+@pytest.mark.parametrize("length", [1, 3, 63])
+@all_masks
+@all_windows
+@all_decays
+def test_equation_and_gradient(decay: float, window: int | None, gaps: bool, length: int) -> None:
+    mask = masks(length, gaps=gaps)
+    x, cotangent = tokens(0, 5, length, 4), tokens(1, 5, length, 8)
+    layer = FOFE(decay, window)
+    output, [gradient], _ = vjp(
+        lambda x: side_by_side(layer, x, mask), [poisoned(x, mask)], [], cotangent
+    )
+    close(output, twin(x, mask, decay, window))
+    close(gradient, twin_gradient(cotangent, mask, decay, window))
+
+
+@pytest.mark.parametrize(
+    ("decay", "window"),
+    [(0.2, None), (0.9, None), (0.999, None), (0.999, 100), (0.99, 333), (1 - 1e-9, None)],
+)
+def test_long_sequences(decay: float, window: int | None) -> None:
+    """Longer than a decay reaches, and longer than blocks of blocks."""
+    x = tokens(3, 1, 1500, 2)
+    everything = np.ones((1, 1500), bool)
+    expected = twin(x, everything, decay, window)
+    for mask in (None, everything):
+        close(array(side_by_side(FOFE(decay, window), x, mask)), expected)
+
+
+@all_forms
+def test_no_mask_keeps_all(decay: float, window: int | None) -> None:
+    x, layer = tokens(4, 2, 5, 4), FOFE(decay, window)
+    everything = np.ones((2, 5), bool)
+    close(array(side_by_side(layer, x)), array(side_by_side(layer, x, everything)))
+    close(array(side_by_side(layer, x)), twin(x, everything, decay, window))
+
+
+@pytest.mark.tensorflow  # Elsewhere float64 has to be asked for at the start.
+@pytest.mark.parametrize("decay", [0.2, 0.999])
+def test_float64_is_float64_throughout(decay: float) -> None:
+    x, mask = tokens(5, 5, 90, 4).astype("float64"), masks(90, gaps=True)
+    output = keras.ops.convert_to_numpy(side_by_side(FOFE(decay, dtype="float64"), x, mask))
+    np.testing.assert_allclose(output, twin(x, mask, decay, None), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("window", [1, 2, 6, 7, 8, 13, 31, 64])
+def test_a_window_ends_where_it_says(window: int) -> None:
+    x = np.zeros((1, 80, 1), "float32")
+    x[0, 0] = 1
+    left, _ = FOFE(0.999, window)(x)
+    np.testing.assert_array_equal(array(left)[0, :, 0] != 0, (np.arange(80) - 1) // window == 0)
+
+
+@pytest.mark.parametrize("window", [None, 2])
+def test_decay_zero_is_the_neighbour(window: int | None) -> None:
+    x = tokens(6, 1, 5, 4)
+    left, right = FOFE(0, window)(x)
+    np.testing.assert_array_equal(array(left)[:, 1:], x[:, :-1])
+    np.testing.assert_array_equal(array(right)[:, :-1], x[:, 1:])
+    assert not array(left)[:, 0].any()
+    assert not array(right)[:, -1].any()
+
+
+@all_masks
+def test_only_gaps_are_closed_up(gaps: bool, monkeypatch: Any) -> None:
+    calls, argsort = [], fofe.ops.argsort
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        calls.append(arguments)
+        return argsort(*arguments, **named)
+
+    monkeypatch.setattr(fofe.ops, "argsort", counted)
+    with one_branch():
+        FOFE()(tokens(0, 5, 9, 4), mask=masks(9, gaps=gaps))
+    assert bool(calls) is gaps
+
+
+def one_branch() -> Any:
+    """JAX traces both branches of a condition unless told to run step by step."""
+    if BACKEND != "jax":
+        return contextlib.nullcontext()
+    import jax
+
+    return jax.disable_jit()
+
+
+# Masks
+
+
+@all_forms
+@all_masks
+def test_padding_changes_no_output_and_no_gradient(
+    gaps: bool, decay: float, window: int | None
+) -> None:
+    layer, x, mask = FOFE(decay, window), tokens(2, 5, 9, 4), masks(9, gaps=gaps)
+    cotangent = tokens(3, 5, 9, 8)
+
+    def gradients(x: np.ndarray, mask: np.ndarray, before: int = 0) -> Any:
+        output, [for_x], _ = vjp(
+            lambda x: side_by_side(layer, x, mask)[:, before : before + 9], [x], [], cotangent
+        )
+        return output, for_x
+
+    expected, for_x = gradients(x, mask)
+    assert np.isfinite(expected).all()
+    output, for_padded = gradients(poisoned(x, mask), mask)
+    close(output, expected)
+    close(for_padded, for_x)
+    assert not for_padded[~mask].any()
+    for before, after in [(0, 4), (40, 0)]:
+        longer = ((0, 0), (before, after))
+        poison = np.pad(x, (*longer, (0, 0)), constant_values=np.nan)
+        output, for_padded = gradients(poison, np.pad(mask, longer), before)
+        close(output, expected)
+        close(for_padded[:, before : before + 9], for_x)
+        assert not for_padded[~np.pad(mask, longer)].any()
+
+
+@pytest.mark.parametrize("hold", [0.0, np.nan, np.inf])
+@all_forms
+def test_a_batch_masked_whole_gives_zeros(decay: float, window: int | None, hold: float) -> None:
+    layer, x, mask = FOFE(decay, window), np.full((2, 3, 4), hold, "float32"), np.zeros((2, 3))
+    output, [for_x], _ = vjp(lambda x: side_by_side(layer, x, mask), [x], [])
+    assert not output.any()
+    assert not for_x.any()
+
+
+def functional(layer: FOFE) -> keras.Model:
+    ids = keras.Input((None,), dtype="int32")
+    return keras.Model(ids, layer(embedding(mask_zero=True)(ids)))
+
+
+@all_forms
+def test_mask_of_an_embedding_in_a_functional_model(decay: float, window: int | None) -> None:
+    layer = FOFE(decay, window)
+    model = functional(layer)
+    assert all(y._keras_mask is not None for y in model.outputs)
+    expected = layer(embedding(mask_zero=False)(IDS), mask=IDS != 0)
+    for output, wanted in zip(model.predict(IDS, verbose=0), expected, strict=True):
+        close(output, array(wanted))
+
+
+def test_both_outputs_carry_the_mask() -> None:
+    for output in FOFE()(embedding(mask_zero=True)(IDS)):
+        np.testing.assert_array_equal(mask_of(output), IDS != 0)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
+def test_explicit_mask_wins_over_the_attached_one(dtype: str) -> None:
+    outputs = FOFE()(embedding(mask_zero=True)(IDS), mask=EXPLICIT.astype(dtype))
+    expected = FOFE()(embedding(mask_zero=False)(IDS), mask=EXPLICIT)
+    for output, wanted in zip(outputs, expected, strict=True):
+        close(array(output), array(wanted))
+        np.testing.assert_array_equal(mask_of(output).astype(bool), EXPLICIT)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    ("decay", "window"), [(0.2, None), (0.999, None), (1 - 1e-9, None), (0.9, 100)]
+)
+def test_lengths_that_are_not_known(decay: float, window: int | None, masked: bool) -> None:
+    layer = FOFE(decay, window)
+    x, mask = keras.Input((None, 4)), keras.Input((None,), dtype="bool")
+    outputs = layer(x, mask=mask if masked else None)
+    assert [y.shape for y in outputs] == [(None, None, 4)] * 2
+    model = keras.Model([x, mask], outputs)
+    for length in (1, 2, 63, 100):
+        values = tokens(6, 5, length, 4)
+        kept = masks(length, gaps=True) if masked else np.ones((5, length), bool)
+        output = np.concatenate([array(y) for y in model([values, kept])], axis=-1)
+        close(output, twin(values, kept, decay, window))
+
+
+# Precision, compilation
+
+
+@pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
+@all_forms
+@all_masks
+def test_as_good_as_the_type(gaps: bool, decay: float, window: int | None, policy: str) -> None:
+    compute = policy.removeprefix("mixed_")
+    x = array(keras.ops.cast(tokens(0, 5, 40, 4), compute))
+    mask = masks(40, gaps=gaps)
+    left, right = FOFE(decay, window, dtype=policy)(x, mask=mask)
+    assert keras.backend.standardize_dtype(left.dtype) == compute
+    output = np.concatenate([array(left), array(right)], axis=-1)
+    rounding = {"float16": 2**-11, "bfloat16": 2**-8}[compute]
+    np.testing.assert_allclose(output, twin(x, mask, decay, window), rtol=rounding, atol=1e-5)
+
+
+def test_sums_are_not_made_in_float16() -> None:
+    """There 0.999 is 0.99902, and a thousand takes no more ones."""
+    left, right = FOFE(0.999, dtype="float16")(np.ones((1, 20_000, 1), "float16"))
+    np.testing.assert_allclose(array(left)[0, -1], 1000, rtol=1e-3)
+    np.testing.assert_allclose(array(right)[0, 0], 1000, rtol=1e-3)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
+@pytest.mark.parametrize("xla", [True, False])
+@all_forms
+@all_masks
+def test_xla_changes_nothing(gaps: bool, decay: float, window: int | None, xla: bool) -> None:
+    layer, x, mask = FOFE(decay, window), tokens(0, 5, 40, 4), masks(40, gaps=gaps)
+    cotangent = tokens(1, 5, 40, 8)
+
+    def step(x: Any, mask: Any) -> Any:
+        return side_by_side(layer, x, mask)
+
+    close(array(compiled(step, xla=xla)(x, mask)), twin(x, mask, decay, window))
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        def gradient(x: Any, mask: Any) -> Any:
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                loss = tf.reduce_sum(step(x, mask) * cotangent)
+            return tape.gradient(loss, x)
+
+        specs = [tf.TensorSpec([None, None, 4]), tf.TensorSpec([None, None], tf.bool)]
+        run = tf.function(gradient, jit_compile=xla, input_signature=specs)
+        close(array(run(x, mask)), twin_gradient(cotangent, mask, decay, window))
+
+
+# Keras
+
+
+@all_forms
+def test_keras_contract(decay: float, window: int | None) -> None:
+    run_layer_test(
+        FOFE,
+        {"decay": decay, "window": window},
+        input_shape=(2, 5, 4),
+        expected_output_shape=((2, 5, 4), (2, 5, 4)),
+        expected_output_dtype=("float32", "float32"),
+        expected_num_trainable_weights=0,
+        expected_num_non_trainable_weights=0,
+        expected_num_seed_generators=0,
+        supports_masking=True,
+        run_training_check=False,  # There is nothing to train.
+    )
+
+
+def test_every_argument_is_in_the_configuration() -> None:
+    arguments = {
+        "decay": 0.5,
+        "window": 3,
+        "name": "mine",
+        "dtype": "mixed_bfloat16",
+        "trainable": False,
+    }
+    config = FOFE(**arguments).get_config()
+    assert set(config) == set(arguments)
+    again = FOFE.from_config(config)
+    assert again.get_config() == config
+    assert (again.decay, again.window, again.name) == (0.5, 3, "mine")
+    assert again.dtype_policy.name == "mixed_bfloat16"
+    assert not again.trainable
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Neighbours(keras.Model):
+    """A subclassed model around the contexts."""
+
+    def __init__(self, layer: FOFE, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.embedding = keras.layers.Embedding(10, 4, mask_zero=True)
+        self.layer = layer
+
+    def call(self, ids: Any) -> Any:
+        return self.layer(self.embedding(ids))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"layer": keras.saving.serialize_keras_object(self.layer)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Neighbours:
+        return cls(keras.saving.deserialize_keras_object(config["layer"]))
+
+
+@pytest.mark.parametrize("make_model", [functional, Neighbours])
+def test_keras_file_round_trip(make_model: Any, tmp_path: Path) -> None:
+    model = make_model(FOFE(0.7, 2))
+    expected = model.predict(IDS, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    for output, wanted in zip(again.predict(IDS, verbose=0), expected, strict=True):
+        assert wanted.any()
+        close(output, wanted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"decay": 1}, r"`decay` must be in \[0, 1\)\. Received: decay=1$"),
+        ({"decay": -0.1}, r"Received: decay=-0\.1$"),
+        ({"decay": float("nan")}, r"Received: decay=nan$"),
+        ({"window": 0}, r"`window` must be a positive integer or None\. Received: window=0$"),
+        ({"window": -2}, r"Received: window=-2$"),
+        ({"window": 1.5}, r"Received: window=1\.5$"),
+        ({"window": True}, r"Received: window=True$"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FOFE(**arguments)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])
+def test_wrong_shape(shape: tuple[int | None, ...]) -> None:
+    with pytest.raises(
+        ValueError, match=r"`x` must be of shape \(batch, tokens, width\)"
+    ) as caught:
+        FOFE().build(shape)
+    assert str(caught.value).endswith(f"x.shape={shape}")
+
+
+# What holds for every sequence
+
+
+few = settings(
+    max_examples=10,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens (batch, tokens, 2) and a mask."""
+    shape = draw(st.tuples(st.sampled_from([1, 3]), st.sampled_from([1, 2, 5])))
+    mask = draw(hnp.arrays(bool, shape))
+    return draw(hnp.arrays("float32", (*shape, 2), elements=st.floats(-3, 3, width=16))), mask
+
+
+@cache
+def function(decay: float, window: int | None) -> Callable[..., np.ndarray]:
+    layer = FOFE(decay, window)
+    return started(lambda x, mask: side_by_side(layer, x, mask))
+
+
+@all_forms
+@few
+@given(batch=batches())
+def test_masked_tokens_might_as_well_not_be_there(
+    decay: float, window: int | None, batch: Any
+) -> None:
+    run, (x, mask) = function(decay, window), batch
+    for one, kept, output in zip(x, mask, run(x, mask), strict=True):
+        if kept.any():
+            close(output[kept][None], run(one[None, kept], kept[None, kept]))
+        assert not output[~kept].any()
+
+
+@all_forms
+@few
+@given(batch=batches())
+def test_reversed_tokens_swap_left_and_right(decay: float, window: int | None, batch: Any) -> None:
+    run, (x, mask) = function(decay, window), batch
+    left, right = np.split(run(x, mask), 2, axis=-1)
+    close(run(x[:, ::-1], mask[:, ::-1]), np.concatenate([right, left], axis=-1)[:, ::-1])
