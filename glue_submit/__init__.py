@@ -2,7 +2,7 @@
 
 from glue_submit.checking import Fault, Report, check
 from glue_submit.errors import SubmissionError
-from glue_submit.metrics import evaluate, glue_average, task_score
+from glue_submit.metrics import compute, evaluate, glue_average, task_score
 from glue_submit.packing import Packed, pack
 from glue_submit.scoring import Scores, read_labels, score
 from glue_submit.tasks import SCORE_RANGE, TASKS, Task, get_task
@@ -17,6 +17,7 @@ __all__ = [
     "SubmissionError",
     "Task",
     "check",
+    "compute",
     "evaluate",
     "get_task",
     "glue_average",

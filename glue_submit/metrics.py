@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit.errors import SubmissionError
@@ -48,12 +48,52 @@ def evaluate(task_name: str, predictions: Any, gold: Any) -> dict[str, float]:
     """
     task = get_task(task_name)
     given, true = _column(task, predictions, "predictions"), _column(task, gold, "gold labels")
+    try:
+        return compute(task.metrics, given, true)
+    except SubmissionError as error:
+        raise SubmissionError(f"{task.name}: {error}") from None
+
+
+def compute(metrics: Sequence[str], predictions: Any, gold: Any) -> dict[str, float]:
+    """Compute metrics of any task, defined as in GLUE.
+
+    Args:
+        metrics: `"matthews"`, `"accuracy"`, `"f1"` (of label 1), `"pearson"`, `"spearman"`.
+        predictions: Labels, or numbers for the correlations; a sequence or array of shape `(n,)`.
+        gold: The true ones, likewise.
+
+    Returns:
+        Each metric by name, as `evaluate` gives them.
+
+    Raises:
+        SubmissionError: An unknown metric, numbers that are not finite, no rows, or lengths that
+            differ.
+
+    Example:
+        >>> from glue_submit import compute
+        >>> compute(["accuracy", "matthews"], ["a", "b", "b"], ["a", "b", "a"])
+        {'accuracy': 0.6666666666666666, 'matthews': 0.5}
+    """
+    import numpy as np
+
+    given, true = np.asarray(predictions), np.asarray(gold)
+    if given.ndim != 1 or true.ndim != 1:
+        raise SubmissionError(
+            "expected one column of predictions and one of gold labels. "
+            f"Received: shapes {given.shape} and {true.shape}"
+        )
     if len(given) != len(true) or not len(true):
         raise SubmissionError(
-            f"{task.name}: expected as many predictions as gold labels, one or more. "
+            "expected as many predictions as gold labels, one or more. "
             f"Received: {len(given)} and {len(true)}"
         )
-    return {name: _METRICS[name](given, true) for name in task.metrics}
+    scores = {}
+    for name in metrics:
+        if name not in _METRICS:
+            raise SubmissionError(f"expected one of {', '.join(_METRICS)}. {received(name)}")
+        read = _numbers if name in _CORRELATIONS else _words
+        scores[name] = _METRICS[name](read(given), read(true))
+    return scores
 
 
 def task_score(metrics: Mapping[str, float]) -> float:
@@ -122,6 +162,23 @@ def _column(task: Task, values: Any, what: str) -> Column:
     return np.array(parsed, dtype=np.float64 if task.labels is None else np.str_)
 
 
+def _words(values: Column) -> Column:
+    return values.astype(str)
+
+
+def _numbers(values: Column) -> Column:
+    import numpy as np
+
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise SubmissionError(f"expected numbers: {error}") from None
+    if not np.isfinite(numbers).all():
+        first = float(numbers[~np.isfinite(numbers)][0])
+        raise SubmissionError(f"expected finite numbers. {received(first)}")
+    return numbers
+
+
 def _is_constant(values: Column) -> bool:
     return bool((values == values[0]).all())
 
@@ -163,6 +220,8 @@ def _correlation(name: str) -> Callable[[Column, Column], float]:
 
     return correlation
 
+
+_CORRELATIONS = ("pearson", "spearman")
 
 _METRICS: Mapping[str, Callable[[Column, Column], float]] = {
     "matthews": _matthews,

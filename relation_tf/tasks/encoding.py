@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import platformdirs
 import tokenizers
 
 from relation_tf.tasks import miniglue
-from relation_tf.tasks.glue import GLUE, Task, TaskText, find_glue, read_task, split_files
+from relation_tf.tasks.catalogue import find_task, read_task, task_files
+from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.splits import cut
+from relation_tf.tasks.task import Task, TextSplit
 from relation_tf.tasks.tsv import DataError
-from relation_tf.tasks.vocabulary import Ragged, Vocabulary
+from relation_tf.tasks.vocabulary import Vocabulary
 
-_FORMAT = 1  # of the cached files
+Tokens = Literal["word", "wordpiece", "text"]
+
+VALIDATION = 0.1
+"""The share of the training rows that stops the training where a task has no rows for it."""
+
+_SOURCES = ("glue", "miniglue")
+_FORMAT = 2  # of the cached files
 
 
 @dataclass(frozen=True)
 class EncodedSplit:
-    """A split as token ids.
+    """A split as a network reads it.
 
     Attributes:
-        inputs: The rows of each input.
+        inputs: The rows of each input: token ids, or text where `tokens="text"` was asked for.
         labels: As in `TextSplit`.
         index: As in `TextSplit`.
     """
 
-    inputs: tuple[Ragged, ...]
+    inputs: tuple[Ragged | Texts, ...]
     labels: np.ndarray | None
     index: np.ndarray
 
@@ -42,25 +54,27 @@ class EncodedSplit:
 
     @property
     def lengths(self) -> np.ndarray:
-        """The tokens of each row, `(inputs, rows)`."""
+        """The tokens (or of text the characters) of each row, `(inputs, rows)`."""
         return np.stack([rows.lengths for rows in self.inputs])
 
 
 @dataclass(frozen=True)
 class EncodedTask:
-    """A task as token ids.
+    """A task as a network reads it.
 
     Attributes:
         task: The task.
-        vocabulary: From its training text.
+        vocabulary: From its training rows, or None where the inputs are text.
         splits: Its splits.
+        validation: The split that stops the training; "validation" where it was cut from "train".
         digest: SHA-256 of the files.
         skipped: One message for each malformed line that was left out.
     """
 
     task: Task
-    vocabulary: Vocabulary
+    vocabulary: Vocabulary | None
     splits: Mapping[str, EncodedSplit]
+    validation: str
     digest: str
     skipped: tuple[str, ...] = ()
 
@@ -70,6 +84,8 @@ def load_task(
     source: str = "glue",
     data: Path | None = None,
     *,
+    tokens: Tokens = "word",
+    validation: float | None = None,
     max_words: int | None = None,
     max_length: int | None = None,
     skip_bad_lines: bool = False,
@@ -77,32 +93,42 @@ def load_task(
     """Read a task and encode it, or take it from the cache.
 
     Args:
-        name: One of the nine trained GLUE tasks.
-        source: `"glue"` for files under `data`, `"miniglue"` for the embedded set.
-        data: The folder that holds `glue_data/<Task>` or `<Task>`.
-        max_words: Size of the vocabulary, padding and unknown included; by default every word.
+        name: One of `TASK_NAMES`.
+        source: `"glue"` for files under `data`, GLUE's or those of the other tasks; `"miniglue"`
+            for the embedded set, which has GLUE's tasks alone.
+        data: The folder below which files are looked for.
+        tokens: `"word"`, `"wordpiece"`, or `"text"` for networks that read text themselves.
+        validation: The share of the training rows, in (0, 1), that is cut off to stop the
+            training, in each class alike, always the same rows. By default the task's own
+            validation split does that, or a share of `VALIDATION` where it has none.
+        max_words: Size of the vocabulary, padding and unknown included; by default every word has
+            an id, and WordPiece has 8,000.
         max_length: Keep no more than the first so many tokens of a text; by default all.
-        skip_bad_lines: Leave out malformed lines of train files and count them.
+        skip_bad_lines: Leave out malformed lines of training files and count them.
 
     Raises:
-        DataError: For an unknown task, files that are not there, or a malformed line.
+        DataError: For an unknown task or source, settings that do not go together, files that are
+            not there, or a malformed line.
 
     Example:
         >>> task = load_task("RTE", source="miniglue")
-        >>> task.splits["train"].lengths.shape[0]
-        2
+        >>> task.splits["train"].lengths.shape[0], task.validation
+        (2, 'dev')
     """
-    if name not in GLUE:
-        raise DataError(f"unknown task {name!r}: expected one of {', '.join(GLUE)}")
+    task = find_task(name)
+    _check(task, source, tokens, validation, max_words, max_length)
     if source == "miniglue":
         data = _miniglue()
-    task, folder = GLUE[name], find_glue(name, data)
-    digest = _digest(split_files(task, folder))
+    digest = _digest(task_files(name, data))
+    own = task.validation if validation is None else None
+    share = None if own is not None else validation or VALIDATION
     settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
         "task": name,
         "digest": digest,
+        "tokens": tokens,
+        "validation": share,
         "max_words": max_words,
         "max_length": max_length,
         "skip_bad_lines": skip_bad_lines,
@@ -110,65 +136,107 @@ def load_task(
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
     path = _cache_folder() / f"{name}-{key[:32]}.npz"
     if not path.exists():
-        text = read_task(name, folder, skip_bad_lines=skip_bad_lines)
-        _write(path, *_encode(text, max_words, max_length), text.skipped)
-    return _read(path, task, digest)
+        text = read_task(name, data, skip_bad_lines)
+        splits = dict(text.splits)
+        if share is not None:
+            splits["train"], splits["validation"] = cut(splits["train"], share)
+        _write(path, *_encode(splits, tokens, max_words, max_length), text.skipped)
+    return _read(path, task, own or "validation", digest)
+
+
+def _check(
+    task: Task,
+    source: str,
+    tokens: str,
+    validation: float | None,
+    max_words: int | None,
+    max_length: int | None,
+) -> None:
+    """Refuse settings that mean nothing, alone or together."""
+    if source not in _SOURCES:
+        raise DataError(f"source must be one of {', '.join(_SOURCES)}. Received: source={source!r}")
+    if source == "miniglue" and task.name not in GLUE:
+        raise DataError(
+            f"task {task.name}: the embedded set has {', '.join(GLUE)} alone, all others need "
+            "source='glue' and a folder of files. Received: source='miniglue'"
+        )
+    if tokens not in get_args(Tokens):
+        raise DataError(
+            f"tokens must be one of {', '.join(get_args(Tokens))}. Received: tokens={tokens!r}"
+        )
+    if validation is not None and not 0 < validation < 1:
+        raise DataError(
+            "validation must be a share of the training rows, above 0 and below 1. "
+            f"Received: validation={validation!r}"
+        )
+    for argument, value in {"max_words": max_words, "max_length": max_length}.items():
+        if tokens == "text" and value is not None:
+            raise DataError(
+                f"{argument} has no meaning with tokens='text': a network that reads text splits "
+                f"and cuts it by itself. Received: {argument}={value}"
+            )
 
 
 def _digest(files: Mapping[str, Path]) -> str:
-    """SHA-256 of all files; where one cannot be read, reading it tells why."""
+    """SHA-256 of all files."""
     digest = hashlib.sha256()
     for split, path in files.items():
         digest.update(split.encode())
-        if path.exists():
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
 
 def _encode(
-    text: TaskText, max_words: int | None, max_length: int | None
-) -> tuple[Vocabulary, dict[str, EncodedSplit]]:
-    train = text.splits["train"].texts
-    vocabulary = Vocabulary.train((sentence for column in train for sentence in column), max_words)
-    splits = {
-        name: EncodedSplit(
-            tuple(vocabulary.encode(column, max_length) for column in split.texts),
-            split.labels,
-            split.index,
-        )
-        for name, split in text.splits.items()
+    splits: Mapping[str, TextSplit],
+    tokens: Tokens,
+    max_words: int | None,
+    max_length: int | None,
+) -> tuple[Vocabulary | None, dict[str, EncodedSplit]]:
+    vocabulary: Vocabulary | None = None
+    encode: Callable[[list[str]], Any] = Texts.join
+    if tokens != "text":
+        columns = splits["train"].texts
+        vocabulary = Vocabulary.train(itertools.chain(*columns), max_words, tokens)
+        encode = functools.partial(vocabulary.encode, max_length=max_length)
+    encoded = {
+        name: EncodedSplit(tuple(map(encode, split.texts)), split.labels, split.index)
+        for name, split in splits.items()
     }
-    return vocabulary, splits
+    return vocabulary, encoded
 
 
 def _write(
     path: Path,
-    vocabulary: Vocabulary,
+    vocabulary: Vocabulary | None,
     splits: Mapping[str, EncodedSplit],
     skipped: tuple[str, ...],
 ) -> None:
-    text = {"vocabulary": vocabulary.to_json(), "splits": list(splits), "skipped": skipped}
+    words = None if vocabulary is None else vocabulary.to_json()
+    text = {"vocabulary": words, "splits": list(splits), "skipped": skipped}
     arrays: dict[str, Any] = {"text": np.frombuffer(json.dumps(text).encode(), np.uint8)}
     for name, split in splits.items():
         arrays[f"{name}/index"] = split.index
         if split.labels is not None:
             arrays[f"{name}/labels"] = split.labels
         for i, rows in enumerate(split.inputs):
-            arrays[f"{name}/ids{i}"], arrays[f"{name}/offsets{i}"] = rows.ids, rows.offsets
+            arrays[f"{name}/rows{i}"] = rows.data if isinstance(rows, Texts) else rows.ids
+            arrays[f"{name}/offsets{i}"] = rows.offsets
     # Another process may write the same file at this moment: the last rename wins, both are whole.
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:
         np.savez(file, **arrays)
     Path(file.name).replace(path)
 
 
-def _read(path: Path, task: Task, digest: str) -> EncodedTask:
+def _read(path: Path, task: Task, validation: str, digest: str) -> EncodedTask:
     with np.load(path, allow_pickle=False) as arrays:
         text = json.loads(arrays["text"].tobytes())
+        words = text["vocabulary"]
+        rows = Texts if words is None else Ragged
         splits = {
             name: EncodedSplit(
                 tuple(
-                    Ragged(arrays[f"{name}/ids{i}"], arrays[f"{name}/offsets{i}"])
+                    rows(arrays[f"{name}/rows{i}"], arrays[f"{name}/offsets{i}"])
                     for i in range(len(task.inputs))
                 ),
                 arrays.get(f"{name}/labels"),
@@ -176,8 +244,8 @@ def _read(path: Path, task: Task, digest: str) -> EncodedTask:
             )
             for name in text["splits"]
         }
-    vocabulary = Vocabulary.from_json(text["vocabulary"])
-    return EncodedTask(task, vocabulary, splits, digest, tuple(text["skipped"]))
+    vocabulary = None if words is None else Vocabulary.from_json(words)
+    return EncodedTask(task, vocabulary, splits, validation, digest, tuple(text["skipped"]))
 
 
 def _miniglue() -> Path:

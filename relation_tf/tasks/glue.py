@@ -7,90 +7,29 @@ a model finds its text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from glue_submit import TASKS
+from relation_tf.tasks.files import find_path
+from relation_tf.tasks.task import Collection, Task, TaskText, TextSplit
 from relation_tf.tasks.tsv import DataError, Table, read_tsv
 
-
-@dataclass(frozen=True)
-class Task:
-    """What is learned.
-
-    Attributes:
-        name: Its name, also that of its folder.
-        inputs: The text columns, one or two.
-        label: The label column.
-        dev: Split files that are scored, by leaderboard name; the first one stops the training.
-        test: Split files that are answered, by leaderboard name.
-        labels: The label words in the order of the classes, or None for scores in [0, 5].
-        columns: The columns of train and dev files that have no header.
-    """
-
-    name: str
-    inputs: tuple[str, ...]
-    label: str
-    labels: tuple[str, ...] | None
-    dev: Mapping[str, str]
-    test: Mapping[str, str]
-    columns: tuple[str, ...] | None = None
-
-    @property
-    def maximum(self) -> float:
-        """The largest score of a regression; labels are divided by it."""
-        return 5.0
+# CoLA's train and dev files have no header.
+_COLUMNS = {"CoLA": ("source", "label", "original_judgement", "sentence")}
 
 
-@dataclass(frozen=True)
-class TextSplit:
-    """The rows of one file.
-
-    Attributes:
-        texts: A list of texts for each input column.
-        labels: Class numbers, or scores divided by the task's maximum; None where there are none.
-        index: The number of each row as the leaderboard counts.
-    """
-
-    texts: tuple[list[str], ...]
-    labels: np.ndarray | None
-    index: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-
-@dataclass(frozen=True)
-class TaskText:
-    """A task with its text.
-
-    Attributes:
-        task: The task.
-        splits: Its splits; "train" and the dev splits are always there, test splits may not be.
-        skipped: One message for each malformed line that was left out.
-    """
-
-    task: Task
-    splits: Mapping[str, TextSplit]
-    skipped: tuple[str, ...] = ()
-
-
-def _task(
-    name: str,
-    inputs: tuple[str, ...],
-    label: str,
-    columns: tuple[str, ...] | None = None,
-) -> Task:
+def _task(name: str, inputs: tuple[str, ...], label: str) -> Task:
     return Task(
         name=name,
         inputs=inputs,
         label=label,
         labels=TASKS[name].labels,
-        dev={name: "dev"},
-        test={name: "test"},
-        columns=columns,
+        metrics=TASKS[name].metrics,
+        validation="dev",
+        scored={name: "dev"},
+        answered={name: "test"},
     )
 
 
@@ -99,12 +38,7 @@ _PAIR = ("sentence1", "sentence2")
 GLUE: dict[str, Task] = {
     task.name: task
     for task in (
-        _task(
-            "CoLA",
-            ("sentence",),
-            "label",
-            columns=("source", "label", "original_judgement", "sentence"),
-        ),
+        _task("CoLA", ("sentence",), "label"),
         _task("SST-2", ("sentence",), "label"),
         _task("MRPC", ("#1 String", "#2 String"), "Quality"),
         _task("STS-B", _PAIR, "score"),
@@ -115,8 +49,10 @@ GLUE: dict[str, Task] = {
             inputs=_PAIR,
             label="gold_label",
             labels=TASKS["MNLI-m"].labels,
-            dev={"MNLI-m": "dev_matched", "MNLI-mm": "dev_mismatched"},
-            test={"MNLI-m": "test_matched", "MNLI-mm": "test_mismatched", "AX": "diagnostic"},
+            metrics=TASKS["MNLI-m"].metrics,
+            validation="dev_matched",
+            scored={"MNLI-m": "dev_matched", "MNLI-mm": "dev_mismatched"},
+            answered={"MNLI-m": "test_matched", "MNLI-mm": "test_mismatched", "AX": "diagnostic"},
         ),
         _task("QNLI", ("question", "sentence"), "label"),
         _task("RTE", _PAIR, "label"),
@@ -131,59 +67,41 @@ def find_glue(name: str, data: Path | None) -> Path:
     Raises:
         DataError: Where neither is there; it says where it looked, or what it was not given.
     """
-    if data is None:
-        raise DataError(
-            f"task {name}: expected --data DIR, a folder with glue_data/{name} or {name} in the "
-            "official GLUE layout; none was given"
-        )
-    looked = [data / "glue_data" / name, data / name]
-    for folder in looked:
-        if folder.is_dir():
-            return folder
-    raise DataError(
-        f"task {name}: expected a folder in the official glue_data layout, looked for "
-        f"{looked[0]} and {looked[1]}. --data DIR names the folder that holds them"
-    )
-
-
-def read_task(name: str, folder: Path, *, skip_bad_lines: bool = False) -> TaskText:
-    """Read a task from its folder.
-
-    Args:
-        name: One of `GLUE`.
-        folder: The folder with `train.tsv`, the dev files and, where they are there, the test
-            files. AX lies in `../diagnostic/diagnostic.tsv`.
-        skip_bad_lines: Leave out malformed lines of train files, and say so in `skipped`. Dev and
-            test files are scored and submitted row by row: there a malformed line is always an
-            error.
-
-    Raises:
-        DataError: For a missing file or a malformed line.
-    """
-    task = GLUE[name]
-    splits: dict[str, TextSplit] = {}
-    skipped: tuple[str, ...] = ()
-    for split, path in split_files(task, folder).items():
-        if split in task.test.values():
-            splits[split] = _unlabelled(task, read_tsv(path))
-            continue
-        skip = skip_bad_lines and split == "train"
-        table = read_tsv(path, task.columns, skip_bad_lines=skip)
-        splits[split], bad = _labelled(task, table, skip)
-        skipped += table.skipped + bad
-    return TaskText(task, splits, skipped)
+    return find_path(name, data, f"glue_data/{name}", name)
 
 
 def split_files(task: Task, folder: Path) -> dict[str, Path]:
-    """The file of each split; test files only where they are there."""
-    files = {split: folder / f"{split}.tsv" for split in ("train", *task.dev.values())}
-    for split in task.test.values():
+    """The file of each split; answered files only where they are there."""
+    files = {split: folder / f"{split}.tsv" for split in ("train", *task.scored.values())}
+    for split in task.answered.values():
         path = folder / f"{split}.tsv"
         if split == "diagnostic":
             path = folder.parent / "diagnostic" / "diagnostic.tsv"
         if path.exists():
             files[split] = path
     return files
+
+
+def _find(task: Task, data: Path | None) -> dict[str, Path]:
+    return split_files(task, find_glue(task.name, data))
+
+
+def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    """Malformed lines of scored and answered files are never left out: their rows are counted."""
+    splits: dict[str, TextSplit] = {}
+    skipped: tuple[str, ...] = ()
+    for split, path in files.items():
+        if split in task.answered.values():
+            splits[split] = _unlabelled(task, read_tsv(path))
+            continue
+        skip = skip_bad_lines and split == "train"
+        table = read_tsv(path, _COLUMNS.get(task.name), skip_bad_lines=skip)
+        splits[split], bad = _labelled(task, table, skip)
+        skipped += table.skipped + bad
+    return TaskText(task, splits, skipped)
+
+
+COLLECTION = Collection(GLUE, _find, _read)
 
 
 def _labelled(task: Task, table: Table, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:

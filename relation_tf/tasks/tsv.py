@@ -12,6 +12,54 @@ class DataError(ValueError):
     """A data file that cannot be used; the message names the file and the line."""
 
 
+def read_records(path: Path) -> list[bytes]:
+    """The records of a text file, without their ends and without a byte order mark.
+
+    CRLF is taken for LF only where the first record ends so, since a file from Windows ends all its
+    records alike. Nothing else ends a record.
+
+    Raises:
+        DataError: For a file that is missing or empty.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    records = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    if records[-1] == b"":
+        records.pop()
+    if not records:
+        raise DataError(f"{path}: expected records, the file is empty")
+    if records[0].endswith(b"\r"):
+        records = [record.removesuffix(b"\r") for record in records]
+    return records
+
+
+def decode_record(
+    path: Path, line: int, record: bytes, encodings: Sequence[str] = ("UTF-8",)
+) -> str:
+    """The text of a record in the first of the encodings that it is valid in.
+
+    Raises:
+        DataError: For bytes that are valid in none, and for a NUL byte.
+    """
+    for encoding in encodings:
+        try:
+            text = record.decode(encoding)
+        except UnicodeDecodeError as error:
+            start = error.start
+        else:
+            break
+    else:
+        raise DataError(
+            f"{path}:{line}: expected {' or '.join(encodings)}, byte {start + 1} of the line is "
+            f"0x{record[start]:02X}"
+        )
+    if "\0" in text:
+        raise DataError(f"{path}:{line}: expected text, found a NUL byte")
+    return text
+
+
 @dataclass(frozen=True)
 class Table:
     """The records of one file.
@@ -38,8 +86,7 @@ def read_tsv(
     r"""Read a file.
 
     Args:
-        path: UTF-8 text, with or without a byte order mark. CRLF is taken for LF only where the
-            first record ends so, since a file from Windows ends all its records alike.
+        path: UTF-8 text, its records as in `read_records`.
         columns: The names of the columns of a file without a header; by default the first record.
         skip_bad_lines: Leave out a malformed line, and say so in `skipped`.
 
@@ -54,20 +101,10 @@ def read_tsv(
         >>> read_tsv(path).columns
         {'sentence': ['He said "yes.'], 'label': ['1']}
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    records = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
-    if records[-1] == b"":
-        records.pop()
-    if not records:
-        raise DataError(f"{path}: expected tab-separated records, the file is empty")
-    if records[0].endswith(b"\r"):
-        records = [record.removesuffix(b"\r") for record in records]
+    records = read_records(path)
     first_line = 1
     if columns is None:
-        columns = _decode(path, 1, records.pop(0)).split("\t")
+        columns = decode_record(path, 1, records.pop(0)).split("\t")
         first_line = 2
     return _split(path, records, columns, first_line, skip_bad_lines)
 
@@ -80,7 +117,7 @@ def _split(
     skipped: list[str] = []
     for line, record in enumerate(records, first_line):
         try:
-            fields = _decode(path, line, record).split("\t")
+            fields = decode_record(path, line, record).split("\t")
             if len(fields) != len(columns):
                 raise DataError(
                     f"{path}:{line}: expected {len(columns)} tab-separated fields "
@@ -96,16 +133,3 @@ def _split(
     values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     by_name = {name: list(column) for name, column in zip(columns, values, strict=True)}
     return Table(path, by_name, lines, tuple(skipped))
-
-
-def _decode(path: Path, line: int, record: bytes) -> str:
-    try:
-        text = record.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}:{line}: expected UTF-8, byte {error.start + 1} of the line is "
-            f"0x{record[error.start]:02X}"
-        ) from error
-    if "\0" in text:
-        raise DataError(f"{path}:{line}: expected text, found a NUL byte")
-    return text

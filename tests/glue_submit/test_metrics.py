@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glue_submit import TASKS, SubmissionError, evaluate, glue_average, task_score
+from glue_submit import TASKS, SubmissionError, compute, evaluate, glue_average, task_score
 
 CLASSIFICATION = [name for name, task in TASKS.items() if task.labels]
 
@@ -107,6 +107,41 @@ def test_arrays_and_series_count_by_position():
 def test_refusals(name, given_, gold, message):
     with pytest.raises(SubmissionError) as caught:
         evaluate(name, given_, gold)
+    assert message in str(caught.value)
+
+
+@given(data=st.data(), name=st.sampled_from(list(TASKS)))
+@settings(deadline=None, derandomize=True, max_examples=50)
+def test_compute_agrees_with_evaluate(data, name):
+    task = TASKS[name]
+    value = st.sampled_from(task.labels) if task.labels else st.floats(0, 5)
+    rows = data.draw(st.lists(st.tuples(value, value), min_size=1, max_size=12))
+    given_, gold = zip(*rows, strict=True)
+    assert compute(task.metrics, given_, gold) == evaluate(name, given_, gold)
+
+
+def test_compute_takes_integer_labels_and_numbers_as_text():
+    assert compute(["f1", "accuracy"], [1, 1, 0], np.array([1, 0, 0])) == {
+        "f1": pytest.approx(2 / 3), "accuracy": pytest.approx(2 / 3),
+    }  # fmt: skip
+    assert compute(["pearson"], ["1", "2"], [2, 4]) == {"pearson": pytest.approx(1.0)}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "given_", "gold", "message"),
+    [
+        (["recall"], [1], [1], "expected one of matthews, accuracy, f1, pearson, spearman. "
+         "Received: 'recall'"),
+        (["accuracy"], [1], [1, 0], "Received: 1 and 2"),
+        (["accuracy"], [], [], "Received: 0 and 0"),
+        (["accuracy"], [[1, 0]], [[1, 0]], "one column of predictions"),
+        (["pearson"], [1.0, float("nan")], [1.0, 2.0], "expected finite numbers. Received: nan"),
+        (["pearson"], ["good", "bad"], [1.0, 2.0], "expected numbers: "),
+    ],
+)  # fmt: skip
+def test_compute_refuses(metrics, given_, gold, message):
+    with pytest.raises(SubmissionError) as caught:
+        compute(metrics, given_, gold)
     assert message in str(caught.value)
 
 

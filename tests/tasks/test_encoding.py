@@ -9,12 +9,17 @@ from relation_tf.tasks import DataError, encoding, load_task
 
 
 def same(first, second):
-    assert first.vocabulary.words == second.vocabulary.words
+    if first.vocabulary is None:
+        assert second.vocabulary is None
+    else:
+        assert first.vocabulary.words == second.vocabulary.words
+    assert (first.validation, first.digest) == (second.validation, second.digest)
     assert set(first.splits) == set(second.splits)
     for name, split in first.splits.items():
         other = second.splits[name]
         for rows, other_rows in zip(split.inputs, other.inputs, strict=True):
-            assert np.array_equal(rows.ids, other_rows.ids)
+            values = "data" if first.vocabulary is None else "ids"
+            assert np.array_equal(getattr(rows, values), getattr(other_rows, values))
             assert np.array_equal(rows.offsets, other_rows.offsets)
         assert np.array_equal(split.index, other.index)
         assert (split.labels is None) == (other.labels is None)
@@ -22,11 +27,18 @@ def same(first, second):
             assert np.array_equal(split.labels, other.labels)
 
 
-@pytest.mark.parametrize("name", ["CoLA", "STS-B", "MNLI"])
-def test_cache_gives_what_was_encoded(small_glue, name, monkeypatch):
-    first = load_task(name, data=small_glue)
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("CoLA", {}),
+        ("STS-B", {"tokens": "text", "validation": 0.2}),
+        ("MNLI", {"tokens": "wordpiece"}),
+    ],
+)
+def test_cache_gives_what_was_encoded(small_glue, name, settings, monkeypatch):
+    first = load_task(name, data=small_glue, **settings)
     monkeypatch.setattr(encoding, "read_task", None)  # the cache has no need of the text
-    same(first, load_task(name, data=small_glue))
+    same(first, load_task(name, data=small_glue, **settings))
 
 
 def test_rows_decode_to_the_text(small_glue):
@@ -52,12 +64,102 @@ def test_changed_file_or_setting_is_encoded_anew(small_glue, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "setting",
+    [
+        {"tokens": "wordpiece"},
+        {"tokens": "text"},
+        {"validation": 0.2},
+        {"validation": 0.3},
+        {"max_words": 9},
+        {"max_length": 2},
+    ],
+)
+def test_each_setting_is_cached_by_itself(small_glue, setting):
+    load_task("CoLA", data=small_glue)
+    load_task("CoLA", data=small_glue, validation=0.4)
+    first = load_task("CoLA", data=small_glue, **setting)
+    shutil.rmtree(encoding._cache_folder())
+    same(first, load_task("CoLA", data=small_glue, **setting))
+
+
+def test_wordpieces_join_to_the_words(small_glue):
+    task = load_task("SST-2", data=small_glue, tokens="wordpiece")
+    words = load_task("SST-2", data=small_glue)
+    assert (task.splits["train"].lengths >= words.splits["train"].lengths).all()
+    pieces = {i: piece for piece, i in task.vocabulary.words.items()}
+    ids = task.splits["train"].inputs[0].pad(np.array([3]))[0]
+    text = (small_glue / "SST-2" / "train.tsv").read_text().splitlines()[4].split("\t")[0]
+    joined = " ".join(pieces[i] for i in ids if i).replace(" ##", "")
+    assert joined == text.lower().replace(".", " .").replace(",", " ,")
+
+
+def test_text_comes_as_it_stands_in_the_file(small_glue):
+    task = load_task("RTE", data=small_glue, tokens="text")
+    assert task.vocabulary is None
+    lines = (small_glue / "RTE" / "dev.tsv").read_text().splitlines()[1:]
+    for column, rows in zip((1, 2), task.splits["dev"].inputs, strict=True):
+        expected = [line.split("\t")[column] for line in lines]
+        assert rows.pad(np.arange(len(rows))).tolist() == expected
+        assert rows.lengths.tolist() == [len(text) for text in expected]
+    assert task.splits["dev"].lengths.shape == (2, len(lines))
+
+
+@pytest.mark.parametrize("name", ["CoLA", "STS-B"])
+def test_a_share_of_train_stops_the_training_where_asked(small_glue, name):
+    own, cut = load_task(name, data=small_glue), load_task(name, data=small_glue, validation=0.25)
+    assert (own.validation, cut.validation) == ("dev", "validation")
+    assert "validation" not in own.splits
+    train, validation = cut.splits["train"], cut.splits["validation"]
+    assert (len(own.splits["train"]), len(train), len(validation)) == (40, 30, 10)
+    assert sorted([*train.index, *validation.index]) == list(range(40))
+    if own.task.labels:
+        # To the row that rounding leaves over.
+        shares = [np.bincount(split.labels, minlength=2) for split in (train, validation)]
+        assert abs(shares[0] / 3 - shares[1]).max() < 1.5
+    for split in ("dev", "test"):
+        assert np.array_equal(own.splits[split].index, cut.splits[split].index)
+
+
+def test_a_task_without_validation_rows_gives_a_tenth_of_train(tmp_path):
+    lines = "".join(f"{i % 2} row{i} is here .\n" for i in range(100))
+    (tmp_path / "subj.all").write_text(lines)
+    task = load_task("SUBJ", data=tmp_path)
+    assert task.validation == "validation"
+    assert {name: len(split) for name, split in task.splits.items()} == {
+        "train": 81, "validation": 9, "test": 10,
+    }  # fmt: skip
+    # Words of the training rows and of no others.
+    rows = task.splits["train"].index
+    assert {word for word in task.vocabulary.words if word.startswith("row")} == {
+        f"row{i}" for i in rows
+    }
+    assert (task.splits["validation"].inputs[0].pad(np.arange(9))[:, 0] == 1).all()
+
+
+def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
+    rows = [
+        load_task("MRPC", data=small_glue, validation=0.3, tokens=tokens).splits["validation"].index
+        for tokens in ("word", "wordpiece", "text")
+    ]
+    assert np.array_equal(rows[0], rows[1])
+    assert np.array_equal(rows[0], rows[2])
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"name": "cola"}, "unknown task 'cola': expected one of CoLA"),
         ({"name": "CoLA"}, "task CoLA: expected --data DIR"),
+        ({"name": "MR", "source": "miniglue"}, "task MR: the embedded set has CoLA, .* alone"),
+        ({"source": "web"}, "source must be one of glue, miniglue. Received: source='web'"),
+        ({"tokens": "words"}, "tokens must be one of .* Received: tokens='words'"),
+        ({"validation": 0.0}, "above 0 and below 1. Received: validation=0.0"),
+        ({"validation": 1.0}, "above 0 and below 1. Received: validation=1.0"),
+        ({"validation": float("nan")}, "above 0 and below 1. Received: validation=nan"),
+        ({"tokens": "text", "max_words": 9}, "max_words has no meaning .* Received: max_words=9"),
+        ({"tokens": "text", "max_length": 9}, "max_length has no .* Received: max_length=9"),
     ],
 )
 def test_errors_say_what_is_expected(arguments, message):
     with pytest.raises(DataError, match=message):
-        load_task(**arguments)
+        load_task(**{"name": "CoLA", **arguments})

@@ -5,39 +5,47 @@ import shutil
 import numpy as np
 import pytest
 
+from glue_submit import TASKS
 from relation_tf.tasks import GLUE, DataError, find_glue, read_task
 
 
 @pytest.mark.parametrize("name", GLUE)
 def test_reads_every_task(small_glue, name):
     task = GLUE[name]
-    text = read_task(name, small_glue / name)
-    assert set(text.splits) == {"train", *task.dev.values(), *task.test.values()}
+    text = read_task(name, small_glue)
+    assert set(text.splits) == {"train", *task.scored.values(), *task.answered.values()}
+    assert task.validation in task.scored.values()
     for split_name, split in text.splits.items():
         assert len(split.texts) == len(task.inputs)
         assert all(len(column) == len(split) > 0 for column in split.texts)
-        assert (split.labels is None) == (split_name in task.test.values())
+        assert (split.labels is None) == (split_name in task.answered.values())
         assert np.array_equal(split.index, np.arange(len(split)))
 
 
 def test_labels_are_classes_in_the_order_of_the_label_words(small_glue):
     path = small_glue / "RTE" / "train.tsv"
     words = [line.split("\t")[3] for line in path.read_text().splitlines()[1:]]
-    labels = read_task("RTE", small_glue / "RTE").splits["train"].labels
+    labels = read_task("RTE", small_glue).splits["train"].labels
     assert [GLUE["RTE"].labels[label] for label in labels] == words
 
 
 def test_scores_are_scaled_to_one(small_glue):
-    labels = read_task("STS-B", small_glue / "STS-B").splits["train"].labels
+    labels = read_task("STS-B", small_glue).splits["train"].labels
     assert labels.dtype == np.float32
     assert 0 <= labels.min() < labels.max() <= 1
+
+
+@pytest.mark.parametrize("name", GLUE)
+def test_metrics_are_the_leaderboards(name):
+    for leaderboard_name in GLUE[name].scored:
+        assert GLUE[name].metrics == TASKS[leaderboard_name].metrics
 
 
 def test_absent_test_file_is_no_error(small_glue, tmp_path):
     folder = tmp_path / "MNLI"
     shutil.copytree(small_glue / "MNLI", folder)
     (folder / "test_matched.tsv").unlink()
-    assert set(read_task("MNLI", folder).splits) == {
+    assert set(read_task("MNLI", tmp_path).splits) == {
         "train", "dev_matched", "dev_mismatched", "test_mismatched",
     }  # fmt: skip
 
@@ -48,7 +56,7 @@ def edit(small_glue, tmp_path, name, file, change):
     path = folder / file
     lines = path.read_text(encoding="utf-8").split("\n")
     path.write_text("\n".join(change(lines)), encoding="utf-8", newline="\n")
-    return folder
+    return tmp_path
 
 
 def replace(line, old, new):
@@ -71,9 +79,9 @@ def replace(line, old, new):
     ],
 )  # fmt: skip
 def test_a_malformed_file_is_named_with_its_line(small_glue, tmp_path, name, file, change, message):
-    folder = edit(small_glue, tmp_path, name, file, change)
+    data = edit(small_glue, tmp_path, name, file, change)
     with pytest.raises(DataError) as error:
-        read_task(name, folder)
+        read_task(name, data)
     assert message in str(error.value)
 
 
@@ -83,23 +91,23 @@ def test_a_score_out_of_range_is_refused(small_glue, tmp_path, score):
         fields = lines[1].split("\t")
         return [lines[0], "\t".join([*fields[:-1], score]), *lines[2:]]
 
-    folder = edit(small_glue, tmp_path, "STS-B", "train.tsv", change)
+    data = edit(small_glue, tmp_path, "STS-B", "train.tsv", change)
     with pytest.raises(DataError, match=r"train.tsv:2: expected score a number in \[0, 5\]"):
-        read_task("STS-B", folder)
+        read_task("STS-B", data)
 
 
 def test_bad_training_lines_can_be_left_out_but_never_those_that_are_scored(small_glue, tmp_path):
     def cut(lines):
         return [lines[0], "broken", *lines[1:]]
 
-    folder = edit(small_glue, tmp_path / "a", "RTE", "train.tsv", cut)
-    text = read_task("RTE", folder, skip_bad_lines=True)
-    assert len(text.splits["train"]) == len(read_task("RTE", small_glue / "RTE").splits["train"])
+    data = edit(small_glue, tmp_path / "a", "RTE", "train.tsv", cut)
+    text = read_task("RTE", data, skip_bad_lines=True)
+    assert len(text.splits["train"]) == len(read_task("RTE", small_glue).splits["train"])
     assert [message.partition("train.tsv:")[2][0] for message in text.skipped] == ["2"]
 
-    folder = edit(small_glue, tmp_path / "b", "RTE", "dev.tsv", cut)
+    data = edit(small_glue, tmp_path / "b", "RTE", "dev.tsv", cut)
     with pytest.raises(DataError, match=r"dev\.tsv:2"):
-        read_task("RTE", folder, skip_bad_lines=True)
+        read_task("RTE", data, skip_bad_lines=True)
 
 
 def test_find_glue_looks_in_both_layouts(tmp_path):
@@ -128,5 +136,5 @@ def test_find_glue_looks_in_both_layouts(tmp_path):
     ],
 )  # fmt: skip
 def test_the_real_files_have_their_official_rows(shared, name, rows):
-    splits = read_task(name, shared(f"data/glue_data/{name}")).splits
+    splits = read_task(name, shared(f"data/glue_data/{name}").parents[1]).splits
     assert {split: len(splits[split]) for split in rows} == rows

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-import numpy as np
+import os
+import subprocess
+import sys
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import Ragged, Vocabulary
+from relation_tf.tasks import Vocabulary
 
 TEXTS = ["The cat, it seems, is THE cat.", "Don't stop!"]
 
@@ -39,13 +43,68 @@ def test_sizes_can_be_limited():
     assert vocabulary.encode(TEXTS, max_length=2).lengths.tolist() == [2, 2]
 
 
-@given(st.lists(st.lists(st.integers(1, 99), max_size=6), min_size=1, max_size=8), st.data())
+def test_letters_of_padding_in_a_text_are_no_padding():
+    rows = Vocabulary.train(["[PAD] [UNK]"]).encode(["[PAD]"])
+    assert rows.lengths.tolist() == [3]
+    assert 0 not in rows.ids
+    pieces = Vocabulary.train(["[PAD] [UNK] ##p"], tokens="wordpiece").encode(["[PAD] ##p"])
+    assert 0 not in pieces.ids
+    assert pieces.lengths.tolist() == [8]
+
+
+def pieces_of(vocabulary, text):
+    pieces = {i: piece for piece, i in vocabulary.words.items()}
+    return [pieces[i] for i in vocabulary.encode([text]).ids]
+
+
+def test_wordpiece_splits_words_as_bert_does():
+    vocabulary = Vocabulary.train(["Lower, lower, LÓWER!", "low low"], tokens="wordpiece")
+    assert vocabulary.words["[PAD]"] == 0
+    assert vocabulary.words["[UNK]"] == 1
+    assert sorted(vocabulary.words.values()) == list(range(vocabulary.size))
+    assert pieces_of(vocabulary, "lower") == ["lower"]
+    assert pieces_of(vocabulary, "Lówer, lowre") == ["lower", ",", "low", "##r", "##e"]
+    assert pieces_of(vocabulary, "low好 low") == ["low", "[UNK]", "low"]
+
+
+ALPHABET = st.text("abcé ,!好", max_size=12)
+
+
+@given(st.lists(ALPHABET, max_size=6), st.integers(0, 40))
 @settings(max_examples=60, deadline=None)
-def test_padding_equals_the_loop(rows, data):
-    lengths = [len(row) for row in rows]
-    ids = [i for row in rows for i in row]
-    ragged = Ragged(np.array(ids, np.int32), np.cumsum([0, *lengths]))
-    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=8))
-    width = max(1, max(lengths[i] for i in chosen))
-    expected = [rows[i] + [0] * (width - lengths[i]) for i in chosen]
-    assert ragged.pad(np.array(chosen)).tolist() == expected
+def test_wordpiece_knows_every_word_of_its_text_and_keeps_its_size(texts, size):
+    vocabulary = Vocabulary.train(texts, tokens="wordpiece")
+    assert vocabulary.words["[UNK]"] not in vocabulary.encode(texts).ids
+    again = Vocabulary.from_json(vocabulary.to_json())
+    assert again.words == vocabulary.words
+    assert again.encode(texts).ids.tolist() == vocabulary.encode(texts).ids.tolist()
+    small = Vocabulary.train(texts, size, tokens="wordpiece")
+    assert small.size <= max(2, size)
+    assert sorted(small.words.values()) == list(range(small.size))
+
+
+TRAIN = """
+import hashlib, itertools, json, sys
+from relation_tf.tasks import Vocabulary
+syllables = ["ba", "de", "gi", "lo", "mu", "na", "pe", "ri", "so", "tu"]
+words = ["".join(word) for word in itertools.product(syllables, repeat=3)]
+texts = [" ".join(words[i::50]) for i in range(50)] * 2
+words = Vocabulary.train(texts, 300, tokens=sys.argv[1]).words
+print(hashlib.sha256(json.dumps(sorted(words.items())).encode()).hexdigest()[:16])
+"""
+
+
+@pytest.mark.parametrize("tokens", ["word", "wordpiece"])
+def test_every_process_trains_the_same(tokens):
+    # All pairs of syllables are equally frequent, so that ties decide nearly everything.
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", TRAIN, tokens],
+            env={**os.environ, "PYTHONHASHSEED": str(seed), "RAYON_NUM_THREADS": str(1 + seed % 3)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in range(4)
+    }
+    assert len(digests) == 1

@@ -1,0 +1,113 @@
+r"""Yelp Full: reviews with one to five stars.
+
+The texts are written as JSON strings are, a line break as `\n` and `é` as `\u00e9`, their quotes
+doubled for CSV as well (`\""`): these escapes are undone.
+
+Where the whole set, `yelp_review_full_csv`, is not there, two small files of 1,000 reviews each are
+read, `yelp_full_sample/dev.json` to train on and `test.json` to test: JSON objects of
+`{"ori": text, "label": "0" to "4"}`. A result on them is not comparable with published ones; the
+number of the rows, 650,000 and 50,000 in the whole set, stands in the record of each run.
+
+There is no split that stops the training: a share of the training rows does.
+
+References:
+    Zhang, Zhao and LeCun 2015, "Character-level Convolutional Networks for Text Classification"
+    (NIPS).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relation_tf.tasks.csv_tables import read_csv
+from relation_tf.tasks.files import find_path
+from relation_tf.tasks.labelled_tables import labelled_rows
+from relation_tf.tasks.task import Collection, Task, TaskText, TextSplit
+from relation_tf.tasks.tsv import DataError, decode_record, read_records
+
+_STARS = ("1", "2", "3", "4", "5")
+_SAMPLE_LABELS = ("0", "1", "2", "3", "4")
+_ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9A-Fa-f]{4})')
+
+YELP_FULL = Task(
+    name="Yelp-full",
+    inputs=("text",),
+    label="stars",
+    labels=_STARS,
+    metrics=("accuracy",),
+    validation=None,
+    scored={"Yelp-full": "test"},
+)
+
+
+def _find(task: Task, data: Path | None) -> dict[str, Path]:
+    train = find_path(
+        task.name, data, "yelp_review_full_csv/train.csv", "yelp_full_sample/dev.json"
+    )
+    return {"train": train, "test": train.with_name(f"test{train.suffix}")}
+
+
+def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    read = _read_sample if files["train"].suffix == ".json" else _read_stars
+    train, skipped = read(files["train"], skip_bad_lines)
+    test, _ = read(files["test"], False)
+    return TaskText(task, {"train": train, "test": test}, skipped)
+
+
+def _read_stars(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+    table = read_csv(path, ("stars", "text"), skip_bad_lines=skip_bad_lines)
+    texts = [_unescape(text) for text in table.columns["text"]]
+    return labelled_rows(table, "stars", _STARS, texts, skip_bad_lines=skip_bad_lines)
+
+
+def _read_sample(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+    texts: list[str] = []
+    numbers: list[int] = []
+    index: list[int] = []
+    skipped: list[str] = []
+    for row, (key, entry) in enumerate(_read_object(path).items()):
+        match entry:
+            case {"ori": str(text), "label": str(label)} if label in _SAMPLE_LABELS:
+                texts.append(_unescape(text))
+                numbers.append(_SAMPLE_LABELS.index(label))
+                index.append(row)
+            case _:
+                message = (
+                    f'{path}: entry {key!r:.40}: expected {{"ori": text, "label": "0" to "4"}}, '
+                    f"found {entry!r:.76}"
+                )
+                if not skip_bad_lines:
+                    raise DataError(message)
+                skipped.append(message)
+    if not texts:
+        raise DataError(f"{path}: expected labelled rows, found none")
+    rows = TextSplit((texts,), np.array(numbers, np.int32), np.array(index, int))
+    return rows, tuple(skipped)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    records = enumerate(read_records(path), 1)
+    text = "\n".join(decode_record(path, line, record) for line, record in records)
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: expected a JSON object of entries, found: {error}") from error
+    if not isinstance(entries, dict):
+        raise DataError(f"{path}: expected a JSON object of entries, found {entries!r:.76}")
+    return entries
+
+
+def _unescape(text: str) -> str:
+    text = text.replace('\\""', '\\"')
+    text = _ESCAPE.sub(lambda escape: str(json.loads(f'"{escape[0]}"')), text)
+    # Joins the two halves of a character beyond U+FFFF; half of one alone is no character.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+COLLECTION = Collection({YELP_FULL.name: YELP_FULL}, _find, _read)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relation_tf.tasks import DataError
+from relation_tf.tasks.labelled_lines import read_labelled_lines
+
+LABELS = ("0", "1")
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=20)
+
+
+def read(folder, content, separator=" ", **options):
+    path = folder / "lines.all"
+    path.write_bytes(content)
+    return read_labelled_lines(path, LABELS, separator, **options)
+
+
+@given(
+    lines=st.lists(st.tuples(st.integers(0, 1), TEXT), min_size=1, max_size=8),
+    separator=st.sampled_from([" ", "\t"]),
+)
+@settings(max_examples=80, deadline=None)
+def test_reads_back_any_text(tmp_path_factory, lines, separator):
+    content = "".join(f"{label}{separator}{text}\n" for label, text in lines).encode()
+    split, skipped = read(tmp_path_factory.mktemp("lines"), content, separator)
+    assert split.texts == ([text for _, text in lines],)
+    assert split.labels.tolist() == [label for label, _ in lines]
+    assert split.index.tolist() == list(range(len(lines)))
+    assert skipped == ()
+
+
+@given(content=st.binary(max_size=100), separator=st.sampled_from([" ", "\t"]))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, separator):
+    folder = tmp_path_factory.mktemp("lines")
+    message = ""
+    try:
+        read(folder, content, separator)
+    except DataError as error:
+        message = str(error)
+    assert "\n" not in message
+    assert not message or str(folder / "lines.all") in message
+
+
+def test_other_line_separators_are_text(tmp_path):
+    content = "1 so\u0085good\u2028really\x0b\x0c\x1c\n0 bad\n".encode()
+    split, _ = read(tmp_path, content)
+    assert split.texts == (["so\u0085good\u2028really\x0b\x0c\x1c", "bad"],)
+
+
+def test_utf8_and_windows_1252_in_one_file(tmp_path):
+    split, _ = read(tmp_path, b"1 caf\xe9 \x85 it\x92s\n0 caf\xc3\xa9 \xc2\x85\n")
+    assert split.texts == (["café … it’s", "café \u0085"],)
+
+
+def test_crlf_byte_order_mark_and_no_last_end(tmp_path):
+    split, _ = read(tmp_path, b"\xef\xbb\xbf1 good\r\n0 bad")
+    assert split.texts == (["good", "bad"],)
+    # In a file whose lines end at LF a carriage return is text.
+    assert read(tmp_path, b"1 good\n0 bad\r\n")[0].texts == (["good", "bad\r"],)
+
+
+def test_a_text_may_be_empty_and_hold_the_separator(tmp_path):
+    assert read(tmp_path, b"0 \n1  a b \n")[0].texts == (["", " a b "],)
+    assert read(tmp_path, b"0\t\n1\ta\tb\n", "\t")[0].texts == (["", "a\tb"],)
+
+
+@pytest.mark.parametrize(
+    ("content", "separator", "message"),
+    [
+        (b"1 good\n\n0 bad\n", " ", ":2: expected 0 or 1, a space and a text, found ''"),
+        (b"1 good\n2 bad\n", " ", ":2: expected 0 or 1, a space and a text, found '2 bad'"),
+        (b"1 good\n0\n", " ", ":2: expected 0 or 1, a space and a text, found '0'"),
+        (b"1\tgood\n", " ", r":1: expected 0 or 1, a space and a text, found '1\tgood'"),
+        (b"1 good\n", "\t", ":1: expected 0 or 1, a tab and a text, found '1 good'"),
+        (b" 1 good\n", " ", ":1: expected 0 or 1"),
+        (b"good " * 20, " ", "found 'good good good good good good good g...'"),
+        (b"1 good\n0 b\x81d\n", " ", ":2: expected UTF-8 or Windows-1252, byte 4 of the line is "
+         "0x81"),
+        (b"1 good\0\n", " ", ":1: expected text, found a NUL byte"),
+        (b"", " ", "the file is empty"),
+    ],
+)  # fmt: skip
+def test_a_malformed_line_is_named(tmp_path, content, separator, message):
+    with pytest.raises(DataError) as error:
+        read(tmp_path, content, separator)
+    assert str(tmp_path / "lines.all") in str(error.value)
+    assert message in str(error.value)
+
+
+def test_bad_lines_are_left_out_where_asked_and_the_others_keep_their_numbers(tmp_path):
+    split, skipped = read(tmp_path, b"1 good\n\nx\n0 b\x81d\n0 bad\n", skip_bad_lines=True)
+    assert split.texts == (["good", "bad"],)
+    assert split.index.tolist() == [0, 4]
+    assert [message.split(":")[1] for message in skipped] == ["2", "3", "4"]
+    with pytest.raises(DataError, match="expected labelled rows, found none"):
+        read(tmp_path, b"x\ny\n", skip_bad_lines=True)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"none\.all: cannot be read"):
+        read_labelled_lines(tmp_path / "none.all", LABELS, " ")

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from relation_tf.tasks import DataError, find_task, load_task, read_task, task_files
+
+OFFICIAL = '"5","Good"\n'
+
+
+def write(data, train, test=OFFICIAL):
+    folder = data / "yelp_review_full_csv"
+    folder.mkdir(parents=True)
+    (folder / "train.csv").write_bytes(train.encode())
+    (folder / "test.csv").write_bytes(test.encode())
+    return data
+
+
+def write_sample(data, train, test='{"0": {"ori": "Good", "label": "4"}}'):
+    folder = data / "yelp_full_sample"
+    folder.mkdir(parents=True)
+    (folder / "dev.json").write_bytes(train if isinstance(train, bytes) else train.encode())
+    (folder / "test.json").write_bytes(test.encode())
+    return data
+
+
+# In the file, and what is read.
+TEXTS = {
+    r"a\n\nb\r\nc": "a\n\nb\r\nc",
+    r'the \""best\"".': 'the "best".',
+    r'\""\"" so': '"" so',
+    r"caf\u00e9 \u00E9": "café é",
+    r"\ud83d\ude00!": "😀!",
+    r"half \ud83d": "half \ufffd",
+    r'C:\\new \\\""x': r"C:\new \"x",
+    "so\u0085so, é": "so\u0085so, é",
+    r"\x \u12": r"\x \u12",
+    "end \\": "end \\",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_escapes_are_undone(tmp_path, text):
+    # The quotes doubled once, and once more by a CSV writer.
+    twice = text.replace('"', '""')
+    entry = json.dumps({"0": {"ori": text, "label": "0"}})
+    for data in (
+        write(tmp_path / "once", f'"1","{text}"\n'),
+        write(tmp_path / "twice", f'"1","{twice}"\n'),
+        write_sample(tmp_path / "sample", entry),
+    ):
+        assert read_task("Yelp-full", data).splits["train"].texts == ([TEXTS[text]],)
+
+
+def test_stars_are_classes_in_both_layouts(tmp_path):
+    rows = "".join(f'"{stars}","text {stars},\n{stars}"\n' for stars in (3, 1, 5, 2, 4))
+    split = read_task("Yelp-full", write(tmp_path / "a", rows)).splits["train"]
+    assert split.labels.tolist() == [2, 0, 4, 1, 3]
+    assert split.texts[0][0] == "text 3,\n3"
+    entries = {str(i): {"ori": f"text {i}", "label": str(i)} for i in (2, 0, 4, 1, 3)}
+    data = write_sample(tmp_path / "b", json.dumps(entries, indent=4))
+    split = read_task("Yelp-full", data).splits["train"]
+    assert split.labels.tolist() == [2, 0, 4, 1, 3]
+    assert split.index.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_whole_set_comes_before_the_sample(tmp_path):
+    write_sample(tmp_path, "{}")
+    assert {path.name for path in task_files("Yelp-full", tmp_path).values()} == {
+        "dev.json", "test.json",
+    }  # fmt: skip
+    write(tmp_path, OFFICIAL)
+    assert {path.name for path in task_files("Yelp-full", tmp_path).values()} == {
+        "train.csv", "test.csv",
+    }  # fmt: skip
+
+
+def test_a_share_of_train_stops_the_training():
+    task = find_task("Yelp-full")
+    assert task.validation is None
+    assert (task.scored, task.metrics) == ({"Yelp-full": "test"}, ("accuracy",))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('"0","a"', "expected stars 1 or 2 or 3 or 4 or 5, found '0'"),
+        ('"1"', "expected 2 comma-separated fields"),
+        ('"1","a","b"', "expected 2 comma-separated fields"),
+    ],
+)
+def test_a_malformed_row_is_named_or_left_out_of_train_alone(tmp_path, row, message):
+    data = write(tmp_path / "a", f"{OFFICIAL}{row}\n{OFFICIAL}")
+    with pytest.raises(DataError) as error:
+        read_task("Yelp-full", data)
+    assert f"train.csv:2: {message}" in str(error.value)
+    text = read_task("Yelp-full", data, skip_bad_lines=True)
+    assert text.splits["train"].index.tolist() == [0, 2]
+    assert text.skipped == (str(error.value),)
+    data = write(tmp_path / "b", OFFICIAL, f"{OFFICIAL}{row}\n")
+    with pytest.raises(DataError, match=r"test\.csv:2"):
+        read_task("Yelp-full", data, skip_bad_lines=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"0": {\n"ori": "a"\n"label": "1"}}', "found: Expecting ',' delimiter: line 3 column 1"),
+        (b'[{"ori": "a", "label": "1"}]', "expected a JSON object of entries, found [{'ori': 'a'"),
+        (b"[" * 200_000, "expected a JSON object of entries, found: "),
+        (b'{"0": ' + b"1" * 9000 + b"}", "expected a JSON object of entries, found: "),
+        (b"{}", "expected labelled rows, found none"),
+        (b'{\n"0": "caf\xe9"}', "dev.json:2: expected UTF-8, byte 10 of the line is 0xE9"),
+        (b"", "the file is empty"),
+    ],
+)
+def test_a_bad_sample_is_named(tmp_path, content, message):
+    with pytest.raises(DataError) as error:
+        read_task("Yelp-full", write_sample(tmp_path, content))
+    assert str(tmp_path / "yelp_full_sample" / "dev.json") in str(error.value)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"ori": "a", "label": "5"}, {"ori": "a", "label": 1}, {"ori": 1, "label": "1"}, {"ori": "a"},
+     {}, None, "a"],
+)  # fmt: skip
+def test_a_bad_entry_is_named_or_left_out_of_train_alone(tmp_path, entry):
+    good = {"ori": "Good", "label": "4"}
+    entries = json.dumps({"7": good, "8": entry, "9": good})
+    data = write_sample(tmp_path / "a", entries)
+    with pytest.raises(DataError) as error:
+        read_task("Yelp-full", data)
+    expected = """dev.json: entry '8': expected {"ori": text, "label": "0" to "4"}, found %r"""
+    assert str(error.value).endswith(expected % (entry,))
+    text = read_task("Yelp-full", data, skip_bad_lines=True)
+    assert text.splits["train"].index.tolist() == [0, 2]
+    assert text.skipped == (str(error.value),)
+    data = write_sample(tmp_path / "b", json.dumps({"7": good}), entries)
+    with pytest.raises(DataError, match=r"test\.json: entry '8'"):
+        read_task("Yelp-full", data, skip_bad_lines=True)
+
+
+def test_what_is_read_can_be_encoded(tmp_path):
+    rows = "".join(f'"{1 + i % 5}","row\\n{i} \\ud83d"\n' for i in range(50))
+    task = load_task("Yelp-full", data=write(tmp_path, rows), tokens="text")
+    assert {name: len(split) for name, split in task.splits.items()} == {
+        "train": 45, "validation": 5, "test": 1,
+    }  # fmt: skip
+
+
+def test_the_real_sample_has_its_published_rows(shared):
+    data = shared("data/yelp_full_sample").parent
+    if task_files("Yelp-full", data)["train"].suffix != ".json":
+        pytest.skip("the whole set is there")
+    splits = read_task("Yelp-full", data).splits
+    assert set(splits) == {"train", "test"}
+    for split in splits.values():
+        assert np.bincount(split.labels).tolist() == [200] * 5
+    text = "".join(row for split in splits.values() for row in split.texts[0])
+    assert not set(text) & {"\\", "\ufffd"}
+    assert '"' in text
+    assert '""' not in text
+    assert "é" in text
