@@ -1,11 +1,19 @@
 from .benchmark import pair_classifier, pair_regressor, sequence_classifier
+from .encoder_stack import encoder, transformer
 from .registry import MECHANISMS, Mechanism, find_mechanism
+from .sizes import Match, count_parameters, match_parameters, with_size
 
 __all__ = [
     "MECHANISMS",
+    "Match",
     "Mechanism",
+    "count_parameters",
+    "encoder",
     "find_mechanism",
+    "match_parameters",
     "pair_classifier",
     "pair_regressor",
     "sequence_classifier",
+    "transformer",
+    "with_size",
 ]

@@ -1,12 +1,15 @@
-"""The benchmark network of the Relation paper's program, around any mechanism.
+"""Networks for one sequence and for a pair, around any mechanism.
 
-One sequence: embedding + sine positions -> mechanism -> LeakyReLU -> dropout -> Dense -> LeakyReLU
--> first token -> Dense. A pair: one shared mechanism encodes both sequences, each has its own
-hidden Dense, and the two first-token vectors are multiplied.
+`network="benchmark"` is that of the Relation paper's program. One sequence: embedding + positions
+-> mechanism -> LeakyReLU -> dropout -> Dense -> LeakyReLU -> first token -> Dense. A pair: one
+shared mechanism encodes both sequences, each has its own hidden Dense, and the two sentence vectors
+are multiplied. `network="plain"` has nothing between the sentence vector and the last Dense but
+dropout, as the networks of the Contextualizer and FCSR papers.
 
-Everything after the mechanism is point-wise and only the first token is read. With
-`compute="readout"` the mechanism is therefore asked for that token alone; `compute="all"` computes
-every token, as the paper's program did. The outputs are equal.
+What a mechanism's positions are and what makes the sentence vector, its registry entry says. Where
+that is the first token, everything after the mechanism is point-wise: with `compute="readout"` it
+is asked for that token alone; `compute="all"` computes every token, as the Relation paper's program
+did. The outputs are equal.
 """
 
 from __future__ import annotations
@@ -19,17 +22,19 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers import SinePositionEncoding
+from relation_tf.layers import FeatureAttention, SinePositionEncoding, SoftmaxPositionEncoding
+from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.registry import Mechanism, accepts, find_mechanism
 
 Compute = Literal["readout", "all"]
+Network = Literal["benchmark", "plain"]
 
 _LEAKY_SLOPE = 0.3  # Keras 2's LeakyReLU, which the program used; keras.activations has 0.2.
 
 
 def sequence_classifier(
     mechanism: Any,
-    vocabulary_size: int,
+    vocabulary_size: int | None,
     num_classes: int,
     embedding_dim: int = 100,
     units: int = 64,
@@ -39,28 +44,40 @@ def sequence_classifier(
     options: Mapping[str, Any] | None = None,
     compute: Compute = "readout",
     embeddings: np.ndarray | None = None,
+    *,
+    network: Network = "benchmark",
+    initializer: Any = "glorot_uniform",
+    embedding_initializer: Any = "uniform",
 ) -> keras.Model:
     """A classifier of one sequence of token ids.
 
     Args:
-        mechanism: A name (`"relation"`, `"attention"`, `"linear-attention"`, `"baseline"`), a Keras
-            layer class, an instance (a template, cloned by `from_config`) or
-            `"package.module:Name"`.
-        vocabulary_size: Number of token ids, 0 (padding) included.
+        mechanism: A name of `MECHANISMS` (`"relation"`, `"contextualizer"` ...), a Keras layer
+            class, an instance (a template, cloned by `from_config`), `"package.module:Name"`
+            or `"saved-model:PATH"`.
+        vocabulary_size: Number of token ids, 0 (padding) included; None for a mechanism that reads
+            text.
         num_classes: Number of classes.
         embedding_dim: Width of the embedding.
-        units: Width of the mechanism.
-        hidden_units: Width of the hidden Dense, by default `units`.
+        units: Width of the mechanism, or what its entry says: the rank of the Contextualizer, the
+            width of FCSR's feature attention.
+        hidden_units: Width of the hidden Dense, by default `units`; the plain network has none.
         hidden_activation: Activation after it: `"leaky_relu"` (slope 0.3), any Keras name, or None.
         dropout: Rate in [0, 1).
         options: Further arguments of the mechanism; `{"form": "paper"}` asks for a paper's
             equations where the default is the form of its program.
         compute: `"readout"` or `"all"`; equal in result.
         embeddings: Start values of the embedding, `(vocabulary_size, embedding_dim)`, or None.
+        network: `"benchmark"` or `"plain"`.
+        initializer: Keras initializer of the Dense layers and the head (a mechanism has its own).
+        embedding_initializer: Keras initializer of the embedding.
 
     Returns:
         A model from token ids `(batch, tokens)`, 0 where padded, to probabilities
-        `(batch, num_classes)`.
+        `(batch, num_classes)`; from strings `(batch,)` where the mechanism reads text.
+
+    Raises:
+        ValueError: For an argument that cannot be; the message names it.
 
     Example:
         >>> import numpy as np
@@ -70,20 +87,32 @@ def sequence_classifier(
         True
 
     References:
-        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program.
+        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program (benchmark).
+        Maupomé, Meurs 2022, doi 10.3390/info13060290 (plain).
     """
-    encoder = _Encoder(mechanism, vocabulary_size, embedding_dim, units, dropout, options, compute)
-    encoder.start_from(embeddings)
-    tokens = keras.Input((None,), dtype="int32", name="tokens")
-    hidden = _Hidden("hidden", hidden_units or units, hidden_activation)
-    vector = hidden(encoder(tokens))
-    output = keras.layers.Dense(num_classes, activation="softmax", name="output")(vector)
-    return keras.Model(tokens, output)
+    encoder = _SentenceEncoder(
+        mechanism,
+        vocabulary_size,
+        embedding_dim=embedding_dim,
+        units=units,
+        hidden_units=hidden_units,
+        hidden_activation=hidden_activation,
+        dropout=dropout,
+        options=options,
+        compute=compute,
+        embeddings=embeddings,
+        network=network,
+        initializer=initializer,
+        embedding_initializer=embedding_initializer,
+    )
+    text = encoder.input("tokens")
+    vector = encoder(text, "hidden")
+    return keras.Model(text, encoder.dense("output", num_classes, "softmax")(vector))
 
 
 def pair_classifier(
     mechanism: Any,
-    vocabulary_size: int,
+    vocabulary_size: int | None,
     num_classes: int,
     embedding_dim: int = 100,
     units: int = 64,
@@ -93,6 +122,10 @@ def pair_classifier(
     options: Mapping[str, Any] | None = None,
     compute: Compute = "readout",
     embeddings: np.ndarray | None = None,
+    *,
+    network: Network = "benchmark",
+    initializer: Any = "glorot_uniform",
+    embedding_initializer: Any = "uniform",
 ) -> keras.Model:
     """A classifier of a pair of sequences of token ids.
 
@@ -112,16 +145,28 @@ def pair_classifier(
     References:
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program.
     """
-    encoder = _Encoder(mechanism, vocabulary_size, embedding_dim, units, dropout, options, compute)
-    encoder.start_from(embeddings)
-    inputs, vector = _pair(encoder, hidden_units or units, hidden_activation)
-    output = keras.layers.Dense(num_classes, activation="softmax", name="output")(vector)
-    return keras.Model(inputs, output)
+    encoder = _SentenceEncoder(
+        mechanism,
+        vocabulary_size,
+        embedding_dim=embedding_dim,
+        units=units,
+        hidden_units=hidden_units,
+        hidden_activation=hidden_activation,
+        dropout=dropout,
+        options=options,
+        compute=compute,
+        embeddings=embeddings,
+        network=network,
+        initializer=initializer,
+        embedding_initializer=embedding_initializer,
+    )
+    texts, vector = _pair(encoder)
+    return keras.Model(texts, encoder.dense("output", num_classes, "softmax")(vector))
 
 
 def pair_regressor(
     mechanism: Any,
-    vocabulary_size: int,
+    vocabulary_size: int | None,
     embedding_dim: int = 100,
     units: int = 64,
     hidden_units: int | None = None,
@@ -130,6 +175,10 @@ def pair_regressor(
     options: Mapping[str, Any] | None = None,
     compute: Compute = "readout",
     embeddings: np.ndarray | None = None,
+    *,
+    network: Network = "benchmark",
+    initializer: Any = "glorot_uniform",
+    embedding_initializer: Any = "uniform",
 ) -> keras.Model:
     """A regressor of a pair of sequences onto [0, 1].
 
@@ -149,69 +198,147 @@ def pair_regressor(
     References:
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program.
     """
-    encoder = _Encoder(mechanism, vocabulary_size, embedding_dim, units, dropout, options, compute)
-    encoder.start_from(embeddings)
-    inputs, vector = _pair(encoder, hidden_units or units, hidden_activation)
-    return keras.Model(inputs, keras.layers.Dense(1, activation="sigmoid", name="output")(vector))
+    encoder = _SentenceEncoder(
+        mechanism,
+        vocabulary_size,
+        embedding_dim=embedding_dim,
+        units=units,
+        hidden_units=hidden_units,
+        hidden_activation=hidden_activation,
+        dropout=dropout,
+        options=options,
+        compute=compute,
+        embeddings=embeddings,
+        network=network,
+        initializer=initializer,
+        embedding_initializer=embedding_initializer,
+    )
+    texts, vector = _pair(encoder)
+    return keras.Model(texts, encoder.dense("output", 1, "sigmoid")(vector))
 
 
-def _pair(
-    encoder: _Encoder, hidden_units: int, hidden_activation: str | None
-) -> tuple[list[Any], Any]:
+def _pair(encoder: _SentenceEncoder) -> tuple[list[Any], Any]:
     """Two inputs and the product of their sentence vectors."""
-    inputs, vectors = [], []
-    for i in (1, 2):
-        tokens = keras.Input((None,), dtype="int32", name=f"tokens_{i}")
-        hidden = _Hidden(f"hidden_{i}", hidden_units, hidden_activation)
-        inputs.append(tokens)
-        vectors.append(hidden(encoder(tokens)))
-    return inputs, keras.layers.Multiply(name="product")(vectors)
+    texts = [encoder.input(f"tokens_{i}") for i in (1, 2)]
+    vectors = [encoder(text, f"hidden_{i}") for i, text in enumerate(texts, 1)]
+    return texts, keras.layers.Multiply(name="product")(vectors)
 
 
-class _Encoder:
-    """Token ids to what the mechanism makes of them; its layers are shared by all calls."""
+class _SentenceEncoder:
+    """Text to a sentence vector; its layers are shared by all calls, but for the hidden Dense."""
 
     def __init__(
         self,
         mechanism: Any,
-        vocabulary_size: int,
+        vocabulary_size: int | None,
+        *,
         embedding_dim: int,
         units: int,
+        hidden_units: int | None,
+        hidden_activation: str | None,
         dropout: float,
         options: Mapping[str, Any] | None,
         compute: Compute,
+        embeddings: np.ndarray | None,
+        network: Network,
+        initializer: Any,
+        embedding_initializer: Any,
     ) -> None:
         if compute not in ("readout", "all"):
             raise ValueError(f"`compute` must be 'readout' or 'all'. Received: {compute!r}")
+        if network not in ("benchmark", "plain"):
+            raise ValueError(f"`network` must be 'benchmark' or 'plain'. Received: {network!r}")
+        if network == "plain" and hidden_units is not None:
+            raise ValueError(
+                "`hidden_units` must be None for network='plain', which has no hidden Dense. "
+                f"Received: hidden_units={hidden_units}"
+            )
         self.compute = compute
-        self.embedding = keras.layers.Embedding(vocabulary_size, embedding_dim, name="embedding")
-        self.embedding.build()
-        self.positions = SinePositionEncoding(name="positions")
-        self.mechanism = _make_mechanism(mechanism, units, dropout, options)
+        self.network = network
+        self.units = units
+        self.hidden_units = hidden_units or units
+        self.hidden_activation = hidden_activation
+        self.initializer = keras.initializers.get(initializer)
+        self.entry = _entry(mechanism)
+        self.mechanism = _make(self.entry, mechanism, units, dropout, options)
         # A class of one's own has to be as wide as it was asked to be; an instance says for itself.
-        own = isinstance(mechanism, type) or (isinstance(mechanism, str) and ":" in mechanism)
+        own = isinstance(mechanism, type) or (
+            isinstance(mechanism, str) and self.entry.factory == mechanism
+        )
         self.expected_width = units if own else None
         # Masks go by name from here on; without this Keras warns that they are lost.
         self.mechanism.supports_masking = True
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name="mechanism_activation")
         self.dropout = keras.layers.Dropout(dropout, name="dropout")
+        if self.entry.reads == "tokens":
+            self._embed(vocabulary_size, embedding_dim, embedding_initializer, embeddings)
 
-    def start_from(self, embeddings: np.ndarray | None) -> None:
-        """Give the embedding its start values."""
-        if embeddings is None:
-            return
-        expected = tuple(self.embedding.embeddings.shape)
-        if np.shape(embeddings) != expected:
-            raise ValueError(
-                f"`embeddings` must be of shape (vocabulary_size, embedding_dim) = {expected}. "
-                f"Received: shape {np.shape(embeddings)}"
+    def _embed(
+        self,
+        vocabulary_size: int | None,
+        embedding_dim: int,
+        initializer: Any,
+        embeddings: np.ndarray | None,
+    ) -> None:
+        if vocabulary_size is None:
+            raise ValueError("`vocabulary_size` must be a number for a mechanism that reads tokens")
+        self.embedding = keras.layers.Embedding(
+            vocabulary_size, embedding_dim, embeddings_initializer=initializer, name="embedding"
+        )
+        self.embedding.build()
+        if embeddings is not None:
+            expected = tuple(self.embedding.embeddings.shape)
+            if np.shape(embeddings) != expected:
+                raise ValueError(
+                    "`embeddings` must be of shape (vocabulary_size, embedding_dim) = "
+                    f"{expected}. Received: shape {np.shape(embeddings)}"
+                )
+            self.embedding.set_weights([embeddings])
+        makers = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
+        make = makers.get(self.entry.positions or "")
+        self.positions = None if make is None else make(name="positions")
+        self.head = self._head()
+
+    def _head(self) -> Any:
+        """The layer that makes one vector of the tokens; None where one token is read."""
+        if self.entry.head == "feature-attention":
+            return FeatureAttention(
+                self.units, kernel_initializer=self.initializer.clone(), name="head"
             )
-        self.embedding.set_weights([embeddings])
+        if self.entry.head == "additive-attention":
+            return AdditiveAttentionPooling(
+                self.units, kernel_initializer=self.initializer.clone(), name="head"
+            )
+        return None
 
-    def __call__(self, tokens: Any) -> Any:
+    def input(self, name: str) -> Any:
+        """What the network is given: token ids, or strings."""
+        if self.entry.reads == "text":
+            return keras.Input((), dtype="string", name=name)
+        return keras.Input((None,), dtype="int32", name=name)
+
+    def dense(self, name: str, units: int, activation: str | None = None) -> keras.layers.Dense:
+        """A Dense whose kernel starts as asked."""
+        return keras.layers.Dense(
+            units, activation, kernel_initializer=self.initializer.clone(), name=name
+        )
+
+    def __call__(self, text: Any, hidden_name: str) -> Any:
+        mixed = self.mechanism(text) if self.entry.reads == "text" else self._mixed(text)
+        if self.network == "plain":
+            return self.dropout(mixed[:, 0] if len(mixed.shape) == 3 else mixed)
+        hidden = self.dense(hidden_name, self.hidden_units)(self.dropout(self.activation(mixed)))
+        hidden = _activation(self.hidden_activation, f"{hidden_name}_activation")(hidden)
+        return hidden[:, 0] if len(hidden.shape) == 3 else hidden
+
+    def _mixed(self, tokens: Any) -> Any:
         # The mask goes by name: slicing a tensor drops the one that Keras attaches.
         mask = ops.not_equal(tokens, 0)
-        mixed = self._mix(self.positions(self.embedding(tokens)), mask)
+        x = self.embedding(tokens)
+        if self.positions is not None:
+            # Added to padding they do no harm: the mechanism masks it.
+            x = self.positions(x, **({"mask": mask} if self.entry.positions == "softmax" else {}))
+        mixed = self._mix(x, mask)
         shape, name = tuple(mixed.shape), type(self.mechanism).__name__
         if len(shape) not in (2, 3) or self.expected_width not in (None, shape[-1]):
             width = f"units={self.expected_width}" if self.expected_width else "units"
@@ -219,32 +346,21 @@ class _Encoder:
                 f"{name} must give (batch, tokens, {width}) or (batch, {width}). "
                 f"Received: an output of shape {shape}"
             )
-        return self.dropout(self.activation(mixed))
+        return mixed if self.head is None else self.head(mixed, mask=mask)
 
     def _mix(self, x: Any, mask: Any) -> Any:
         layer = self.mechanism
+        readout = self.compute == "readout" and self.entry.head == "first"
         if not accepts(layer, "value"):
             mixed = layer(x, **_accepted(layer, {"mask": mask}))
-            return _first(mixed) if self.compute == "readout" and len(mixed.shape) == 3 else mixed
-        if self.compute == "readout":
+            return _first(mixed) if readout and len(mixed.shape) == 3 else mixed
+        if readout:
             masks = {"query_mask": _first(mask), "value_mask": mask}
             return layer(_first(x), value=x, **_accepted(layer, masks))
         needs_value = inspect.signature(layer.call).parameters["value"].default is not None
         value = {"value": x} if needs_value else {}
         masks = {"query_mask": mask, "value_mask": mask}
         return layer(x, **value, **_accepted(layer, masks))
-
-
-class _Hidden:
-    """The hidden Dense of one sequence, up to its sentence vector."""
-
-    def __init__(self, name: str, units: int, activation: str | None) -> None:
-        self.dense = keras.layers.Dense(units, name=name)
-        self.activation = _activation(activation, f"{name}_activation")
-
-    def __call__(self, mixed: Any) -> Any:
-        hidden = self.activation(self.dense(mixed))
-        return hidden[:, 0] if len(hidden.shape) == 3 else hidden
 
 
 def _first(x: Any) -> Any:
@@ -262,21 +378,31 @@ def _activation(name: str | None, layer_name: str) -> Any:
     return keras.layers.Activation(name or "linear", name=layer_name)
 
 
-def _make_mechanism(
-    mechanism: Any, units: int, dropout: float, options: Mapping[str, Any] | None
-) -> Any:
+def _entry(mechanism: Any) -> Mechanism:
+    """How the mechanism is made and read; a layer of one's own as the benchmark's own are."""
     if isinstance(mechanism, str):
-        return find_mechanism(mechanism).make(units, dropout, options)
-    if isinstance(mechanism, type) and issubclass(mechanism, keras.layers.Layer):
-        return Mechanism(mechanism).make(units, dropout, options)
-    if isinstance(mechanism, keras.layers.Layer):
-        if options:
-            raise ValueError(
-                "`options` have no meaning for a layer that is already made. "
-                f"Received: {dict(options)}"
-            )
-        return type(mechanism).from_config({**mechanism.get_config(), "name": "mechanism"})
+        return find_mechanism(mechanism)
+    if isinstance(mechanism, keras.layers.Layer) or (
+        isinstance(mechanism, type) and issubclass(mechanism, keras.layers.Layer)
+    ):
+        return Mechanism(mechanism)
     raise ValueError(
         "`mechanism` must be a name, a Keras layer class, an instance or 'package.module:Name'. "
         f"Received: {mechanism!r}"
     )
+
+
+def _make(
+    entry: Mechanism,
+    mechanism: Any,
+    units: int,
+    dropout: float,
+    options: Mapping[str, Any] | None,
+) -> Any:
+    if not isinstance(mechanism, keras.layers.Layer):
+        return entry.make(units, dropout, options)
+    if options:
+        raise ValueError(
+            f"`options` have no meaning for a layer that is already made. Received: {dict(options)}"
+        )
+    return type(mechanism).from_config({**mechanism.get_config(), "name": "mechanism"})

@@ -6,7 +6,7 @@ import difflib
 import importlib
 import inspect
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -14,33 +14,53 @@ from typing import Any, Literal
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
+Head = Literal["first", "vector", "feature-attention", "additive-attention"]
+
+
 @dataclass(frozen=True)
 class Mechanism:
     """How a network makes and reads a mechanism.
 
     Attributes:
-        factory: Where the layer's class is, `"module:attribute"`, or the class itself.
-        gives: `"tokens"` for an output `(batch, tokens, units)`, `"vector"` for `(batch, units)`.
-        head: What makes the sentence vector: the `"first"` token, or the `"vector"` that is there.
+        factory: Where the layer's class (or a function that makes one) is, `"module:attribute"`,
+            or itself.
+        gives: `"tokens"` for an output `(batch, tokens, width)`, `"vector"` for `(batch, width)`.
+        head: What makes the sentence vector: the `"first"` token, the `"vector"` that is there,
+            `"feature-attention"` or `"additive-attention"` over the tokens.
+        positions: What stands before it: `"sine"` positions are added, `"softmax"` positions
+            multiplied; None where it knows the order itself or does not ask for it.
+        size: The layer's argument that a network's `units` fills; None where it has none, and then
+            they are the width of the head.
+        reads: `"tokens"`, or `"text"` for a sentence encoder that takes strings.
         options: Default options; those of a method come on top. `form="original"` calls the class's
             `original`, `form="paper"` the class.
     """
 
-    factory: str | type
+    factory: str | Callable[..., Any]
     gives: Literal["tokens", "vector"] = "tokens"
-    head: Literal["first", "vector"] = "first"
+    head: Head = "first"
+    positions: Literal["sine", "softmax"] | None = "sine"
+    size: str | None = "units"
+    reads: Literal["tokens", "text"] = "tokens"
     options: Mapping[str, Any] = field(default_factory=lambda: _NO_OPTIONS)
 
-    def make(self, units: int, dropout: float, options: Mapping[str, Any] | None = None) -> Any:
+    def make(
+        self,
+        units: int,
+        dropout: float,
+        options: Mapping[str, Any] | None = None,
+        name: str = "mechanism",
+    ) -> Any:
         """Make the layer.
 
         Args:
-            units: Width of its output.
+            units: Its width, or what `size` names instead; an option of that name wins.
             dropout: Rate for the forms that have dropout by default (`form="original"`).
             options: Further arguments of the layer, and `form`.
+            name: The layer's name.
 
         Returns:
-            A Keras layer called "mechanism".
+            A Keras layer.
 
         Raises:
             ValueError: Where the class does not take the options.
@@ -58,26 +78,88 @@ class Mechanism:
             raise ValueError(
                 f"option 'form' of {cls.__name__} must be {allowed}. Received: {form!r}"
             )
+        if self.size is not None:
+            arguments = {self.size: units, **arguments}
         try:
-            return factory(units=units, name="mechanism", **arguments)
+            return factory(name=name, **arguments)
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{cls.__name__} cannot be made with units={units} and options {arguments}: {error}"
-            ) from error
+            given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+            raise ValueError(f"{cls.__name__} cannot be made with {given}: {error}") from error
 
 
 _ORIGINAL: Mapping[str, Any] = MappingProxyType({"form": "original"})
+
+
+def _recurrent(cell: str, **options: Any) -> Mechanism:
+    return Mechanism(
+        "relation_tf.networks.recurrent:RecurrentNetwork",
+        gives="vector",
+        head="vector",
+        positions=None,
+        options=MappingProxyType({"cell": cell, **options}),
+    )
+
 
 MECHANISMS: dict[str, Mechanism] = {
     "baseline": Mechanism("relation_tf.layers:PointwiseMLP", options=_ORIGINAL),
     "attention": Mechanism("relation_tf.layers:Attention", options=_ORIGINAL),
     "linear-attention": Mechanism("relation_tf.layers:LinearAttention", options=_ORIGINAL),
     "relation": Mechanism("relation_tf.layers:Relation", options=_ORIGINAL),
+    "contextualizer": Mechanism(
+        "relation_tf.layers:Contextualizer",
+        gives="vector",
+        head="vector",
+        positions="softmax",
+        size="rank",
+    ),
+    "fcsr": Mechanism(
+        "relation_tf.layers:FCSR", head="feature-attention", positions=None, size=None
+    ),
+    "dan": Mechanism(
+        "relation_tf.networks.deep_averaging:DeepAveragingNetwork",
+        gives="vector",
+        head="vector",
+        positions=None,
+    ),
+    "cnn": Mechanism(
+        "relation_tf.networks.convolution:ConvolutionalNetwork",
+        gives="vector",
+        head="vector",
+        positions=None,
+    ),
+    "rnn": _recurrent("rnn"),
+    "lstm": _recurrent("lstm"),
+    "gru": _recurrent("gru"),
+    "bilstm": _recurrent("lstm", bidirectional=True),
+    "stacked-lstm": _recurrent("lstm", num_layers=2),
+    "stacked-bilstm": _recurrent("lstm", num_layers=2, bidirectional=True),
+    "bilstm-attention": Mechanism(
+        "relation_tf.networks.recurrent:RecurrentNetwork",
+        head="additive-attention",
+        positions=None,
+        options=MappingProxyType({"bidirectional": True, "return_sequences": True}),
+    ),
+    "s-lstm": Mechanism(
+        "relation_tf.networks.sentence_state_lstm:SentenceStateLSTM",
+        gives="vector",
+        head="vector",
+        positions=None,
+    ),
+    "multi-head-attention": Mechanism(
+        "relation_tf.networks.multi_head_attention:MultiHeadSelfAttention",
+        options=MappingProxyType({"num_heads": 4}),
+    ),
+    "transformer": Mechanism(
+        "relation_tf.networks.encoder_stack:transformer",
+        options=MappingProxyType({"num_heads": 4}),
+    ),
 }
+
+_SAVED_MODEL = "saved-model:"
 
 
 def find_mechanism(name: str) -> Mechanism:
-    """The entry of a name, or one made for `"package.module:Name"`.
+    """The entry of a name, or one made for `"package.module:Name"` or `"saved-model:PATH"`.
 
     Raises:
         ValueError: For a name that is not known.
@@ -90,13 +172,23 @@ def find_mechanism(name: str) -> Mechanism:
     """
     if name in MECHANISMS:
         return MECHANISMS[name]
+    if name.startswith(_SAVED_MODEL):
+        return Mechanism(
+            "relation_tf.networks.saved_model:SavedModelEncoder",
+            gives="vector",
+            head="vector",
+            positions=None,
+            size=None,
+            reads="text",
+            options={"path": name.removeprefix(_SAVED_MODEL)},
+        )
     if ":" in name:
         return Mechanism(name)
     near = difflib.get_close_matches(name, MECHANISMS, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(
         f"unknown mechanism {name!r}: expected one of {', '.join(MECHANISMS)}, "
-        f"or 'package.module:Name' for a layer of your own.{hint}"
+        f"'saved-model:PATH', or 'package.module:Name' for a layer of your own.{hint}"
     )
 
 

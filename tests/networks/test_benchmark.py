@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, Relation
+from relation_tf.networks import MECHANISMS as REGISTERED
 from relation_tf.networks import pair_classifier, pair_regressor, sequence_classifier
 from relation_tf.optimizers import Adam
 from tests.backends import array, close, started, vjp
@@ -39,7 +40,7 @@ all_mechanisms = pytest.mark.parametrize("mechanism", MECHANISMS)
 all_networks = pytest.mark.parametrize("network", NETWORKS)
 
 
-def make(network: str, mechanism: Any, **arguments: Any) -> keras.Model:
+def make(network: str, mechanism: Any, /, **arguments: Any) -> keras.Model:
     sizes: dict[str, Any] = {"embedding_dim": EMBEDDING, "units": UNITS, "hidden_units": HIDDEN}
     if network != "two_sequence_regressor":
         sizes["num_classes"] = CLASSES
@@ -289,7 +290,7 @@ def test_a_class_gets_units_and_options() -> None:
         ("no_such_module:Name", None, r"cannot import mechanism 'no_such_module:Name': "),
         ("keras.layers:Nothing", None, r"cannot import mechanism 'keras\.layers:Nothing': "),
         (Mean(4), {"scale": 2.0}, r"no meaning for a layer .* Received: \{'scale': 2\.0\}$"),
-        (Sized, {"scale": 3}, r"Sized cannot be made with units=6 and options \{'scale': 3\}: "),
+        (Sized, {"scale": 3}, r"Sized cannot be made with units=6, scale=3: "),
         ("relation", {"normalization": "sum"}, r"passed to Relation: \{'normalization': 'sum'\}$"),
         ("relation", {"form": "new"}, r"must be 'paper' or 'original'\. Received: 'new'$"),
         (Mean, {"form": "original"}, r"of Mean must be 'paper'\. Received: 'original'$"),
@@ -320,3 +321,61 @@ def test_learns_what_the_first_word_says() -> None:
     model.compile(Adam(0.02), "sparse_categorical_crossentropy")
     model.fit(ids, labels, epochs=25, batch_size=32, verbose=0)
     assert (predict(model, [ids]).argmax(axis=-1) == labels).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("network", "around"),
+    [
+        ("one_sequence_classifier", "benchmark"),
+        ("two_sequence_classifier", "plain"),
+        ("two_sequence_regressor", "benchmark"),
+    ],
+)
+@pytest.mark.parametrize("mechanism", REGISTERED)
+def test_every_mechanism_runs_by_name(mechanism: str, around: str, network: str) -> None:
+    """For one sequence and for pairs, and padding at the end changes nothing."""
+    model = make(network, mechanism, units=8, network=around, hidden_units=None)
+    inputs = sequences(network)
+    outputs = predict(model, inputs)
+    assert outputs.shape == (4, 1 if network == "two_sequence_regressor" else CLASSES)
+    assert np.isfinite(outputs).all()
+    longer = [np.pad(ids, ((0, 0), (0, 5))) for ids in inputs]
+    close(predict(model, longer), outputs)
+
+
+def test_plain_networks_have_nothing_between_vector_and_output() -> None:
+    model = make(
+        "one_sequence_classifier", "contextualizer", hidden_units=None, network="plain",
+        embedding_dim=10,
+    )  # fmt: skip
+    names = [layer.name for layer in model.layers]
+    assert names[-4:] == ["positions", "mechanism", "dropout", "output"]
+
+
+def test_heads_are_as_wide_as_units_say() -> None:
+    model = make("one_sequence_classifier", "fcsr", units=5, network="plain", hidden_units=None)
+    assert model.get_layer("head").units == 5
+    assert model.get_layer("output").kernel.shape == (5, CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"network": "deep"}, "`network` must be 'benchmark' or 'plain'. Received: 'deep'"),
+        ({"network": "plain"}, "`hidden_units` must be None for network='plain'"),
+        ({"vocabulary_size": None}, "`vocabulary_size` must be a number"),
+    ],
+)
+def test_networks_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
+    given = {"vocabulary_size": 20, "num_classes": 2, "hidden_units": 4} | arguments
+    with pytest.raises(ValueError, match=message):
+        sequence_classifier("relation", **given)
+
+
+def test_initializers_reach_the_embedding_the_head_and_the_dense_layers() -> None:
+    model = make(
+        "one_sequence_classifier", "fcsr", initializer="ones", embedding_initializer="ones",
+        hidden_units=4,
+    )  # fmt: skip
+    for name in ("embedding", "head", "hidden", "output"):
+        assert (model.get_layer(name).get_weights()[0] == 1).all(), name

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
@@ -31,7 +32,8 @@ def test_import_loads_no_keras() -> None:
 def test_every_entry_makes_a_layer(name: str) -> None:
     layer = MECHANISMS[name].make(units=8, dropout=0.25)
     assert layer.name == "mechanism"
-    assert MECHANISMS[name].gives in ("tokens", "vector")
+    output = layer(np.ones((2, 3, 8), "float32"))
+    assert len(output.shape) == {"tokens": 3, "vector": 2}[MECHANISMS[name].gives]
 
 
 @pytest.mark.parametrize(("name", "layer_class"), LAYERS.items())
@@ -42,6 +44,22 @@ def test_forms(name: str, layer_class: type) -> None:
     assert original.get_config() == expected.get_config()
     paper = entry.make(units=8, dropout=0.25, options={"form": "paper"})
     assert paper.get_config() == layer_class(8, name="mechanism").get_config()
+
+
+def test_units_fill_what_the_entry_says_and_an_option_wins() -> None:
+    contextualizer = find_mechanism("contextualizer")
+    assert contextualizer.make(8, dropout=0.5).rank == 8
+    assert contextualizer.make(8, dropout=0.5, options={"rank": 3}).rank == 3
+    assert "units" not in find_mechanism("fcsr").make(8, dropout=0.5).get_config()
+
+
+def test_a_layer_has_the_name_that_it_is_given() -> None:
+    assert find_mechanism("relation").make(8, 0.5, name="mixer").name == "mixer"
+
+
+def test_a_saved_model_reads_text_from_its_path() -> None:
+    entry = find_mechanism("saved-model:models/use:4")
+    assert (entry.reads, entry.head, entry.options) == ("text", "vector", {"path": "models/use:4"})
 
 
 def test_a_path_is_an_entry() -> None:
@@ -73,5 +91,5 @@ def test_a_nested_class_is_found() -> None:
 
 @pytest.mark.parametrize("cls", ["keras.layers:Dense", "relation_tf.layers:Relation"])
 def test_an_unknown_option_is_named_whatever_the_class_raises(cls: str) -> None:
-    with pytest.raises(ValueError, match=r"cannot be made with units=8 and options .*'colour'"):
+    with pytest.raises(ValueError, match=r"cannot be made with units=8, colour='red': .*'colour'"):
         find_mechanism(cls).make(units=8, dropout=0.5, options={"colour": "red"})

@@ -1,0 +1,125 @@
+"""Convolutional network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from relation_tf.layers.masking import zero_masked
+from relation_tf.networks.sentence_encoder import SentenceEncoder, positive_integer
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class ConvolutionalNetwork(SentenceEncoder):
+    """Convolutions of several widths, each followed by its maximum over the sentence.
+
+    For each width a stack of `num_layers` convolutions, `c_k = activation(conv(c_(k-1)))`, then the
+    maximum over kept tokens; the maxima are concatenated. Where nothing is kept they are zero.
+    Masked tokens are zeroed before each convolution, as is what lies beyond the sentence, so that
+    padding on either side changes nothing. A masked token amid the sentence keeps its place: its
+    neighbours see a zero vector there.
+
+    Kim 2014 convolves only where the whole window lies within the sentence; here windows reach over
+    both ends, so that a sentence may be shorter than a window. The FCSR paper's context window of
+    `w` words in `n` layers is `widths=[2 * w + 1], num_layers=n`.
+
+    Args:
+        units: Number of feature maps of each width.
+        widths: Widths of the windows, in tokens.
+        num_layers: Number of convolutions on top of each other.
+        activation: Activation of each.
+        kernel_initializer: Initializer of the kernels.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean, `(batch, tokens)`; masked tokens are zero, and not in the maximum.
+
+    Returns:
+        Tensor of shape `(batch, units * len(widths))`.
+
+    Raises:
+        ValueError: For sizes that are no positive integers, or no widths.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.convolution import ConvolutionalNetwork
+        >>> ConvolutionalNetwork(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 24)
+        True
+
+    References:
+        - Kim 2014, "Convolutional Neural Networks for Sentence Classification", section 2.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        widths: Sequence[int] = (3, 4, 5),
+        num_layers: int = 1,
+        activation: Any = "relu",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, **kwargs)
+        if isinstance(widths, str) or not isinstance(widths, Sequence) or not widths:
+            raise ValueError(
+                f"`widths` must be one or more positive integers. Received: widths={widths!r}"
+            )
+        self.widths = [positive_integer("widths", width) for width in widths]
+        self.num_layers = positive_integer("num_layers", num_layers)
+        self.activation = keras.activations.get(activation)
+
+    def output_width(self, width: int) -> int:
+        """The maxima of all widths."""
+        return self.units * len(self.widths)
+
+    def build_encoder(self, width: int) -> None:
+        """The convolutions, those of one width after each other."""
+        self.convolutions = [
+            self._convolution(f"convolution_{i}_{layer}", window, self.units if layer else width)
+            for i, window in enumerate(self.widths)
+            for layer in range(self.num_layers)
+        ]
+
+    def _convolution(self, name: str, window: int, width: int) -> keras.layers.Conv1D:
+        convolution = keras.layers.Conv1D(
+            self.units,
+            window,
+            padding="same",
+            activation=self.activation,
+            kernel_initializer=self.kernel_initializer.clone(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        convolution.build((None, None, width))
+        return convolution
+
+    def encode(self, x: Any, mask: Any, training: bool) -> Any:
+        """The maxima of all widths, side by side."""
+        maxima = []
+        for first in range(0, len(self.convolutions), self.num_layers):
+            y = x
+            for convolution in self.convolutions[first : first + self.num_layers]:
+                y = convolution(zero_masked(y, mask))
+            maxima.append(_masked_max(y, mask))
+        return ops.concatenate(maxima, axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "widths": self.widths,
+            "num_layers": self.num_layers,
+            "activation": keras.activations.serialize(self.activation),
+        }
+
+
+def _masked_max(y: Any, mask: Any) -> Any:
+    """Maximum over the kept tokens, `(batch, width)`; zero where none is kept."""
+    if mask is None:
+        return ops.max(y, axis=1)
+    lowest = ops.cast(float("-inf"), y.dtype)
+    largest = ops.max(ops.where(mask[..., None], y, lowest), axis=1)
+    return ops.where(ops.any(mask, axis=1, keepdims=True), largest, ops.zeros_like(largest))

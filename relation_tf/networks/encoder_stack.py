@@ -1,0 +1,397 @@
+"""Residual, normalised blocks around any mechanism, as the Transformer has them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import keras
+from keras import ops
+
+from relation_tf.layers.masking import zero_masked
+from relation_tf.layers.token_mixer import width_of
+from relation_tf.networks.registry import Mechanism, accepts, find_mechanism, load
+from relation_tf.networks.safe_mode import refuse_in_safe_mode
+from relation_tf.networks.sentence_encoder import positive_integer
+
+Norm = Literal["post", "pre"]
+
+_EPSILON = 1e-5  # Keras's own 1e-3 is not small beside the variance of narrow, young layers.
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class Encoder(keras.layers.Layer):
+    """A stack of blocks, each a mechanism and a feed-forward network, residual and normalised.
+
+    With `mix` the mechanism, `feed(x) = activation(x W1 + b1) W2 + b2` and LN layer normalization:
+
+    - `norm="post"`: `y = LN(x + mix(x))`, `z = LN(y + feed(y))`, as in the original Transformer;
+    - `norm="pre"`: `y = x + mix(LN(x))`, `z = y + feed(LN(y))`, and an LN closes the stack.
+
+    Dropout falls on what `mix` and `feed` give. Where the input is not `units` wide, a Dense comes
+    first. Positions are not added here. Outputs at masked tokens are zero.
+
+    Args:
+        mechanism: What mixes the tokens: a name of the registry, a Keras layer class, an instance
+            (a template, cloned by `from_config` for each block) or `"package.module:Name"`. It must
+            give tokens of width `units`.
+        num_layers: Number of blocks.
+        units: Width of the blocks, by default that of the input.
+        num_heads: Number of heads of a mechanism that has heads; by default the mechanism's own.
+        feed_forward_units: Width of the hidden layer of `feed`, by default `2 * units`.
+        norm: `"post"` or `"pre"`.
+        dropout: Rate in [0, 1); also that of a mechanism in its original form.
+        activation: Activation of `feed`.
+        options: Further arguments of the mechanism, and its `form`.
+        seed: Seed of the dropout.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean, `(batch, tokens)`; the mechanism gets it by the name that its call takes.
+
+    Returns:
+        Tensor of shape `(batch, tokens, units)`.
+
+    Raises:
+        ValueError: For a mechanism that is not known, cannot be made with these arguments, has no
+            heads though `num_heads` is given, or does not give `(batch, tokens, units)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.encoder_stack import Encoder
+        >>> stack = Encoder("relation", num_layers=2, units=8)
+        >>> stack(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Vaswani et al. 2017, "Attention Is All You Need", section 3.1.
+        - Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture", for `"pre"`.
+    """
+
+    def __init__(
+        self,
+        mechanism: Any,
+        num_layers: int = 1,
+        units: int | None = None,
+        num_heads: int | None = None,
+        feed_forward_units: int | None = None,
+        norm: Norm = "post",
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        options: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        # Not a layer among the children: a template has no part in the computation.
+        self.mixer = _Mixer(mechanism, num_heads, options)
+        if norm not in ("post", "pre"):
+            raise ValueError(f"`norm` must be 'post' or 'pre'. Received: norm={norm!r}")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"`dropout` must be in [0, 1). Received: dropout={dropout!r}")
+        self.num_layers = positive_integer("num_layers", num_layers)
+        self.units = None if units is None else positive_integer("units", units)
+        self.feed_forward_units = (
+            None
+            if feed_forward_units is None
+            else positive_integer("feed_forward_units", feed_forward_units)
+        )
+        self.norm = norm
+        self.dropout = dropout
+        self.activation = keras.activations.get(activation)
+        self.seed = seed
+        self.supports_masking = True
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Create the blocks, and what stands before and after them."""
+        width = width_of("x", x_shape)
+        units = self.units or width
+        self.projection = None
+        if units != width:
+            self.projection = keras.layers.Dense(units, dtype=self.dtype_policy, name="projection")
+            self.projection.build((None, None, width))
+        self.blocks = [self._block(i, units) for i in range(self.num_layers)]
+        self.closing = None
+        if self.norm == "pre":
+            self.closing = keras.layers.LayerNormalization(
+                epsilon=_EPSILON, dtype=self.dtype_policy, name="closing"
+            )
+            self.closing.build((None, None, units))
+        self.built = True
+
+    def _block(self, i: int, units: int) -> EncoderBlock:
+        block = EncoderBlock(
+            self.mixer.make(units, self.dropout, self.dtype_policy),
+            self.feed_forward_units or 2 * units,
+            self.norm,
+            self.dropout,
+            self.activation,
+            seed=None if self.seed is None else self.seed + i,
+            dtype=self.dtype_policy,
+            name=f"block_{i}",
+        )
+        block.build((None, None, units))
+        return block
+
+    def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
+        """Through all blocks.
+
+        Args:
+            x: Tensor of shape `(batch, tokens, width)`.
+            mask: Boolean tensor of shape `(batch, tokens)`, True where a token is kept.
+            training: Whether to apply dropout.
+
+        Returns:
+            Tensor of shape `(batch, tokens, units)`, zero at masked tokens.
+        """
+        mask = None if mask is None else ops.cast(mask, "bool")
+        x = zero_masked(x, mask)
+        if self.projection is not None:
+            x = zero_masked(self.projection(x), mask)
+        for block in self.blocks:
+            x = block(x, mask=mask, training=training)
+        return x if self.closing is None else zero_masked(self.closing(x), mask)
+
+    def compute_mask(self, x: Any, previous_mask: Any = None) -> Any:
+        """The output keeps the mask."""
+        return previous_mask
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """`(batch, tokens, units)`."""
+        return (*x_shape[:-1], self.units or x_shape[-1])
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            **super().get_config(),
+            **self.mixer.get_config(),
+            "num_layers": self.num_layers,
+            "units": self.units,
+            "feed_forward_units": self.feed_forward_units,
+            "norm": self.norm,
+            "dropout": self.dropout,
+            "activation": keras.activations.serialize(self.activation),
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """A stack like the one whose configuration it is.
+
+        Raises:
+            ValueError: For `"package.module:Name"` in a file that Keras loads in safe mode.
+        """
+        mechanism = config["mechanism"]
+        if isinstance(mechanism, str) and ":" in mechanism:
+            refuse_in_safe_mode(f"mechanism={mechanism!r}")
+        objects = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in ("mechanism", "options")
+            if isinstance(config[name], dict)
+        }
+        return super().from_config({**config, **objects})
+
+
+class EncoderBlock(keras.layers.Layer):
+    """One block of an `Encoder`.
+
+    Args:
+        mixer: The layer that mixes the tokens.
+        feed_forward_units: Width of the hidden layer of the feed-forward network.
+        norm: `"post"` or `"pre"`.
+        dropout: Rate in [0, 1).
+        activation: Activation of the feed-forward network.
+        seed: Seed of the dropout.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+    """
+
+    def __init__(
+        self,
+        mixer: Any,
+        feed_forward_units: int,
+        norm: Norm,
+        dropout: float,
+        activation: Any,
+        seed: int | None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.mixer = mixer
+        self.feed_forward_units = feed_forward_units
+        self.norm = norm
+        self.activation = activation
+        self.drop = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="drop")
+        self.supports_masking = True
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Create the normalizations and the feed-forward network; build the mixer by a call."""
+        units = width_of("x", x_shape)
+        # Masks go by name; without this Keras warns that they are lost.
+        self.mixer.supports_masking = True
+        given = tuple(
+            _mix(self.mixer, keras.KerasTensor((None, None, units), self.compute_dtype), None).shape
+        )
+        if given != (None, None, units):
+            raise ValueError(
+                f"{type(self.mixer).__name__} must give (batch, tokens, units={units}) to stand in "
+                f"an encoder. Received: an output of shape {given}"
+            )
+        self.mixer_norm = self._norm("mixer_norm", units)
+        self.hidden = self._dense("hidden", units, self.feed_forward_units, self.activation)
+        self.output_dense = self._dense("output", self.feed_forward_units, units)
+        self.feed_norm = self._norm("feed_norm", units)
+        self.built = True
+
+    def _norm(self, name: str, units: int) -> Any:
+        norm = keras.layers.LayerNormalization(epsilon=_EPSILON, dtype=self.dtype_policy, name=name)
+        norm.build((None, None, units))
+        return norm
+
+    def _dense(self, name: str, width: int, units: int, activation: Any = None) -> Any:
+        dense = keras.layers.Dense(units, activation, dtype=self.dtype_policy, name=name)
+        dense.build((None, None, width))
+        return dense
+
+    def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
+        """Mix, then feed forward."""
+        if self.norm == "post":
+            x = self.mixer_norm(x + self.drop(_mix(self.mixer, x, mask)))
+            x = self.feed_norm(x + self.drop(self._feed(x)))
+        else:
+            x = x + self.drop(_mix(self.mixer, self.mixer_norm(x), mask))
+            x = x + self.drop(self._feed(self.feed_norm(x)))
+        return zero_masked(x, mask)
+
+    def _feed(self, x: Any) -> Any:
+        return self.output_dense(self.hidden(x))
+
+    def compute_mask(self, x: Any, previous_mask: Any = None) -> Any:
+        """The output keeps the mask."""
+        return previous_mask
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The shape of `x`."""
+        return x_shape
+
+
+def encoder(
+    mechanism: Any, num_layers: int = 1, units: int | None = None, **kwargs: Any
+) -> Encoder:
+    """A stack of blocks around any mechanism: an `Encoder`, whose arguments it takes.
+
+    Example:
+        >>> from relation_tf.networks import encoder
+        >>> encoder("linear-attention", num_layers=2, norm="pre").num_layers
+        2
+    """
+    return Encoder(mechanism, num_layers, units, **kwargs)
+
+
+def transformer(units: int, num_layers: int = 2, num_heads: int = 4, **kwargs: Any) -> Encoder:
+    """The encoder of the Transformer: an `Encoder` around `"multi-head-attention"`.
+
+    Args:
+        units: Width of the blocks, a multiple of `num_heads`.
+        num_layers: Number of blocks.
+        num_heads: Number of heads.
+        **kwargs: Further arguments of `Encoder`.
+
+    Returns:
+        A layer from `(batch, tokens, width)` to `(batch, tokens, units)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks import transformer
+        >>> transformer(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Vaswani et al. 2017, "Attention Is All You Need", section 3.1.
+    """
+    return Encoder("multi-head-attention", num_layers, units, num_heads, **kwargs)
+
+
+@dataclass(frozen=True)
+class _Mixer:
+    """How the mixing layer of each block is made."""
+
+    mechanism: Any
+    num_heads: int | None
+    options: Mapping[str, Any] | None
+
+    def __post_init__(self) -> None:
+        entry = _entry(self.mechanism)
+        if self.num_heads is not None:
+            positive_integer("num_heads", self.num_heads)
+            if entry is None or not _takes_heads(entry):
+                what = self.get_config()["mechanism"] if entry else self.mechanism.name
+                raise ValueError(
+                    f"`num_heads` is for a mechanism that is made with heads, which {what!r} is "
+                    f"not. Received: num_heads={self.num_heads}"
+                )
+        if self.options and entry is None:
+            raise ValueError(
+                "`options` have no meaning for a layer that is already made. "
+                f"Received: {dict(self.options)}"
+            )
+
+    def make(self, units: int, dropout: float, dtype: Any) -> Any:
+        """One mixing layer."""
+        entry = _entry(self.mechanism)
+        if entry is None:
+            config = {**self.mechanism.get_config(), "name": "mixer", "dtype": dtype}
+            return type(self.mechanism).from_config(config)
+        heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
+        options = {"dtype": dtype, **(self.options or {}), **heads}
+        return entry.make(units, dropout, options, name="mixer")
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments, a class by its path."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, type):
+            mechanism = f"{mechanism.__module__}:{mechanism.__qualname__}"
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "mechanism": serialize(mechanism),
+            "num_heads": self.num_heads,
+            "options": None if self.options is None else serialize(dict(self.options)),
+        }
+
+
+def _entry(mechanism: Any) -> Mechanism | None:
+    """How the mechanism is made; None for a layer that is a template."""
+    if isinstance(mechanism, str):
+        return find_mechanism(mechanism)
+    if isinstance(mechanism, type) and issubclass(mechanism, keras.layers.Layer):
+        return Mechanism(mechanism)
+    if isinstance(mechanism, keras.layers.Layer):
+        return None
+    raise ValueError(
+        "`mechanism` must be a name, a Keras layer class, an instance or 'package.module:Name'. "
+        f"Received: {mechanism!r}"
+    )
+
+
+def _takes_heads(entry: Mechanism) -> bool:
+    factory = load(entry.factory) if isinstance(entry.factory, str) else entry.factory
+    return "num_heads" in inspect.signature(factory).parameters
+
+
+def _mix(layer: Any, x: Any, mask: Any) -> Any:
+    """What the layer makes of all tokens, with the masks and values that its call takes."""
+    arguments: dict[str, Any] = {"mask": mask}
+    if accepts(layer, "value"):
+        arguments = {"query_mask": mask, "value_mask": mask}
+        if inspect.signature(layer.call).parameters["value"].default is not None:
+            arguments["value"] = x
+    return layer(
+        x,
+        **{
+            name: argument
+            for name, argument in arguments.items()
+            if argument is not None and accepts(layer, name)
+        },
+    )

@@ -1,0 +1,96 @@
+"""Multi-head attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from relation_tf.layers.token_mixer import TokenMixer
+from relation_tf.networks.sentence_encoder import positive_integer
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class MultiHeadSelfAttention(TokenMixer):
+    """Keras's multi-head attention, with the call and the masks of this package's mechanisms.
+
+    `[head_1, ..., head_n] W_O`, `head_i = softmax(Q_i K_i^T / sqrt(units / n)) V_i`, where `Q_i`,
+    `K_i`, `V_i` are projections to `units / n` features. Where no token is kept the output is zero.
+
+    Args:
+        units: Width of the output and of all heads together.
+        num_heads: Number of heads; it divides `units`.
+        dropout: Rate in [0, 1), on the attention weights.
+        use_bias: Whether the four projections have biases.
+        **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens get no weight.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: Where `num_heads` does not divide `units`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
+        >>> MultiHeadSelfAttention(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Vaswani et al. 2017, "Attention Is All You Need", section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        num_heads: int = 4,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, dropout=dropout, use_bias=use_bias, **kwargs)
+        self.num_heads = positive_integer("num_heads", num_heads)
+        if units % num_heads:
+            raise ValueError(
+                "`units` must be divisible by `num_heads`. "
+                f"Received: units={units}, num_heads={num_heads}"
+            )
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Keras's layer."""
+        self.attention = keras.layers.MultiHeadAttention(
+            self.num_heads,
+            key_dim=self.units // self.num_heads,
+            dropout=self.dropout,
+            use_bias=self.use_bias,
+            output_shape=self.units,
+            kernel_initializer=self.kernel_initializer.clone(),
+            bias_initializer=self.bias_initializer.clone(),
+            kernel_regularizer=self.kernel_regularizer,
+            bias_regularizer=self.bias_regularizer,
+            seed=self.seed,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.attention.build((None, None, query_width), (None, None, value_width))
+
+    def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
+        """All heads."""
+        if value_mask is None:
+            return self.attention(query, value, training=training)
+        some = ops.any(value_mask, axis=1, keepdims=True)
+        # What a softmax over nothing gives depends on the backend: see all, and give zero.
+        seen = ops.logical_or(value_mask, ops.logical_not(some))[:, None, :]
+        mixed = self.attention(query, value, attention_mask=seen, training=training)
+        return ops.where(some[..., None], mixed, ops.zeros_like(mixed))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {**super().get_config(), "num_heads": self.num_heads}

@@ -1,0 +1,161 @@
+"""Recurrent networks: RNN, GRU and LSTM, one way or both, one layer or more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from relation_tf.networks.sentence_encoder import SentenceEncoder, positive_integer
+
+_CELLS = {"rnn": keras.layers.SimpleRNN, "gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class RecurrentNetwork(SentenceEncoder):
+    """A stack of Keras's recurrent layers over the kept tokens.
+
+    `h_t = cell(x_t, h_(t-1))`; with `bidirectional=True` a second cell reads from the end, and
+    their states are concatenated. Each layer reads the states of the one below. The output is the
+    last layer's final state (of both directions), or with `return_sequences=True` its state at each
+    token. Masked tokens are skipped, wherever they are; where nothing is kept the output is zero.
+
+    Kept tokens are moved to the front before the first layer and back after the last: cuDNN, which
+    Keras uses on a GPU, takes no other masks, and no sequence without a token.
+
+    Args:
+        units: Width of each direction.
+        cell: `"lstm"`, `"gru"` or `"rnn"`.
+        num_layers: Number of layers.
+        bidirectional: Whether each layer reads in both directions.
+        return_sequences: Whether to give tokens.
+        recurrent_initializer: Initializer of the recurrent kernels. Where the weights themselves
+            are in half precision (not mixed), Keras draws no orthogonal ones: not bfloat16 on
+            TensorFlow, not float16 on JAX.
+        kernel_initializer: Initializer of the input kernels.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean, `(batch, tokens)`; masked tokens are skipped.
+
+    Returns:
+        Tensor of shape `(batch, w)`, or `(batch, tokens, w)`; `w` is `units`, or `2 * units` with
+        both directions.
+
+    Raises:
+        ValueError: For sizes that are no positive integers, or an unknown cell.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.recurrent import RecurrentNetwork
+        >>> bilstm = RecurrentNetwork(units=8, bidirectional=True)
+        >>> bilstm(np.ones((2, 5, 3), "float32")).shape == (2, 16)
+        True
+
+    References:
+        - Elman 1990, "Finding Structure in Time".
+        - Hochreiter, Schmidhuber 1997, "Long Short-Term Memory".
+        - Schuster, Paliwal 1997, "Bidirectional Recurrent Neural Networks".
+        - Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder".
+    """
+
+    def __init__(
+        self,
+        units: int,
+        cell: str = "lstm",
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        return_sequences: bool = False,
+        recurrent_initializer: Any = "orthogonal",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, **kwargs)
+        if cell not in _CELLS:
+            allowed = ", ".join(map(repr, _CELLS))
+            raise ValueError(f"`cell` must be one of {allowed}. Received: cell={cell!r}")
+        self.cell = cell
+        self.num_layers = positive_integer("num_layers", num_layers)
+        self.bidirectional = bidirectional
+        self.return_sequences = return_sequences
+        self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
+
+    @property
+    def gives_tokens(self) -> bool:
+        """As `return_sequences` says."""
+        return self.return_sequences
+
+    def output_width(self, width: int) -> int:
+        """The states of all directions."""
+        return self.units * (2 if self.bidirectional else 1)
+
+    def build_encoder(self, width: int) -> None:
+        """The recurrent layers."""
+        self.recurrences = [
+            self._recurrence(layer, self.output_width(width) if layer else width)
+            for layer in range(self.num_layers)
+        ]
+
+    def _recurrence(self, layer: int, width: int) -> Any:
+        name = f"{self.cell}_{layer}"
+        recurrence = _CELLS[self.cell](
+            self.units,
+            kernel_initializer=self.kernel_initializer.clone(),
+            recurrent_initializer=self.recurrent_initializer.clone(),
+            return_sequences=self.return_sequences or layer < self.num_layers - 1,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        if self.bidirectional:
+            recurrence = keras.layers.Bidirectional(
+                recurrence, dtype=self.dtype_policy, name=f"bidirectional_{name}"
+            )
+        recurrence.build((None, None, width))
+        return recurrence
+
+    def encode(self, x: Any, mask: Any, training: bool) -> Any:
+        """Through all layers."""
+        if mask is None:
+            return self._run(x, None)
+        order = _kept_first(mask)
+        some = ops.any(mask, axis=1, keepdims=True)
+        # A sentence without a token reads its first zero vector, and is zeroed after.
+        count = ops.maximum(ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True), 1)
+        moved = ops.arange(ops.shape(mask)[1], dtype="int32") < count
+        y = self._run(_reordered(x, order), moved)
+        if self.return_sequences:
+            return _reordered(y, ops.argsort(order, axis=1))
+        return ops.where(some, y, ops.zeros_like(y))
+
+    def _run(self, x: Any, mask: Any) -> Any:
+        for recurrence in self.recurrences:
+            x = recurrence(x, mask=mask)
+        return x
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "cell": self.cell,
+            "num_layers": self.num_layers,
+            "bidirectional": self.bidirectional,
+            "return_sequences": self.return_sequences,
+            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+        }
+
+
+def _kept_first(mask: Any) -> Any:
+    """The positions of the kept tokens in their order, then those of the others."""
+    length = ops.shape(mask)[1]
+    position = ops.arange(length, dtype="int32")
+    return ops.argsort(ops.where(mask, position, position + length), axis=1)
+
+
+def _reordered(x: Any, order: Any) -> Any:
+    """Each sentence's tokens in an order of its own."""
+    batch, length = ops.shape(order)
+    first = ops.arange(batch, dtype="int32")[:, None] * length
+    # By rows: take_along_axis would look up each feature, and costs more than the recurrence.
+    rows = ops.take(ops.reshape(x, (-1, x.shape[-1])), first + ops.cast(order, "int32"), axis=0)
+    return ops.reshape(rows, (batch, length, x.shape[-1]))

@@ -1,0 +1,160 @@
+"""Sentence-state LSTM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from relation_tf.layers.masking import masked_mean, widened, zero_masked
+from relation_tf.networks.sentence_encoder import SentenceEncoder, positive_integer
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class SentenceStateLSTM(SentenceEncoder):
+    """S-LSTM: a state for each word and one for the sentence, all updated at once.
+
+    Each of `num_steps` steps computes from the states before it, with parameters that all steps
+    share, for each word, with `xi_i = [h_(i-1), h_i, h_(i+1)]`:
+
+    - `a_i = sigmoid(xi_i W_a + x_i U_a + g V_a + b_a)` for each gate `a` of `i, l, r, f, s, o`, and
+      `u_i` the same with tanh;
+    - `i, l, r, f, s` are then softmaxed over the five, feature by feature;
+    - `c_i = l * c_(i-1) + f * c_i + r * c_(i+1) + s * c_g + i * u`, `h_i = o * tanh(c_i)`;
+
+    and for the sentence, with `h' = mean over kept tokens of h`:
+
+    - `f_g = sigmoid(g W_g + h' U_g + b_g)`, `f_i = sigmoid(g W_f + h_i U_f + b_f)` for each word,
+      `o = sigmoid(g W_o + h' U_o + b_o)`;
+    - `f_g` and all `f_i` of kept words are softmaxed together, feature by feature;
+    - `c_g = f_g * c_g + sum_i f_i * c_i`, `g = o * tanh(c_g)`.
+
+    All hidden states start from one learned vector, all cells from zero. Beyond the ends of the
+    sentence, and at masked tokens, states are zero. With a wider window the states of the `window`
+    words on a side are summed, as in the paper's program. Where nothing is kept the output
+    is zero.
+
+    Args:
+        units: Width of the states.
+        num_steps: Number of steps.
+        window: Number of words that a word sees on each side in a step.
+        return_sequences: Whether to give the words' states instead of the sentence's.
+        kernel_initializer: Initializer of the matrices.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        x: Tensor of shape `(batch, tokens, width)`.
+        mask: Boolean, `(batch, tokens)`; masked tokens have no state.
+
+    Returns:
+        Tensor of shape `(batch, units)`, the sentence's state, or `(batch, tokens, units)`.
+
+    Raises:
+        ValueError: For sizes that are no positive integers.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
+        >>> SentenceStateLSTM(units=8)(np.ones((2, 5, 3), "float32")).shape == (2, 8)
+        True
+
+    References:
+        - Zhang, Liu, Song 2018, "Sentence-State LSTM for Text Representation", section 3.2.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        num_steps: int = 9,
+        window: int = 1,
+        return_sequences: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, **kwargs)
+        self.num_steps = positive_integer("num_steps", num_steps)
+        self.window = positive_integer("window", window)
+        self.return_sequences = return_sequences
+
+    @property
+    def gives_tokens(self) -> bool:
+        """As `return_sequences` says."""
+        return self.return_sequences
+
+    def build_encoder(self, width: int) -> None:
+        """One matrix for all gates that read the same states, gates side by side."""
+        units = self.units
+        # Columns: i, l, r, f, s, o, u.
+        self.word_kernel = self._add_kernel("word_kernel", 3 * units, 7 * units)
+        self.input_kernel = self._add_kernel("input_kernel", width, 7 * units)
+        self.context_kernel = self._add_kernel("context_kernel", units, 7 * units)
+        self.word_bias = self._add_vector("word_bias", 7 * units)
+        # Columns: f_g, o, f_i; f_g and o; f_i.
+        self.sentence_kernel = self._add_kernel("sentence_kernel", units, 3 * units)
+        self.mean_kernel = self._add_kernel("mean_kernel", units, 2 * units)
+        self.forget_kernel = self._add_kernel("forget_kernel", units, units)
+        self.sentence_bias = self._add_vector("sentence_bias", 3 * units)
+        self.initial_state = self._add_vector("initial_state", units)
+
+    def _add_kernel(self, name: str, rows: int, columns: int) -> Any:
+        initializer = self.kernel_initializer.clone()
+        return self.add_weight(name=name, shape=(rows, columns), initializer=initializer)
+
+    def _add_vector(self, name: str, width: int) -> Any:
+        return self.add_weight(name=name, shape=(width,), initializer="zeros")
+
+    def encode(self, x: Any, mask: Any, training: bool) -> Any:
+        """All steps."""
+        inputs = ops.matmul(x, self.input_kernel) + self.word_bias  # The same at all steps.
+        h = zero_masked(ops.zeros_like(x[..., :1]) + self.initial_state, mask)
+        c = ops.zeros_like(h)
+        g = ops.zeros_like(x[:, 0, :1]) + self.initial_state
+        c_g = ops.zeros_like(g)
+        for _ in range(self.num_steps):
+            words = self._words(h, c, g, c_g, inputs, mask)
+            g, c_g = self._sentence(h, c, g, c_g, mask)
+            h, c = words
+        return h if self.return_sequences else g
+
+    def _words(self, h: Any, c: Any, g: Any, c_g: Any, inputs: Any, mask: Any) -> tuple[Any, Any]:
+        """The next `h` and `c` of each word."""
+        h_left, h_right = _neighbours(h, self.window)
+        c_left, c_right = _neighbours(c, self.window)
+        gates = ops.matmul(ops.concatenate([h_left, h, h_right], axis=-1), self.word_kernel)
+        gates = gates + inputs + ops.matmul(g, self.context_kernel)[:, None]
+        *mixing, o, u = ops.split(gates, 7, axis=-1)
+        mixing = ops.softmax(ops.sigmoid(ops.stack(mixing, axis=2)), axis=2)
+        i, left, right, f, s = (mixing[:, :, gate] for gate in range(5))
+        c = left * c_left + f * c + right * c_right + s * c_g[:, None] + i * ops.tanh(u)
+        c = zero_masked(c, mask)
+        return zero_masked(ops.sigmoid(o) * ops.tanh(c), mask), c
+
+    def _sentence(self, h: Any, c: Any, g: Any, c_g: Any, mask: Any) -> tuple[Any, Any]:
+        """The next `g` and `c_g`."""
+        of_g = ops.matmul(g, self.sentence_kernel) + self.sentence_bias
+        own, of_words = of_g[:, : 2 * self.units], of_g[:, 2 * self.units :]
+        own = ops.sigmoid(own + ops.matmul(masked_mean(h, mask), self.mean_kernel))
+        f_g, o = ops.split(own, 2, axis=-1)
+        f = ops.sigmoid(of_words[:, None] + ops.matmul(h, self.forget_kernel))
+        # Sigmoids lie in (0, 1): their softmax needs no shift.
+        weight_g, weights = ops.exp(widened(f_g)), zero_masked(ops.exp(widened(f)), mask)
+        mixed = weight_g * widened(c_g) + ops.sum(weights * widened(c), axis=1)
+        c_g = ops.cast(mixed / (weight_g + ops.sum(weights, axis=1)), c.dtype)
+        return o * ops.tanh(c_g), c_g
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "num_steps": self.num_steps,
+            "window": self.window,
+            "return_sequences": self.return_sequences,
+        }
+
+
+def _neighbours(x: Any, window: int) -> tuple[Any, Any]:
+    """For each token the sums of the `window` tokens to its left and to its right."""
+    padded = ops.pad(x, ((0, 0), (window, window), (0, 0)))
+    left = sum(padded[:, window - k : -window - k] for k in range(1, window + 1))
+    right = sum(padded[:, window + k : k - window or None] for k in range(1, window + 1))
+    return left, right

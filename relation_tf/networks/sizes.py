@@ -1,0 +1,162 @@
+"""Networks of a given number of parameters."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from relation_tf.networks.benchmark import sequence_classifier
+from relation_tf.networks.registry import find_mechanism
+
+_LARGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Match:
+    """The network that comes nearest to a number of parameters.
+
+    Attributes:
+        free: What was varied.
+        value: Its value.
+        parameters: Trainable parameters of the network without its embedding.
+        target: What was asked.
+
+    Example:
+        >>> print(Match("rank", 260, 502_402, 500_000))
+        rank = 260: 502,402 parameters, 0.5 % above 500,000
+    """
+
+    free: str
+    value: int
+    parameters: int
+    target: int
+
+    @property
+    def miss(self) -> float:
+        """By how much it misses, as a signed share of the target."""
+        return self.parameters / self.target - 1
+
+    def __str__(self) -> str:
+        where = f"{100 * abs(self.miss):.1f} % {'above' if self.miss > 0 else 'below'}"
+        return (
+            f"{self.free} = {self.value}: {self.parameters:,} parameters, "
+            f"{where if self.miss else 'exactly'} {self.target:,}"
+        )
+
+
+def match_parameters(
+    mechanism: Any,
+    target: int,
+    free: str = "units",
+    *,
+    build: Callable[..., keras.Model] = sequence_classifier,
+    options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Match:
+    """Find the rank, units or width that brings a network nearest to a number of parameters.
+
+    Counted are the trainable parameters without the embedding, those of the head and the Dense
+    layers included.
+
+    Args:
+        mechanism: As for `sequence_classifier`.
+        target: The number of parameters.
+        free: `"units"`, `"width"` (of the embedding and the mechanism alike), or an option of the
+            mechanism that is a number from 1 up, such as `"rank"` or `"num_layers"`.
+        build: `sequence_classifier`, `pair_classifier` or `pair_regressor`.
+        options: The mechanism's other options.
+        **settings: Further arguments of `build`, such as `embedding_dim` and `num_classes` (2
+            where it is not said).
+
+    Returns:
+        The best value and its number of parameters; of two as near the smaller.
+
+    Raises:
+        ValueError: For a target below 1, or one that no value reaches.
+
+    Example:
+        >>> from relation_tf.networks import match_parameters
+        >>> settings = {"embedding_dim": 128, "network": "plain"}
+        >>> print(match_parameters("contextualizer", 500_000, free="rank", **settings))
+        rank = 259: 499,586 parameters, 0.1 % below 500,000
+    """
+    if target < 1:
+        raise ValueError(f"`target` must be 1 or more. Received: target={target}")
+    if build is sequence_classifier:
+        settings.setdefault("num_classes", 2)
+    step = _step(mechanism, free, options)
+
+    @functools.cache
+    def parameters(steps: int) -> int:
+        own = _with(free, steps * step, settings, options)
+        return count_parameters(build(mechanism, vocabulary_size=2, **own))["network"]
+
+    highest = 1
+    while parameters(highest) < target:
+        if highest > 1 and parameters(highest) == parameters(highest // 2):
+            raise ValueError(
+                f"`free` must change the number of parameters, which is {parameters(1):,} for any. "
+                f"Received: free={free!r}"
+            )
+        highest *= 2
+        if highest > _LARGEST:
+            raise ValueError(f"no {free} up to {_LARGEST} comes near. Received: target={target}")
+    above = bisect.bisect_left(range(highest + 1), target, lo=1, key=parameters)
+    nearest = min(
+        (steps for steps in (above - 1, above) if steps),
+        key=lambda steps: abs(parameters(steps) - target),
+    )
+    return Match(free, nearest * step, parameters(nearest), target)
+
+
+def with_size(match: Match, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a network whose size a match has decided."""
+    others = {name: value for name, value in settings.items() if name != "options"}
+    return _with(match.free, match.value, others, settings.get("options"))
+
+
+def count_parameters(model: keras.Model) -> dict[str, int]:
+    """Trainable parameters of a network of this package.
+
+    Returns:
+        `total`, those of the `embedding` and of the `mechanism`, and `network`: all but the
+        embedding's.
+    """
+    layers = {layer.name: layer for layer in model.layers}
+    embedding = _count(layers["embedding"]) if "embedding" in layers else 0
+    total = _count(model)
+    return {
+        "total": total,
+        "embedding": embedding,
+        "mechanism": _count(layers["mechanism"]),
+        "network": total - embedding,
+    }
+
+
+def _count(layer: Any) -> int:
+    return sum(math.prod(variable.shape) for variable in layer.trainable_variables)
+
+
+def _with(
+    free: str, value: int, settings: Mapping[str, Any], options: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    if free == "units":
+        return {**settings, "units": value, "options": options}
+    if free == "width":
+        return {**settings, "units": value, "embedding_dim": value, "options": options}
+    return {**settings, "options": {**(options or {}), free: value}}
+
+
+def _step(mechanism: Any, free: str, options: Mapping[str, Any] | None) -> int:
+    """Heads share a width between them: it is a multiple of their number."""
+    if free not in ("units", "width"):
+        return 1
+    entry = find_mechanism(mechanism) if isinstance(mechanism, str) else None
+    defaults = entry.options if entry else {}
+    return int({**defaults, **(options or {})}.get("num_heads", 1))

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.layers import LinearAttention, Relation
+from relation_tf.networks.encoder_stack import Encoder, encoder, transformer
+from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
+from tests.backends import array, close
+from tests.layers import naive
+from tests.layers.cases import poisoned, randomize, tokens
+
+MASK = np.arange(5) < np.array([[5], [2]])
+PAPER = {"form": "paper"}
+
+
+def normalized(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    deviation = np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
+    return (x - x.mean(axis=-1, keepdims=True)) / deviation * scale + shift
+
+
+def block(x: np.ndarray, weights: list[np.ndarray], norm: str) -> np.ndarray:
+    """A block around Relation for one sentence's kept tokens."""
+    mixer = dict(zip(("g_kernel", "h_kernel", "kernel"), weights[:3], strict=True))
+    mixer_norm, w1, b1, w2, b2, feed_norm = weights[3:5], *weights[5:9], weights[9:11]
+
+    def mix(x: np.ndarray) -> np.ndarray:
+        return naive.relation(x, x, mixer, naive.relu)
+
+    def feed(x: np.ndarray) -> np.ndarray:
+        return naive.relu(x @ w1 + b1) @ w2 + b2
+
+    if norm == "post":
+        x = normalized(x + mix(x), *mixer_norm)
+        return normalized(x + feed(x), *feed_norm)
+    x = x + mix(normalized(x, *mixer_norm))
+    return x + feed(normalized(x, *feed_norm))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_equations(norm: str) -> None:
+    x = poisoned(tokens(0, 2, 5, 3), MASK)
+    layer = encoder("relation", 2, units=4, feed_forward_units=6, norm=norm, options=PAPER)
+    layer.build(x.shape)
+    randomize(layer)
+    kernel, bias = (array(v) for v in layer.projection.weights)
+    blocks = [[array(v) for v in one.weights] for one in layer.blocks]
+    output = array(layer(x, mask=MASK))
+    for one, mask, actual in zip(x, MASK, output, strict=True):
+        y = one[mask] @ kernel + bias
+        for weights in blocks:
+            y = block(y, weights, norm)
+        if norm == "pre":
+            y = normalized(y, *(array(v) for v in layer.closing.weights))
+        close(actual[mask], y)
+        assert not actual[~mask].any()
+
+
+def test_the_width_is_that_of_the_input_where_no_other_is_asked_for() -> None:
+    layer = Encoder("relation")
+    assert layer(tokens(0, 2, 5, 6)).shape == (2, 5, 6)
+    assert layer.projection is None
+    assert layer.blocks[0].hidden.units == 12
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        ("relation", PAPER),
+        (Relation, None),
+        (Relation(4), None),
+        ("relation_tf.layers:Relation", None),
+    ],
+    ids=["name", "class", "instance", "path"],
+)
+def test_ways_to_say_the_mechanism(mechanism: Any, options: Any) -> None:
+    x = tokens(0, 2, 5, 4)
+    layer = Encoder(mechanism, num_layers=2, options=options)
+    expected = Encoder("relation", num_layers=2, options=PAPER)
+    for one in (layer, expected):
+        one.build(x.shape)
+        randomize(one)
+    close(array(layer(x, mask=MASK)), array(expected(x, mask=MASK)))
+    again = Encoder.from_config(layer.get_config())
+    again.build(x.shape)
+    randomize(again)
+    close(array(again(x, mask=MASK)), array(expected(x, mask=MASK)))
+
+
+def test_an_instance_is_a_template() -> None:
+    template = LinearAttention(4, normalization="none")
+    layer = Encoder(template, num_layers=2)
+    layer.build((None, None, 4))
+    assert not template.built
+    one, other = (one.mixer for one in layer.blocks)
+    assert one.normalization == other.normalization == "none"
+    assert not np.allclose(array(one.query_kernel), array(other.query_kernel))
+
+
+def test_the_multi_head_attention_of_keras_as_a_template() -> None:
+    """Its call requires a value, and takes masks by other names."""
+    x = tokens(0, 2, 5, 4)
+    layer = Encoder(keras.layers.MultiHeadAttention(2, 2))
+    layer.build(x.shape)
+    randomize(layer)
+    output = array(layer(poisoned(x, MASK), mask=MASK))
+    close(output[1, :2], array(layer(x[1:, :2]))[0])
+
+
+def test_options_reach_the_mechanism() -> None:
+    layer = Encoder(LinearAttention, options={"normalization": "none", "use_bias": True})
+    layer.build((None, None, 4))
+    assert layer.blocks[0].mixer.normalization == "none"
+    assert layer.blocks[0].mixer.use_bias
+
+
+def test_heads_reach_the_mechanism() -> None:
+    for layer in (
+        transformer(6, num_heads=3),
+        Encoder(MultiHeadSelfAttention, num_heads=3),
+        Encoder("multi-head-attention", options={"num_heads": 3}),
+    ):
+        layer.build((None, None, 6))
+        assert layer.blocks[0].mixer.num_heads == 3
+
+
+def test_transformer() -> None:
+    layer = transformer(8, norm="pre", dropout=0.0)
+    assert layer(tokens(0, 2, 5, 4), mask=MASK).shape == (2, 5, 8)
+    assert [type(one.mixer) for one in layer.blocks] == [MultiHeadSelfAttention] * 2
+    assert layer.blocks[0].mixer.num_heads == 4
+
+
+def test_dropout_in_training_only_and_by_its_seed() -> None:
+    x = tokens(0, 2, 5, 4)
+
+    def trained(seed: int) -> np.ndarray:
+        layer = Encoder("relation", num_layers=2, dropout=0.5, seed=seed, options=PAPER)
+        layer.build(x.shape)
+        randomize(layer)
+        assert (array(layer(x)) == array(layer(x, training=False))).all()
+        return array(layer(x, training=True))
+
+    np.testing.assert_array_equal(trained(1), trained(1))
+    assert np.abs(trained(1) - trained(2)).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mechanism": "nothing"}, r"unknown mechanism 'nothing'"),
+        ({"mechanism": 3}, r"`mechanism` must be a name, .* Received: 3$"),
+        ({"norm": "both"}, r"`norm` must be 'post' or 'pre'\. Received: norm='both'$"),
+        ({"dropout": 1}, r"`dropout` must be in \[0, 1\)\. Received: dropout=1$"),
+        ({"num_layers": 0}, r"`num_layers` must be a positive .* num_layers=0$"),
+        ({"feed_forward_units": 0}, r"Received: feed_forward_units=0$"),
+        ({"num_heads": 2}, r"`num_heads` is for .* 'relation' is not\. Received: num_heads=2$"),
+        ({"mechanism": Relation, "num_heads": 2}, r"'relation_tf\.layers\.relation:Relation' is"),
+        ({"mechanism": Relation(4), "num_heads": 2}, r"is not\. Received: num_heads=2$"),
+        ({"mechanism": "multi-head-attention", "num_heads": 0}, r"Received: num_heads=0$"),
+        (
+            {"mechanism": Relation(4), "options": {"use_bias": True}},
+            r"no meaning for a layer that is already made\. Received: \{'use_bias': True\}$",
+        ),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Encoder(**{"mechanism": "relation", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"mechanism": "lstm"},
+            r"RecurrentNetwork must give \(batch, tokens, units=6\) .* shape \(None, 6\)$",
+        ),
+        ({"mechanism": Relation(4)}, r"Received: an output of shape \(None, None, 4\)$"),
+        (
+            {"mechanism": "multi-head-attention", "num_heads": 4},
+            r"`units` must be divisible by `num_heads`\. Received: units=6, num_heads=4$",
+        ),
+        ({"mechanism": "relation", "options": {"colour": "red"}}, r"colour='red'"),
+    ],
+)
+def test_a_mechanism_that_does_not_fit(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Encoder(**arguments).build((None, None, 6))
+
+
+def test_a_file_in_safe_mode_imports_nothing(tmp_path: Path) -> None:
+    x = keras.Input((None, 4))
+    model = keras.Model(x, Encoder(Relation)(x))
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match=r"mechanism='relation_tf.layers.relation:Relation'.*safe"):
+        keras.saving.load_model(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras", safe_mode=False)
+    close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))
+
+
+def test_a_template_is_saved_with_the_file(tmp_path: Path) -> None:
+    x = keras.Input((None, 4))
+    model = keras.Model(x, Encoder(Relation(4, activation="tanh"))(x))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))

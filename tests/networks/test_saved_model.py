@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.networks.saved_model import SavedModelEncoder
+from tests.backends import BACKEND, array, close, vjp
+
+WIDTH = 3
+TEXTS = np.array(["a dull film", "great fun", ""])
+
+
+def embed(texts: Any, table: Any, kernel: Any) -> Any:
+    """The mean of hashed words' vectors, through a matrix."""
+    import tensorflow as tf
+
+    words = tf.strings.to_hash_bucket_fast(tf.strings.split(texts), 16)
+    vectors = tf.gather(table, words).to_tensor()
+    return tf.matmul(tf.reduce_sum(vectors, axis=1), kernel)
+
+
+def make_variables() -> tuple[Any, Any]:
+    import tensorflow as tf
+
+    rng = np.random.default_rng(0)
+    table = tf.Variable(rng.normal(size=(16, 4)).astype("float32"), name="table")
+    return table, tf.Variable(rng.normal(size=(4, WIDTH)).astype("float32"), name="kernel")
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved object that can be called, as the Universal Sentence Encoder is."""
+    import tensorflow as tf
+
+    class Module(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.kernel = make_variables()
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def __call__(self, texts: Any) -> Any:
+            return embed(texts, self.table, self.kernel)
+
+    folder = tmp_path_factory.mktemp("called")
+    tf.saved_model.save(Module(), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved object with signatures only, right ones and wrong ones."""
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.table, module.kernel = make_variables()
+    texts = tf.TensorSpec([None], tf.string, name="texts")
+
+    def signature(function: Any, *inputs: Any) -> Any:
+        return tf.function(function, input_signature=inputs or [texts])
+
+    def encode(texts: Any) -> Any:
+        return {"vectors": embed(texts, module.table, module.kernel)}
+
+    signatures = {
+        "serving_default": signature(encode),
+        "two": signature(lambda texts: {**encode(texts), "again": encode(texts)["vectors"]}),
+        "deep": signature(lambda texts: {"vectors": encode(texts)["vectors"][:, None]}),
+        "numbers": signature(lambda x: {"vectors": x}, tf.TensorSpec([None, 2], tf.float32)),
+    }
+    folder = tmp_path_factory.mktemp("signed")
+    tf.saved_model.save(module, folder, signatures=signatures)
+    return folder
+
+
+@pytest.fixture(params=["called", "signed"])
+def folder(request: pytest.FixtureRequest) -> Path:
+    return Path(request.getfixturevalue(request.param))
+
+
+def expected() -> np.ndarray:
+    return embed(TEXTS, *make_variables()).numpy()
+
+
+@pytest.mark.tensorflow
+def test_vectors(folder: Path) -> None:
+    layer = SavedModelEncoder(folder)
+    output = layer(TEXTS)
+    assert output.shape == (3, WIDTH)
+    close(array(output), expected())
+    assert layer.compute_output_shape((None,)) == (None, WIDTH)
+
+
+@pytest.mark.tensorflow
+def test_an_endpoint_by_name(called: Path, signed: Path) -> None:
+    for path in (called, signed):
+        close(array(SavedModelEncoder(path, endpoint="serving_default")(TEXTS)), expected())
+
+
+@pytest.mark.tensorflow
+@pytest.mark.filterwarnings("ignore:.*input.*structure:UserWarning")
+def test_what_keras_exports(tmp_path: Path) -> None:
+    texts = keras.Input((), dtype="string")
+    ids = keras.layers.Hashing(16)(keras.ops.expand_dims(texts, 1))
+    model = keras.Model(texts, keras.layers.Embedding(16, WIDTH)(ids)[:, 0])
+    model.export(tmp_path / "model", verbose=False)
+    output = SavedModelEncoder(tmp_path / "model")(TEXTS)
+    close(array(output), array(model(keras.ops.convert_to_tensor(TEXTS))))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("trainable", [False, True])
+def test_frozen_and_fine_tuned(folder: Path, trainable: bool) -> None:
+    texts = keras.Input((), dtype="string")
+    layer = SavedModelEncoder(folder, trainable=trainable)
+    model = keras.Model(texts, keras.layers.Dense(1)(layer(texts)))
+    assert len(model.trainable_variables) == (4 if trainable else 2)
+    assert len(model.variables) >= 4
+    before = [array(v) for v in layer.variables]
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    losses = [model.train_on_batch(TEXTS, np.ones((3, 1))) for _ in range(4)]
+    assert losses[-1] < losses[0]
+    changed = [
+        np.abs(array(v) - start).max() > 1e-3
+        for v, start in zip(layer.variables, before, strict=True)
+    ]
+    assert changed == [trainable] * 2
+    assert (np.abs(array(layer(TEXTS)) - expected()).max() > 1e-3) == trainable
+
+
+@pytest.mark.tensorflow
+def test_frozen_and_thawed(called: Path) -> None:
+    layer = SavedModelEncoder(called)
+    assert [v.name for v in layer.non_trainable_variables] == ["table", "kernel"]
+    layer.trainable = True
+    assert [v.name for v in layer.trainable_variables] == ["table", "kernel"]
+
+
+@pytest.mark.tensorflow
+def test_gradients(folder: Path) -> None:
+    layer = SavedModelEncoder(folder, trainable=True)
+    layer.build((None,))
+    texts = keras.ops.convert_to_tensor(TEXTS)
+    _, [], for_weights = vjp(lambda: layer(texts), [], layer.trainable_variables)
+    table, kernel = make_variables()
+    _, [], expected = vjp(
+        lambda: embed(TEXTS, *(v.value for v in (one, other))),
+        [],
+        [one := keras.Variable(table.numpy()), other := keras.Variable(kernel.numpy())],
+    )
+    for actual, gradient in zip(for_weights, expected, strict=True):
+        close(actual, gradient)
+
+
+@pytest.mark.tensorflow
+def test_keras_file_round_trip(called: Path, tmp_path: Path) -> None:
+    texts = keras.Input((), dtype="string")
+    model = keras.Model(texts, SavedModelEncoder(called, trainable=True)(texts))
+    model.trainable_variables[0].assign(np.ones((16, 4)))
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match=r"asks for the saved model .* pass safe_mode=False"):
+        keras.saving.load_model(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras", safe_mode=False)
+    close(array(again(keras.ops.convert_to_tensor(TEXTS))), array(model(TEXTS)))
+    assert np.abs(array(model(TEXTS)) - expected()).max() > 1e-3
+
+
+@pytest.mark.tensorflow
+def test_configuration_and_precision(called: Path) -> None:
+    layer = SavedModelEncoder(
+        called, trainable=True, endpoint="serving_default", dtype="mixed_float16"
+    )
+    config = layer.get_config()
+    assert config["path"] == str(called)
+    again = SavedModelEncoder.from_config(config)
+    assert again.get_config() == config
+    output = again(TEXTS)
+    assert keras.backend.standardize_dtype(output.dtype) == "float16"
+    close(array(output), expected(), 1e-2)
+
+
+@pytest.mark.tensorflow
+def test_a_folder_that_is_no_saved_model(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`path` must be a folder .* Received: path='.*'$"):
+        SavedModelEncoder(tmp_path)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("endpoint", "message"),
+    [
+        ("nothing", r"which has 'serving_default', .* Received: endpoint='nothing'$"),
+        ("two", r"must give one tensor \(batch, width\)\. Received: outputs '.*', '.*'$"),
+        ("deep", r"Received: an output of shape \(1, 1, 3\) for one sentence$"),
+        ("numbers", r"must take one tensor of strings .* endpoint='numbers'$"),
+    ],
+)
+def test_endpoints_that_do_not_fit(signed: Path, endpoint: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SavedModelEncoder(signed, endpoint=endpoint)(TEXTS)
+
+
+@pytest.mark.tensorflow
+def test_inputs_that_are_no_strings(called: Path) -> None:
+    layer = SavedModelEncoder(called)
+    with pytest.raises(ValueError, match=r"must be a tensor of strings\. Received: dtype=int32"):
+        layer(np.array([1, 2], "int32"))
+    with pytest.raises(ValueError, match=r"must be a tensor of strings\. Received: dtype=int32"):
+        layer(keras.Input((), dtype="int32"))
+    with pytest.raises(ValueError, match=r"of shape \(batch,\), .* x\.shape=\(3, 1\)"):
+        SavedModelEncoder(called)(TEXTS[:, None])
+
+
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="says what the others cannot do")
+def test_another_backend(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=rf"needs the TensorFlow .* backend '{BACKEND}'$"):
+        SavedModelEncoder(tmp_path)

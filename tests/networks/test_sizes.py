@@ -1,0 +1,93 @@
+"""Sizes: the value that is found is the best of all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from relation_tf.networks import (
+    MECHANISMS,
+    count_parameters,
+    match_parameters,
+    pair_regressor,
+    sequence_classifier,
+)
+from relation_tf.networks.sizes import with_size
+
+
+def parameters(mechanism: str, **settings: Any) -> int:
+    model = sequence_classifier(mechanism, vocabulary_size=50, num_classes=2, **settings)
+    return count_parameters(model)["network"]
+
+
+def test_parameters_are_counted_by_part() -> None:
+    model = sequence_classifier(
+        "relation", vocabulary_size=50, num_classes=2, embedding_dim=4, units=3, hidden_units=5
+    )
+    mechanism = 2 * (4 * 3 + 3) + 3 * 3 + 3 * 3
+    assert count_parameters(model) == {
+        "total": 200 + mechanism + (3 * 5 + 5) + (5 * 2 + 2),
+        "embedding": 200,
+        "mechanism": mechanism,
+        "network": mechanism + (3 * 5 + 5) + (5 * 2 + 2),
+    }
+
+
+@pytest.mark.parametrize("target", [1, 2000, 2047, 5000])
+def test_the_rank_is_the_best_of_all(target: int) -> None:
+    settings: dict[str, Any] = {"embedding_dim": 8, "network": "plain"}
+    match = match_parameters("contextualizer", target, free="rank", **settings)
+    misses = {
+        rank: abs(parameters("contextualizer", options={"rank": rank}, **settings) - target)
+        for rank in range(1, 50)
+    }
+    assert match.value == min(misses, key=misses.__getitem__)
+    assert abs(match.parameters - target) == misses[match.value]
+    assert match.miss == match.parameters / target - 1
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_can_be_sized_by_units(name: str) -> None:
+    match = match_parameters(name, 30_000, embedding_dim=16)
+    assert match.parameters == parameters(name, embedding_dim=16, units=match.value)
+    assert abs(match.miss) < 0.1
+
+
+def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:
+    options = {"num_layers": 2}
+    match = match_parameters("transformer", 20_000, free="width", options=options, network="plain")
+    assert match.value % 4 == 0
+    settings = with_size(match, {"options": options, "network": "plain"})
+    assert settings["embedding_dim"] == settings["units"] == match.value
+    assert parameters("transformer", **settings) == match.parameters
+
+
+def test_layers_bring_a_transformer_to_half_a_million() -> None:
+    """With a feed-forward width of 2m, as it is by default; with 4m no number of layers does."""
+    settings: dict[str, Any] = {"embedding_dim": 128, "units": 128, "network": "plain"}
+    match = match_parameters("transformer", 500_000, free="num_layers", **settings)
+    assert abs(match.miss) < 0.07
+    wide = {"options": {"feed_forward_units": 512}}
+    assert (
+        abs(match_parameters("transformer", 500_000, "num_layers", **settings, **wide).miss) > 0.15
+    )
+
+
+def test_pairs_have_two_hidden_layers_to_count() -> None:
+    match = match_parameters("relation", 10_000, build=pair_regressor, embedding_dim=8)
+    assert match.parameters > parameters("relation", embedding_dim=8, units=match.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"target": 0}, "`target` must be 1 or more. Received: target=0"),
+        ({"target": 10**6, "free": "decay"}, "cannot be made with decay=1"),
+        ({"target": 10**6, "free": "window"}, "`free` must change the number of parameters"),
+        ({"target": 10**6, "free": "colour"}, "cannot be made with colour=1"),
+    ],
+)
+def test_what_cannot_be_free(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        match_parameters("fcsr", embedding_dim=4, **arguments)
