@@ -55,10 +55,11 @@ def suites() -> None:
     """List the suites that come with the package."""
     from relation_tf.bench import list_suites, load_suite
 
-    for name in list_suites():
+    names = list_suites()
+    width = max(map(len, names))
+    for name in names:
         suite = load_suite(name)
-        runs = len(suite.runs())
-        typer.echo(f"{name:12} {runs:4} runs  {suite.title}")
+        typer.echo(f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}")
 
 
 @app.command()
@@ -71,7 +72,8 @@ def run(
         typer.Option(metavar="DIR", help="Folder of the runs.", show_default="runs/SUITE"),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder with glue_data/<Task> or <Task>.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the tasks' files (glue_data ...)."),
     ] = None,
     glove: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Word vectors to start from, as text.")
@@ -172,6 +174,8 @@ def _submit_if_whole(results: Results, fill_missing: bool) -> None:
     from relation_tf.tasks import GLUE
 
     missing = [name for name in GLUE if name not in results.suite.tasks]
+    if len(missing) == len(GLUE):
+        return  # nothing that a leaderboard asks for
     if missing and not fill_missing:
         typer.echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")
     elif len(results.runs) == len(results.suite.runs()) or fill_missing:

@@ -12,6 +12,7 @@ import pandas as pd
 from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.run_folder import RunFolder, read_json
 from relation_tf.bench.suite import Suite
+from relation_tf.tasks.catalogue import find_task
 
 GLUE_AVERAGE = "GLUE average"
 MEAN_OF_TASKS = "mean of these tasks"
@@ -66,8 +67,11 @@ class Results:
             for task, metrics in run["metrics"].items()
         ]
         scores = pd.DataFrame(rows + self._averages(), columns=["task", "method", "seed", "score"])
+        scored = [name for task in self.suite.tasks for name in find_task(task).scored]
         order = [
-            task for task in (*TASKS, GLUE_AVERAGE, MEAN_OF_TASKS) if task in set(scores["task"])
+            task
+            for task in dict.fromkeys([*TASKS, *scored, GLUE_AVERAGE, MEAN_OF_TASKS])
+            if task in set(scores["task"])
         ]
         scores["task"] = pd.Categorical(scores["task"], order, ordered=True)
         return scores.sort_values(["task", "method", "seed"], ignore_index=True, kind="stable")

@@ -26,10 +26,9 @@ from relation_tf.bench.suite import (
     select,
 )
 from relation_tf.bench.worker import Cell, Tell, ignore_interrupts, run_cell
-from relation_tf.networks.registry import MECHANISMS, load
+from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
 from relation_tf.stats import what_can_be_shown
-from relation_tf.tasks.glue import GLUE, find_glue, split_files
-from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.catalogue import task_files
 
 
 def run_suite(
@@ -58,7 +57,7 @@ def run_suite(
         tasks: Run no more than these tasks.
         only_methods: Run no more than these methods, by name.
         seeds: Run no more than these seeds.
-        data: The folder that holds `glue_data`.
+        data: The folder that holds the tasks' files, such as `glue_data`.
         glove: A file of word vectors, for `embeddings = "glove"`.
         jobs: Runs at once. Above 1 they run in processes of their own; what they give is the same.
         settings: Keys to set over what the suite says, such as `{"stopping": "best"}`.
@@ -199,6 +198,8 @@ def _digest(method: Method, jobs: int) -> str | None:
     """
     if method.mechanism in MECHANISMS:
         return None
+    if find_mechanism(method.mechanism).reads == "text":
+        return _saved_model_digest(method)
     if jobs > 1 and method.mechanism.startswith("__main__:"):
         raise SuiteError(
             f"method {method.name}: {method.mechanism} cannot be imported by worker processes: "
@@ -218,6 +219,21 @@ def _digest(method: Method, jobs: int) -> str | None:
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
+def _saved_model_digest(method: Method) -> str:
+    """Of a saved model's files."""
+    folder = Path(find_mechanism(method.mechanism).options["path"])
+    if not (folder / "saved_model.pb").is_file():
+        raise SuiteError(
+            f"method {method.name}: expected a folder with a saved_model.pb. Received: {folder}"
+        )
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
 def _with_digest(config: RunConfig, digests: Mapping[str, str | None]) -> RunConfig:
     return config.model_copy(update={"mechanism_digest": digests[config.mechanism]})
 
@@ -230,10 +246,7 @@ def _refuse_missing_input(
         raise SuiteError(f"suite {suite.name} has embedded data. Received: --data {data}")
     if suite.source == "glue":
         for name in dict.fromkeys(config.task for config in chosen):
-            task = GLUE[name]
-            for split, path in split_files(task, find_glue(name, data)).items():
-                if split not in task.test.values() and not path.exists():
-                    raise DataError(f"{path}: expected the file of task {name}, it is not there")
+            task_files(name, data)
     if suite.embeddings == "glove":
         if glove is None:
             raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from glue_submit import Packed, SubmissionError, pack
 from relation_tf.bench.results import Results
+from relation_tf.tasks.catalogue import find_task
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,10 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
     """
     predictions: dict[tuple[str, int], dict[str, Path]] = defaultdict(dict)
     for run in results.runs:
-        for path in sorted((Path(run["folder"]) / "predictions").glob("*.test.tsv")):
-            predictions[run["method"], run["seed"]][path.name.removesuffix(".test.tsv")] = path
+        for name in find_task(run["task"]).answered:
+            path = Path(run["folder"]) / "predictions" / f"{name}.test.tsv"
+            if path.exists():
+                predictions[run["method"], run["seed"]][name] = path
     packed, refused = [], []
     for (method, seed), files in predictions.items():
         path = results.folder / "submissions" / method / f"seed-{seed}.zip"

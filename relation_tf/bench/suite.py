@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,9 @@ from typing import Annotated, Any, Literal, Self, cast
 
 import tomli_w
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -20,14 +23,33 @@ from pydantic import (
     model_validator,
 )
 
-from glue_submit import TASKS
+from relation_tf.bench.published import load_published
 from relation_tf.networks.registry import find_mechanism
-from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.catalogue import find_task
 
 Positive = Annotated[int, Field(ge=1)]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
-TaskName = Literal["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
+Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
+
+
+def _known_task(name: str) -> str:
+    find_task(name)
+    return name
+
+
+def _count(size: Any) -> Any:
+    """`"1.5M"` is 1,500,000."""
+    written = re.fullmatch(r"(\d+(?:\.\d+)?)([KM])", size) if isinstance(size, str) else None
+    if not written:
+        return size
+    return round(float(written[1]) * {"K": 1_000, "M": 1_000_000}[written[2]])
+
+
+TaskName = Annotated[str, AfterValidator(_known_task)]
+Size = Annotated[int, Field(ge=1), BeforeValidator(_count)]
+# What names of methods call some options; "num_layers" becomes "layers".
+_SYMBOLS = {"num_steps": "k", "window": "w"}
 
 
 class SuiteError(ValueError):
@@ -39,18 +61,27 @@ class Training(BaseModel):
 
     Attributes:
         source: `"glue"` for files under `--data`, `"miniglue"` for the embedded set.
-        tokens: `"word"`: lower case, words and punctuation apart.
-        max_words: Size of the vocabulary, by default every word of the training text.
+        tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
+            `"text"`: strings, for saved sentence encoders.
+        max_words: Size of the vocabulary, by default every word of the training text, or 8,000
+            pieces.
         max_length: Tokens kept of a text, by default all.
+        validation: Share of the training rows that stops the training, by default the task's own
+            validation rows, or 0.1 where it has none.
         embeddings: `"random"`, or `"glove"` for the file given with `--glove`.
         embedding_dim: Width of the embedding.
         embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
+        embedding_initializer: Keras initializer of the embedding.
+        network: `"benchmark"` or `"plain"`, see `relation_tf.networks`.
+        initializer: Keras initializer of the Dense layers and the head.
         hidden_units: Width of the hidden Dense, by default the mechanism's units.
         hidden_activation: Activation after it, `"leaky_relu"`, a Keras name or `"linear"`.
         dropout: Rate, in [0, 1).
         compute: `"readout"` asks the mechanism for the token that is read, `"all"` for all.
         optimizer: `"adam"`.
         learning_rate: Step size.
+        learning_rate_schedule: `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two
+            readings of the FCSR paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
         weight_decay: Decoupled weight decay, by default none.
         batch_size: Rows a batch.
         batching: `"length"` puts rows of like length together, `"random"` any.
@@ -65,18 +96,23 @@ class Training(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     source: Literal["glue", "miniglue"] = "glue"
-    tokens: Literal["word"] = "word"
+    tokens: Literal["word", "wordpiece", "text"] = "word"
     max_words: Annotated[int, Field(ge=3)] | None = None
     max_length: Positive | None = None
+    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
     embeddings: Literal["random", "glove"] = "random"
     embedding_dim: Positive = 100
     embedding_updates: Literal["dense", "rows"] = "dense"
+    embedding_initializer: Initializer = "uniform"
+    network: Literal["benchmark", "plain"] = "benchmark"
+    initializer: Initializer = "glorot_uniform"
     hidden_units: Positive | None = None
     hidden_activation: str = "leaky_relu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     compute: Literal["readout", "all"] = "readout"
     optimizer: Literal["adam"] = "adam"
     learning_rate: Annotated[float, Field(gt=0)] = 0.001
+    learning_rate_schedule: Literal["constant", "fcsr", "fcsr-compounding"] = "constant"
     weight_decay: Annotated[float, Field(gt=0)] | None = None
     batch_size: Positive = 256
     batching: Literal["length", "random"] = "length"
@@ -88,17 +124,27 @@ class Training(BaseModel):
 
 
 class Method(BaseModel):
-    """A named configuration of a mechanism.
+    """A named configuration of a mechanism, or several.
 
     Attributes:
-        mechanism: A name, `"package.module:Name"`, or a Keras layer class.
-        name: What tables call it, by default `<mechanism>-<units>`.
+        mechanism: A name, `"package.module:Name"`, `"saved-model:PATH"`, or a Keras layer class.
+        name: What tables call it, by default the mechanism and what varies.
         units: Width, or a list of widths that makes a method of each.
         options: Further arguments of the layer, and `form`.
+        grid: Options with a list of values each; every combination makes a method.
+        size: Trainable parameters of the network without its embedding, as a number or `"1.5M"`, or
+            a list that makes a method of each; `free` is then chosen to come nearest.
+        free: What a size leaves open: `"units"`, `"width"` (of embedding and layer) or an option
+            that is a number, such as `"rank"`.
 
     Example:
         >>> [method.name for method in Method(mechanism="relation", units=[64, 128]).expand()]
         ['relation-64', 'relation-128']
+        >>> grid = {"num_steps": [1, 5], "initial_context": ["ones"]}
+        >>> [method.name for method in Method(mechanism="contextualizer", grid=grid).expand()]
+        ['contextualizer-k1-ones', 'contextualizer-k5-ones']
+        >>> [method.name for method in Method(mechanism="transformer", size=["0.5M"]).expand()]
+        ['transformer-0.5M']
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -107,6 +153,9 @@ class Method(BaseModel):
     name: Name | None = None
     units: Positive | list[Positive] = 64
     options: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    size: Size | Annotated[list[Size], Field(min_length=1)] | None = None
+    free: str = "units"
 
     @field_validator("mechanism", mode="before")
     @classmethod
@@ -123,7 +172,7 @@ class Method(BaseModel):
         find_mechanism(mechanism)
         return mechanism
 
-    @field_validator("options")
+    @field_validator("options", "grid")
     @classmethod
     def _can_be_written(cls, options: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -132,19 +181,54 @@ class Method(BaseModel):
             raise ValueError(f"values that TOML can hold ({error})") from error
         return options
 
+    @model_validator(mode="after")
+    def _one_thing_for_each(self) -> Self:
+        twice = sorted(self.options.keys() & self.grid.keys())
+        if twice:
+            raise ValueError(f"option {twice[0]!r} is in 'options' and in 'grid'")
+        if self.free != "units" and self.size is None:
+            raise ValueError(f"'free' is for a 'size'; found free = {self.free!r} and none")
+        if self.size is not None and (self.free in self.options or self.free in self.grid):
+            raise ValueError(f"option {self.free!r} is set and left free for the size as well")
+        return self
+
     def expand(self) -> list[Self]:
-        """One method for each width, each with a name."""
-        widths = self.units if isinstance(self.units, list) else [self.units]
+        """One method for each width, size and combination of the grid, each with a name."""
         stem = self.name or self.mechanism.rpartition(":")[2]
-        return [
-            self.model_copy(
-                update={
-                    "units": units,
-                    "name": stem if self.name and len(widths) == 1 else f"{stem}-{units}",
-                }
-            )
-            for units in widths
-        ]
+        widths = self.units if isinstance(self.units, list) else [self.units]
+        sizes = self.size if isinstance(self.size, list) else [self.size]
+        methods = []
+        for units, size, values in itertools.product(
+            widths, sizes, itertools.product(*self.grid.values())
+        ):
+            varied = dict(zip(self.grid, values, strict=True))
+            parts = [stem]
+            if len(widths) > 1 or not (self.name or self.grid or self.size):
+                parts.append(str(units))
+            if size is not None and (len(sizes) > 1 or not self.name):
+                parts.append(_size_name(size))
+            parts += [_value_name(option, value) for option, value in varied.items()]
+            update = {
+                "name": "-".join(parts),
+                "units": units,
+                "size": size,
+                "options": {**self.options, **varied},
+                "grid": {},
+            }
+            methods.append(self.model_copy(update=update))
+        return methods
+
+
+def _size_name(size: int) -> str:
+    return f"{size / 1e6:g}M" if size >= 100_000 else f"{size / 1e3:g}K"
+
+
+def _value_name(option: str, value: Any) -> str:
+    """`num_steps = 5` is `k5`, `num_heads = 2` is `heads2`, and a word stands for itself."""
+    if isinstance(value, str):
+        return value
+    text = "x".join(map(str, value)) if isinstance(value, list) else str(value).lower()
+    return _SYMBOLS.get(option, option.removeprefix("num_")) + text
 
 
 class RunConfig(Training):
@@ -156,6 +240,8 @@ class RunConfig(Training):
     mechanism_digest: str | None = None  # of the file of a layer of one's own
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
+    size: Positive | None = None
+    free: str = "units"
     seed: Annotated[int, Field(ge=0, lt=2**31)]
 
     @property
@@ -178,6 +264,7 @@ class Suite(Training):
         seeds: The seeds, or how many (from 1).
         method: The methods; each is one or, with several widths, some.
         alpha: The level of the tests.
+        published: A paper's figures to stand beside ours: a name of the package, or a TOML file.
     """
 
     name: Name
@@ -193,6 +280,14 @@ class Suite(Training):
     ]
     method: Annotated[list[Method], Field(min_length=1)]
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    published: str | None = None
+
+    @field_validator("published")
+    @classmethod
+    def _is_there(cls, published: str | None) -> str | None:
+        if published is not None:
+            load_published(published)
+        return published
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -229,6 +324,18 @@ class Suite(Training):
             higher_is_better(self.monitor, task)
         return self
 
+    @model_validator(mode="after")
+    def _methods_read_the_tokens(self) -> Self:
+        for method in self.methods():
+            reads = find_mechanism(method.mechanism).reads
+            if (reads == "text") != (self.tokens == "text"):
+                expected = "'text'" if reads == "text" else "'word' or 'wordpiece'"
+                raise ValueError(
+                    f"key 'tokens': expected {expected} for method {method.name}. "
+                    f"Received: {self.tokens!r}"
+                )
+        return self
+
     def methods(self) -> list[Method]:
         """The methods, one for each width."""
         return [method for entry in self.method for method in entry.expand()]
@@ -244,6 +351,8 @@ class Suite(Training):
                 mechanism=method.mechanism,
                 units=cast(int, method.units),  # expanded
                 options=method.options,
+                size=cast("int | None", method.size),  # expanded
+                free=method.free,
                 seed=seed,
             )
             for task in self.tasks
@@ -262,7 +371,7 @@ def higher_is_better(monitor: str, task: str) -> bool:
     Raises:
         ValueError: Where the task has no such metric.
     """
-    metrics = TASKS[next(iter(GLUE[task].dev))].metrics
+    metrics = find_task(task).metrics
     if monitor == "val_loss":
         return False
     if monitor.removeprefix("val_") not in metrics:

@@ -11,13 +11,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from glue_submit import TASKS, evaluate
 from relation_tf import networks, optimizers
 from relation_tf.bench.stopping import Stop, make_rule
 from relation_tf.bench.suite import RunConfig, SuiteError, higher_is_better
 from relation_tf.tasks.batches import evaluation_batches, padding_share, plan_batches
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.glove import Vectors
+from relation_tf.tasks.scoring import score
 
 _EVALUATION_BATCH = 1024
 
@@ -31,10 +31,9 @@ class Trained:
     Attributes:
         history: A row an epoch.
         stop: Why and where it ended.
-        predictions: For each leaderboard task, ("dev" or "test", task) to the network's outputs in
-            the order of the split's rows: probabilities `(rows, classes)`, or scores `(rows,)` in
-            [0, 1].
-        metrics: For each scored leaderboard task its metrics on the dev set.
+        predictions: (split, name) to the network's outputs for a scored or answered split, in the
+            order of its rows: probabilities `(rows, classes)`, or scores `(rows,)` in [0, 1].
+        metrics: For each scored name its metrics.
         seconds: Time spent, by what it was spent on.
         padding: The share of padding in the training batches.
     """
@@ -58,6 +57,7 @@ class CompiledNetwork:
     config: RunConfig
     task: EncodedTask
     vectors: Vectors | None = None
+    match: networks.Match | None = field(init=False, default=None)
     model: keras.Model = field(init=False)
     compile_seconds: float = field(init=False)
 
@@ -68,8 +68,11 @@ class CompiledNetwork:
                 f"Received: KERAS_BACKEND={keras.backend.backend()}"
             )
         start = time.perf_counter()
+        if self.config.size is not None:
+            self.match = self._match(self.config.size)
         self.model = self._build(self.config.seed)
-        self._optimizer = _make_optimizer(self.config)
+        steps = -(-len(self.task.splits["train"]) // self.config.batch_size)
+        self._optimizer = _make_optimizer(self.config, steps)
         self._optimizer.build(self.model.trainable_variables)
         self._fresh_optimizer = _values(self._optimizer.variables)
         self._loss = (
@@ -77,7 +80,11 @@ class CompiledNetwork:
             if self.task.task.labels is None
             else keras.losses.SparseCategoricalCrossentropy()
         )
-        ids = tuple(tf.TensorSpec((None, None), tf.int32) for _ in self.task.task.inputs)
+        text = tf.TensorSpec((None,), tf.string)
+        ids = tuple(
+            text if self.task.vocabulary is None else tf.TensorSpec((None, None), tf.int32)
+            for _ in self.task.task.inputs
+        )
         labels = tf.TensorSpec((None,), _labels(self.task.splits["train"]).dtype)
         # Traced once for any number of rows and any length.
         self._train = tf.function(self._train_step).get_concrete_function(ids, labels)
@@ -114,42 +121,42 @@ class CompiledNetwork:
         for variable, value in zip(self.model.variables, weights, strict=True):
             variable.assign(value)
 
-    def count_parameters(self) -> dict[str, int]:
-        """Trainable parameters: in all, of the embedding and of the mechanism."""
-
-        def count(variables: list[Any]) -> int:
-            return sum(int(np.prod(variable.shape)) for variable in variables)
-
-        parts = {name: self.model.get_layer(name) for name in ("embedding", "mechanism")}
-        return {
-            "total": count(self.model.trainable_variables),
-            **{name: count(layer.trainable_variables) for name, layer in parts.items()},
-        }
-
     def _build(self, seed: int) -> keras.Model:
         keras.utils.set_random_seed(seed)
-        config, task = self.config, self.task.task
-        settings: dict[str, Any] = {
-            "mechanism": config.mechanism,
-            "vocabulary_size": self.task.vocabulary.size,
-            "embedding_dim": config.embedding_dim,
-            "units": config.units,
-            "hidden_units": config.hidden_units,
-            "hidden_activation": config.hidden_activation,
-            "dropout": config.dropout,
-            "options": config.options,
-            "compute": config.compute,
-        }
-        if len(task.inputs) == 1:
-            model = networks.sequence_classifier(num_classes=len(task.labels or ()), **settings)
-        elif task.labels is None:
-            model = networks.pair_regressor(**settings)
-        else:
-            model = networks.pair_classifier(num_classes=len(task.labels), **settings)
+        settings = self._settings()
+        if self.match is not None:
+            settings = networks.with_size(self.match, settings)
+        model = self._builder()(self.config.mechanism, **settings)
         if self.vectors is not None:
             embedding = model.get_layer("embedding")
             embedding.set_weights([self.vectors.fill(embedding.get_weights()[0])])
         return model
+
+    def _match(self, size: int) -> networks.Match:
+        settings = {**self._settings(), "vocabulary_size": 2}
+        return networks.match_parameters(
+            self.config.mechanism, size, self.config.free, build=self._builder(), **settings
+        )
+
+    def _builder(self) -> Callable[..., keras.Model]:
+        task = self.task.task
+        if len(task.inputs) == 1:
+            return networks.sequence_classifier
+        return networks.pair_regressor if task.labels is None else networks.pair_classifier
+
+    def _settings(self) -> dict[str, Any]:
+        config, task = self.config, self.task
+        settings: dict[str, Any] = {
+            name: getattr(config, name)
+            for name in (
+                "embedding_dim", "units", "hidden_units", "hidden_activation", "dropout", "options",
+                "compute", "network", "initializer", "embedding_initializer",
+            )
+        }  # fmt: skip
+        if task.task.labels is not None:
+            settings["num_classes"] = len(task.task.labels)
+        settings["vocabulary_size"] = task.vocabulary.size if task.vocabulary else None
+        return settings
 
     def _train_step(self, ids: tuple[Any, ...], labels: Any) -> Any:
         variables = self.model.trainable_variables
@@ -179,7 +186,6 @@ def train_run(
     began = time.perf_counter()
     task = network.task
     network.refill(config.seed)
-    monitored = next(iter(task.task.dev))
     higher = higher_is_better(config.monitor, config.task)
     rule = make_rule(config.stopping, config.patience, higher_is_better=higher)
     history: list[dict[str, float]] = []
@@ -191,10 +197,10 @@ def train_run(
         start = time.perf_counter()
         loss, padding = _train_epoch(network, config, epoch)
         trained = time.perf_counter()
-        dev = task.splits[task.task.dev[monitored]]
-        outputs = network.predict(dev)
-        row = {"epoch": epoch, "loss": loss, "val_loss": _cost(outputs, dev)}
-        scores = _score(task, monitored, outputs, dev)
+        held_out = task.splits[task.validation]
+        outputs = network.predict(held_out)
+        row = {"epoch": epoch, "loss": loss, "val_loss": _cost(outputs, held_out)}
+        scores = _score(task, outputs, held_out)
         row |= {f"val_{name}": value for name, value in scores.items()}
         evaluated = time.perf_counter()
         row |= {"seconds": trained - start, "evaluation_seconds": evaluated - trained}
@@ -246,18 +252,17 @@ def _cost(outputs: np.ndarray, split: EncodedSplit) -> float:
     return float(np.mean(-np.log(np.clip(chosen, 1e-7, 1 - 1e-7))))
 
 
-def _score(
-    task: EncodedTask, name: str, outputs: np.ndarray, split: EncodedSplit
-) -> dict[str, float]:
+def _score(task: EncodedTask, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
     labels = _labels(split)
     if not np.isfinite(outputs).all():
         # A diverged network answers nothing; the worst value of each metric says so.
-        return {metric: -1.0 if metric in _SIGNED else 0.0 for metric in TASKS[name].metrics}
+        return {metric: -1.0 if metric in _SIGNED else 0.0 for metric in task.task.metrics}
     if task.task.labels is None:
         gold = labels * task.task.maximum
     else:
         gold = np.array(task.task.labels)[labels]
-    return evaluate(name, words_of(task, outputs), gold)
+    # All scored splits of a task have its metrics, and its validation rows are scored as they are.
+    return score(task.task, next(iter(task.task.scored)), words_of(task, outputs), gold)
 
 
 def _labels(split: EncodedSplit) -> np.ndarray:
@@ -280,19 +285,32 @@ def _answer(
     task = network.task
     predictions: dict[tuple[str, str], np.ndarray] = {}
     metrics: dict[str, dict[str, float]] = {}
-    for name, split_name in task.task.dev.items():
+    for name, split_name in task.task.scored.items():
         split = task.splits[split_name]
-        predictions["dev", name] = network.predict(split)
-        metrics[name] = _score(task, name, predictions["dev", name], split)
-    for name, split_name in task.task.test.items():
+        outputs = predictions[_kind(split_name), name] = network.predict(split)
+        metrics[name] = _score(task, outputs, split)
+    for name, split_name in task.task.answered.items():
         if split_name in task.splits:
-            predictions["test", name] = network.predict(task.splits[split_name])
+            predictions[_kind(split_name), name] = network.predict(task.splits[split_name])
     return predictions, metrics
 
 
-def _make_optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
+def _kind(split: str) -> str:
+    """What a file of predictions is called: MNLI's "dev_matched" is its dev set, AX a test set."""
+    return "test" if split == "diagnostic" else split.partition("_")[0]
+
+
+def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers.Optimizer:
+    learning_rate: Any = config.learning_rate
+    if config.learning_rate_schedule != "constant":
+        learning_rate = optimizers.FCSRDecay(
+            config.learning_rate,
+            config.epochs,
+            steps_per_epoch,
+            compounding=config.learning_rate_schedule == "fcsr-compounding",
+        )
     return optimizers.Adam(
-        config.learning_rate,
+        learning_rate,
         embedding_updates=config.embedding_updates,
         weight_decay=config.weight_decay,
     )

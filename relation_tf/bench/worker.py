@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,14 +105,17 @@ def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
         config.task,
         config.source,
         cell.data,
+        tokens=config.tokens,
         max_words=config.max_words,
         max_length=config.max_length,
+        validation=config.validation,
         skip_bad_lines=cell.skip_bad_lines,
     )
     vectors = None
     if config.embeddings == "glove":
         if cell.glove is None:
             raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
+        assert task.vocabulary is not None  # text has no embedding: the suite refuses both
         vectors = read_glove(cell.glove, task.vocabulary.words, config.embedding_dim)
     return CompiledNetwork(config, task, vectors)
 
@@ -124,6 +127,8 @@ def _notes(network: CompiledNetwork) -> Iterator[str]:
         yield f"{name}: {len(skipped)} malformed lines left out, the first: {skipped[0]}"
     if network.vectors is not None:
         yield f"{name}: GloVe: {network.vectors}"
+    if network.match is not None:
+        yield f"{name}: {network.config.method}: {network.match}"
 
 
 def _start_tensorflow(folder: Path, threads: int) -> None:
@@ -181,7 +186,11 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
 
 
 def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> dict[str, Any]:
+    from relation_tf.networks import count_parameters
+
     epochs = [row["seconds"] for row in trained.history]
+    epoch = sorted(epochs)[len(epochs) // 2]
+    steps = -(-len(network.task.splits["train"]) // config.batch_size)
     return {
         "task": config.task,
         "method": config.method,
@@ -190,11 +199,13 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
         "epochs": len(trained.history),
         "kept_epoch": trained.stop.epoch,
         "stopped": trained.stop.reason,
-        "parameters": network.count_parameters(),
+        "parameters": count_parameters(network.model),
+        "size": asdict(network.match) if network.match else None,
         "padding": trained.padding,
         "seconds": {
             **trained.seconds,
-            "epoch": sorted(epochs)[len(epochs) // 2],
+            "epoch": epoch,
+            "batch": epoch / steps,
             "compilation": network.compile_seconds,
         },
         # Of the process, which has run others before.
@@ -210,7 +221,7 @@ def _write_predictions(path: Path, network: CompiledNetwork, name: str, outputs:
         "prediction": words_of(network.task, outputs).tolist(),
     }
     labels = network.task.task.labels
-    if labels is not None and path.name.endswith(".dev.tsv"):
+    if labels is not None and name in network.task.task.scored:
         for i, label in enumerate(labels):
             columns[f"probability_{label}"] = outputs[:, i].tolist()
     write_table(path, columns, "\t")
@@ -243,7 +254,8 @@ def _manifest(
             "source": config.source,
             "digest": network.task.digest,
             "rows": {name: len(split) for name, split in network.task.splits.items()},
-            "vocabulary": network.task.vocabulary.size,
+            "vocabulary": network.task.vocabulary.size if network.task.vocabulary else None,
+            "validation": network.task.validation,
             "skipped_lines": list(network.task.skipped),
         },
         "glove": None

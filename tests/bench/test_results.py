@@ -27,9 +27,9 @@ def folder(tmp_path):
             task = GLUE[config.task]
             metrics = {
                 name: {metric: value(*config.key) for metric in LEADERBOARD[name].metrics}
-                for name in task.dev
+                for name in task.scored
             }
-            for name in task.test if predictions else ():
+            for name in task.answered if predictions else ():
                 rows = LEADERBOARD[name].test_rows
                 words = [LEADERBOARD[name].majority] * rows
                 write_table(

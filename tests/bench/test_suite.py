@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relation_tf.bench import Method, Suite, SuiteError, list_suites, load_suite
-from relation_tf.bench.suite import higher_is_better, select
+from relation_tf.bench.suite import higher_is_better, make_suite, select
 
 
 @pytest.mark.parametrize("name", list_suites())
@@ -46,6 +46,74 @@ def test_named_method_keeps_its_name():
     assert [m.name for m in Method(mechanism="relation", name="mine", units=[8, 16]).expand()] == [
         "mine-8", "mine-16",
     ]  # fmt: skip
+
+
+def names(**method):
+    return [m.name for m in Method(**method).expand()]
+
+
+def test_a_grid_makes_a_method_of_each_combination():
+    grid = {"num_steps": [1, 5], "initial_context": ["ones", "uniform"]}
+    method = Method(mechanism="contextualizer", options={"rank": 8}, grid=grid)
+    assert [m.name for m in method.expand()] == [
+        "contextualizer-k1-ones", "contextualizer-k1-uniform",
+        "contextualizer-k5-ones", "contextualizer-k5-uniform",
+    ]  # fmt: skip
+    assert method.expand()[1].options == {"rank": 8, "num_steps": 1, "initial_context": "uniform"}
+    assert names(mechanism="transformer", grid={"num_heads": [2], "num_layers": [1, 4]}) == [
+        "transformer-heads2-layers1", "transformer-heads2-layers4",
+    ]  # fmt: skip
+    assert names(mechanism="cnn", units=[8, 9], grid={"widths": [[3], [3, 5]]}) == [
+        "cnn-8-widths3", "cnn-8-widths3x5", "cnn-9-widths3", "cnn-9-widths3x5",
+    ]  # fmt: skip
+
+
+def test_sizes_make_methods():
+    method = Method(mechanism="contextualizer", size=["0.5M", "1.5M", 60_000], free="rank")
+    assert [m.size for m in method.expand()] == [500_000, 1_500_000, 60_000]
+    assert [m.name for m in method.expand()] == [
+        "contextualizer-0.5M", "contextualizer-1.5M", "contextualizer-60K",
+    ]  # fmt: skip
+    assert names(mechanism="relation", size=500_000, name="mine") == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ({"options": {"rank": 2}, "grid": {"rank": [3]}}, "option 'rank' is in 'options' and in"),
+        ({"free": "rank"}, "'free' is for a 'size'; found free = 'rank' and none"),
+        ({"size": "1M", "free": "rank", "options": {"rank": 2}},
+         "option 'rank' is set and left free for the size as well"),
+        ({"size": "many"}, "key 'method.1.size"),
+        ({"size": 0}, "key 'method.1.size"),
+        ({"grid": {"rank": []}}, "key 'method.1.grid.rank'"),
+    ],
+)  # fmt: skip
+def test_grids_and_sizes_that_cannot_be(method, message):
+    values = {"name": "x", "tasks": ["MR"], "method": [{"mechanism": "contextualizer", **method}]}
+    with pytest.raises(SuiteError, match=message):
+        make_suite("here", values)
+
+
+def test_text_is_for_saved_models_alone():
+    values = {"name": "x", "tasks": ["MR"]}
+    with pytest.raises(SuiteError, match="expected 'word' or 'wordpiece' for method relation-64"):
+        make_suite("here", values | {"tokens": "text", "method": [{"mechanism": "relation"}]})
+    saved = {"mechanism": "saved-model:use", "name": "use"}
+    with pytest.raises(SuiteError, match=r"expected 'text' for method use\. Received: 'word'"):
+        make_suite("here", values | {"method": [saved]})
+    assert make_suite("here", values | {"tokens": "text", "method": [saved]}).tokens == "text"
+
+
+def test_an_unknown_task_is_named():
+    with pytest.raises(SuiteError, match=r"unknown task 'MRR'.* Did you mean 'MR'"):
+        make_suite("here", {"name": "x", "tasks": ["MRR"], "method": [{"mechanism": "relation"}]})
+
+
+def test_figures_that_are_not_there():
+    values = {"name": "x", "tasks": ["MR"], "method": [{"mechanism": "relation"}]}
+    with pytest.raises(SuiteError, match="published figures 'nowhere': no such name or file"):
+        make_suite("here", values | {"published": "nowhere"})
 
 
 @given(

@@ -109,13 +109,3 @@ def test_a_diverged_network_has_the_worst_score(network):
     trained = train_run(first, config)
     assert np.isnan(trained.history[-1]["val_loss"])
     assert trained.metrics == {"CoLA": {"matthews": -1.0}}
-
-
-def test_parameters_are_counted_by_part(network):
-    first, _ = network()
-    counted = first.count_parameters()
-    assert counted["embedding"] == first.task.vocabulary.size * 12
-    assert counted["mechanism"] == 2 * (12 * 8 + 8) + 2 * 8 * 8
-    assert counted["total"] == sum(
-        int(np.prod(variable.shape)) for variable in first.model.trainable_variables
-    )
