@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.report.tables import AVERAGES, Comparison, all_pvalues, method_names, rows_of
+from relation_tf.report.tables import (
+    AVERAGES,
+    Comparison,
+    all_pvalues,
+    method_names,
+    rows_of,
+    sets_noun,
+)
 from relation_tf.stats import SteelDwassResult, what_can_be_shown
 from relation_tf.stats.design import format_level
 
@@ -17,7 +24,7 @@ _MOST_PAIRS = 12  # more are counted, not listed
 
 @dataclass
 class _Pair:
-    """Two methods, and the dev sets where one, the other or neither is higher."""
+    """Two methods, and the tasks where one, the other or neither is higher."""
 
     a: str
     b: str
@@ -117,14 +124,15 @@ def _findings(results: Results, comparisons: Mapping[str, Comparison]) -> Iterat
     tasks = [task for task in comparisons if task not in AVERAGES]
     seeds = _seeds([c.result for task, c in comparisons.items() if task not in AVERAGES])
     if tasks:
-        yield from _by_dev_set(pvalues[pvalues["task"].isin(tasks)], tasks, seeds, alpha)
+        own = pvalues[pvalues["task"].isin(tasks)]
+        yield from _by_task(own, tasks, sets_noun(results), seeds, alpha)
     for name in AVERAGES:
         if name in comparisons:
             yield _on_average(name, comparisons[name], alpha)
 
 
-def _by_dev_set(
-    pvalues: pd.DataFrame, tasks: Sequence[str], seeds: str, alpha: float
+def _by_task(
+    pvalues: pd.DataFrame, tasks: Sequence[str], noun: str, seeds: str, alpha: float
 ) -> Iterator[str]:
     pairs: dict[tuple[str, str], _Pair] = {}
     for row in rows_of(pvalues):
@@ -135,12 +143,12 @@ def _by_dev_set(
             (pair.lower if row.statistic > 0 else pair.higher).append(row.task)
     decided = [pair.turned() for pair in pairs.values() if pair.higher or pair.lower]
     for pair in decided[:_MOST_PAIRS]:
-        yield _pair_sentence(pair, seeds, alpha)
+        yield _pair_sentence(pair, noun, seeds, alpha)
     if len(decided) > _MOST_PAIRS:
         yield f"{len(decided) - _MOST_PAIRS} more pairs differ somewhere; the tables list them."
     rest = [pair for pair in pairs.values() if not (pair.higher or pair.lower)]
     if rest:
-        where = f"any of the {len(tasks)} dev sets" if len(tasks) > 1 else tasks[0]
+        where = f"any of the {len(tasks)} {noun}" if len(tasks) > 1 else tasks[0]
         if len(rest) > _MOST_PAIRS:
             who = f"{'the other' if decided else 'all'} {len(rest)} pairs"
         else:
@@ -148,15 +156,15 @@ def _by_dev_set(
         yield f"Cannot be separated by {seeds} on {where}: {who}."
 
 
-def _pair_sentence(pair: _Pair, seeds: str, alpha: float) -> str:
+def _pair_sentence(pair: _Pair, noun: str, seeds: str, alpha: float) -> str:
     total = len(pair.higher) + len(pair.lower) + len(pair.undecided)
     if total == 1:
         where = f"{pair.higher[0]} ({format_level(alpha)})"
     elif len(pair.higher) == total:
-        where = f"all {total} dev sets ({format_level(alpha)})"
+        where = f"all {total} {noun} ({format_level(alpha)})"
     else:
         where = (
-            f"{len(pair.higher)} of {total} dev sets "
+            f"{len(pair.higher)} of {total} {noun} "
             f"({format_level(alpha)}: {', '.join(pair.higher)})"
         )
     parts = [f"{pair.a} scores higher than {pair.b} on {where}"]

@@ -16,7 +16,7 @@ def summarize(results: Results) -> str:
         results: The finished runs.
 
     Returns:
-        A row for each dev set and the average, a column for each method, with mean and standard
+        A row for each scored set and the average, a column for each method, with mean and standard
         deviation over seeds in points; then the sentences of the report's short answer.
 
     Example:

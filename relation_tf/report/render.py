@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from glue_submit import TASKS
+from relation_tf.bench.published import load_published
 from relation_tf.bench.results import Results, read_results
 from relation_tf.report import provenance, tables
 from relation_tf.report.answer import design_sentence, short_answer
@@ -89,11 +89,13 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
     pvalues = tables.all_pvalues(comparisons)
     how = tables.how_run(runs)
     drawn = pictures(results, how)
+    beside = _beside(results, summary, how)
     for name, table in {
         "scores": tables.all_scores(results),
         "table": summary,
         "pvalues": pvalues,
         "runs": runs,
+        **({} if beside is None else {"published": beside}),
     }.items():
         table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n", encoding="utf-8")
     for picture in drawn:
@@ -108,7 +110,8 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
         "design": design_sentence(results),
         "level": format_level(results.suite.alpha),
         "methods": tables.method_names(results),
-        "columns": {name: _metrics(name) for name in tables.columns(results)},
+        "columns": _columns(results),
+        "scored_on": tables.scored_on(results),
         "cells": _cells(results, summary),
         "status": runs["status"].value_counts().to_dict(),
         "tests": _tests(comparisons),
@@ -117,6 +120,7 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
         "pictures": {picture.name: picture for picture in drawn},
         "how": _by_task(how),
         "settings": provenance.settings(results),
+        "published": _published(results, beside) if beside is not None else None,
         "made": provenance.made(results),
         "data": provenance.data(results).to_dict("records"),
         "warnings": provenance.warnings(results, runs),
@@ -167,10 +171,31 @@ def _environment(**options: Any) -> Environment:
     return environment
 
 
-def _metrics(column: str) -> str:
-    if column in tables.AVERAGES:
-        return ""
-    return " / ".join(_METRIC_NAMES[metric] for metric in TASKS[column].metrics)
+def _columns(results: Results) -> dict[str, str]:
+    """The columns of the table with the names of their metrics; an average has none."""
+    metrics = tables.metrics_of(results)
+    return {
+        name: " / ".join(_METRIC_NAMES[metric] for metric in metrics.get(name, ()))
+        for name in tables.columns(results)
+    }
+
+
+def _beside(results: Results, summary: pd.DataFrame, how: pd.DataFrame) -> pd.DataFrame | None:
+    if results.suite.published is None:
+        return None
+    published = load_published(results.suite.published)
+    return tables.beside_published(results, summary, how, published)
+
+
+def _published(results: Results, beside: pd.DataFrame) -> dict[str, Any]:
+    published = load_published(str(results.suite.published))
+    return {
+        "source": published.source,
+        "split": published.split,
+        "missing": published.missing,
+        "warning": tables.not_comparable(results, published),
+        "rows": beside.to_dict("records"),
+    }
 
 
 def _cells(results: Results, summary: pd.DataFrame) -> dict[tuple[str, str], Cell]:

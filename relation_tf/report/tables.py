@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,14 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glue_submit import TASKS
+from relation_tf.bench.published import Published
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
 from relation_tf.stats import SteelDwassResult, steel_dwass
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
+from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.task import Task
 
 AVERAGES = (GLUE_AVERAGE, MEAN_OF_TASKS)
 SCORE = "score"
+MILLISECONDS = "milliseconds a batch"
 PERMUTATIONS = 20_000
 
 
@@ -70,19 +74,55 @@ def method_names(results: Results) -> list[str]:
     return [str(method.name) for method in results.suite.methods()]
 
 
-def dev_sets(results: Results) -> list[str]:
-    """The leaderboard's tasks that the suite's tasks answer and a dev set scores."""
-    scored = set(results.metrics["task"])
-    return [
-        task.name
-        for task in TASKS.values()
-        if task.trained_on in results.suite.tasks and (task.name != "AX" or "AX" in scored)
-    ]
+def score_sets(results: Results) -> list[str]:
+    """The names under which the suite's tasks are scored: MNLI is on two dev sets."""
+    return [name for task in results.suite.tasks for name in find_task(task).scored]
+
+
+def metrics_of(results: Results) -> dict[str, tuple[str, ...]]:
+    """The metrics of each name under which a task is scored."""
+    return {name: task.metrics for task in _tasks_of(results) for name in task.scored}
+
+
+def sets_noun(results: Results) -> str:
+    """What the scored rows are called."""
+    splits = [split for task in _tasks_of(results) for split in task.scored.values()]
+    for kind in ("dev", "test"):
+        if all(split.startswith(kind) for split in splits):
+            return f"{kind} sets"
+    return "tasks"
+
+
+def scored_on(results: Results) -> str:
+    """What the scores are worth, in a sentence or two."""
+    by_stopping: dict[bool, list[str]] = {True: [], False: []}
+    for task in _tasks_of(results):
+        stops = results.suite.validation is None and task.validation in task.scored.values()
+        by_stopping[stops].append(task.name)
+    dev, test = by_stopping[True], by_stopping[False]
+    sentences = []
+    if dev:
+        which = f" of {', '.join(dev)}" if test else ""
+        sentences.append(
+            f"The dev sets{which} both stop the training and give the scores: they are no unbiased "
+            "estimate of test scores."
+        )
+    if test:
+        which = f" of {', '.join(test)}" if dev else ""
+        sentences.append(f"The scores{which} are of rows that neither train nor stop the training.")
+    return " ".join(sentences)
+
+
+def _tasks_of(results: Results) -> list[Task]:
+    return [find_task(name) for name in results.suite.tasks]
 
 
 def columns(results: Results) -> list[str]:
-    """The dev sets, and the average where a seed has it."""
-    return [*dev_sets(results), *(name for name in AVERAGES if name in set(results.scores["task"]))]
+    """What is scored, and the average where a seed has it."""
+    return [
+        *score_sets(results),
+        *(name for name in AVERAGES if name in set(results.scores["task"])),
+    ]
 
 
 def all_scores(results: Results) -> pd.DataFrame:
@@ -184,12 +224,68 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         mechanism=("mechanism", "median"),
         epochs=("epochs", "median"),
         seconds_epoch=("seconds_epoch", "median"),
+        seconds_batch=("seconds_batch", "median"),
         seconds_compilation=("seconds_compilation", "median"),
         padding=("padding", "median"),
         peak_memory_mib=("peak_memory_mib", "max"),
         stopped=("stopped", _counted),
     )
     return table
+
+
+def beside_published(
+    results: Results, summary: pd.DataFrame, how: pd.DataFrame, published: Published
+) -> pd.DataFrame:
+    """Published figures and ours, in points or milliseconds.
+
+    Columns: `task`, `metric`, `method` (ours, or the paper's where there is none), `published`,
+    `published_sd`, `mean`, `sd`, `n`, `difference`.
+    """
+    ours = _measured_points(summary, how)
+    rows = []
+    for figure in published.figure:
+        methods = [
+            str(method.name)
+            for method in results.suite.methods()
+            if figure.method in (method.name, method.mechanism)
+        ]
+        for name in methods or [figure.method]:
+            n, mean, sd = ours.get((figure.task, name, figure.metric), (0, math.nan, math.nan))
+            row = (figure.task, figure.metric, name, figure.value, figure.sd, mean, sd, n)
+            rows.append((*row, mean - figure.value))
+    return pd.DataFrame(
+        rows,
+        columns=["task", "metric", "method", "published", "published_sd", "mean", "sd", "n",
+                 "difference"],
+    ).astype({"published_sd": float})  # fmt: skip
+
+
+def _measured_points(
+    summary: pd.DataFrame, how: pd.DataFrame
+) -> dict[tuple[str, str, str], tuple[int, float, float]]:
+    points = {
+        (row.task, row.method, row.metric): (row.n, 100 * row.mean, 100 * row.sd)
+        for row in rows_of(summary)
+    }
+    for row in rows_of(how):
+        points[row.task, row.method, MILLISECONDS] = (row.n, 1000 * row.seconds_batch, math.nan)
+    return points
+
+
+def not_comparable(results: Results, published: Published) -> str | None:
+    """Why the figures cannot be compared, where they start from other word vectors."""
+    suite = results.suite
+    ours = suite.embedding_dim if suite.embeddings == "glove" else None
+    if ours == published.vectors:
+        return None
+    return (
+        f"Not comparable: the paper's networks start from {_vectors(published.vectors)}, these "
+        f"from {_vectors(ours)}."
+    )
+
+
+def _vectors(width: int | None) -> str:
+    return "random embeddings" if width is None else f"word vectors of width {width}"
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
@@ -221,7 +317,8 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "without_embedding": parameters["total"] - parameters["embedding"],
         "mechanism": parameters["mechanism"],
         "padding": run["padding"],
-        **{f"seconds_{name}": value for name, value in seconds.items()},
+        # Runs of earlier versions did not count their batches.
+        **{f"seconds_{name}": value for name, value in ({"batch": math.nan} | seconds).items()},
         "peak_memory_mib": run["peak_memory_mib"],
         "started": manifest["started"],
         "finished": manifest["finished"],
