@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from relation_tf import cli
+from relation_tf.networks.registry import MECHANISMS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,8 +39,22 @@ def _elsewhere(tmp_path, monkeypatch):
 
 def test_the_first_layer(tmp_path):
     path = tmp_path / "first.py"
-    path.write_text(named("import numpy"), encoding="utf-8")
+    path.write_text(named("import numpy as np\nfrom relation_tf.layers"), encoding="utf-8")
     assert runpy.run_path(str(path))["y"].shape == (2, 7, 64)
+
+
+def test_the_networks(tmp_path, capsys):
+    path = tmp_path / "networks.py"
+    path.write_text(named("import numpy as np\nfrom relation_tf.networks"), encoding="utf-8")
+    made = runpy.run_path(str(path))
+    assert made["probabilities"].shape == (2, 2)
+    assert made["tokens"].shape == (2, 7, 64)
+    assert "rank = 259: " in capsys.readouterr().out
+
+
+def test_every_mechanism_is_named():
+    (listed,) = re.findall(r"Every mechanism runs by name[^:]*: (.*?)\.\n\n", README, re.DOTALL)
+    assert set(re.findall(r"`([^`]+)`", listed)) == {*MECHANISMS, "saved-model:PATH"}
 
 
 def test_the_significance_example(tmp_path, capsys):
@@ -69,6 +85,27 @@ def test_the_layer_of_ones_own(tmp_path, monkeypatch):
         cli.main()
     assert not ended.value.code
     assert len(list(tmp_path.glob("runs/mine/runs/CoLA/*/seed-1/result.json"))) == 3
+
+
+@pytest.mark.tensorflow
+def test_the_grid(tmp_path, monkeypatch):
+    (tmp_path / "grid.toml").write_text(named("# grid.toml"), encoding="utf-8")
+    monkeypatch.setattr(
+        sys, "argv", ["relation-tf", "run", "grid.toml", "--seeds", "1", "--set", "epochs=1"]
+    )
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    done = {path.parts[-3] for path in tmp_path.glob("runs/grid/runs/CoLA/*/seed-1/result.json")}
+    assert done == {
+        "contextualizer-k1-ones", "contextualizer-k1-uniform", "contextualizer-k5-ones",
+        "contextualizer-k5-uniform", "transformer-50K",
+    }  # fmt: skip
+    sized = json.loads(
+        next(tmp_path.glob("runs/*/runs/*/transformer-50K/*/result.json")).read_text()
+    )
+    assert sized["size"]["parameters"] == sized["parameters"]["network"]
+    assert abs(sized["size"]["parameters"] / 50_000 - 1) < 0.1
 
 
 COMMANDS = re.findall(r"^    ((?:relation-tf|glue-submit|make) [^#\n]*)", README, re.MULTILINE)
