@@ -133,9 +133,9 @@ class CompiledNetwork:
         return model
 
     def _match(self, size: int) -> networks.Match:
-        settings = {**self._settings(), "vocabulary_size": 2}
+        config = self.config
         return networks.match_parameters(
-            self.config.mechanism, size, self.config.free, build=self._builder(), **settings
+            config.mechanism, size, config.free, build=self._builder(), **self._settings()
         )
 
     def _builder(self) -> Callable[..., keras.Model]:

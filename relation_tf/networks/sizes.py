@@ -88,6 +88,7 @@ def match_parameters(
     """
     if target < 1:
         raise ValueError(f"`target` must be 1 or more. Received: target={target}")
+    settings["vocabulary_size"] = 2  # the embedding does not count
     if build is sequence_classifier:
         settings.setdefault("num_classes", 2)
     step = _step(mechanism, free, options)
@@ -95,7 +96,7 @@ def match_parameters(
     @functools.cache
     def parameters(steps: int) -> int:
         own = _with(free, steps * step, settings, options)
-        return count_parameters(build(mechanism, vocabulary_size=2, **own))["network"]
+        return count_parameters(build(mechanism, **own))["network"]
 
     highest = 1
     while parameters(highest) < target:
