@@ -122,10 +122,11 @@ class SentenceStateLSTM(SentenceEncoder):
         c_left, c_right = _neighbours(c, self.window)
         gates = ops.matmul(ops.concatenate([h_left, h, h_right], axis=-1), self.word_kernel)
         gates = gates + inputs + ops.matmul(g, self.context_kernel)[:, None]
-        *mixing, o, u = ops.split(gates, 7, axis=-1)
-        mixing = ops.softmax(ops.sigmoid(ops.stack(mixing, axis=2)), axis=2)
-        i, left, right, f, s = (mixing[:, :, gate] for gate in range(5))
+        mixing, o, u = ops.split(gates, (5 * self.units, 6 * self.units), axis=-1)
+        # Sigmoids lie in (0, 1): their softmax needs no shift.
+        i, left, right, f, s = ops.split(ops.exp(ops.sigmoid(mixing)), 5, axis=-1)
         c = left * c_left + f * c + right * c_right + s * c_g[:, None] + i * ops.tanh(u)
+        c = c / (i + left + right + f + s)
         c = zero_masked(c, mask)
         return zero_masked(ops.sigmoid(o) * ops.tanh(c), mask), c
 
@@ -136,7 +137,6 @@ class SentenceStateLSTM(SentenceEncoder):
         own = ops.sigmoid(own + ops.matmul(masked_mean(h, mask), self.mean_kernel))
         f_g, o = ops.split(own, 2, axis=-1)
         f = ops.sigmoid(of_words[:, None] + ops.matmul(h, self.forget_kernel))
-        # Sigmoids lie in (0, 1): their softmax needs no shift.
         weight_g, weights = ops.exp(widened(f_g)), zero_masked(ops.exp(widened(f)), mask)
         mixed = weight_g * widened(c_g) + ops.sum(weights * widened(c), axis=1)
         c_g = ops.cast(mixed / (weight_g + ops.sum(weights, axis=1)), c.dtype)
