@@ -14,7 +14,6 @@ did. The outputs are equal.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -24,7 +23,15 @@ from keras import ops
 
 from relation_tf.layers import FeatureAttention, SinePositionEncoding, SoftmaxPositionEncoding
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
-from relation_tf.networks.registry import Mechanism, accepts, find_mechanism
+from relation_tf.networks.mixing import (
+    accepted,
+    copy_of,
+    entry_of,
+    is_layer,
+    mix_all,
+    refuse_options,
+)
+from relation_tf.networks.registry import accepts
 
 Compute = Literal["readout", "all"]
 Network = Literal["benchmark", "plain"]
@@ -259,8 +266,13 @@ class _SentenceEncoder:
         self.hidden_units = hidden_units or units
         self.hidden_activation = hidden_activation
         self.initializer = keras.initializers.get(initializer)
-        self.entry = _entry(mechanism)
-        self.mechanism = _make(self.entry, mechanism, units, dropout, options)
+        self.entry = entry_of(mechanism)
+        refuse_options(mechanism, options)
+        self.mechanism = (
+            copy_of(mechanism, name="mechanism")
+            if is_layer(mechanism)
+            else self.entry.make(units, dropout, options)
+        )
         # A class of one's own has to be as wide as it was asked to be; an instance says for itself.
         own = isinstance(mechanism, type) or (
             isinstance(mechanism, str) and self.entry.factory == mechanism
@@ -351,16 +363,11 @@ class _SentenceEncoder:
     def _mix(self, x: Any, mask: Any) -> Any:
         layer = self.mechanism
         readout = self.compute == "readout" and self.entry.head == "first"
-        if not accepts(layer, "value"):
-            mixed = layer(x, **_accepted(layer, {"mask": mask}))
-            return _first(mixed) if readout and len(mixed.shape) == 3 else mixed
-        if readout:
+        if readout and accepts(layer, "value"):
             masks = {"query_mask": _first(mask), "value_mask": mask}
-            return layer(_first(x), value=x, **_accepted(layer, masks))
-        needs_value = inspect.signature(layer.call).parameters["value"].default is not None
-        value = {"value": x} if needs_value else {}
-        masks = {"query_mask": mask, "value_mask": mask}
-        return layer(x, **value, **_accepted(layer, masks))
+            return layer(_first(x), value=x, **accepted(layer, masks))
+        mixed = mix_all(layer, x, mask)
+        return _first(mixed) if readout and len(mixed.shape) == 3 else mixed
 
 
 def _first(x: Any) -> Any:
@@ -368,41 +375,7 @@ def _first(x: Any) -> Any:
     return ops.expand_dims(x[:, 0], axis=1)
 
 
-def _accepted(layer: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if accepts(layer, name)}
-
-
 def _activation(name: str | None, layer_name: str) -> Any:
     if name == "leaky_relu":
         return keras.layers.LeakyReLU(_LEAKY_SLOPE, name=layer_name)
     return keras.layers.Activation(name or "linear", name=layer_name)
-
-
-def _entry(mechanism: Any) -> Mechanism:
-    """How the mechanism is made and read; a layer of one's own as the benchmark's own are."""
-    if isinstance(mechanism, str):
-        return find_mechanism(mechanism)
-    if isinstance(mechanism, keras.layers.Layer) or (
-        isinstance(mechanism, type) and issubclass(mechanism, keras.layers.Layer)
-    ):
-        return Mechanism(mechanism)
-    raise ValueError(
-        "`mechanism` must be a name, a Keras layer class, an instance or 'package.module:Name'. "
-        f"Received: {mechanism!r}"
-    )
-
-
-def _make(
-    entry: Mechanism,
-    mechanism: Any,
-    units: int,
-    dropout: float,
-    options: Mapping[str, Any] | None,
-) -> Any:
-    if not isinstance(mechanism, keras.layers.Layer):
-        return entry.make(units, dropout, options)
-    if options:
-        raise ValueError(
-            f"`options` have no meaning for a layer that is already made. Received: {dict(options)}"
-        )
-    return type(mechanism).from_config({**mechanism.get_config(), "name": "mechanism"})

@@ -12,7 +12,8 @@ from keras import ops
 
 from relation_tf.layers.masking import zero_masked
 from relation_tf.layers.token_mixer import width_of
-from relation_tf.networks.registry import Mechanism, accepts, find_mechanism, load
+from relation_tf.networks.mixing import copy_of, entry_of, is_layer, mix_all, refuse_options
+from relation_tf.networks.registry import Mechanism, load
 from relation_tf.networks.safe_mode import refuse_in_safe_mode
 from relation_tf.networks.sentence_encoder import positive_integer
 
@@ -232,7 +233,9 @@ class EncoderBlock(keras.layers.Layer):
         # Masks go by name; without this Keras warns that they are lost.
         self.mixer.supports_masking = True
         given = tuple(
-            _mix(self.mixer, keras.KerasTensor((None, None, units), self.compute_dtype), None).shape
+            mix_all(
+                self.mixer, keras.KerasTensor((None, None, units), self.compute_dtype), None
+            ).shape
         )
         if given != (None, None, units):
             raise ValueError(
@@ -258,10 +261,10 @@ class EncoderBlock(keras.layers.Layer):
     def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
         """Mix, then feed forward."""
         if self.norm == "post":
-            x = self.mixer_norm(x + self.drop(_mix(self.mixer, x, mask)))
+            x = self.mixer_norm(x + self.drop(mix_all(self.mixer, x, mask)))
             x = self.feed_norm(x + self.drop(self._feed(x)))
         else:
-            x = x + self.drop(_mix(self.mixer, self.mixer_norm(x), mask))
+            x = x + self.drop(mix_all(self.mixer, self.mixer_norm(x), mask))
             x = x + self.drop(self._feed(self.feed_norm(x)))
         return zero_masked(x, mask)
 
@@ -323,30 +326,26 @@ class _Mixer:
     options: Mapping[str, Any] | None
 
     def __post_init__(self) -> None:
-        entry = _entry(self.mechanism)
-        if self.num_heads is not None:
-            positive_integer("num_heads", self.num_heads)
-            if entry is None or not _takes_heads(entry):
-                what = self.get_config()["mechanism"] if entry else self.mechanism.name
-                raise ValueError(
-                    f"`num_heads` is for a mechanism that is made with heads, which {what!r} is "
-                    f"not. Received: num_heads={self.num_heads}"
-                )
-        if self.options and entry is None:
+        entry = entry_of(self.mechanism)
+        refuse_options(self.mechanism, self.options)
+        if self.num_heads is None:
+            return
+        positive_integer("num_heads", self.num_heads)
+        if is_layer(self.mechanism) or not _takes_heads(entry):
+            template = self.mechanism.name if is_layer(self.mechanism) else None
+            what = template or self.get_config()["mechanism"]
             raise ValueError(
-                "`options` have no meaning for a layer that is already made. "
-                f"Received: {dict(self.options)}"
+                f"`num_heads` is for a mechanism that is made with heads, which {what!r} is "
+                f"not. Received: num_heads={self.num_heads}"
             )
 
     def make(self, units: int, dropout: float, dtype: Any) -> Any:
         """One mixing layer."""
-        entry = _entry(self.mechanism)
-        if entry is None:
-            config = {**self.mechanism.get_config(), "name": "mixer", "dtype": dtype}
-            return type(self.mechanism).from_config(config)
+        if is_layer(self.mechanism):
+            return copy_of(self.mechanism, name="mixer", dtype=dtype)
         heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
         options = {"dtype": dtype, **(self.options or {}), **heads}
-        return entry.make(units, dropout, options, name="mixer")
+        return entry_of(self.mechanism).make(units, dropout, options, name="mixer")
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, a class by its path."""
@@ -361,37 +360,6 @@ class _Mixer:
         }
 
 
-def _entry(mechanism: Any) -> Mechanism | None:
-    """How the mechanism is made; None for a layer that is a template."""
-    if isinstance(mechanism, str):
-        return find_mechanism(mechanism)
-    if isinstance(mechanism, type) and issubclass(mechanism, keras.layers.Layer):
-        return Mechanism(mechanism)
-    if isinstance(mechanism, keras.layers.Layer):
-        return None
-    raise ValueError(
-        "`mechanism` must be a name, a Keras layer class, an instance or 'package.module:Name'. "
-        f"Received: {mechanism!r}"
-    )
-
-
 def _takes_heads(entry: Mechanism) -> bool:
     factory = load(entry.factory) if isinstance(entry.factory, str) else entry.factory
     return "num_heads" in inspect.signature(factory).parameters
-
-
-def _mix(layer: Any, x: Any, mask: Any) -> Any:
-    """What the layer makes of all tokens, with the masks and values that its call takes."""
-    arguments: dict[str, Any] = {"mask": mask}
-    if accepts(layer, "value"):
-        arguments = {"query_mask": mask, "value_mask": mask}
-        if inspect.signature(layer.call).parameters["value"].default is not None:
-            arguments["value"] = x
-    return layer(
-        x,
-        **{
-            name: argument
-            for name, argument in arguments.items()
-            if argument is not None and accepts(layer, name)
-        },
-    )

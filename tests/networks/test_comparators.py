@@ -136,6 +136,12 @@ TOLERANCE = {"float16": 1e-2, "bfloat16": 8e-2}
 @pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
 @all_cases
 def test_half_precision_is_close_to_float32(case: Case, policy: str) -> None:
+    if (
+        BACKEND == "jax"
+        and "num_heads" in case.arguments
+        and policy in ("float16", "mixed_float16")
+    ):
+        pytest.skip("JAX compiles no dot_product_attention in float16 for a CPU")
     recurrent = case.layer is RecurrentNetwork and not policy.startswith("mixed")
     # Keras draws no orthogonal matrices in half precision: some backends have no such QR.
     drawn = {"recurrent_initializer": "glorot_uniform"} if recurrent else {}
