@@ -25,7 +25,7 @@ from relation_tf.bench.suite import (
     make_suite,
     select,
 )
-from relation_tf.bench.worker import Cell, Tell, ignore_interrupts, run_cell
+from relation_tf.bench.worker import Cell, Tell, check_methods, ignore_interrupts, run_cell
 from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import task_files
@@ -105,6 +105,7 @@ def run_suite(
             if num_methods > 1:
                 progress.say(what_can_be_shown(num_methods, num_seeds, suite.alpha))
             if jobs == 1 or len(cells) <= 1:
+                check_methods(pending, folder.path)
                 for cell in cells:
                     run_cell(cell, progress.tell)
             else:
@@ -121,6 +122,7 @@ def _run_in_processes(cells: list[Cell], jobs: int, tell: Tell) -> None:
         min(jobs, len(cells)), context, initializer=_start_worker, initargs=(events,)
     )
     try:
+        pool.submit(check_methods, _configs(cells), cells[0].folder).result()
         # As many cells as workers are given out at once, so that they go in order.
         waiting = iter(cells)
         running: set[Future[None]] = {pool.submit(_work, cell) for cell in islice(waiting, jobs)}
@@ -146,6 +148,10 @@ def _run_in_processes(cells: list[Cell], jobs: int, tell: Tell) -> None:
             process.terminate()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
+
+
+def _configs(cells: Sequence[Cell]) -> list[RunConfig]:
+    return [config for cell in cells for config in cell.runs]
 
 
 class _Listener(threading.Thread):

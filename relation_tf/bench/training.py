@@ -145,18 +145,12 @@ class CompiledNetwork:
         return networks.pair_regressor if task.labels is None else networks.pair_classifier
 
     def _settings(self) -> dict[str, Any]:
-        config, task = self.config, self.task
-        settings: dict[str, Any] = {
-            name: getattr(config, name)
-            for name in (
-                "embedding_dim", "units", "hidden_units", "hidden_activation", "dropout", "options",
-                "compute", "network", "initializer", "embedding_initializer",
-            )
-        }  # fmt: skip
-        if task.task.labels is not None:
-            settings["num_classes"] = len(task.task.labels)
-        settings["vocabulary_size"] = task.vocabulary.size if task.vocabulary else None
-        return settings
+        labels, vocabulary = self.task.task.labels, self.task.vocabulary
+        return {
+            **_network_settings(self.config),
+            **({} if labels is None else {"num_classes": len(labels)}),
+            "vocabulary_size": None if vocabulary is None else vocabulary.size,
+        }
 
     def _train_step(self, ids: tuple[Any, ...], labels: Any) -> Any:
         variables = self.model.trainable_variables
@@ -217,6 +211,23 @@ def train_run(
     predictions, metrics = _answer(network)
     seconds["total"] = time.perf_counter() - began
     return Trained(history, stop, predictions, metrics, seconds, padding)
+
+
+def check_network(config: RunConfig) -> None:
+    """Build a small network of a run's method.
+
+    Raises:
+        SuiteError: Where it cannot be; the message names the method, the argument and its value.
+    """
+    settings = _network_settings(config)
+    if config.size is not None:
+        settings = networks.with_size(networks.Match(config.free, 8, 0, config.size), settings)
+    try:
+        networks.sequence_classifier(config.mechanism, vocabulary_size=2, num_classes=2, **settings)
+    except (ValueError, RuntimeError) as error:
+        raise SuiteError(f"method {config.method}: {error}") from error
+    finally:
+        keras.backend.clear_session()
 
 
 def words_of(task: EncodedTask, outputs: np.ndarray) -> np.ndarray:
@@ -298,6 +309,14 @@ def _answer(
 def _kind(split: str) -> str:
     """What a file of predictions is called: MNLI's "dev_matched" is its dev set, AX a test set."""
     return "test" if split == "diagnostic" else split.partition("_")[0]
+
+
+def _network_settings(config: RunConfig) -> dict[str, Any]:
+    names = (
+        "embedding_dim", "units", "hidden_units", "hidden_activation", "dropout", "options",
+        "compute", "network", "initializer", "embedding_initializer",
+    )  # fmt: skip
+    return {name: getattr(config, name) for name in names}
 
 
 def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers.Optimizer:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
-from relation_tf.networks.registry import MECHANISMS
+from relation_tf.networks.registry import MECHANISMS, find_mechanism
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.glove import read_glove
 from relation_tf.tasks.tsv import DataError
@@ -86,6 +86,29 @@ def run_cell(cell: Cell, tell: Tell) -> None:
         except Exception as error:
             _fail(folder, config, _one_line(error), tell, traceback.format_exc())
             network = None  # what is left of it may be broken
+
+
+def check_methods(configs: Sequence[RunConfig], folder: Path) -> None:
+    """Build what the registry knows, so that an option that cannot be is said before the first run.
+
+    A layer of one's own is left to its runs: it may do anything, and others go on if it fails.
+
+    Raises:
+        SuiteError: For the first method that cannot be.
+    """
+    by_method = {config.method: config for config in configs}
+    known = [config for config in by_method.values() if _is_ours(config.mechanism)]
+    if not known:
+        return
+    _start_tensorflow(folder, known[0].threads)
+    from relation_tf.bench.training import check_network
+
+    for config in known:
+        check_network(config)
+
+
+def _is_ours(mechanism: str) -> bool:
+    return find_mechanism(mechanism).factory != mechanism
 
 
 def ignore_interrupts() -> None:

@@ -4,6 +4,7 @@ import json
 import linecache
 import shutil
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -304,3 +305,73 @@ def test_a_class_of_a_notebook_needs_one_process(tmp_path, suite, small_glue):
     method = Method(mechanism="__main__:Mine", name="mine")
     with pytest.raises(SuiteError, match="cannot be imported by worker processes"):
         run_suite(suite(), tmp_path, [method], data=small_glue, jobs=2, quiet=True)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_option_that_cannot_be_is_said_before_the_first_run(tmp_path, small_glue, suite, jobs):
+    impossible = Method(mechanism="contextualizer", options={"rank": 0})
+    asked = suite(method=[Method(mechanism="relation", units=8), impossible])
+    with pytest.raises(SuiteError, match=r"method contextualizer-64: .* Received: rank=0$"):
+        run_suite(asked, tmp_path, data=small_glue, jobs=jobs, quiet=True)
+    assert not list(tmp_path.glob("runs/*/*/*/config.json"))
+
+
+@pytest.fixture
+def sentences(tmp_path):
+    """A folder with MR in small."""
+    lines = [f"{i % 2} {'good' if i % 2 else 'bad'} film number {i}" for i in range(120)]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "rt-polarity.all").write_text("\n".join(lines) + "\n", encoding="cp1252")
+    return folder
+
+
+PLAIN = {
+    "tasks": ["MR"], "network": "plain", "dropout": 0.0, "learning_rate": 0.1,
+    "learning_rate_schedule": "fcsr", "stopping": "best", "monitor": "val_accuracy",
+    "validation": 0.2, "batch_size": 8, "seeds": [1], "epochs": 3,
+}  # fmt: skip
+
+
+def test_a_set_without_splits(tmp_path, sentences, suite):
+    """WordPiece, a share of the training rows that stops it, scores of rows apart."""
+    methods = [
+        Method(mechanism="contextualizer", size="4K", free="rank"),
+        Method(mechanism="fcsr", units=8),
+    ]
+    asked = suite(**PLAIN, tokens="wordpiece", method=methods)
+    results = run_suite(asked, tmp_path / "out", data=sentences, quiet=True)
+    assert not results.failures
+    assert results.samples("MR") == {"contextualizer-4K": [1.0], "fcsr-8": [1.0]}
+    run = results.runs[0]
+    rows = run["manifest"]["data"]["rows"]
+    assert rows == {"train": 86, "test": 12, "validation": 22}
+    assert run["manifest"]["data"]["validation"] == "validation"
+    assert run["size"]["parameters"] == run["parameters"]["network"]
+    table = (Path(run["folder"]) / "predictions" / "MR.test.tsv").read_text().splitlines()
+    assert table[0] == "index\tprediction\tprobability_0\tprobability_1"
+    assert len(table) == 13
+
+
+@pytest.mark.tensorflow
+def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
+    import tensorflow as tf
+
+    class Encoder(tf.Module):
+        """Whether a sentence has the word."""
+
+        @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
+        def __call__(self, text):
+            good = tf.strings.regex_full_match(text, ".*good.*")
+            return tf.cast(tf.stack([good, ~good], axis=1), tf.float32)
+
+    tf.saved_model.save(Encoder(), str(tmp_path / "encoder"))
+    method = Method(mechanism=f"saved-model:{tmp_path / 'encoder'}", name="mine")
+    asked = suite(**PLAIN, tokens="text", method=[method])
+    results = run_suite(asked, tmp_path / "out", data=sentences, quiet=True)
+    assert not results.failures
+    assert results.samples("MR") == {"mine": [1.0]}
+    assert results.runs[0]["parameters"]["embedding"] == 0
+    gone = suite(**PLAIN, tokens="text", method=[Method(mechanism="saved-model:no", name="mine")])
+    with pytest.raises(SuiteError, match=r"method mine: expected a folder with a saved_model\.pb"):
+        run_suite(gone, tmp_path / "other", data=sentences, quiet=True)
