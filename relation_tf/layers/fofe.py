@@ -124,26 +124,28 @@ def contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, 
     def right(x: Any) -> Any:
         return ops.flip(left(ops.flip(x, axis=1)), axis=1)
 
-    if mask is None:
-        both = left(wide), right(wide)
-    else:
-        both = _masked(wide, mask, left, right), _masked(wide, mask, right, left)
-    return ops.cast(both[0], x.dtype), ops.cast(both[1], x.dtype)
+    return (
+        ops.cast(_of_kept(wide, mask, left, right), x.dtype),
+        ops.cast(_of_kept(wide, mask, right, left), x.dtype),
+    )
 
 
-def _masked(x: Any, mask: Any, function: _Linear, transposed: _Linear) -> Any:
-    """A function of the kept tokens alone; `transposed` is its gradient.
+def _of_kept(x: Any, mask: Any, function: _Linear, transposed: _Linear) -> Any:
+    """A function of the kept tokens alone, with `transposed` as its gradient.
 
-    The gradient is given because TensorFlow cannot find that of a condition by XLA where lengths
-    are not known.
+    That costs what the function costs; the gradients of its slices, one by one, cost several times
+    as much, and TensorFlow has none for a condition by XLA where lengths are not known.
     """
 
     @ops.custom_gradient
-    def masked(x: Any, mask: Any) -> Any:
-        def gradient(*arguments: Any, upstream: Any = None) -> tuple[Any, None]:
+    def of_kept(x: Any, mask: Any = None) -> tuple[Any, Callable[..., Any]]:
+        def gradient(*arguments: Any, upstream: Any = None) -> Any:
             upstream = arguments[0] if upstream is None else upstream
-            return _masked(zero_masked(upstream, mask), mask, transposed, function), None
+            for_x = _of_kept(zero_masked(upstream, mask), mask, transposed, function)
+            return for_x if mask is None else (for_x, None)
 
+        if mask is None:
+            return function(x), gradient
         # Padding at the ends is zero and adds nothing; a gap would stretch distances.
         gap = _has_gap(mask)
         together = ops.cond(gap, lambda: _close_up(x, mask), lambda: x)
@@ -151,7 +153,8 @@ def _masked(x: Any, mask: Any, function: _Linear, transposed: _Linear) -> Any:
         output = ops.cond(gap, lambda: _spread_out(output, mask), lambda: output)
         return zero_masked(output, mask), gradient
 
-    return masked(x, mask)
+    # The mask is an argument because JAX cannot batch a function with a gradient that captures it.
+    return of_kept(x) if mask is None else of_kept(x, mask)
 
 
 def _left(x: Any, decay: float, window: int | None) -> Any:
