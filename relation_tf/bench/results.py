@@ -13,6 +13,7 @@ from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.run_folder import RunFolder, read_json
 from relation_tf.bench.suite import Suite
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.glue import GLUE
 
 GLUE_AVERAGE = "GLUE average"
 MEAN_OF_TASKS = "mean of these tasks"
@@ -100,7 +101,8 @@ class Results:
                 continue
             metrics = {name: value for task in tasks.values() for name, value in task.items()}
             # Scores on embedded data are not GLUE's, whatever the tasks are called.
-            average = glue_average(metrics) if self.suite.source == "glue" else None
+            of_glue = self.suite.source == "glue" and asked <= set(GLUE)
+            average = glue_average(metrics) if of_glue else None
             if average is not None:
                 rows.append((GLUE_AVERAGE, method, seed, average))
             else:

@@ -147,13 +147,15 @@ def _by_task(
     if len(decided) > _MOST_PAIRS:
         yield f"{len(decided) - _MOST_PAIRS} more pairs differ somewhere; the tables list them."
     rest = [pair for pair in pairs.values() if not (pair.higher or pair.lower)]
-    if rest:
-        where = f"any of the {len(tasks)} {noun}" if len(tasks) > 1 else tasks[0]
-        if len(rest) > _MOST_PAIRS:
-            who = f"{'the other' if decided else 'all'} {len(rest)} pairs"
-        else:
-            who = "; ".join(f"{pair.a} and {pair.b}" for pair in rest)
-        yield f"Cannot be separated by {seeds} on {where}: {who}."
+    if not rest:
+        return
+    where = f"any of the {len(tasks)} {noun}" if len(tasks) > 1 else tasks[0]
+    if len(rest) == len(pairs) > 1:
+        yield f"No two methods can be separated by {seeds} on {where}."
+        return
+    named = "; ".join(f"{pair.a} and {pair.b}" for pair in rest)
+    who = f"the other {len(rest)} pairs" if len(rest) > _MOST_PAIRS else named
+    yield f"Cannot be separated by {seeds} on {where}: {who}."
 
 
 def _pair_sentence(pair: _Pair, noun: str, seeds: str, alpha: float) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glue_submit import TASKS
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, Suite, make_suite
+from relation_tf.tasks import find_task
 
 METHODS = [
     {"name": "attention", "mechanism": "attention"},
@@ -63,9 +63,9 @@ def fabricate(tmp_path: Path) -> Fabricate:
         folder.open(suite)
         for config in suite.runs():
             metrics = {
-                task.name: {metric: score(config, task.name, metric) for metric in task.metrics}
-                for task in TASKS.values()
-                if task.trained_on == config.task and task.name != "AX"
+                name: {metric: score(config, name, metric) for metric in task.metrics}
+                for task in [find_task(config.task)]
+                for name in task.scored
             }
             if any(value is None for task in metrics.values() for value in task.values()):
                 continue

@@ -34,11 +34,7 @@ def test_everything_separated(answer):
 
 def test_nothing_separated_is_not_called_equal(answer):
     sentences = answer(lambda config, *_: config.seed / 10)
-    assert sentences[1] == (
-        "Cannot be separated by 5 seeds on any of the 2 dev sets: attention and linear; attention "
-        "and relation; attention and baseline; linear and relation; linear and baseline; relation "
-        "and baseline."
-    )
+    assert sentences[1] == "No two methods can be separated by 5 seeds on any of the 2 dev sets."
     assert sentences[2] == "On the mean of the tasks, no two methods can be separated by 5 seeds."
     assert not any(word in " ".join(sentences) for word in ("no difference", "equal", "same"))
 
@@ -107,7 +103,7 @@ def test_one_seed_so_far(answer):
 def test_many_pairs_are_counted(answer):
     methods = [{"mechanism": "relation", "units": [8, 16, 32, 64, 128, 256]}]
     sentences = answer(lambda config, *_: config.seed / 10, method=methods)
-    assert "Cannot be separated by 5 seeds on any of the 2 dev sets: all 15 pairs." in sentences
+    assert "No two methods can be separated by 5 seeds on any of the 2 dev sets." in sentences
 
 
 def test_design_sentence_needs_something_to_compare(suite_of, fabricate):

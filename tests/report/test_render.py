@@ -204,6 +204,59 @@ def test_diverged_runs_are_drawn_and_named(suite_of, fabricate):
     assert "CoLA/relation/seed-1: a cost" not in text
 
 
+def test_published_figures_stand_beside_ours(suite_of, fabricate):
+    suite = suite_of(tasks=["CoLA", "SST-2"], published="relation-table1")
+    folder = render(fabricate(suite, separated)).parent
+    table = pd.read_csv(folder / "published.csv").set_index(["task", "method"])
+    row = table.loc[("SST-2", "relation")]
+    # Five seeds at .81 ... .85, and .03 more of accuracy.
+    assert (row["published"], row["mean"], row["n"]) == pytest.approx((80.6, 86.0, 5))
+    assert row["difference"] == pytest.approx(5.4)
+    assert len(table) == 5
+    for name in ("report.md", "report.html"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert "start from word vectors of width 100, these from random embeddings" in text
+        assert "80.6" in text
+        assert "+5.40" in text
+        assert "frai.2022.924688" in text
+
+
+def test_figures_of_others_and_of_time(suite_of, fabricate, tmp_path):
+    figures = tmp_path / "figures.toml"
+    figures.write_text(
+        'source = "A paper"\n'
+        '[[figure]]\nmethod = "Char-CNN"\ntask = "MR"\nvalue = 77.0\nsd = 0.5\n'
+        '[[figure]]\nmethod = "relation"\ntask = "MR"\n'
+        'metric = "milliseconds a batch"\nvalue = 9\n',
+        encoding="utf-8",
+    )
+
+    def in_a_batch(config, files):
+        files["result"]["seconds"]["batch"] = 0.0125
+
+    suite = suite_of(tasks=["MR"], published=str(figures))
+    folder = render(fabricate(suite, separated, in_a_batch)).parent
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "| MR | accuracy | Char-CNN | 77.0 ± 0.5 | – | – |" in text
+    assert "| MR | milliseconds a batch | relation | 9.0 | 12.5 | +3.50 |" in text
+    assert "Not comparable" not in text
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words", "others"),
+    [
+        (["CoLA"], "The dev sets both stop the training and give the scores", "neither train"),
+        (["MR"], "The scores are of rows that neither train nor stop", "dev set"),
+        (["CoLA", "MR"], "The dev sets of CoLA both stop", "scores are of rows"),
+    ],
+)
+def test_what_the_scores_are_of(suite_of, fabricate, tasks, words, others):
+    folder = render(fabricate(suite_of(tasks=tasks), separated)).parent
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert words in text
+    assert others not in text
+
+
 def test_a_folder_that_is_no_suite(tmp_path):
     with pytest.raises(SuiteError, match=r"expected a suite's folder"):
         render(tmp_path)
