@@ -4,8 +4,7 @@ Title and description are one text, a space between them. Leftovers of the sourc
 backslashes that stand for line breaks) are left in it, as in other work on the set.
 
 Where the whole `train.csv` is not there, `train_sample.csv` beside it is the training set: some of
-its rows. A result on it is not comparable with published ones; the number of the training rows,
-120,000 in the whole set, stands in the record of each run.
+its rows. A result on it is not comparable with published ones, and a note says so.
 
 There is no split that stops the training: a share of the training rows does.
 
@@ -47,7 +46,9 @@ def _find(task: Task, data: Path | None) -> dict[str, Path]:
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     train, skipped = _rows(files["train"], skip_bad_lines)
     test, _ = _rows(files["test"], skip_bad_lines=False)
-    return TaskText(task, {"train": train, "test": test}, skipped)
+    note = f"trained on a sample of {len(train):,} of 120,000 rows ({files['train'].name})"
+    notes = () if files["train"].name == "train.csv" else (note,)
+    return TaskText(task, {"train": train, "test": test}, skipped, notes)
 
 
 def _rows(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:

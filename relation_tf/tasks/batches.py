@@ -54,9 +54,31 @@ def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
     return 1.0 - float(lengths.sum()) / total if total else 0.0
 
 
-def evaluation_batches(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    """All rows, the shortest first: the least padding, always in the same order."""
-    return _cut(np.argsort(lengths.sum(axis=0), kind="stable"), batch_size)
+def evaluation_batches(
+    lengths: np.ndarray, batch_size: int, max_tokens: int = 32_768
+) -> list[np.ndarray]:
+    """All rows, the shortest first: the least padding, always in the same order.
+
+    Args:
+        lengths: The tokens of each row, of shape `(inputs, rows)`.
+        batch_size: The most rows a batch.
+        max_tokens: The most tokens a batch, padding included, unless one row has more: a mechanism
+            that computes all tokens holds many numbers for each.
+
+    Example:
+        >>> [batch.tolist() for batch in evaluation_batches(np.array([[3, 9, 2, 8]]), 3, 16)]
+        [[2, 0], [3], [1]]
+    """
+    order = np.argsort(lengths.sum(axis=0), kind="stable")
+    longest = np.maximum.accumulate(lengths[:, order], axis=1).sum(axis=0)
+    batches = []
+    start = 0
+    while start < len(order):
+        tokens = longest[start : start + batch_size]
+        size = max(1, int(np.sum(tokens * np.arange(1, len(tokens) + 1) <= max_tokens)))
+        batches.append(order[start : start + size])
+        start += size
+    return batches
 
 
 def _by_length(lengths: np.ndarray) -> Iterator[np.ndarray]:

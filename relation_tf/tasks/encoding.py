@@ -22,7 +22,7 @@ from relation_tf.tasks.catalogue import find_task, read_task, task_files
 from relation_tf.tasks.glue import GLUE
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.splits import cut
-from relation_tf.tasks.task import Task, TextSplit
+from relation_tf.tasks.task import Task, TaskText, TextSplit
 from relation_tf.tasks.tsv import DataError
 from relation_tf.tasks.vocabulary import Vocabulary
 
@@ -32,7 +32,7 @@ VALIDATION = 0.1
 """The share of the training rows that stops the training where a task has no rows for it."""
 
 _SOURCES = ("glue", "miniglue")
-_FORMAT = 2  # of the cached files
+_FORMAT = 3  # raised with any change of the files, or of how text is read, cut or split
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class EncodedTask:
         validation: The split that stops the training; "validation" where it was cut from "train".
         digest: SHA-256 of the files.
         skipped: One message for each malformed line that was left out.
+        notes: What makes results on it unlike published ones.
     """
 
     task: Task
@@ -77,6 +78,7 @@ class EncodedTask:
     validation: str
     digest: str
     skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def load_task(
@@ -140,7 +142,7 @@ def load_task(
         splits = dict(text.splits)
         if share is not None:
             splits["train"], splits["validation"] = cut(splits["train"], share)
-        _write(path, *_encode(splits, tokens, max_words, max_length), text.skipped)
+        _write(path, *_encode(splits, tokens, max_words, max_length), text)
     return _read(path, task, own or "validation", digest)
 
 
@@ -210,10 +212,15 @@ def _write(
     path: Path,
     vocabulary: Vocabulary | None,
     splits: Mapping[str, EncodedSplit],
-    skipped: tuple[str, ...],
+    source: TaskText,
 ) -> None:
     words = None if vocabulary is None else vocabulary.to_json()
-    text = {"vocabulary": words, "splits": list(splits), "skipped": skipped}
+    text = {
+        "vocabulary": words,
+        "splits": list(splits),
+        "skipped": source.skipped,
+        "notes": source.notes,
+    }
     arrays: dict[str, Any] = {"text": np.frombuffer(json.dumps(text).encode(), np.uint8)}
     for name, split in splits.items():
         arrays[f"{name}/index"] = split.index
@@ -245,7 +252,8 @@ def _read(path: Path, task: Task, validation: str, digest: str) -> EncodedTask:
             for name in text["splits"]
         }
     vocabulary = None if words is None else Vocabulary.from_json(words)
-    return EncodedTask(task, vocabulary, splits, validation, digest, tuple(text["skipped"]))
+    skipped, notes = tuple(text["skipped"]), tuple(text["notes"])
+    return EncodedTask(task, vocabulary, splits, validation, digest, skipped, notes)
 
 
 def _miniglue() -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +50,30 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
         DataError: Where the file cannot be read, or a line has another width or is not numbers.
     """
     found: dict[int, np.ndarray] = {}
+    for line, fields in _lines(path, width):
+        word = fields[0].decode("utf-8", "replace")
+        if word in words and words[word] not in found:
+            found[words[word]] = _vector(path, line, fields[1:])
+    ids = np.array(list(found), np.int64)
+    values = np.array(list(found.values()), np.float32).reshape(len(ids), width)
+    return Vectors(ids, values, sum(word not in (PADDING, UNKNOWN) for word in words))
+
+
+def check_glove(path: Path, width: int) -> None:
+    """Refuse a file that cannot be read or is of another width, by its first vector.
+
+    Args:
+        path: As for `read_glove`.
+        width: The width of the embedding.
+
+    Raises:
+        DataError: Where `read_glove` would.
+    """
+    next(_lines(path, width), None)
+
+
+def _lines(path: Path, width: int) -> Iterator[tuple[int, list[bytes]]]:
+    """The word and the numbers of each line, with its number."""
     try:
         with path.open("rb") as file:
             for line, record in enumerate(file, 1):
@@ -57,14 +81,9 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
                 if line == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
                     continue
                 _check_width(path, line, fields, width)
-                word = fields[0].decode("utf-8", "replace")
-                if word in words and words[word] not in found:
-                    found[words[word]] = _vector(path, line, fields[1:])
+                yield line, fields
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    ids = np.array(list(found), np.int64)
-    values = np.array(list(found.values()), np.float32).reshape(len(ids), width)
-    return Vectors(ids, values, sum(word not in (PADDING, UNKNOWN) for word in words))
 
 
 def _check_width(path: Path, line: int, fields: list[bytes], width: int) -> None:

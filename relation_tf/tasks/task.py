@@ -80,11 +80,13 @@ class TaskText:
         task: The task.
         splits: Its splits; "train" and the scored ones are always there, answered ones may not be.
         skipped: One message for each malformed line that was left out.
+        notes: What makes results on it unlike published ones, such as a sample of its rows.
     """
 
     task: Task
     splits: Mapping[str, TextSplit]
     skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

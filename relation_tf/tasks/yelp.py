@@ -5,8 +5,8 @@ doubled for CSV as well (`\""`): these escapes are undone.
 
 Where the whole set, `yelp_review_full_csv`, is not there, two small files of 1,000 reviews each are
 read, `yelp_full_sample/dev.json` to train on and `test.json` to test: JSON objects of
-`{"ori": text, "label": "0" to "4"}`. A result on them is not comparable with published ones; the
-number of the rows, 650,000 and 50,000 in the whole set, stands in the record of each run.
+`{"ori": text, "label": "0" to "4"}`. A result on them is not comparable with published ones, and a
+note says so.
 
 There is no split that stops the training: a share of the training rows does.
 
@@ -54,10 +54,15 @@ def _find(task: Task, data: Path | None) -> dict[str, Path]:
 
 
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    read = _read_sample if files["train"].suffix == ".json" else _read_stars
+    sample = files["train"].suffix == ".json"
+    read = _read_sample if sample else _read_stars
     train, skipped = read(files["train"], skip_bad_lines)
     test, _ = read(files["test"], False)
-    return TaskText(task, {"train": train, "test": test}, skipped)
+    note = (
+        f"a sample: {len(train):,} of 650,000 rows to train on, {len(test):,} of 50,000 to test "
+        f"({files['train'].parent.name})"
+    )
+    return TaskText(task, {"train": train, "test": test}, skipped, (note,) if sample else ())
 
 
 def _read_stars(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:

@@ -38,6 +38,14 @@ def test_the_whole_training_file_comes_before_the_sample(tmp_path):
     }  # fmt: skip
 
 
+def test_a_sample_is_noted(tmp_path):
+    write(tmp_path, '"1","","A text"\n', file="train_sample.csv")
+    (note,) = read_task("AG-News", tmp_path).notes
+    assert note == "trained on a sample of 1 of 120,000 rows (train_sample.csv)"
+    write(tmp_path, '"1","","A text"\n')
+    assert read_task("AG-News", tmp_path).notes == ()
+
+
 def test_a_share_of_train_stops_the_training():
     task = find_task("AG-News")
     assert task.validation is None

@@ -63,3 +63,22 @@ def test_real_tasks_are_padded_little(shared, name):
     share = padding_share(lengths, plan_batches(lengths, 256, seed=1, epoch=0))
     random = padding_share(lengths, plan_batches(lengths, 256, 1, 0, batching="random"))
     assert share < LIMITS.get(name, random / 2)
+
+
+@given(
+    lengths=st.lists(st.integers(0, 50), min_size=1, max_size=40),
+    batch_size=st.integers(1, 8),
+    max_tokens=st.integers(1, 200),
+)
+def test_evaluation_batches_hold_no_more_than_they_may(lengths, batch_size, max_tokens):
+    array = np.array([lengths, lengths[::-1]])
+    batches = evaluation_batches(array, batch_size, max_tokens)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for rows in batches:
+        assert len(rows) <= batch_size
+        assert len(rows) == 1 or padded_tokens(array, [rows]) <= max_tokens
+
+
+def test_a_long_text_is_evaluated_apart():
+    lengths = np.array([[20] * 399 + [5_000]])
+    assert max(padded_tokens(lengths, [rows]) for rows in evaluation_batches(lengths, 1024)) < 9_000
