@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from glue_submit import TASKS, glue_average, task_score
-from relation_tf.bench.run_folder import RunFolder, read_json
+from relation_tf.bench.run_folder import RunFolder, read_config, read_json
 from relation_tf.bench.suite import Suite
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.glue import GLUE
@@ -41,7 +41,7 @@ class Results:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """A row for each run, task of the leaderboard and metric: its value on the dev set.
+        """A row for each run, task of the leaderboard and metric: its value on the scored rows.
 
         Columns: `task`, `method`, `seed`, `metric`, `value`.
         """
@@ -55,12 +55,11 @@ class Results:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """A row for each task of the leaderboard, method and seed: the mean of its metrics.
+        """A row for each scored name, method and seed: the mean of its metrics.
 
         Columns: `task`, `method`, `seed`, `score`. Two-metric tasks count the mean of both, as on
         the leaderboard. A last task is the average of each seed over the tasks, for seeds that have
-        them
-        all: GLUE's own where all nine tasks are there, else the mean of these tasks.
+        them all: GLUE's own where all nine tasks are there, else the mean of these tasks.
         """
         rows = [
             (task, run["method"], run["seed"], task_score(metrics))
@@ -123,7 +122,7 @@ def read_results(folder: str | Path) -> Results:
     runs = [
         {
             **read_json(path / "result.json"),
-            "config": read_json(path / "config.json"),
+            "config": read_config(path),
             "manifest": read_json(path / "manifest.json"),
             "folder": str(path),
         }

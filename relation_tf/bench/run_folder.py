@@ -70,6 +70,10 @@ class RunFolder:
                 )
         with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
+            if suite.published is not None and Path(suite.published).is_file():
+                # The folder tells all by itself.
+                write_text(self.path / "published.toml", Path(suite.published).read_text("utf-8"))
+                suite = suite.model_copy(update={"published": "published.toml"})
             write_text(self.path / "suite.toml", suite.to_toml())
 
     @contextmanager
@@ -105,9 +109,7 @@ class RunFolder:
         if not (folder / "result.json").exists():
             return False
         asked = config.model_dump(mode="json")
-        # A run that was made before a key was thought of was made as its default says.
-        defaults = {key: field.get_default() for key, field in RunConfig.model_fields.items()}
-        found = {**defaults, **read_json(folder / "config.json")}
+        found = read_config(folder)
         for key in sorted(asked.keys() | found.keys()):
             if asked.get(key) != found.get(key):
                 raise SuiteError(
@@ -159,6 +161,23 @@ def write_table(path: Path, columns: Mapping[str, Sequence[Any]], separator: str
     rows = zip(*([_field(value) for value in column] for column in columns.values()), strict=True)
     lines = [separator.join(columns), *map(separator.join, rows)]
     write_text(path, "\n".join(lines) + "\n")
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a run.
+
+    A run that was made before a key was thought of was made as the key's default says.
+
+    Raises:
+        SuiteError: Where the file is not there or not one.
+    """
+    keys = RunConfig.model_fields.items()
+    defaults = {
+        key: field.get_default(call_default_factory=True)
+        for key, field in keys
+        if not field.is_required()
+    }
+    return {**defaults, **read_json(folder / "config.json")}
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from relation_tf.bench.worker import Cell, Tell, check_methods, ignore_interrupt
 from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import task_files
+from relation_tf.tasks.glove import check_glove
 
 
 def run_suite(
@@ -258,6 +259,7 @@ def _refuse_missing_input(
             raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
         if not glove.is_file():
             raise SuiteError(f"--glove {glove}: no such file")
+        check_glove(glove, suite.embedding_dim)
 
 
 def _path(path: str | Path | None) -> Path | None:

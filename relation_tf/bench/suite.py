@@ -26,6 +26,7 @@ from pydantic import (
 from relation_tf.bench.published import load_published
 from relation_tf.networks.registry import find_mechanism
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.glue import GLUE
 
 Positive = Annotated[int, Field(ge=1)]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
@@ -237,7 +238,7 @@ class RunConfig(Training):
     task: TaskName
     method: Name
     mechanism: str
-    mechanism_digest: str | None = None  # of the file of a layer of one's own
+    mechanism_digest: str | None = None  # of the class of a layer of one's own, or a saved model
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
     size: Positive | None = None
@@ -264,7 +265,8 @@ class Suite(Training):
         seeds: The seeds, or how many (from 1).
         method: The methods; each is one or, with several widths, some.
         alpha: The level of the tests.
-        published: A paper's figures to stand beside ours: a name of the package, or a TOML file.
+        published: A paper's figures to stand beside ours: a name of the package, or a TOML file,
+            looked for beside the suite's.
     """
 
     name: Name
@@ -322,6 +324,30 @@ class Suite(Training):
     def _tasks_have_the_monitor(self) -> Self:
         for task in self.tasks:
             higher_is_better(self.monitor, task)
+        return self
+
+    @model_validator(mode="after")
+    def _settings_go_together(self) -> Self:
+        if self.source == "miniglue":
+            for task in self.tasks:
+                if task not in GLUE:
+                    raise ValueError(
+                        f"key 'tasks': source = 'miniglue' has {', '.join(GLUE)} alone. "
+                        f"Received: {task!r}"
+                    )
+        if self.tokens == "text":
+            without = {"embeddings": "random", "max_words": None, "max_length": None}
+            for key, nothing in without.items():
+                if getattr(self, key) != nothing:
+                    raise ValueError(
+                        f"key {key!r} has no meaning with tokens = 'text': a saved model splits "
+                        f"and embeds text itself. Received: {getattr(self, key)!r}"
+                    )
+        if self.embeddings == "glove" and any(m.size and m.free == "width" for m in self.method):
+            raise ValueError(
+                "key 'free': word vectors have a width of their own, which a size cannot change. "
+                "Received: 'width' with embeddings = 'glove'"
+            )
         return self
 
     @model_validator(mode="after")
@@ -423,7 +449,11 @@ def load_suite(suite: str | Path | Suite, settings: Mapping[str, Any] | None = N
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SuiteError(f"{where}: not TOML: {error}") from error
-    return make_suite(where, {**values, **(settings or {})})
+    values |= settings or {}
+    beside = Path(where).parent / str(values.get("published"))
+    if where == str(suite) and beside.is_file():
+        values["published"] = str(beside)
+    return make_suite(where, values)
 
 
 def make_suite(where: str, values: Mapping[str, Any]) -> Suite:
@@ -435,7 +465,7 @@ def make_suite(where: str, values: Mapping[str, Any]) -> Suite:
     try:
         return Suite.model_validate(dict(values))
     except ValidationError as error:
-        faults = [f"{where}: {_fault(fault)}" for fault in error.errors()]
+        faults = dict.fromkeys(f"{where}: {_fault(fault)}" for fault in error.errors())
         raise SuiteError("\n".join(faults)) from error
 
 
@@ -469,7 +499,9 @@ def select(
 
 def _fault(fault: Any) -> str:
     """One line for one error of pydantic's."""
-    path = ".".join(str(part + 1) if isinstance(part, int) else part for part in fault["loc"])
+    # Of a union pydantic names each member, as in "list[...]" or "function-before[...]".
+    keys = [part for part in fault["loc"] if not re.search(r"[\[(]|^constrained-int$", str(part))]
+    path = ".".join(str(part + 1) if isinstance(part, int) else part for part in keys)
     if fault["type"] == "extra_forbidden":
         model = Method if path.startswith("method.") else Suite
         near = difflib.get_close_matches(str(fault["loc"][-1]), model.model_fields, n=1)
@@ -478,6 +510,8 @@ def _fault(fault: Any) -> str:
     if fault["type"] == "missing":
         return f"key {path!r} is missing"
     message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if fault["loc"][2:3] == ("size",):
+        message = "a number of parameters, such as 500_000, '50K' or '1.5M', or a list of them"
     if not path:
         return message
     if message.startswith("unknown"):

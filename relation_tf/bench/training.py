@@ -170,7 +170,7 @@ class CompiledNetwork:
 def train_run(
     network: CompiledNetwork, config: RunConfig, on_epoch: EpochCallback | None = None
 ) -> Trained:
-    """Train from the start values of the run's seed, and answer the dev and test sets.
+    """Train from the start values of the run's seed, and answer all that is scored or answered.
 
     Args:
         network: The compiled network of the run's task and method.
@@ -221,17 +221,18 @@ def check_network(config: RunConfig) -> None:
     """
     settings = _network_settings(config)
     if config.size is not None:
-        settings = networks.with_size(networks.Match(config.free, 8, 0, config.size), settings)
+        value = 8 * networks.size_step(config.mechanism, config.free, config.options)
+        settings = networks.with_size(networks.Match(config.free, value, 0, config.size), settings)
     try:
         networks.sequence_classifier(config.mechanism, vocabulary_size=2, num_classes=2, **settings)
-    except (ValueError, RuntimeError) as error:
-        raise SuiteError(f"method {config.method}: {error}") from error
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
     finally:
         keras.backend.clear_session()
 
 
 def words_of(task: EncodedTask, outputs: np.ndarray) -> np.ndarray:
-    """Outputs as the leaderboard's words, or as scores in the task's own range."""
+    """Outputs as the task's label words, or as scores in its own range."""
     if task.task.labels is None:
         # A diverged network gives NaN; its score says so, and the file has to hold numbers.
         return np.clip(np.nan_to_num(outputs), 0.0, 1.0) * task.task.maximum
@@ -298,17 +299,12 @@ def _answer(
     metrics: dict[str, dict[str, float]] = {}
     for name, split_name in task.task.scored.items():
         split = task.splits[split_name]
-        outputs = predictions[_kind(split_name), name] = network.predict(split)
+        outputs = predictions[split_name, name] = network.predict(split)
         metrics[name] = _score(task, outputs, split)
     for name, split_name in task.task.answered.items():
         if split_name in task.splits:
-            predictions[_kind(split_name), name] = network.predict(task.splits[split_name])
+            predictions[split_name, name] = network.predict(task.splits[split_name])
     return predictions, metrics
-
-
-def _kind(split: str) -> str:
-    """What a file of predictions is called: MNLI's "dev_matched" is its dev set, AX a test set."""
-    return "test" if split == "diagnostic" else split.partition("_")[0]
 
 
 def _network_settings(config: RunConfig) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
     if config.embeddings == "glove":
         if cell.glove is None:
             raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
-        assert task.vocabulary is not None  # text has no embedding: the suite refuses both
+        assert task.vocabulary is not None  # a suite of text has no word vectors
         vectors = read_glove(cell.glove, task.vocabulary.words, config.embedding_dim)
     return CompiledNetwork(config, task, vectors)
 
@@ -148,6 +148,7 @@ def _notes(network: CompiledNetwork) -> Iterator[str]:
     name, skipped = network.task.task.name, network.task.skipped
     if skipped:
         yield f"{name}: {len(skipped)} malformed lines left out, the first: {skipped[0]}"
+    yield from (f"{name}: {note}" for note in network.task.notes)
     if network.vectors is not None:
         yield f"{name}: GloVe: {network.vectors}"
     if network.match is not None:
@@ -198,8 +199,9 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
         tell({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
 
     trained = train_run(network, config, on_epoch)
-    for (kind, name), outputs in trained.predictions.items():
-        _write_predictions(folder / "predictions" / f"{name}.{kind}.tsv", network, name, outputs)
+    for (split, name), outputs in trained.predictions.items():
+        path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
+        _write_predictions(path, network, split, outputs)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
     write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
@@ -236,15 +238,20 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
     }
 
 
-def _write_predictions(path: Path, network: CompiledNetwork, name: str, outputs: Any) -> None:
+def _kind(split: str) -> str:
+    """What a file of predictions is called: MNLI's "dev_matched" is its dev set, AX a test set."""
+    return "test" if split == "diagnostic" else split.partition("_")[0]
+
+
+def _write_predictions(path: Path, network: CompiledNetwork, split: str, outputs: Any) -> None:
     from relation_tf.bench.training import words_of
 
     columns: dict[str, Any] = {
-        "index": range(len(outputs)),
+        "index": network.task.splits[split].index.tolist(),
         "prediction": words_of(network.task, outputs).tolist(),
     }
     labels = network.task.task.labels
-    if labels is not None and name in network.task.task.scored:
+    if labels is not None and split in network.task.task.scored.values():
         for i, label in enumerate(labels):
             columns[f"probability_{label}"] = outputs[:, i].tolist()
     write_table(path, columns, "\t")
@@ -280,6 +287,7 @@ def _manifest(
             "vocabulary": network.task.vocabulary.size if network.task.vocabulary else None,
             "validation": network.task.validation,
             "skipped_lines": list(network.task.skipped),
+            "notes": list(network.task.notes),
         },
         "glove": None
         if vectors is None

@@ -1,7 +1,7 @@
 from .benchmark import pair_classifier, pair_regressor, sequence_classifier
 from .encoder_stack import encoder, transformer
 from .registry import MECHANISMS, Mechanism, find_mechanism
-from .sizes import Match, count_parameters, match_parameters, with_size
+from .sizes import Match, count_parameters, match_parameters, size_step, with_size
 
 __all__ = [
     "MECHANISMS",
@@ -14,6 +14,7 @@ __all__ = [
     "pair_classifier",
     "pair_regressor",
     "sequence_classifier",
+    "size_step",
     "transformer",
     "with_size",
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from keras.src.saving.serialization_lib import in_safe_mode
-
 
 def refuse_in_safe_mode(what: str) -> None:
     """Refuse to go on while Keras loads a file in safe mode, which is its default.
@@ -14,6 +12,9 @@ def refuse_in_safe_mode(what: str) -> None:
     Raises:
         ValueError: In safe mode.
     """
+    # Keras has no public way to ask; without this one, loading fails here and not silently.
+    from keras.src.saving.serialization_lib import in_safe_mode
+
     if in_safe_mode():
         raise ValueError(
             f"the file asks for {what}, which can run any code: if you trust it, "

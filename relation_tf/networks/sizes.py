@@ -91,7 +91,7 @@ def match_parameters(
     settings["vocabulary_size"] = 2  # the embedding does not count
     if build is sequence_classifier:
         settings.setdefault("num_classes", 2)
-    step = _step(mechanism, free, options)
+    step = size_step(mechanism, free, options)
 
     @functools.cache
     def parameters(steps: int) -> int:
@@ -154,8 +154,8 @@ def _with(
     return {**settings, "options": {**(options or {}), free: value}}
 
 
-def _step(mechanism: Any, free: str, options: Mapping[str, Any] | None) -> int:
-    """Heads share a width between them: it is a multiple of their number."""
+def size_step(mechanism: Any, free: str, options: Mapping[str, Any] | None) -> int:
+    """What a free value is a multiple of: heads share a width between them."""
     if free not in ("units", "width"):
         return 1
     entry = find_mechanism(mechanism) if isinstance(mechanism, str) else None

@@ -10,8 +10,16 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.bench import Method, RunFolder, SuiteError, read_results, run_suite
+from relation_tf.bench import (
+    Method,
+    RunFolder,
+    SuiteError,
+    load_suite,
+    read_results,
+    run_suite,
+)
 from relation_tf.bench import worker as worker_module
+from relation_tf.bench.published import load_published
 from relation_tf.bench.runner import _run_in_processes
 from relation_tf.bench.worker import Cell
 from relation_tf.tasks import DataError
@@ -232,6 +240,9 @@ def test_missing_input_is_refused_before_the_first_run(tmp_path, small_glue, sui
         run_suite(suite(), out, data=tmp_path)
     with pytest.raises(DataError, match="expected --data DIR"):
         run_suite(suite(), out)
+    (tmp_path / "narrow.txt").write_text("the 0.1 0.2\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"narrow\.txt:1: expected a word and 12 numbers, found 2"):
+        run_suite(suite(embeddings="glove"), out, data=small_glue, glove=tmp_path / "narrow.txt")
     with pytest.raises(SuiteError, match="needs --glove FILE"):
         run_suite(suite(embeddings="glove"), out, data=small_glue)
     with pytest.raises(SuiteError, match="no such file"):
@@ -316,6 +327,31 @@ def test_an_option_that_cannot_be_is_said_before_the_first_run(tmp_path, small_g
     assert not list(tmp_path.glob("runs/*/*/*/config.json"))
 
 
+def test_a_size_of_a_mechanism_with_heads(tmp_path, small_glue, suite):
+    method = Method(mechanism="transformer", options={"num_heads": 6}, size="20K")
+    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[method])
+    results = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    assert results.runs[0]["size"]["value"] % 6 == 0
+
+
+def test_an_initializer_that_keras_refuses_is_one_line(tmp_path, small_glue, suite):
+    wrong = {"class_name": "RandomNormal", "config": {"sd": 1.0}}
+    with pytest.raises(SuiteError, match=r"^method relation-8: [^\n]*'sd'[^\n]*$"):
+        run_suite(suite(initializer=wrong), tmp_path, data=small_glue, quiet=True)
+
+
+def test_figures_of_ones_own_travel_with_the_folder(tmp_path, suite):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "figures.toml").write_text('source = "A paper"', encoding="utf-8")
+    (home / "mine.toml").write_text(suite(published=None).to_toml(), encoding="utf-8")
+    asked = load_suite(home / "mine.toml", {"published": "figures.toml"})
+    RunFolder(tmp_path / "out").open(asked)
+    shutil.rmtree(home)
+    kept = RunFolder(tmp_path / "out").suite().published
+    assert load_published(kept).source == "A paper"
+
+
 @pytest.fixture
 def sentences(tmp_path):
     """A folder with MR in small."""
@@ -350,7 +386,10 @@ def test_a_set_without_splits(tmp_path, sentences, suite):
     assert run["size"]["parameters"] == run["parameters"]["network"]
     table = (Path(run["folder"]) / "predictions" / "MR.test.tsv").read_text().splitlines()
     assert table[0] == "index\tprediction\tprobability_0\tprobability_1"
-    assert len(table) == 13
+    # By the file's own rows, of which every other is good.
+    answers = [line.split("\t")[:2] for line in table[1:]]
+    assert len(answers) == 12
+    assert [int(index) % 2 for index, _ in answers] == [int(answer) for _, answer in answers]
 
 
 @pytest.mark.tensorflow
