@@ -21,7 +21,7 @@ ALLOWED = {
     "networks": {"layers"},
     "tasks": {"glue_submit"},
     "bench": {"networks", "tasks", "optimizers", "stats", "glue_submit"},
-    "report": {"stats", "bench", "tasks", "glue_submit"},
+    "report": {"stats", "bench", "networks", "tasks", "glue_submit"},
     "suites": set(),
     "cli": {"bench", "report", "stats", "tasks", "networks", "layers", "glue_submit"},
 }

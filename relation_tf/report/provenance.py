@@ -8,18 +8,33 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.bench.results import Results
+from relation_tf.networks.registry import find_mechanism
 from relation_tf.report.tables import counted, rows_of
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "onednn")  # fmt: skip
-_OF_A_RUN = ("task", "method", "mechanism", "units", "options", "seed")
+_OF_A_RUN = (
+    "task",
+    "method",
+    "mechanism",
+    "mechanism_digest",
+    "units",
+    "options",
+    "size",
+    "free",
+    "seed",
+)
 
 
 def settings(results: Results) -> dict[str, str]:
-    """How all networks were trained, as the suite says."""
+    """How all networks were trained, as the suite says; without what has no part in it."""
     suite = results.suite.model_dump(mode="json")
-    own = ("name", "title", "question", "tasks", "seeds", "method")
-    return {key: _shown(value) for key, value in suite.items() if key not in own}
+    left_out = {"name", "title", "question", "tasks", "seeds", "method", "published"}
+    if results.suite.network == "plain":
+        left_out |= {"hidden_units", "hidden_activation"}
+    if not any(find_mechanism(m.mechanism).head == "first" for m in results.suite.method):
+        left_out |= {"compute"}
+    return {key: _shown(value) for key, value in suite.items() if key not in left_out}
 
 
 def made(results: Results) -> dict[str, list[str]]:
@@ -78,10 +93,17 @@ def _unlike(results: Results) -> Iterator[str]:
         if key not in _OF_A_RUN:
             yield from _differing(key, [_shown(config.get(key)) for config in configs])
     for task in results.suite.tasks:
+        yield from (f"{task}: {note}." for note in notes(results, task))
         own = [run["manifest"] for run in results.runs if run["task"] == task]
         yield from _differing(f"data of {task}", [each["data"]["digest"] for each in own])
         files = [(each["glove"] or {}).get("digest") for each in own]
         yield from _differing(f"word vectors of {task}", [_shown(file) for file in files])
+
+
+def notes(results: Results, task: str) -> list[str]:
+    """What makes results on a task unlike published ones."""
+    own = [run["manifest"]["data"] for run in results.runs if run["task"] == task]
+    return list(dict.fromkeys(note for data in own for note in data.get("notes", [])))
 
 
 def _differing(key: str, values: Sequence[str]) -> Iterator[str]:

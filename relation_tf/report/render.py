@@ -193,9 +193,17 @@ def _published(results: Results, beside: pd.DataFrame) -> dict[str, Any]:
         "source": published.source,
         "split": published.split,
         "missing": published.missing,
-        "warning": tables.not_comparable(results, published),
+        "reasons": tables.not_comparable(results, published) + _samples(results),
         "rows": beside.to_dict("records"),
     }
+
+
+def _samples(results: Results) -> list[str]:
+    return [
+        f"{task} is {note}"
+        for task in results.suite.tasks
+        for note in provenance.notes(results, task)
+    ]
 
 
 def _cells(results: Results, summary: pd.DataFrame) -> dict[tuple[str, str], Cell]:

@@ -238,21 +238,17 @@ def beside_published(
 ) -> pd.DataFrame:
     """Published figures and ours, in points or milliseconds.
 
-    Columns: `task`, `metric`, `method` (ours, or the paper's where there is none), `published`,
+    A figure stands beside the method of its name, or the only one of its mechanism. Columns:
+    `task`, `metric`, `method` (ours, or the paper's where there is none), `published`,
     `published_sd`, `mean`, `sd`, `n`, `difference`.
     """
     ours = _measured_points(summary, how)
     rows = []
     for figure in published.figure:
-        methods = [
-            str(method.name)
-            for method in results.suite.methods()
-            if figure.method in (method.name, method.mechanism)
-        ]
-        for name in methods or [figure.method]:
-            n, mean, sd = ours.get((figure.task, name, figure.metric), (0, math.nan, math.nan))
-            row = (figure.task, figure.metric, name, figure.value, figure.sd, mean, sd, n)
-            rows.append((*row, mean - figure.value))
+        name = _own_name(results, figure.method)
+        n, mean, sd = ours.get((figure.task, name, figure.metric), (0, math.nan, math.nan))
+        row = (figure.task, figure.metric, name, figure.value, figure.sd, mean, sd, n)
+        rows.append((*row, mean - figure.value))
     return pd.DataFrame(
         rows,
         columns=["task", "metric", "method", "published", "published_sd", "mean", "sd", "n",
@@ -272,16 +268,29 @@ def _measured_points(
     return points
 
 
-def not_comparable(results: Results, published: Published) -> str | None:
-    """Why the figures cannot be compared, where they start from other word vectors."""
+def _own_name(results: Results, name: str) -> str:
+    """Our method of a name, or the only one of that mechanism; else the paper's own name."""
+    methods = results.suite.methods()
+    own = [str(method.name) for method in methods if method.mechanism == name]
+    named = any(method.name == name for method in methods)
+    return own[0] if len(own) == 1 and not named else name
+
+
+def not_comparable(results: Results, published: Published) -> list[str]:
+    """Why the published figures and ours cannot be compared; empty where they can."""
     suite = results.suite
+    reasons = []
     ours = suite.embedding_dim if suite.embeddings == "glove" else None
-    if ours == published.vectors:
-        return None
-    return (
-        f"Not comparable: the paper's networks start from {_vectors(published.vectors)}, these "
-        f"from {_vectors(ours)}."
-    )
+    if ours != published.vectors:
+        reasons.append(
+            f"the paper's networks start from {_vectors(published.vectors)}, these from "
+            f"{_vectors(ours)}"
+        )
+    if suite.source == "miniglue":
+        reasons.append("these are of embedded data")
+    elif sets_noun(results) != f"{published.split} sets":
+        reasons.append(f"the paper's figures are of {published.split} sets, these of dev sets")
+    return reasons
 
 
 def _vectors(width: int | None) -> str:

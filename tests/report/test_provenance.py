@@ -24,6 +24,39 @@ def test_like_runs_give_no_warning(results_with):
     assert made(results)["versions"] == ["relation_tf 0.1.0, tensorflow 2.21.0"]
 
 
+def test_methods_of_other_sizes_are_alike(results_with):
+    methods = [
+        {"mechanism": "contextualizer", "size": ["50K", "0.1M"], "free": "rank"},
+        {"mechanism": "transformer", "size": "50K", "free": "num_layers"},
+    ]
+    results = results_with(lambda config, files: None, method=methods)
+    assert warnings(results, all_runs(results)) == []
+
+
+def test_a_run_from_before_a_key_existed_is_like_the_others(results_with):
+    def older(config, files):
+        if config.seed == 1:
+            del files["config"]["network"], files["config"]["free"]
+
+    results = results_with(older)
+    assert warnings(results, all_runs(results)) == []
+
+
+def test_a_sample_is_named(results_with):
+    def sample(config, files):
+        files["manifest"]["data"]["notes"] = ["trained on a sample"]
+
+    results = results_with(sample, tasks=["AG-News"])
+    assert warnings(results, all_runs(results)) == ["AG-News: trained on a sample."]
+
+
+def test_settings_without_effect_are_left_out(results_with):
+    plain = {"network": "plain", "method": [{"mechanism": "fcsr"}]}
+    assert not {"hidden_units", "hidden_activation", "compute"} & set(
+        settings(results_with(lambda config, files: None, **plain))
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

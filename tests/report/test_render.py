@@ -216,9 +216,21 @@ def test_published_figures_stand_beside_ours(suite_of, fabricate):
     for name in ("report.md", "report.html"):
         text = (folder / name).read_text(encoding="utf-8")
         assert "start from word vectors of width 100, these from random embeddings" in text
+        assert "figures are of test sets, these of dev sets" in text
         assert "80.6" in text
-        assert "+5.40" in text
+        assert "+5.40" not in text
         assert "frai.2022.924688" in text
+
+
+def test_a_figure_of_no_known_width_stands_beside_none_of_several(suite_of, fabricate):
+    methods = [{"mechanism": "relation", "units": [8, 16]}, {"mechanism": "attention"}]
+    suite = suite_of(tasks=["SST-2"], method=methods, published="relation-table1")
+    folder = render(fabricate(suite, lambda *_: 0.5)).parent
+    table = pd.read_csv(folder / "published.csv")
+    table = table[table["task"] == "SST-2"].set_index("method")
+    assert table["n"].to_dict() == {
+        "relation": 0, "linear-attention": 0, "attention-64": 5, "baseline": 0,
+    }  # fmt: skip
 
 
 def test_figures_of_others_and_of_time(suite_of, fabricate, tmp_path):
