@@ -133,14 +133,15 @@ def status(folder: Folder) -> None:
     failed = Counter(path.parent for path in run_folder.failed())
     names = [str(method.name) for method in suite.methods()]
     width = max(map(len, names)) + 2
-    typer.echo(" " * 8 + "".join(f"{name:>{width}}" for name in names))
+    first = max(map(len, suite.tasks))
+    typer.echo(" " * first + "".join(f"{name:>{width}}" for name in names))
     for task in suite.tasks:
         cells = []
         for name in names:
             cell = folder / "runs" / task / name
             faults = f" ({failed[cell]} failed)" if failed[cell] else ""
             cells.append(f"{done[cell]}/{len(suite.seeds)}{faults}")
-        typer.echo(f"{task:8}" + "".join(f"{cell:>{width}}" for cell in cells))
+        typer.echo(f"{task:{first}}" + "".join(f"{cell:>{width}}" for cell in cells))
     total = len(suite.runs())
     typer.echo(f"{done.total()} of {total} runs done, {failed.total()} failed")
 
@@ -156,9 +157,16 @@ def report(folder: Folder) -> None:
 @app.command()
 def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
     """Write and check a GLUE submission for each method and seed of a suite."""
-    from relation_tf.bench import read_results
+    from relation_tf.bench import SuiteError, read_results
+    from relation_tf.tasks import find_task
 
-    if not _submit(read_results(folder), fill_missing):
+    results = read_results(folder)
+    if not any(find_task(name).answered for name in results.suite.tasks):
+        raise SuiteError(
+            f"{folder}: the leaderboard has none of the tasks of suite {results.suite.name}, which "
+            f"has {', '.join(results.suite.tasks)}"
+        )
+    if not _submit(results, fill_missing):
         raise typer.Exit(1)
 
 

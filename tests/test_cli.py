@@ -5,12 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import relation_tf
 from relation_tf import cli
+from relation_tf.bench import RunFolder, list_suites
+from relation_tf.bench.suite import make_suite
 from relation_tf.tasks import miniglue
 
 SUITE = """
@@ -134,8 +137,9 @@ def test_no_command_shows_the_help(monkeypatch, capsys):
 def test_suites_lists_what_there_is(monkeypatch, capsys):
     assert call(monkeypatch, "suites") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["demo", "glue", "glue-small"]
-    assert lines[0].split()[1:3] == ["180", "runs"]
+    assert [line.split()[0] for line in lines] == list_suites()
+    (demo,) = (line for line in lines if line.startswith("demo "))
+    assert demo.split()[1:3] == ["180", "runs"]
 
 
 @pytest.mark.parametrize(
@@ -211,3 +215,16 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(work, jobs):
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert {path: path.stat().st_mtime_ns for path in done} == stamps
+
+
+def test_folders_of_other_tasks(tmp_path, monkeypatch, capsys):
+    """Columns as wide as the longest name, and nothing to submit."""
+    suite = SUITE.format(seeds=1, epochs=1).partition("tasks")[0] + (
+        'tasks = ["MR", "fdu-kitchen_housewares"]\n[[method]]\nmechanism = "relation"\n'
+    )
+    RunFolder(tmp_path).open(make_suite("here", tomllib.loads(suite)))
+    assert call(monkeypatch, "status", str(tmp_path)) == 0
+    head, *rows = capsys.readouterr().out.splitlines()[:3]
+    assert len(head) == len(rows[0]) == len(rows[1])
+    assert call(monkeypatch, "submit", str(tmp_path)) == 2
+    assert "the leaderboard has none of the tasks of suite" in capsys.readouterr().err
