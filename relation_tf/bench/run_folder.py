@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relation_tf.bench.suite import RunConfig, Suite, SuiteError, load_suite
+from relation_tf.bench.suite import RunConfig, Suite, SuiteError, load_suite, source_name
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         for key, field in keys
         if not field.is_required()
     }
-    return {**defaults, **read_json(folder / "config.json")}
+    found = {**defaults, **read_json(folder / "config.json")}
+    return {**found, "source": source_name(found["source"])}
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -251,7 +251,7 @@ def _refuse_missing_input(
     """What is missing for all runs is said once, before the first."""
     if suite.source == "miniglue" and data is not None:
         raise SuiteError(f"suite {suite.name} has embedded data. Received: --data {data}")
-    if suite.source == "glue":
+    if suite.source == "files":
         for name in dict.fromkeys(config.task for config in chosen):
             task_files(name, data)
     if suite.embeddings == "glove":

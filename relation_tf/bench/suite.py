@@ -47,6 +47,11 @@ def _count(size: Any) -> Any:
     return round(float(written[1]) * {"K": 1_000, "M": 1_000_000}[written[2]])
 
 
+def source_name(source: Any) -> Any:
+    """Files were GLUE's alone once, and called so."""
+    return "files" if source == "glue" else source
+
+
 TaskName = Annotated[str, AfterValidator(_known_task)]
 Size = Annotated[int, Field(ge=1), BeforeValidator(_count)]
 # What names of methods call some options; "num_layers" becomes "layers".
@@ -61,7 +66,7 @@ class Training(BaseModel):
     """How a network is trained; the same for all methods of a suite.
 
     Attributes:
-        source: `"glue"` for files under `--data`, `"miniglue"` for the embedded set.
+        source: `"files"` for files under `--data`, `"miniglue"` for the embedded set.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"text"`: strings, for saved sentence encoders.
         max_words: Size of the vocabulary, by default every word of the training text, or 8,000
@@ -96,7 +101,7 @@ class Training(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    source: Literal["glue", "miniglue"] = "glue"
+    source: Annotated[Literal["files", "miniglue"], BeforeValidator(source_name)] = "files"
     tokens: Literal["word", "wordpiece", "text"] = "word"
     max_words: Annotated[int, Field(ge=3)] | None = None
     max_length: Positive | None = None

@@ -95,7 +95,7 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
         "table": summary,
         "pvalues": pvalues,
         "runs": runs,
-        **({} if beside is None else {"published": beside}),
+        **({} if beside is None or beside.empty else {"published": beside}),
     }.items():
         table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n", encoding="utf-8")
     for picture in drawn:

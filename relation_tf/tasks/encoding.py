@@ -31,7 +31,7 @@ Tokens = Literal["word", "wordpiece", "text"]
 VALIDATION = 0.1
 """The share of the training rows that stops the training where a task has no rows for it."""
 
-_SOURCES = ("glue", "miniglue")
+_SOURCES = ("files", "miniglue")
 _FORMAT = 3  # raised with any change of the files, or of how text is read, cut or split
 
 
@@ -83,7 +83,7 @@ class EncodedTask:
 
 def load_task(
     name: str,
-    source: str = "glue",
+    source: str = "files",
     data: Path | None = None,
     *,
     tokens: Tokens = "word",
@@ -96,8 +96,8 @@ def load_task(
 
     Args:
         name: One of `TASK_NAMES`.
-        source: `"glue"` for files under `data`, GLUE's or those of the other tasks; `"miniglue"`
-            for the embedded set, which has GLUE's tasks alone.
+        source: `"files"` for files under `data`; `"miniglue"` for the embedded set, which has
+            GLUE's tasks alone.
         data: The folder below which files are looked for.
         tokens: `"word"`, `"wordpiece"`, or `"text"` for networks that read text themselves.
         validation: The share of the training rows, in (0, 1), that is cut off to stop the
@@ -160,7 +160,7 @@ def _check(
     if source == "miniglue" and task.name not in GLUE:
         raise DataError(
             f"task {task.name}: the embedded set has {', '.join(GLUE)} alone, all others need "
-            "source='glue' and a folder of files. Received: source='miniglue'"
+            "source='files' and a folder of files. Received: source='miniglue'"
         )
     if tokens not in get_args(Tokens):
         raise DataError(

@@ -38,6 +38,20 @@ def test_another_configuration_is_refused_with_both_values(tmp_path, suite):
     assert f"{path}: this run was done with dropout = 0.5, now asked is 0.25" in str(error.value)
 
 
+def test_a_run_from_before_keys_existed_is_done(tmp_path, suite):
+    folder = RunFolder(tmp_path)
+    folder.open(suite())
+    config = suite().runs()[0]
+    path = folder.start(config)
+    write_json(path / "result.json", {})
+    older = read_json(path / "config.json")
+    for key in ("network", "free", "size", "learning_rate_schedule"):
+        del older[key]
+    write_json(path / "config.json", older | {"source": "glue"})
+    assert folder.is_done(config)
+    assert not folder.is_done(suite().runs()[-1])
+
+
 def test_two_at_once_are_refused_and_the_lock_goes_with_its_holder(tmp_path):
     folder = RunFolder(tmp_path / "out")
     refused = pytest.raises(SuiteError, match="another process is running a suite in this folder")

@@ -138,7 +138,7 @@ def _files(config: RunConfig, metrics: Mapping[str, Any]) -> dict[str, Any]:
             "onednn": "default",
             "seed": config.seed,
             "data": {
-                "source": "glue",
+                "source": "files",
                 "digest": f"{config.task.lower():0<64}",
                 "rows": {"train": 8551, "dev": 1043},
                 "vocabulary": 5416,
