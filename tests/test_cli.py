@@ -122,6 +122,38 @@ def test_output_that_is_closed_ends_the_command(work):
     assert "Traceback" not in errors
 
 
+@pytest.mark.tensorflow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see processes")
+def test_workers_end_with_a_command_that_is_killed(work):
+    """They would train on, into a folder that the next command takes."""
+    command = [
+        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--jobs", "2",
+        "--set", "epochs=100000", "--set", "patience=100000",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    with process.stdout:
+        while "epoch" not in process.stdout.readline():
+            assert process.poll() is None
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
+    process.wait(timeout=30)
+    assert len(children) >= 2
+    deadline = time.monotonic() + 30
+    while any(_runs(pid) for pid in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_version(monkeypatch, capsys):
     assert call(monkeypatch, "--version") == 0
     assert capsys.readouterr().out.strip() == relation_tf.__version__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import multiprocessing
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -185,6 +186,15 @@ def _start_worker(events: Any) -> None:
     global _events
     _events = events
     ignore_interrupts()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker where its parent was killed: it would train on, into a folder given up."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _work(cell: Cell) -> None:

@@ -16,6 +16,10 @@ from relation_tf.networks import (
 from relation_tf.networks.sizes import with_size
 
 
+# Counting is the same on every backend, and building a hundred networks slow on JAX.
+pytestmark = pytest.mark.tensorflow
+
+
 def parameters(mechanism: str, **settings: Any) -> int:
     model = sequence_classifier(mechanism, vocabulary_size=50, num_classes=2, **settings)
     return count_parameters(model)["network"]
