@@ -15,7 +15,6 @@ from relation_tf.networks import (
 )
 from relation_tf.networks.sizes import with_size
 
-
 # Counting is the same on every backend, and building a hundred networks slow on JAX.
 pytestmark = pytest.mark.tensorflow
 
