@@ -3,6 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relation_tf.bench import list_suites, load_suite
+
 pytestmark = pytest.mark.tensorflow
 
 
@@ -109,3 +111,12 @@ def test_a_diverged_network_has_the_worst_score(network):
     trained = train_run(first, config)
     assert np.isnan(trained.history[-1]["val_loss"])
     assert trained.metrics == {"CoLA": {"matthews": -1.0}}
+
+
+@pytest.mark.parametrize("name", list_suites())
+def test_every_method_of_every_suite_can_be_built(name):
+    from relation_tf.bench.training import check_network
+
+    by_method = {config.method: config for config in load_suite(name).runs()}
+    for config in by_method.values():
+        check_network(config)
