@@ -151,7 +151,7 @@ def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
         ({"name": "cola"}, "unknown task 'cola': expected one of CoLA"),
         ({"name": "CoLA"}, "task CoLA: expected --data DIR"),
         ({"name": "MR", "source": "miniglue"}, "task MR: the embedded set has CoLA, .* alone"),
-        ({"source": "web"}, "source must be one of glue, miniglue. Received: source='web'"),
+        ({"source": "web"}, "source must be one of files, miniglue. Received: source='web'"),
         ({"tokens": "words"}, "tokens must be one of .* Received: tokens='words'"),
         ({"validation": 0.0}, "above 0 and below 1. Received: validation=0.0"),
         ({"validation": 1.0}, "above 0 and below 1. Received: validation=1.0"),
