@@ -113,6 +113,7 @@ def test_a_diverged_network_has_the_worst_score(network):
     assert trained.metrics == {"CoLA": {"matthews": -1.0}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list_suites())
 def test_every_method_of_every_suite_can_be_built(name):
     from relation_tf.bench.training import check_network

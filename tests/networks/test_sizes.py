@@ -50,6 +50,7 @@ def test_the_rank_is_the_best_of_all(target: int) -> None:
     assert match.miss == match.parameters / target - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_can_be_sized_by_units(name: str) -> None:
     match = match_parameters(name, 30_000, embedding_dim=16)
