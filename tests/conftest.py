@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,3 +29,13 @@ def shared() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(autouse=True)
+def _same_draws() -> None:
+    """Initializers and dropout without a seed draw the same in every run of a test.
+
+    Tests without Keras do not import it for this.
+    """
+    if keras := sys.modules.get("keras"):
+        keras.utils.set_random_seed(0)
