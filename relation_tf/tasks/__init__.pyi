@@ -1,11 +1,14 @@
 from .batches import plan_batches
-from .catalogue import TASK_NAMES, find_task, read_task, task_files
+from .catalogue import TASK_NAMES, find_source, find_task, read_task
 from .encoding import EncodedSplit, EncodedTask, load_task
 from .glove import read_glove
-from .glue import GLUE, find_glue
-from .rows import Ragged, Texts
+from .glue import GLUE
+from .listing import Overview, examples, label_counts, overview
+from .own import OwnTask
+from .rows import FileTexts, Ragged, Texts
 from .scoring import score
-from .task import Collection, Task, TaskText, TextSplit
+from .sources import Source
+from .task import Collection, Layout, Task, TaskText, TextSplit
 from .tsv import DataError, Table, read_tsv
 from .vocabulary import Vocabulary
 
@@ -16,20 +19,27 @@ __all__ = [
     "DataError",
     "EncodedSplit",
     "EncodedTask",
+    "FileTexts",
+    "Layout",
+    "Overview",
+    "OwnTask",
     "Ragged",
+    "Source",
     "Table",
     "Task",
     "TaskText",
     "TextSplit",
     "Texts",
     "Vocabulary",
-    "find_glue",
+    "examples",
+    "find_source",
     "find_task",
+    "label_counts",
     "load_task",
+    "overview",
     "plan_batches",
     "read_glove",
     "read_task",
     "read_tsv",
     "score",
-    "task_files",
 ]

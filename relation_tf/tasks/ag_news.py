@@ -19,9 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from relation_tf.tasks.csv_tables import read_csv
-from relation_tf.tasks.files import find_path
 from relation_tf.tasks.labelled_tables import labelled_rows
-from relation_tf.tasks.task import Collection, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
 
 # World, sports, business, and science and technology.
 _LABELS = ("1", "2", "3", "4")
@@ -38,8 +37,18 @@ AG_NEWS = Task(
 )
 
 
-def _find(task: Task, data: Path | None) -> dict[str, Path]:
-    train = find_path(task.name, data, "ag_news_csv/train.csv", "ag_news_csv/train_sample.csv")
+def join_title(title: str, description: str) -> str:
+    """The text of a row.
+
+    Example:
+        >>> join_title("Oil falls", "Prices fell again.")
+        'Oil falls Prices fell again.'
+    """
+    # Where a sample of the rows has no titles, they are part of its descriptions.
+    return f"{title} {description}".strip()
+
+
+def _files(task: Task, train: Path) -> dict[str, Path]:
     return {"train": train, "test": train.with_name("test.csv")}
 
 
@@ -53,10 +62,14 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
 
 def _rows(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
     table = read_csv(path, _COLUMNS, skip_bad_lines=skip_bad_lines)
-    pairs = zip(table.columns["title"], table.columns["description"], strict=True)
-    # The sample has no titles: they are part of its descriptions.
-    texts = [f"{title} {description}".strip() for title, description in pairs]
+    texts = list(map(join_title, table.columns["title"], table.columns["description"]))
     return labelled_rows(table, "class", _LABELS, texts, skip_bad_lines=skip_bad_lines)
 
 
-COLLECTION = Collection({AG_NEWS.name: AG_NEWS}, _find, _read)
+_PLACES = ("ag_news_csv/train.csv", "ag_news_csv/train_sample.csv")
+
+COLLECTION = Collection(
+    {AG_NEWS.name: AG_NEWS},
+    (Layout("CSV", lambda task: _PLACES, _files, _read),),
+    "ag_news_csv of Zhang, Zhao and LeCun 2015",
+)

@@ -1,21 +1,68 @@
-"""All tasks by name: what they are, where their files lie, and their text. Free of Keras."""
+"""All tasks by name: what they are, and where their text is found. Free of Keras."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
-from relation_tf.tasks import ag_news, glue, imdb, reviews, sentences, tweets, yelp
-from relation_tf.tasks.task import Collection, Task, TaskText
+from relation_tf.tasks import (
+    ag_news,
+    glue,
+    imdb,
+    reuters,
+    reviews,
+    sentences,
+    sst,
+    tfds,
+    trec,
+    tweets,
+    wikitext,
+    yelp,
+)
+from relation_tf.tasks.cache import miniglue_folder
+from relation_tf.tasks.own import OwnTask
+from relation_tf.tasks.sources import Source, search
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText
 from relation_tf.tasks.tsv import DataError
+
+SourceName = Literal["auto", "files", "tfds", "miniglue"]
 
 _COLLECTIONS: dict[str, Collection] = {
     name: module.COLLECTION
-    for module in (glue, sentences, reviews, imdb, ag_news, yelp, tweets)
+    for module in (
+        glue,
+        sentences,
+        reviews,
+        imdb,
+        ag_news,
+        yelp,
+        tweets,
+        reuters,
+        trec,
+        sst,
+        wikitext,
+    )
     for name in module.COLLECTION.tasks
 }
 
 TASK_NAMES: tuple[str, ...] = tuple(_COLLECTIONS)
+
+_own: dict[str, OwnTask] = {}
+
+
+def register(task: OwnTask) -> None:
+    """Make a user's own task known by its name in this process.
+
+    A suite does so for its own tasks. A name that is known already means the new task from here on.
+
+    Raises:
+        DataError: For a name of the package's own.
+    """
+    if task.name in _COLLECTIONS:
+        raise DataError(f"task {task.name!r} is one of the package's: give yours another name")
+    _own[task.name] = task
 
 
 def find_task(name: str) -> Task:
@@ -31,46 +78,99 @@ def find_task(name: str) -> Task:
     return _collection(name).tasks[name]
 
 
-def task_files(name: str, data: Path | None) -> dict[str, Path]:
-    """The file of each split of a task; splits that are cut from one file share it.
+def find_source(
+    name: str,
+    source: SourceName = "auto",
+    data: Path | None = None,
+    tfds_folder: Path | None = None,
+) -> Source:
+    """Find the text of a task.
 
     Args:
         name: One of `TASK_NAMES`.
+        source: `"files"` below `data`, `"tfds"` for what TFDS has prepared, `"auto"` for the first
+            of these two that is there, `"miniglue"` for the embedded set, which has GLUE's tasks
+            alone.
         data: The folder below which files are looked for.
+        tfds_folder: The folder of TFDS, by default the one that TFDS uses.
 
     Raises:
-        DataError: For an unknown task, and where a file is not there.
+        DataError: For an unknown task or source, and where there is nothing; it says where it
+            looked and how to get the data.
+
+    Example:
+        >>> find_source("RTE", "miniglue").layout.name
+        'TSV'
     """
-    collection = _collection(name)
-    files = collection.find(collection.tasks[name], data)
-    for path in files.values():
-        if not path.exists():
-            raise DataError(f"{path}: expected the file of task {name}, it is not there")
-    return files
+    task, collection = find_task(name), _collection(name)
+    if source == "miniglue":
+        return _embedded(task, collection)
+    if data is None and name in _own:
+        data = Path()
+    looked: list[str] = []
+    for kind, layout, folder in _places(task, collection, source, data, tfds_folder):
+        files = search(layout, task, folder)
+        if files is not None:
+            return Source(task, kind, layout, files)
+        looked += [str(folder / place) for place in layout.places(task)]
+    raise DataError(_nothing(task, collection, source, data, looked))
 
 
 def read_task(name: str, data: Path | None, skip_bad_lines: bool = False) -> TaskText:
-    """Read a task from its files.
+    """Read a task from its files, see `find_source` and `Source.read`."""
+    return find_source(name, "files", data).read(skip_bad_lines)
 
-    Args:
-        name: One of `TASK_NAMES`.
-        data: The folder below which files are looked for.
-        skip_bad_lines: Leave out malformed lines of training files and count them. Lines that are
-            scored or answered are never left out.
 
-    Raises:
-        DataError: For an unknown task, files that are not there, and malformed lines: one message
-            with file and line.
-    """
-    files = task_files(name, data)
-    collection = _collection(name)
-    return collection.read(collection.tasks[name], files, skip_bad_lines)
+def _places(
+    task: Task, collection: Collection, source: str, data: Path | None, tfds_folder: Path | None
+) -> Iterator[tuple[Literal["files", "tfds"], Layout, Path]]:
+    if source not in ("auto", "files", "tfds"):
+        raise DataError(
+            f"source must be one of auto, files, tfds, miniglue. Received: source={source!r}"
+        )
+    if source != "tfds" and data is not None:
+        for layout in collection.layouts:
+            yield "files", layout, data
+    if source != "files" and task.name in tfds.PREPARED:
+        yield "tfds", tfds.LAYOUT, tfds.folder_of(tfds_folder)
+
+
+def _nothing(
+    task: Task, collection: Collection, source: str, data: Path | None, looked: list[str]
+) -> str:
+    """One line: where it was looked, what was not given, how to get it."""
+    wants = [place for layout in collection.layouts for place in layout.places(task)]
+    parts = [f"looked for {', '.join(looked)}: not there"] if looked else []
+    if source != "tfds" and data is None:
+        parts.append(f"expected --data DIR, a folder with {' or '.join(wants)}: none was given")
+    if source == "tfds" and task.name not in tfds.PREPARED:
+        parts.append("TFDS has no such set")
+    ways = [collection.obtain] if source != "tfds" else []
+    if source != "files" and task.name in tfds.PREPARED:
+        ways.append(f"`relation-tf download {task.name}`, through TFDS")
+    get = f". To get it: {' or '.join(ways)}" if ways else ""
+    return f"task {task.name}: {'; '.join(parts)}{get}"
+
+
+def _embedded(task: Task, collection: Collection) -> Source:
+    if task.name not in glue.GLUE:
+        raise DataError(
+            f"task {task.name}: the embedded set has {', '.join(glue.GLUE)} alone, all others need "
+            "a folder of files. Received: source='miniglue'"
+        )
+    (layout,) = collection.layouts
+    files = search(layout, task, miniglue_folder())
+    assert files is not None  # it was just written
+    return Source(task, "miniglue", layout, files)
 
 
 def _collection(name: str) -> Collection:
     if name in _COLLECTIONS:
         return _COLLECTIONS[name]
-    by_lower = {known.lower(): known for known in TASK_NAMES}
+    if name in _own:
+        return _own[name].collection()
+    names = (*TASK_NAMES, *_own)
+    by_lower = {known.lower(): known for known in names}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
-    raise DataError(f"unknown task {name!r}: expected one of {', '.join(TASK_NAMES)}.{hint}")
+    raise DataError(f"unknown task {name!r}: expected one of {', '.join(names)}.{hint}")

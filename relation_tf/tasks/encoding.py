@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import json
-import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import IO, Literal, get_args
 
 import numpy as np
-import platformdirs
 import tokenizers
 
-from relation_tf.tasks import miniglue
-from relation_tf.tasks.catalogue import find_task, read_task, task_files
-from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.cache import made_once
+from relation_tf.tasks.catalogue import SourceName, find_source
 from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.sources import Source
 from relation_tf.tasks.splits import cut
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 from relation_tf.tasks.tsv import DataError
-from relation_tf.tasks.vocabulary import Vocabulary
+from relation_tf.tasks.vocabulary import Vocabulary, parts_of
 
 Tokens = Literal["word", "wordpiece", "text"]
 
 VALIDATION = 0.1
 """The share of the training rows that stops the training where a task has no rows for it."""
 
-_SOURCES = ("files", "miniglue")
-_FORMAT = 3  # raised with any change of the files, or of how text is read, cut or split
+_FORMAT = 4  # raised with any change of the files, or of how text is read, cut or split
 
 
 @dataclass(frozen=True)
@@ -68,6 +63,7 @@ class EncodedTask:
         splits: Its splits.
         validation: The split that stops the training; "validation" where it was cut from "train".
         digest: SHA-256 of the files.
+        source: Where the text is from.
         skipped: One message for each malformed line that was left out.
         notes: What makes results on it unlike published ones.
     """
@@ -77,16 +73,19 @@ class EncodedTask:
     splits: Mapping[str, EncodedSplit]
     validation: str
     digest: str
+    source: Source
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def load_task(
     name: str,
-    source: str = "files",
+    source: SourceName = "auto",
     data: Path | None = None,
     *,
+    tfds_folder: Path | None = None,
     tokens: Tokens = "word",
+    start_token: bool = False,
     validation: float | None = None,
     max_words: int | None = None,
     max_length: int | None = None,
@@ -96,10 +95,11 @@ def load_task(
 
     Args:
         name: One of `TASK_NAMES`.
-        source: `"files"` for files under `data`; `"miniglue"` for the embedded set, which has
-            GLUE's tasks alone.
+        source: As in `find_source`, and so `data` and `tfds_folder`.
         data: The folder below which files are looked for.
+        tfds_folder: The folder of TFDS, by default the one that TFDS uses.
         tokens: `"word"`, `"wordpiece"`, or `"text"` for networks that read text themselves.
+        start_token: Put the token `[START]` before each text, which says nothing of it.
         validation: The share of the training rows, in (0, 1), that is cut off to stop the
             training, in each class alike, always the same rows. By default the task's own
             validation split does that, or a share of `VALIDATION` where it has none.
@@ -117,51 +117,46 @@ def load_task(
         >>> task.splits["train"].lengths.shape[0], task.validation
         (2, 'dev')
     """
-    task = find_task(name)
-    _check(task, source, tokens, validation, max_words, max_length)
-    if source == "miniglue":
-        data = _miniglue()
-    digest = _digest(task_files(name, data))
+    _check(tokens, start_token, validation, max_words, max_length)
+    found = find_source(name, source, data, tfds_folder)
+    task, digest = found.task, found.digest()
     own = task.validation if validation is None else None
     share = None if own is not None else validation or VALIDATION
     settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
-        "task": name,
+        "task": repr(task),
+        "layout": found.layout.name,
         "digest": digest,
         "tokens": tokens,
+        "start_token": start_token,
         "validation": share,
         "max_words": max_words,
         "max_length": max_length,
         "skip_bad_lines": skip_bad_lines,
     }
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-    path = _cache_folder() / f"{name}-{key[:32]}.npz"
-    if not path.exists():
-        text = read_task(name, data, skip_bad_lines)
+
+    def make(folder: Path) -> None:
+        text = found.read(skip_bad_lines)
         splits = dict(text.splits)
         if share is not None:
             splits["train"], splits["validation"] = cut(splits["train"], share)
-        _write(path, *_encode(splits, tokens, max_words, max_length), text)
-    return _read(path, task, own or "validation", digest)
+        vocabulary = _vocabulary(splits["train"], tokens, start_token, max_words, text.spaced)
+        _write(folder, vocabulary, splits, text, max_length)
+
+    folder = made_once(f"{name}-{key[:32]}", make)
+    return _read(folder, found, own or "validation", digest)
 
 
 def _check(
-    task: Task,
-    source: str,
     tokens: str,
+    start_token: bool,
     validation: float | None,
     max_words: int | None,
     max_length: int | None,
 ) -> None:
     """Refuse settings that mean nothing, alone or together."""
-    if source not in _SOURCES:
-        raise DataError(f"source must be one of {', '.join(_SOURCES)}. Received: source={source!r}")
-    if source == "miniglue" and task.name not in GLUE:
-        raise DataError(
-            f"task {task.name}: the embedded set has {', '.join(GLUE)} alone, all others need "
-            "source='files' and a folder of files. Received: source='miniglue'"
-        )
     if tokens not in get_args(Tokens):
         raise DataError(
             f"tokens must be one of {', '.join(get_args(Tokens))}. Received: tokens={tokens!r}"
@@ -171,7 +166,14 @@ def _check(
             "validation must be a share of the training rows, above 0 and below 1. "
             f"Received: validation={validation!r}"
         )
-    for argument, value in {"max_words": max_words, "max_length": max_length}.items():
+    for argument, value, least in (("max_words", max_words, 3), ("max_length", max_length, 1)):
+        if value is not None and value < least:
+            raise DataError(f"{argument} must be {least} or more. Received: {argument}={value}")
+    for argument, value in {
+        "start_token": start_token or None,
+        "max_words": max_words,
+        "max_length": max_length,
+    }.items():
         if tokens == "text" and value is not None:
             raise DataError(
                 f"{argument} has no meaning with tokens='text': a network that reads text splits "
@@ -179,101 +181,103 @@ def _check(
             )
 
 
-def _digest(files: Mapping[str, Path]) -> str:
-    """SHA-256 of all files."""
-    digest = hashlib.sha256()
-    for split, path in files.items():
-        digest.update(split.encode())
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+def _vocabulary(
+    train: TextSplit, tokens: Tokens, start_token: bool, max_words: int | None, spaced: bool
+) -> Vocabulary | None:
+    if tokens == "text":
+        return None
+    return Vocabulary.train(
+        _Columns(train.texts), max_words, tokens, start_token=start_token, spaced=spaced
+    )
 
 
-def _encode(
-    splits: Mapping[str, TextSplit],
-    tokens: Tokens,
-    max_words: int | None,
-    max_length: int | None,
-) -> tuple[Vocabulary | None, dict[str, EncodedSplit]]:
-    vocabulary: Vocabulary | None = None
-    encode: Callable[[list[str]], Any] = Texts.join
-    if tokens != "text":
-        columns = splits["train"].texts
-        vocabulary = Vocabulary.train(itertools.chain(*columns), max_words, tokens)
-        encode = functools.partial(vocabulary.encode, max_length=max_length)
-    encoded = {
-        name: EncodedSplit(tuple(map(encode, split.texts)), split.labels, split.index)
-        for name, split in splits.items()
-    }
-    return vocabulary, encoded
+@dataclass(frozen=True)
+class _Columns:
+    """The texts of all columns, from the first one as often as they are gone through."""
+
+    texts: tuple[Sequence[str], ...]
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(self.texts)
 
 
 def _write(
-    path: Path,
+    folder: Path,
     vocabulary: Vocabulary | None,
-    splits: Mapping[str, EncodedSplit],
+    splits: Mapping[str, TextSplit],
     source: TaskText,
+    max_length: int | None,
 ) -> None:
-    words = None if vocabulary is None else vocabulary.to_json()
-    text = {
-        "vocabulary": words,
+    """Write arrays that can be mapped, so that processes share one copy of them."""
+    for name, split in splits.items():
+        np.save(folder / f"{name}.index.npy", split.index)
+        if split.labels is not None:
+            np.save(folder / f"{name}.labels.npy", split.labels)
+        for i, texts in enumerate(split.texts):
+            parts: Iterable[Ragged | Texts]
+            dtype: np.dtype
+            if vocabulary is None:
+                parts, dtype = map(Texts.join, parts_of(texts)), np.dtype(np.uint8)
+            else:
+                parts, dtype = vocabulary.encode_parts(texts, max_length), np.dtype(np.int32)
+            offsets = _write_parts(folder / f"{name}.rows{i}.npy", parts, dtype)
+            np.save(folder / f"{name}.offsets{i}.npy", offsets)
+    about = {
+        "vocabulary": None if vocabulary is None else vocabulary.to_json(),
         "splits": list(splits),
         "skipped": source.skipped,
         "notes": source.notes,
     }
-    arrays: dict[str, Any] = {"text": np.frombuffer(json.dumps(text).encode(), np.uint8)}
-    for name, split in splits.items():
-        arrays[f"{name}/index"] = split.index
-        if split.labels is not None:
-            arrays[f"{name}/labels"] = split.labels
-        for i, rows in enumerate(split.inputs):
-            arrays[f"{name}/rows{i}"] = rows.data if isinstance(rows, Texts) else rows.ids
-            arrays[f"{name}/offsets{i}"] = rows.offsets
-    # Another process may write the same file at this moment: the last rename wins, both are whole.
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:
-        np.savez(file, **arrays)
-    Path(file.name).replace(path)
+    (folder / "task.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def _read(path: Path, task: Task, validation: str, digest: str) -> EncodedTask:
-    with np.load(path, allow_pickle=False) as arrays:
-        text = json.loads(arrays["text"].tobytes())
-        words = text["vocabulary"]
-        rows = Texts if words is None else Ragged
-        splits = {
-            name: EncodedSplit(
-                tuple(
-                    rows(arrays[f"{name}/rows{i}"], arrays[f"{name}/offsets{i}"])
-                    for i in range(len(task.inputs))
-                ),
-                arrays.get(f"{name}/labels"),
-                arrays[f"{name}/index"],
-            )
-            for name in text["splits"]
-        }
-    vocabulary = None if words is None else Vocabulary.from_json(words)
-    skipped, notes = tuple(text["skipped"]), tuple(text["notes"])
-    return EncodedTask(task, vocabulary, splits, validation, digest, skipped, notes)
+def _write_parts(path: Path, parts: Iterable[Ragged | Texts], dtype: np.dtype) -> np.ndarray:
+    """Write rows as they come, since all of them may be more than memory holds.
+
+    Returns:
+        Where each row starts, and the end of the last.
+    """
+    lengths = [np.zeros(1, np.int64)]
+    with path.open("wb") as file:
+        _write_header(file, dtype, 0)
+        for part in parts:
+            file.write((part.ids if isinstance(part, Ragged) else part.data).data)
+            lengths.append(np.diff(part.offsets))
+        offsets = np.concatenate(lengths).cumsum()
+        file.seek(0)
+        _write_header(file, dtype, int(offsets[-1]))
+    return offsets
 
 
-def _miniglue() -> Path:
-    """The folder of the embedded set, generated at its first use."""
-    folder = _cache_folder() / f"miniglue-{miniglue.VERSION}"
-    if not folder.exists():
-        with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-            made = Path(temporary) / "miniglue"
-            miniglue.write(made)
-            try:
-                made.rename(folder)
-            except OSError:
-                # Another process was faster; its files are the same.
-                if not folder.exists():
-                    raise
-    return folder
+def _write_header(file: IO[bytes], dtype: np.dtype, size: int) -> None:
+    # Of the same length for every size: NumPy leaves room for arrays that grow.
+    header = {"descr": dtype.str, "fortran_order": False, "shape": (size,)}
+    np.lib.format.write_array_header_1_0(file, header)
 
 
-def _cache_folder() -> Path:
-    default = platformdirs.user_cache_path("relation_tf")
-    folder = Path(os.environ.get("RELATION_TF_CACHE", default))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def _read(folder: Path, source: Source, validation: str, digest: str) -> EncodedTask:
+    about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
+    rows = Texts if about["vocabulary"] is None else Ragged
+
+    def array(name: str) -> np.ndarray:
+        # Of the plain class: each slice of `memmap` costs several times as much.
+        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+
+    def labels(name: str) -> np.ndarray | None:
+        path = folder / f"{name}.labels.npy"
+        return np.load(path, allow_pickle=False) if path.exists() else None
+
+    splits = {
+        name: EncodedSplit(
+            tuple(
+                rows(array(f"{name}.rows{i}"), array(f"{name}.offsets{i}"))
+                for i in range(len(source.task.inputs))
+            ),
+            labels(name),
+            array(f"{name}.index"),
+        )
+        for name in about["splits"]
+    }
+    vocabulary = about["vocabulary"] and Vocabulary.from_json(about["vocabulary"])
+    skipped, notes = tuple(about["skipped"]), tuple(about["notes"])
+    return EncodedTask(source.task, vocabulary, splits, validation, digest, source, skipped, notes)

@@ -1,15 +1,35 @@
-"""Pre-trained word vectors in GloVe's text format."""
+"""Pre-trained word vectors in GloVe's text format, plain, gzipped or in a zip archive."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import gzip
+import io
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from relation_tf.tasks.tsv import DataError
-from relation_tf.tasks.vocabulary import PADDING, UNKNOWN
+from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
+
+_LONGEST = 2**20  # bytes of a line; more are no vector
+
+# What `gzip` and `zipfile` raise for a file that is cut off, broken, encrypted (RuntimeError) or
+# packed in a way that they do not know.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True)
@@ -19,12 +39,14 @@ class Vectors:
     Attributes:
         ids: The ids of the words that were found.
         values: Their vectors, `(found, width)`, float32.
-        vocabulary_size: How many words were looked for, padding and unknown left out.
+        vocabulary_size: How many words were looked for, padding and the like left out.
+        repeated: How many lines were left out because their word had a vector already.
     """
 
     ids: np.ndarray
     values: np.ndarray
     vocabulary_size: int
+    repeated: int = 0
 
     def fill(self, embeddings: np.ndarray) -> np.ndarray:
         """A copy of start values in which the found words have their vectors."""
@@ -34,29 +56,52 @@ class Vectors:
 
     def __str__(self) -> str:
         share = len(self.ids) / max(1, self.vocabulary_size)
-        return f"{len(self.ids):,} of {self.vocabulary_size:,} words found ({share:.1%})"
+        repeated = f", {self.repeated:,} repeated lines left out" if self.repeated else ""
+        return f"{len(self.ids):,} of {self.vocabulary_size:,} words found ({share:.1%}){repeated}"
 
 
 def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
-    """Read the vectors of the words of a vocabulary.
+    r"""Read the vectors of the words of a vocabulary.
+
+    Nothing is unpacked to disk, and no line is kept but those of the words asked for. Of a word
+    that comes twice the first vector counts.
 
     Args:
-        path: A text file with a word and `width` numbers a line, apart by blanks. A first line with
-            two numbers (word2vec's header) is passed over.
+        path: A text file with a word and `width` numbers a line, apart by blanks; the same as
+            `.gz`; or a `.zip` with one such file, or several of which one has this width. The first
+            line may be word2vec's header, the number of vectors and their width.
         words: The id of each word.
         width: The width of the embedding.
 
     Raises:
-        DataError: Where the file cannot be read, or a line has another width or is not numbers.
+        DataError: Where the file cannot be read, a line has another width or is not numbers, the
+            header does not agree, or no one file of an archive has this width.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "glove.txt.gz"
+        >>> _ = path.write_bytes(gzip.compress(b"the 0.5 -1\ncat 2 3\n"))
+        >>> vectors = read_glove(path, {"[PAD]": 0, "[UNK]": 1, "cat": 2, "zyx": 3}, width=2)
+        >>> vectors.ids, vectors.values, str(vectors)
+        (array([2]), array([[2., 3.]], dtype=float32), '1 of 2 words found (50.0%)')
     """
-    found: dict[int, np.ndarray] = {}
-    for line, fields in _lines(path, width):
-        word = fields[0].decode("utf-8", "replace")
-        if word in words and words[word] not in found:
-            found[words[word]] = _vector(path, line, fields[1:])
-    ids = np.array(list(found), np.int64)
-    values = np.array(list(found.values()), np.float32).reshape(len(ids), width)
-    return Vectors(ids, values, sum(word not in (PADDING, UNKNOWN) for word in words))
+    ids = {word.encode(): number for word, number in words.items()}
+    values = np.empty((len(ids), width), np.float32)
+    found: dict[bytes, int] = {}
+    repeated = 0
+    for place, word, numbers in _lines(path, width):
+        if word in found:
+            repeated += 1
+        elif word in ids:
+            values[len(found)] = _vector(place, numbers)
+            found[word] = ids[word]
+    special = sum(word in words for word in (PADDING, UNKNOWN, START))
+    return Vectors(
+        np.array(list(found.values()), np.int64),
+        values[: len(found)],
+        len(words) - special,
+        repeated,
+    )
 
 
 def check_glove(path: Path, width: int) -> None:
@@ -69,33 +114,122 @@ def check_glove(path: Path, width: int) -> None:
     Raises:
         DataError: Where `read_glove` would.
     """
-    next(_lines(path, width), None)
+    next(_lines(path, width))
 
 
-def _lines(path: Path, width: int) -> Iterator[tuple[int, list[bytes]]]:
-    """The word and the numbers of each line, with its number."""
+@dataclass
+class _Place:
+    """A line of a file, for messages."""
+
+    file: Path
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else str(self.file)
+
+
+def _lines(path: Path, width: int) -> Iterator[tuple[_Place, bytes, bytes]]:
+    """The word and the numbers of each line, with its place."""
+    place = _Place(path)
     try:
-        with path.open("rb") as file:
-            for line, record in enumerate(file, 1):
-                fields = record.rstrip(b"\n\r ").rsplit(b" ", width)
-                if line == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
-                    continue
-                _check_width(path, line, fields, width)
-                yield line, fields
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+        with _open(path, width) as (name, file):
+            place.file = name
+            for word, numbers in _vectors(file, place, width):
+                yield place, word, numbers
+    except _UNREADABLE as error:
+        reason = getattr(error, "strerror", None) or error
+        place.line += place.line > 0
+        raise DataError(f"{place}: cannot be read: {reason}") from error
 
 
-def _check_width(path: Path, line: int, fields: list[bytes], width: int) -> None:
+@contextlib.contextmanager
+def _open(path: Path, width: int) -> Iterator[tuple[Path, io.BufferedReader]]:
+    """The text file, unpacked as it is read, and what it is called."""
+    match path.suffix.lower():
+        case ".gz":
+            with gzip.open(path) as file:
+                yield path, _buffered(file)
+        case ".zip":
+            with zipfile.ZipFile(path) as archive:
+                member = _member(path, archive, width)
+                with archive.open(member) as file:
+                    yield path / member, _buffered(file)
+        case _:
+            with path.open("rb") as file:
+                yield path, _buffered(file)
+
+
+def _buffered(file: Any) -> io.BufferedReader:
+    # A file in an archive looks for line ends in Python unless another one reads it.
+    return io.BufferedReader(file)
+
+
+def _member(path: Path, archive: zipfile.ZipFile, width: int) -> str:
+    """The file of an archive whose first vector has the width, or its only one."""
+    files = [name for name in archive.namelist() if not name.endswith("/")]
+    files = [name for name in files if name.lower().endswith(".txt")] or files
+    if len(files) == 1:
+        return files[0]
+    fitting = [name for name in files if _fits(archive, name, width)]
+    if len(fitting) != 1:
+        raise DataError(
+            f"{path}: expected one file with vectors of width {width}, found {len(fitting)} "
+            f"among {', '.join(files) or 'none'}"
+        )
+    return fitting[0]
+
+
+def _fits(archive: zipfile.ZipFile, name: str, width: int) -> bool:
+    with archive.open(name) as file:
+        try:
+            next(_vectors(_buffered(file), _Place(Path(name)), width))
+        except DataError:
+            return False
+    return True
+
+
+def _vectors(file: io.BufferedReader, place: _Place, width: int) -> Iterator[tuple[bytes, bytes]]:
+    """The word and the numbers of each line, which is noted in `place`."""
+    announced = None
+    count = 0
+    for record in iter(functools.partial(file.readline, _LONGEST), b""):
+        place.line += 1
+        if place.line == 1 and (header := _header(record)):
+            announced, found = header
+            if found != width:
+                raise DataError(f"{place}: expected vectors of width {width}, found {found}")
+            continue
+        count += 1
+        yield _split(record.rstrip(b"\n\r "), place, width)
+    if not count:
+        raise DataError(f"{place.file}: expected word vectors, found none")
+    if announced not in (None, count):
+        raise DataError(f"{place.file}:1: expected {announced} vectors as it says, found {count}")
+
+
+def _header(record: bytes) -> tuple[int, int] | None:
+    """The number of vectors and their width of word2vec's header, None for another line."""
+    fields = record.split()
+    if len(fields) == 2 and all(map(bytes.isdigit, fields)):
+        return int(fields[0]), int(fields[1])
+    return None
+
+
+def _split(record: bytes, place: _Place, width: int) -> tuple[bytes, bytes]:
+    """The word and the numbers of a line, which are counted and not looked at."""
+    blanks = record.count(b" ")
+    if blanks == width:
+        word, _, numbers = record.partition(b" ")
+        return word, numbers
     # A few words of the larger files hold blanks; what is left of a line that is too wide is a word
     # and a number.
-    excess = fields[0].rpartition(b" ")[2] if b" " in fields[0] else b""
-    if len(fields) <= width or _is_number(excess):
-        count = len(b" ".join(fields).split(b" ")) - 1
+    word, *fields = record.rsplit(b" ", width)
+    if blanks < width or _is_number(word.rpartition(b" ")[2]):
+        shown = word.split(b" ")[0].decode("utf-8", "replace")
         raise DataError(
-            f"{path}:{line}: expected a word and {width} numbers, found {count} after "
-            f"{fields[0].split(b' ')[0].decode('utf-8', 'replace')!r}"
+            f"{place}: expected a word and {width} numbers, found {blanks} after {shown!r:.40}"
         )
+    return word, b" ".join(fields)
 
 
 def _is_number(field: bytes) -> bool:
@@ -106,11 +240,12 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _vector(path: Path, line: int, fields: list[bytes]) -> np.ndarray:
+def _vector(place: _Place, numbers: bytes) -> np.ndarray:
     try:
-        vector = np.array(fields, np.float32)
+        with np.errstate(over="ignore"):  # more than float32 holds is infinity
+            vector = np.array(list(map(float, numbers.split(b" "))), np.float32)
     except ValueError as error:
-        raise DataError(f"{path}:{line}: expected numbers after the word: {error}") from error
+        raise DataError(f"{place}: expected numbers after the word: {error}") from error
     if not np.isfinite(vector).all():
-        raise DataError(f"{path}:{line}: expected finite numbers, found NaN or infinity")
+        raise DataError(f"{place}: expected finite numbers, found NaN or infinity")
     return vector

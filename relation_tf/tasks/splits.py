@@ -46,11 +46,12 @@ def cut(split: TextSplit, size: float) -> tuple[TextSplit, TextSplit]:
         raise DataError(
             f"expected to take {size} of some rows and leave some. Received: {len(split)} rows"
         )
-    order = sorted(range(len(split)), key=lambda row: _digest(int(split.index[row])))
+    digests = [_digest(row) for row in split.index.tolist()]
+    order = np.array(sorted(range(len(split)), key=digests.__getitem__))
     classes = _classes(split)[order]
     taken = np.zeros(len(split), bool)
     for label, quota in _quotas(classes, count).items():
-        taken[np.array(order)[classes == label][:quota]] = True
+        taken[order[classes == label][:quota]] = True
     return split.take(np.flatnonzero(~taken)), split.take(np.flatnonzero(taken))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+
+from relation_tf.tasks.rows import FileTexts
 
 
 @dataclass(frozen=True)
@@ -17,12 +19,13 @@ class Task:
         name: Its name.
         inputs: The text columns, one or two.
         label: The label column.
-        labels: The label words in the order of the classes, or None for scores in [0, 5].
+        labels: The label words in the order of the classes, or None for scores.
         metrics: What is computed of each scored split, by the names of `glue_submit`'s metrics.
         validation: The split that stops the training, or None where the set has none of its own
             and a share of the training rows is taken.
         scored: Labelled splits that are scored, by the name that the scores go by.
         answered: Unlabelled splits that are answered, by leaderboard name.
+        maximum: The largest score of a regression, by which scores are divided; the least is 0.
     """
 
     name: str
@@ -33,11 +36,7 @@ class Task:
     validation: str | None
     scored: Mapping[str, str]
     answered: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def maximum(self) -> float:
-        """The largest score of a regression; labels are divided by it."""
-        return 5.0
+    maximum: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,13 @@ class TextSplit:
     """Some rows of a task.
 
     Attributes:
-        texts: A list of texts for each input column.
+        texts: The texts of each input column: a list, or `FileTexts` where a file is too large to
+            hold.
         labels: Class numbers, or scores divided by the task's maximum; None where there are none.
         index: The number of each row: as the leaderboard counts, or in the file it comes from.
     """
 
-    texts: tuple[list[str], ...]
+    texts: tuple[Sequence[str], ...]
     labels: np.ndarray | None
     index: np.ndarray
 
@@ -66,10 +66,16 @@ class TextSplit:
             (['c', 'a'],)
         """
         return TextSplit(
-            tuple([column[row] for row in rows] for column in self.texts),
+            tuple(_take(column, rows) for column in self.texts),
             None if self.labels is None else self.labels[rows],
             self.index[rows],
         )
+
+
+def _take(texts: Sequence[str], rows: np.ndarray) -> Sequence[str]:
+    if isinstance(texts, FileTexts):
+        return texts.take(rows)
+    return [texts[row] for row in rows]
 
 
 @dataclass(frozen=True)
@@ -81,26 +87,46 @@ class TaskText:
         splits: Its splits; "train" and the scored ones are always there, answered ones may not be.
         skipped: One message for each malformed line that was left out.
         notes: What makes results on it unlike published ones, such as a sample of its rows.
+        spaced: Whether the words are apart by blanks already: punctuation inside one is part of it.
     """
 
     task: Task
     splits: Mapping[str, TextSplit]
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    spaced: bool = False
 
 
 @dataclass(frozen=True)
-class Collection:
-    """Tasks whose files are laid out and read alike.
+class Layout:
+    """One way in which the files of tasks may lie below a folder.
 
     Attributes:
-        tasks: The tasks by name.
-        find: The file of each split of a task below the folder that a user names (None where none
-            was named). Raises `DataError` where there is nothing, and says where it looked.
+        name: What listings call it, such as `"TSV"`.
+        places: Where the first file or folder of a task may lie below the folder, in the order in
+            which they are looked for.
+        files: The file or folder of each split, from the place that was found; splits that are cut
+            from one file share it.
         read: A task from those files; the last argument asks to leave out malformed lines of
             training files.
     """
 
-    tasks: Mapping[str, Task]
-    find: Callable[[Task, Path | None], dict[str, Path]]
+    name: str
+    places: Callable[[Task], tuple[str, ...]]
+    files: Callable[[Task, Path], dict[str, Path]]
     read: Callable[[Task, Mapping[str, Path], bool], TaskText]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Tasks that are published together.
+
+    Attributes:
+        tasks: The tasks by name.
+        layouts: How their files may lie, in the order in which they are looked for.
+        obtain: Where the data is to be had, for messages.
+    """
+
+    tasks: Mapping[str, Task]
+    layouts: tuple[Layout, ...]
+    obtain: str

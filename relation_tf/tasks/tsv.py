@@ -112,7 +112,7 @@ def read_tsv(
 def _split(
     path: Path, records: list[bytes], columns: Sequence[str], first_line: int, skip_bad_lines: bool
 ) -> Table:
-    rows: list[list[str]] = []
+    values: list[list[str]] = [[] for _ in columns]
     lines: list[int] = []
     skipped: list[str] = []
     for line, record in enumerate(records, first_line):
@@ -128,8 +128,8 @@ def _split(
                 raise
             skipped.append(str(error))
             continue
-        rows.append(fields)
+        # Field by field: Python's garbage collection takes its time over a list for each record.
+        for column, field in zip(values, fields, strict=True):
+            column.append(field)
         lines.append(line)
-    values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
-    by_name = {name: list(column) for name, column in zip(columns, values, strict=True)}
-    return Table(path, by_name, lines, tuple(skipped))
+    return Table(path, dict(zip(columns, values, strict=True)), lines, tuple(skipped))

@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from relation_tf.tasks.csv_tables import read_csv
-from relation_tf.tasks.files import find_path
 from relation_tf.tasks.labelled_tables import labelled_rows, named_column
 from relation_tf.tasks.splits import cut
-from relation_tf.tasks.task import Collection, Task, TaskText
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText
 
 TEST_SHARE = 0.1
 
@@ -36,8 +35,7 @@ TWEETS = Task(
 )
 
 
-def _find(task: Task, data: Path | None) -> dict[str, Path]:
-    path = find_path(task.name, data, f"final_sentiment/{_FILE}", _FILE)
+def _files(task: Task, path: Path) -> dict[str, Path]:
     return {"train": path, "test": path}
 
 
@@ -49,4 +47,8 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, {"train": train, "test": test})
 
 
-COLLECTION = Collection({TWEETS.name: TWEETS}, _find, _read)
+COLLECTION = Collection(
+    {TWEETS.name: TWEETS},
+    (Layout("CSV", lambda task: (f"final_sentiment/{_FILE}", _FILE), _files, _read),),
+    f"{_FILE}, published on Kaggle",
+)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import itertools
+import operator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,13 +13,15 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from relation_tf.tasks.rows import Ragged
 
-PADDING, UNKNOWN = "[PAD]", "[UNK]"
+PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
 
 WORDPIECES = 8000
 """Ids of a WordPiece vocabulary for which no size is given."""
 
 _CHARACTERS = 1000  # that a WordPiece vocabulary spells words with, as in BERT's
-_CHUNK = 10_000  # texts encoded at once: the encodings of a whole set would take gigabytes
+_PART = 2**20  # characters encoded at once
+_WORDS = 500_000  # different words remembered at once, some 70 MB
+_GROUP = 1000  # words handed to `tokenizers` as one text
 
 
 class Vocabulary:
@@ -48,16 +52,25 @@ class Vocabulary:
         texts: Iterable[str],
         max_size: int | None = None,
         tokens: Literal["word", "wordpiece"] = "word",
+        *,
+        start_token: bool = False,
+        spaced: bool = False,
     ) -> Self:
         """Make a vocabulary of a text; the same text gives the same ids in every process.
 
         Args:
-            texts: The training text.
+            texts: The training text, which `"wordpiece"` goes through twice.
             max_size: Keep no more ids than this, padding and unknown included. By default every
                 word has one, and there are `WORDPIECES` pieces.
             tokens: `"word"`, all words, the most frequent first; or `"wordpiece"`, the characters,
                 each alone and inside a word, and then what merging the most frequent neighbours
                 gives.
+            start_token: Let every text begin with `[START]`, whose id is 2.
+            spaced: The words of the texts are apart by blanks: leave punctuation inside them
+                (`"wordpiece"` splits it off all the same).
+
+        Raises:
+            TypeError: For an iterator, which can be gone through but once, with `"wordpiece"`.
 
         Example:
             >>> pieces = Vocabulary.train(["low lower lowest new newer"], tokens="wordpiece")
@@ -65,9 +78,12 @@ class Vocabulary:
             >>> [words[i] for i in pieces.encode(["Newest!"]).ids]
             ['ne', '##we', '##s', '##t', '[UNK]']
         """
+        special = [PADDING, UNKNOWN, START] if start_token else [PADDING, UNKNOWN]
         if tokens == "wordpiece":
-            return cls(_train_pieces(list(texts), max_size))
-        return cls(_train_words(texts, max_size))
+            if isinstance(texts, Iterator):
+                raise TypeError(f"texts must be iterable twice. Received: texts={texts!r}")
+            return cls(_train_pieces(texts, max_size, special))
+        return cls(_train_words(texts, max_size, special, spaced))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -80,7 +96,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """The number of ids, padding and unknown included."""
+        """The number of ids, padding and all that stands for no word included."""
         return self._tokenizer.get_vocab_size()
 
     @property
@@ -88,37 +104,126 @@ class Vocabulary:
         """The id of each word."""
         return self._tokenizer.get_vocab()
 
-    def encode(self, texts: Sequence[str], max_length: int | None = None) -> Ragged:
-        """Encode texts, on all cores.
+    def encode(self, texts: Iterable[str], max_length: int | None = None) -> Ragged:
+        """Encode texts.
 
         Args:
             texts: The texts.
             max_length: Keep no more than the first so many ids of each.
         """
-        ids: list[np.ndarray] = []
-        lengths: list[np.ndarray] = []
-        for start in range(0, len(texts), _CHUNK):
-            encodings = self._tokenizer.encode_batch_fast(list(texts[start : start + _CHUNK]))
-            rows = [encoding.ids[:max_length] for encoding in encodings]
-            lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
-            ids.append(np.fromiter((i for row in rows for i in row), np.int32))
-        offsets = np.concatenate([[0], *lengths]).cumsum()
-        return Ragged(np.concatenate([np.empty(0, np.int32), *ids]), offsets)
+        return Ragged.join(self.encode_parts(texts, max_length))
+
+    def encode_parts(self, texts: Iterable[str], max_length: int | None = None) -> Iterator[Ragged]:
+        """Encode texts part by part: more of them than memory would hold.
+
+        Args:
+            texts: The texts.
+            max_length: As for `encode`.
+
+        Yields:
+            The rows of some texts after the other.
+        """
+        words = _Words(self._tokenizer)
+        for part in parts_of(texts):
+            rows = words.encode(part)
+            yield rows if max_length is None else rows.first(max_length)
 
 
-def _train_words(texts: Iterable[str], max_size: int | None) -> Tokenizer:
-    split = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()]
-    )
-    trainer = trainers.WordLevelTrainer(
-        vocab_size=max_size or 2**31 - 1,
-        special_tokens=[PADDING, UNKNOWN],
-        show_progress=False,
-    )
-    return _train(models.WordLevel, normalizers.Lowercase(), split, texts, trainer)
+def parts_of(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in lists that hold about a million characters together, whatever their lengths."""
+    part: list[str] = []
+    characters = 0
+    for text in texts:
+        part.append(text)
+        characters += len(text) + 1
+        if characters >= _PART:
+            yield part
+            part, characters = [], 0
+    if part:
+        yield part
 
 
-def _train_pieces(texts: Sequence[str], max_size: int | None) -> Tokenizer:
+class _Words:
+    """Encodes what stands between two blanks once and remembers its ids.
+
+    Both vocabularies split at a blank, whatever stands beside it; and to look up what was encoded
+    before takes a fraction of the time of encoding it again.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        start = tokenizer.token_to_id(START)
+        self._start = [] if start is None else [start]
+        self._forget()
+
+    def _forget(self) -> None:
+        """Know nothing but the word None, which stands before each text."""
+        self._numbers: defaultdict[str | None, int] = defaultdict(itertools.count(1).__next__)
+        self._numbers[None] = 0
+        self._ids = Ragged(np.array(self._start, np.int32), np.array([0, len(self._start)]))
+
+    def encode(self, texts: list[str]) -> Ragged:
+        if len(self._numbers) > _WORDS:
+            self._forget()
+        rows = [[None, *text.split(" ")] for text in texts]
+        ends = np.cumsum([0, *map(len, rows)])
+        words = itertools.chain.from_iterable(rows)
+        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, ends[-1])
+        new = itertools.islice(self._numbers, len(self._ids), None)
+        self._ids = Ragged.join([self._ids, *self._encode_words(list(new))])
+        ids = self._ids.take(numbers)
+        return Ragged(ids.ids, ids.offsets[ends])
+
+    def _encode_words(self, words: list[Any]) -> Iterator[Ragged]:
+        groups = [words[i : i + _GROUP] for i in range(0, len(words), _GROUP)]
+        encodings = self._tokenizer.encode_batch(groups, is_pretokenized=True)
+        for group, encoding in zip(groups, encodings, strict=True):
+            lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(group))
+            yield Ragged(np.array(encoding.ids, np.int32), np.cumsum([0, *lengths]))
+
+
+def _train_words(
+    texts: Iterable[str], max_size: int | None, special: list[str], spaced: bool
+) -> Tokenizer:
+    """Take the most frequent words, of equally frequent ones the first in the order of the code.
+
+    The trainer of `tokenizers` gives the same, but splits each word as often as it occurs.
+    """
+    normalizer = normalizers.Lowercase()
+    split: Any = pre_tokenizers.WhitespaceSplit()
+    if not spaced:
+        split = pre_tokenizers.Sequence([split, pre_tokenizers.Punctuation()])
+    counts = _count_words(texts, normalizer, split)
+    words = sorted(counts, key=lambda word: (-counts[word], word))
+    if max_size is not None:
+        words = words[: max(0, max_size - len(special))]
+    ids = {word: i for i, word in enumerate([*special, *words])}
+    return _tokenizer(models.WordLevel, normalizer, split, ids)
+
+
+def _count_words(texts: Iterable[str], normalizer: Any, split: Any) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    unsplit: Counter[str] = Counter()
+    for text in texts:
+        unsplit.update(text.split(" "))
+        if len(unsplit) > _WORDS:
+            _add_split(counts, unsplit, normalizer, split)
+            unsplit.clear()
+    _add_split(counts, unsplit, normalizer, split)
+    return counts
+
+
+def _add_split(counts: Counter[str], unsplit: Counter[str], normalizer: Any, split: Any) -> None:
+    """Split equally frequent words as one text: each of their parts occurs as often."""
+    for count, items in itertools.groupby(unsplit.most_common(), operator.itemgetter(1)):
+        words = [word for word, _ in items]
+        for i in range(0, len(words), _GROUP):
+            text = normalizer.normalize_str(" ".join(words[i : i + _GROUP]))
+            for part, _ in split.pre_tokenize_str(text):
+                counts[part] += count
+
+
+def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]) -> Tokenizer:
     """Train WordPiece so that the outcome does not depend on the process.
 
     Left alone, `tokenizers` numbers the pieces that go on with a word in the order of a hash map
@@ -129,35 +234,33 @@ def _train_pieces(texts: Sequence[str], max_size: int | None) -> Tokenizer:
     """
     size = WORDPIECES if max_size is None else max_size
     normalizer, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    # Characters are normalized one by one, whatever stands beside them.
     counts = Counter(
-        character for text in texts for character in set(normalizer.normalize_str(text))
+        character
+        for text in texts
+        for character in set(normalizer.normalize_str("".join(set(text))))
     )
     del counts[" "]
     frequent = sorted(counts, key=lambda character: (-counts[character], character))
-    characters = sorted(frequent[: min(_CHARACTERS, max(0, size - 2) // 2)])
+    characters = sorted(frequent[: min(_CHARACTERS, max(0, size - len(special)) // 2)])
     # Punctuation is always split off.
     inner = [f"##{c}" for c in characters if len(split.pre_tokenize_str(f"a{c}")) == 1]
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=2,
-        special_tokens=[PADDING, UNKNOWN, *characters, *inner],
+        special_tokens=[*special, *characters, *inner],
         initial_alphabet=characters,
         limit_alphabet=len(characters),
         show_progress=False,
     )
-    return _train(models.WordPiece, normalizer, split, texts, trainer)
-
-
-def _train(
-    model: Any, normalizer: Any, split: Any, texts: Iterable[str], trainer: Any
-) -> Tokenizer:
-    def tokenizer(*vocabulary: dict[str, int]) -> Tokenizer:
-        made = Tokenizer(model(*vocabulary, unk_token=UNKNOWN))
-        made.normalizer, made.pre_tokenizer = normalizer, split
-        return made
-
-    trained = tokenizer()
+    trained = _tokenizer(models.WordPiece, normalizer, split)
     trained.train_from_iterator(texts, trainer)
     # Anew, because a trained one takes special tokens for what they stand for where a text happens
     # to hold their letters.
-    return tokenizer(trained.get_vocab())
+    return _tokenizer(models.WordPiece, normalizer, split, trained.get_vocab())
+
+
+def _tokenizer(model: Any, normalizer: Any, split: Any, *ids: dict[str, int]) -> Tokenizer:
+    made = Tokenizer(model(*ids, unk_token=UNKNOWN))
+    made.normalizer, made.pre_tokenizer = normalizer, split
+    return made

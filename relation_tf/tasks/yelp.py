@@ -26,9 +26,8 @@ from typing import Any
 import numpy as np
 
 from relation_tf.tasks.csv_tables import read_csv
-from relation_tf.tasks.files import find_path
 from relation_tf.tasks.labelled_tables import labelled_rows
-from relation_tf.tasks.task import Collection, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
 from relation_tf.tasks.tsv import DataError, decode_record, read_records
 
 _STARS = ("1", "2", "3", "4", "5")
@@ -46,23 +45,24 @@ YELP_FULL = Task(
 )
 
 
-def _find(task: Task, data: Path | None) -> dict[str, Path]:
-    train = find_path(
-        task.name, data, "yelp_review_full_csv/train.csv", "yelp_full_sample/dev.json"
-    )
+def _files(task: Task, train: Path) -> dict[str, Path]:
     return {"train": train, "test": train.with_name(f"test{train.suffix}")}
 
 
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    sample = files["train"].suffix == ".json"
-    read = _read_sample if sample else _read_stars
-    train, skipped = read(files["train"], skip_bad_lines)
-    test, _ = read(files["test"], False)
+    train, skipped = _read_stars(files["train"], skip_bad_lines)
+    test, _ = _read_stars(files["test"], False)
+    return TaskText(task, {"train": train, "test": test}, skipped)
+
+
+def _read_small(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    train, skipped = _read_sample(files["train"], skip_bad_lines)
+    test, _ = _read_sample(files["test"], False)
     note = (
         f"a sample: {len(train):,} of 650,000 rows to train on, {len(test):,} of 50,000 to test "
         f"({files['train'].parent.name})"
     )
-    return TaskText(task, {"train": train, "test": test}, skipped, (note,) if sample else ())
+    return TaskText(task, {"train": train, "test": test}, skipped, (note,))
 
 
 def _read_stars(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
@@ -115,4 +115,11 @@ def _unescape(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-COLLECTION = Collection({YELP_FULL.name: YELP_FULL}, _find, _read)
+COLLECTION = Collection(
+    {YELP_FULL.name: YELP_FULL},
+    (
+        Layout("CSV", lambda task: ("yelp_review_full_csv/train.csv",), _files, _read),
+        Layout("JSON sample", lambda task: ("yelp_full_sample/dev.json",), _files, _read_small),
+    ),
+    "yelp_review_full_csv of Zhang, Zhao and LeCun 2015",
+)

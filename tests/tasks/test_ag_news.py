@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_task, read_task, task_files
+from relation_tf.tasks import DataError, find_source, find_task, read_task
 
 TEST = '"2","Cup","Won."\n'
 
@@ -30,9 +30,9 @@ def test_title_and_description_are_one_text(tmp_path):
 
 def test_the_whole_training_file_comes_before_the_sample(tmp_path):
     write(tmp_path, TEST, file="train_sample.csv")
-    assert task_files("AG-News", tmp_path)["train"].name == "train_sample.csv"
+    assert find_source("AG-News", "files", tmp_path).files["train"].name == "train_sample.csv"
     write(tmp_path, TEST)
-    files = task_files("AG-News", tmp_path)
+    files = find_source("AG-News", "files", tmp_path).files
     assert {split: path.name for split, path in files.items()} == {
         "train": "train.csv", "test": "test.csv",
     }  # fmt: skip
@@ -80,6 +80,6 @@ def test_the_real_files_have_their_published_rows(shared):
     data = shared("data/ag_news_csv").parent
     splits = read_task("AG-News", data).splits
     assert np.bincount(splits["test"].labels).tolist() == [1900] * 4
-    if task_files("AG-News", data)["train"].name == "train_sample.csv":
+    if find_source("AG-News", "files", data).files["train"].name == "train_sample.csv":
         assert np.bincount(splits["train"].labels).tolist() == [2410, 2517, 2453, 2396]
     assert all(row and row == row.strip() for split in splits.values() for row in split.texts[0])

@@ -4,14 +4,18 @@ import re
 
 import pytest
 
-from relation_tf.tasks import GLUE, TASK_NAMES, DataError, find_task, read_task, task_files
+from relation_tf.tasks import GLUE, TASK_NAMES, DataError, find_source, find_task, read_task
 
 
 def test_names():
     assert TASK_NAMES[:9] == tuple(GLUE)
     assert TASK_NAMES[9:13] == ("MR", "CR", "SUBJ", "MPQA")
-    assert TASK_NAMES[29:] == ("IMDb", "AG-News", "Yelp-full", "tweets")
-    assert len(TASK_NAMES) == len(set(TASK_NAMES)) == 33
+    assert TASK_NAMES[29:33] == ("IMDb", "AG-News", "Yelp-full", "tweets")
+    assert TASK_NAMES[33:] == (
+        *("Reuters", "TREC", "TREC-fine", "SST-1", "SST-2-sentences"),
+        *("WikiText-103", "WikiText-2"),
+    )
+    assert len(TASK_NAMES) == len(set(TASK_NAMES))
     # Names become folders.
     assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name) for name in TASK_NAMES)
 
@@ -46,35 +50,47 @@ def test_an_unknown_name_is_answered_with_a_near_one(name, near):
 
 
 def test_a_name_like_no_other_has_no_hint():
-    with pytest.raises(DataError, match=r"tweets\.$"):
+    with pytest.raises(DataError, match=r"WikiText-2\.$"):
         find_task("@@@@")
 
 
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("CoLA", "glue_data/CoLA or CoLA"),
-        ("MR", "sentence_classification/rt-polarity.all or rt-polarity.all"),
-        ("fdu-imdb", "fdu_mtl/imdb.task.train or imdb.task.train"),
-        ("IMDb", "imdb/train.tsv or IMDb/train.tsv"),
-        ("AG-News", "ag_news_csv/train.csv or ag_news_csv/train_sample.csv"),
-        ("Yelp-full", "yelp_review_full_csv/train.csv or yelp_full_sample/dev.json"),
-        (
-            "tweets",
-            "final_sentiment/finalSentimentdata2.csv or finalSentimentdata2.csv",
-        ),
-    ],
-)
-def test_what_data_has_to_hold_is_said(tmp_path, name, place):
+@pytest.mark.parametrize("name", TASK_NAMES)
+def test_what_data_has_to_hold_is_said(tmp_path, name):
+    """Where it was looked, or what was not given, and how to get it."""
     with pytest.raises(DataError) as error:
-        task_files(name, None)
-    assert str(error.value) == (
-        f"task {name}: expected --data DIR, a folder with {place}; none was given"
-    )
+        find_source(name, "files")
+    message = str(error.value)
+    assert message.startswith(f"task {name}: expected --data DIR, a folder with ")
+    assert ": none was given. To get it: " in message
+    places = message.partition("a folder with ")[2].partition(": none")[0].split(" or ")
     with pytest.raises(DataError) as error:
-        task_files(name, tmp_path)
-    for path in place.split(" or "):
-        assert str(tmp_path / path) in str(error.value)
+        find_source(name, "files", tmp_path)
+    message = str(error.value)
+    assert message.startswith(f"task {name}: looked for {tmp_path / places[0]}")
+    assert all(str(tmp_path / place) in message for place in places)
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(("name", "has"), [("CoLA", True), ("IMDb", True), ("fdu-baby", False)])
+def test_both_places_are_looked_at_and_said(tmp_path, name, has):
+    with pytest.raises(DataError) as error:
+        find_source(name, "auto", tmp_path / "data", tmp_path / "tfds")
+    assert str(tmp_path / "data") in str(error.value)
+    assert (str(tmp_path / "tfds") in str(error.value)) == has
+    assert (f"`relation-tf download {name}`" in str(error.value)) == has
+
+
+def test_what_tfds_does_not_have():
+    with pytest.raises(DataError) as error:
+        find_source("fdu-baby", "tfds")
+    assert str(error.value) == "task fdu-baby: TFDS has no such set"
+
+
+def test_an_unknown_source_is_refused():
+    with pytest.raises(DataError, match=r"files, tfds, miniglue\. Received: source='x'"):
+        find_source("CoLA", "x")
+    with pytest.raises(DataError, match=r"embedded set has CoLA.* alone"):
+        find_source("MR", "miniglue")
 
 
 def test_a_file_that_is_missing_beside_others_is_named(small_glue, tmp_path):
@@ -82,7 +98,7 @@ def test_a_file_that_is_missing_beside_others_is_named(small_glue, tmp_path):
     folder.mkdir()
     (folder / "train.tsv").write_bytes((small_glue / "RTE" / "train.tsv").read_bytes())
     with pytest.raises(DataError, match=r"RTE/dev\.tsv: expected the file of task RTE"):
-        task_files("RTE", tmp_path)
+        find_source("RTE", "files", tmp_path)
     (tmp_path / "baby.task.train").write_text("1\tgood\n")
     with pytest.raises(DataError, match=r"baby\.task\.test: expected the file of task fdu-baby"):
         read_task("fdu-baby", tmp_path)
@@ -90,8 +106,8 @@ def test_a_file_that_is_missing_beside_others_is_named(small_glue, tmp_path):
 
 def test_the_folder_of_the_collection_comes_first(tmp_path):
     (tmp_path / "custrev.all").write_text("1 good\n")
-    assert set(task_files("CR", tmp_path).values()) == {tmp_path / "custrev.all"}
+    assert set(find_source("CR", "files", tmp_path).files.values()) == {tmp_path / "custrev.all"}
     (tmp_path / "sentence_classification").mkdir()
     inner = tmp_path / "sentence_classification" / "custrev.all"
     inner.write_text("1 good\n")
-    assert task_files("CR", tmp_path) == {"train": inner, "test": inner}
+    assert find_source("CR", "files", tmp_path).files == {"train": inner, "test": inner}

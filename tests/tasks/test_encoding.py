@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 import shutil
 
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, encoding, load_task
+from relation_tf.tasks import DataError, Source, load_task, vocabulary
+from relation_tf.tasks.cache import cache_folder
 
 
 def same(first, second):
@@ -37,7 +39,7 @@ def same(first, second):
 )
 def test_cache_gives_what_was_encoded(small_glue, name, settings, monkeypatch):
     first = load_task(name, data=small_glue, **settings)
-    monkeypatch.setattr(encoding, "read_task", None)  # the cache has no need of the text
+    monkeypatch.setattr(Source, "read", None)  # the cache has no need of the text
     same(first, load_task(name, data=small_glue, **settings))
 
 
@@ -78,8 +80,68 @@ def test_each_setting_is_cached_by_itself(small_glue, setting):
     load_task("CoLA", data=small_glue)
     load_task("CoLA", data=small_glue, validation=0.4)
     first = load_task("CoLA", data=small_glue, **setting)
-    shutil.rmtree(encoding._cache_folder())
+    shutil.rmtree(cache_folder())
     same(first, load_task("CoLA", data=small_glue, **setting))
+
+
+@pytest.mark.parametrize("tokens", ["word", "wordpiece", "text"])
+def test_processes_share_what_they_read(small_glue, tokens):
+    rows = load_task("RTE", data=small_glue, tokens=tokens).splits["train"].inputs[1]
+    for array in (rows.offsets, rows.data if tokens == "text" else rows.ids):
+        assert isinstance(array.base, np.memmap)
+        assert type(array) is np.ndarray
+        assert not array.flags.writeable
+
+
+@pytest.mark.parametrize("tokens", ["word", "wordpiece", "text"])
+def test_parts_join_to_the_whole(small_glue, tokens, monkeypatch):
+    settings = {} if tokens == "text" else {"start_token": True, "max_length": 5}
+    whole = load_task("MRPC", data=small_glue, tokens=tokens, **settings)
+    shutil.rmtree(cache_folder())
+    monkeypatch.setattr(vocabulary, "_PART", 300)
+    monkeypatch.setattr(vocabulary, "_WORDS", 20)
+    same(whole, load_task("MRPC", data=small_glue, tokens=tokens, **settings))
+
+
+@pytest.mark.parametrize("tokens", ["word", "wordpiece", "text"])
+def test_texts_may_all_be_empty(tmp_path, tokens):
+    (tmp_path / "subj.all").write_text("".join(f"{i % 2} \n" for i in range(40)))
+    for _ in ("encoded", "from the cache"):
+        task = load_task("SUBJ", data=tmp_path, tokens=tokens)
+        assert task.splits["train"].lengths.tolist() == [[0] * len(task.splits["train"])]
+        batch = task.splits["test"].inputs[0].pad(np.arange(2))
+        assert batch.tolist() == (["", ""] if tokens == "text" else [[0], [0]])
+
+
+@pytest.mark.parametrize("tokens", ["word", "wordpiece"])
+@pytest.mark.parametrize("max_length", [None, 3])
+def test_a_start_token_stands_before_each_text(small_glue, tokens, max_length):
+    settings = {"data": small_glue, "tokens": tokens}
+    with_start = load_task("RTE", **settings, start_token=True, max_length=max_length)
+    without = load_task("RTE", **settings, max_length=max_length and max_length - 1)
+    assert with_start.vocabulary.words["[START]"] == 2
+    assert "[START]" not in without.vocabulary.words
+    for name, split in with_start.splits.items():
+        for rows in split.inputs:
+            assert (rows.pad(np.arange(len(rows)))[:, 0] == 2).all()
+            assert (rows.ids == 2).sum() == len(rows)
+        if tokens == "word":
+            assert np.array_equal(split.lengths, without.splits[name].lengths + 1)
+            for rows, other in zip(split.inputs, without.splits[name].inputs, strict=True):
+                ids = rows.ids[rows.ids != 2]
+                assert np.array_equal(ids - (ids > 1), other.ids)
+
+
+@pytest.mark.parametrize(("spaced", "word"), [(False, "don"), (True, "don't")])
+def test_words_that_are_apart_already_are_left_alone(tmp_path, monkeypatch, spaced, word):
+    (tmp_path / "subj.all").write_text("".join(f"{i % 2} I don't .\n" for i in range(40)))
+    read = Source.read
+    monkeypatch.setattr(
+        Source, "read", lambda *arguments: dataclasses.replace(read(*arguments), spaced=spaced)
+    )
+    words = load_task("SUBJ", data=tmp_path).vocabulary.words
+    assert word in words
+    assert ("'" in words) != spaced
 
 
 def test_wordpieces_join_to_the_words(small_glue):
@@ -149,15 +211,18 @@ def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
     ("arguments", "message"),
     [
         ({"name": "cola"}, "unknown task 'cola': expected one of CoLA"),
-        ({"name": "CoLA"}, "task CoLA: expected --data DIR"),
+        ({"source": "files"}, "task CoLA: expected --data DIR"),
         ({"name": "MR", "source": "miniglue"}, "task MR: the embedded set has CoLA, .* alone"),
-        ({"source": "web"}, "source must be one of files, miniglue. Received: source='web'"),
+        ({"source": "web"}, "source must be one of .*, miniglue. Received: source='web'"),
         ({"tokens": "words"}, "tokens must be one of .* Received: tokens='words'"),
         ({"validation": 0.0}, "above 0 and below 1. Received: validation=0.0"),
         ({"validation": 1.0}, "above 0 and below 1. Received: validation=1.0"),
         ({"validation": float("nan")}, "above 0 and below 1. Received: validation=nan"),
         ({"tokens": "text", "max_words": 9}, "max_words has no meaning .* Received: max_words=9"),
         ({"tokens": "text", "max_length": 9}, "max_length has no .* Received: max_length=9"),
+        ({"tokens": "text", "start_token": True}, "start_token has .* Received: start_token=True"),
+        ({"max_words": 2}, "max_words must be 3 or more. Received: max_words=2"),
+        ({"max_length": 0}, "max_length must be 1 or more. Received: max_length=0"),
     ],
 )
 def test_errors_say_what_is_expected(arguments, message):

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import gzip
+import zipfile
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError, read_glove
+from relation_tf.tasks import DataError, Vocabulary, read_glove
+from relation_tf.tasks.glove import check_glove
 
 WORDS = {"[PAD]": 0, "[UNK]": 1, "the": 2, "cat": 3, "zyx": 4}
+TEXT = "the 1 2\ncat 3 4\n"
 
 
 def write(tmp_path, text):
@@ -14,50 +21,228 @@ def write(tmp_path, text):
     return path
 
 
-@pytest.mark.parametrize("header", ["", "3 2\n"])
-def test_takes_the_words_of_the_vocabulary(tmp_path, header):
-    path = write(tmp_path, f"{header}the 1 2\ndog 3 4\ncat -1 0.5\nthe 9 9\n")
+def gzipped(tmp_path, text):
+    path = tmp_path / "glove.txt.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+def zipped(tmp_path, *texts, name="glove.6B.zip", **members):
+    """Texts as the members `0.txt`, `1.txt` and so on, and others by their names."""
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, text in [
+            *((f"{i}.txt", text) for i, text in enumerate(texts)),
+            *members.items(),
+        ]:
+            archive.writestr(member, text)
+    return path
+
+
+def vectors_of(path, words=WORDS, width=2):
+    vectors = read_glove(path, words, width)
+    return dict(zip(vectors.ids.tolist(), vectors.values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("header", ["", "4 2\n"])
+@pytest.mark.parametrize("pack", [write, gzipped, zipped])
+def test_takes_the_words_of_the_vocabulary(tmp_path, header, pack):
+    path = pack(tmp_path, f"{header}the 1 2\ndog 3 4\ncat -1 0.5\nthe 9 9\n")
+    check_glove(path, 2)
     vectors = read_glove(path, WORDS, width=2)
     start = np.full((5, 2), 7, np.float32)
     filled = vectors.fill(start)
     assert filled.tolist() == [[7, 7], [7, 7], [1, 2], [-1, 0.5], [7, 7]]
     assert start.tolist() == [[7, 7]] * 5
-    assert str(vectors) == "2 of 3 words found (66.7%)"
+    assert vectors.values.dtype == "float32"
+    assert vectors.repeated == 1
+    assert str(vectors) == "2 of 3 words found (66.7%), 1 repeated lines left out"
+
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=32)
+SPELLED = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \n\r"), min_size=1)
+
+
+@given(st.data(), st.integers(2, 5), st.booleans(), st.sampled_from(["\n", "\r\n", " \n"]))
+@settings(max_examples=60, deadline=None)
+def test_any_words_and_numbers_come_back(tmp_path_factory, data, width, header, end):
+    table = data.draw(
+        st.dictionaries(SPELLED, st.lists(FLOATS, min_size=width, max_size=width), min_size=1)
+    )
+    lines = [" ".join([word, *map(repr, numbers)]) for word, numbers in table.items()]
+    if header:
+        lines.insert(0, f"{len(table)} {width}")
+    text = end.join([*lines, ""])
+    words = {word: i for i, word in enumerate(table)}
+    expected = dict(enumerate(table.values()))
+    for pack in (write, gzipped, zipped):
+        folder = tmp_path_factory.mktemp("glove")
+        path = folder / "glove.txt"
+        if pack is write:
+            path.write_bytes(text.encode())
+        else:
+            path = pack(folder, text)
+        assert vectors_of(path, words, width) == expected
 
 
 def test_words_with_blanks(tmp_path):
     path = write(tmp_path, "the 1 2\n. . . 3 4\ncat 5 6\n")
-    vectors = read_glove(path, {**WORDS, ". . .": 5}, width=2)
-    assert dict(zip(vectors.ids.tolist(), vectors.values.tolist(), strict=True)) == {
-        2: [1, 2], 5: [3, 4], 3: [5, 6],
-    }  # fmt: skip
+    assert vectors_of(path, {**WORDS, ". . .": 5}) == {2: [1, 2], 5: [3, 4], 3: [5, 6]}
+
+
+def test_words_in_another_code_are_passed_over(tmp_path):
+    path = tmp_path / "glove.txt"
+    path.write_bytes(b"caf\xe9 1 2\n\xc2\x85 3 4\nthe 5 6\n")
+    assert vectors_of(path, {**WORDS, "\x85": 5}) == {5: [3, 4], 2: [5, 6]}
 
 
 def test_no_word_found(tmp_path):
     vectors = read_glove(write(tmp_path, "dog 3 4\n"), WORDS, width=2)
     assert vectors.values.shape == (0, 2)
+    assert str(vectors) == "0 of 3 words found (0.0%)"
+
+
+def test_what_stands_for_no_word_is_not_looked_for(tmp_path):
+    words = Vocabulary.train(["the cat"], start_token=True).words
+    assert read_glove(write(tmp_path, TEXT), words, width=2).vocabulary_size == 2
+
+
+BROKEN = [
+    ("the 1 2\ncat 1\n", r":2: expected a word and 2 numbers, found 1 after 'cat'"),
+    ("the 1 2 3\n", ":1: expected a word and 2 numbers, found 3 after 'the'"),
+    ("the 1 2\n\ncat 1 2\n", ":2: expected a word and 2 numbers, found 0 after ''"),
+    ("dog 1 2\nthe 1 x\n", ":2: expected numbers after the word: .* b'x'"),
+    ("the 1 nan\n", ":1: expected finite numbers"),
+    ("the 1 -inf\n", ":1: expected finite numbers"),
+    ("the 1 1e39\n", ":1: expected finite numbers"),
+    ("2 3\nthe 1 2\ncat 3 4\n", ":1: expected vectors of width 2, found 3"),
+    ("3 2\nthe 1 2\ncat 3 4\n", ":1: expected 3 vectors as it says, found 2"),
+    ("", ": expected word vectors, found none"),
+    ("0 2\n", ": expected word vectors, found none"),
+    ("the 1 2\n" + "x" * 2**21, r":2: expected a word and 2 numbers, found 0 after 'x{1,40}$"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BROKEN)
+@pytest.mark.parametrize(
+    ("pack", "place"), [(write, r"txt"), (gzipped, r"gz"), (zipped, r"glove\.6B\.zip/0\.txt")]
+)
+@pytest.mark.filterwarnings("error")
+def test_a_broken_line_is_named(tmp_path, text, message, pack, place):
+    with pytest.raises(DataError, match=place + message) as error:
+        read_glove(pack(tmp_path, text), WORDS, width=2)
+    assert len(str(error.value)) < len(str(tmp_path)) + 150
+
+
+@pytest.mark.parametrize("text", ["the 1 2 3\n", "", "2 3\nthe 1 2 3\n"])
+def test_a_file_is_refused_by_its_first_vector(tmp_path, text):
+    with pytest.raises(DataError, match=r"glove\.txt"):
+        check_glove(write(tmp_path, text), 2)
+
+
+@pytest.mark.parametrize("name", ["none.txt", "none.gz", "none.zip"])
+def test_a_missing_file_is_named(tmp_path, name):
+    with pytest.raises(DataError, match=rf"{name}: cannot be read: No such file"):
+        read_glove(tmp_path / name, WORDS, width=2)
+
+
+@pytest.mark.parametrize("header", ["", "2 {width}\n"])
+def test_the_file_of_the_width_is_taken_from_an_archive(tmp_path, header):
+    texts = {
+        f"glove.6B.{width}d.txt": header.format(width=width)
+        + f"the {' '.join(['1'] * width)}\ncat {' '.join(['2'] * width)}\n"
+        for width in (2, 3, 5)
+    }
+    path = zipped(tmp_path, **texts, README="see 1 2\n")
+    for width in (2, 3, 5):
+        assert vectors_of(path, width=width) == {2: [1] * width, 3: [2] * width}
+    names = ", ".join(texts)
+    with pytest.raises(
+        DataError, match=rf"6B\.zip: expected one file .* width 4, found 0 among {names}$"
+    ):
+        check_glove(path, 4)
+
+
+def test_two_files_of_the_width_are_one_too_many(tmp_path):
+    with pytest.raises(DataError, match=r"width 2, found 2 among 0\.txt, 1\.txt, 2\.txt"):
+        read_glove(zipped(tmp_path, TEXT, "the 1 2 3\n", TEXT), WORDS, width=2)
+
+
+def test_an_archive_without_a_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"width 2, found 0 among none"):
+        read_glove(zipped(tmp_path), WORDS, width=2)
+
+
+def test_the_only_file_of_an_archive_may_have_any_name(tmp_path):
+    assert vectors_of(zipped(tmp_path, **{"wiki/": "", "wiki/news.vec": TEXT})) == {
+        2: [1, 2],
+        3: [3, 4],
+    }
+
+
+MANY = "".join(f"word{i} {i * 0.37:.4f} {i * 7919 % 1009}\n" for i in range(5000))
+
+
+def test_a_cut_gzip_file_is_named_with_its_line(tmp_path):
+    path = gzipped(tmp_path, MANY)
+    path.write_bytes(path.read_bytes()[:-2000])
+    check_glove(path, 2)
+    with pytest.raises(DataError, match=r"txt\.gz:\d{4}: cannot be read: .*end"):
+        read_glove(path, WORDS, width=2)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "content", "message"),
     [
-        ("the 1 2\ncat 1\n", r":2: expected a word and 2 numbers, found 1 after 'cat'"),
-        ("the 1 2 3\n", ":1: expected a word and 2 numbers, found 3 after 'the'"),
-        ("the 1 x\n", ":1: expected numbers after the word"),
-        ("the 1 nan\n", ":1: expected finite numbers"),
+        ("a.gz", b"the 1 2\n", r"a\.gz: cannot be read: Not a gzipped file"),
+        ("a.zip", b"the 1 2\n", r"a\.zip: cannot be read: File is not a zip file"),
+        ("a.gz", b"", r"a\.gz: expected word vectors, found none"),
     ],
 )
-def test_a_broken_line_is_named(tmp_path, text, message):
+def test_another_kind_of_file_is_named(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
     with pytest.raises(DataError, match=message):
-        read_glove(write(tmp_path, text), WORDS, width=2)
+        read_glove(path, WORDS, width=2)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
-        read_glove(tmp_path / "none.txt", WORDS, width=2)
+@pytest.mark.parametrize("texts", [(MANY,), (MANY, "the 1 2 3\n")])
+def test_a_broken_archive_is_named(tmp_path, texts):
+    path = zipped(tmp_path, *texts)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-10])
+    with pytest.raises(DataError, match=r"6B\.zip: cannot be read: File is not a zip file"):
+        read_glove(path, WORDS, width=2)
+    path.write_bytes(whole[:20_000] + bytes(1000) + whole[21_000:])
+    with pytest.raises(DataError, match=r"6B\.zip/0\.txt:\d+: "):
+        read_glove(path, WORDS, width=2)
 
 
-def test_the_real_subset_has_its_words(shared):
-    path = shared("data/glove/glove.6B.50d.subset.txt")
-    vectors = read_glove(path, WORDS, width=50)
-    assert vectors.ids.tolist() == [WORDS["the"]]
+@pytest.mark.parametrize("texts", [(TEXT,), (TEXT, "the 1 2 3\n")])
+def test_an_encrypted_archive_is_named(tmp_path, texts):
+    path = zipped(tmp_path, *texts)
+    content = bytearray(path.read_bytes())
+    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = content.find(signature)
+        while start >= 0:
+            content[start + flags] |= 1
+            start = content.find(signature, start + 4)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"6B\.zip: cannot be read: File .0\.txt. is encrypted"):
+        check_glove(path, 2)
+
+
+@pytest.mark.parametrize(("width", "count"), [(50, 2987), (100, 2708)])
+def test_the_real_subsets_have_their_words(shared, width, count, tmp_path):
+    path = shared(f"data/glove/glove.6B.{width}d.subset.txt")
+    with path.open(encoding="utf-8") as file:
+        lines = [line.split(" ") for line in file if line.count(" ") == width]
+    words = {line[0]: i for i, line in enumerate(lines)}
+    assert len(words) == count
+    vectors = read_glove(path, words, width)
+    assert vectors.ids.tolist() == list(range(count))
+    assert vectors.values.tolist() == np.array([line[1:] for line in lines], np.float32).tolist()
+    archive = zipped(
+        tmp_path, **{f"{each.name}": each.read_bytes() for each in path.parent.iterdir()}
+    )
+    assert np.array_equal(read_glove(archive, words, width).values, vectors.values)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glue_submit import TASKS
-from relation_tf.tasks import GLUE, DataError, find_glue, read_task
+from relation_tf.tasks import GLUE, DataError, find_source, read_task
 
 
 @pytest.mark.parametrize("name", GLUE)
@@ -110,15 +110,12 @@ def test_bad_training_lines_can_be_left_out_but_never_those_that_are_scored(smal
         read_task("RTE", data, skip_bad_lines=True)
 
 
-def test_find_glue_looks_in_both_layouts(tmp_path):
-    (tmp_path / "a" / "glue_data" / "RTE").mkdir(parents=True)
-    (tmp_path / "b" / "RTE").mkdir(parents=True)
-    assert find_glue("RTE", tmp_path / "a") == tmp_path / "a" / "glue_data" / "RTE"
-    assert find_glue("RTE", tmp_path / "b") == tmp_path / "b" / "RTE"
-    with pytest.raises(DataError) as error:
-        find_glue("RTE", tmp_path / "c")
-    assert str(tmp_path / "c" / "glue_data" / "RTE") in str(error.value)
-    assert str(tmp_path / "c" / "RTE") in str(error.value)
+@pytest.mark.parametrize("place", ["glue_data/RTE", "RTE"])
+def test_both_places_are_looked_at(small_glue, tmp_path, place):
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).symlink_to(small_glue / "RTE")
+    files = find_source("RTE", "files", tmp_path).files
+    assert files["train"] == tmp_path / place / "train.tsv"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+import re
+
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_task, read_task, task_files
+from relation_tf.tasks import DataError, find_source, find_task, read_task, read_tsv
+from relation_tf.tasks.imdb import clean_review
 
 HEADER = "id\tlabel\trating\treview\n"
 
@@ -24,7 +28,7 @@ def test_reviews_are_raw_but_for_line_breaks(tmp_path):
 
 def test_the_other_name_of_the_folder(tmp_path):
     write(tmp_path / "IMDb", "0\tneg\t3\tBad\n")
-    assert set(task_files("IMDb", tmp_path)) == {"train", "test"}
+    assert set(find_source("IMDb", "files", tmp_path).files) == {"train", "test"}
     (tmp_path / "IMDb" / "test.tsv").unlink()
     with pytest.raises(DataError, match=r"test\.tsv: expected the file of task IMDb"):
         read_task("IMDb", tmp_path)
@@ -67,6 +71,179 @@ def test_bad_training_lines_can_be_left_out_but_never_those_of_test(tmp_path):
     write(tmp_path / "b" / "imdb", "1\tpos\t8\tGood\n", "broken\n")
     with pytest.raises(DataError, match=r"test\.tsv:2"):
         read_task("IMDb", tmp_path / "b", skip_bad_lines=True)
+
+
+REVIEWS = {"neg/0_2.txt": "Bad", "pos/0_8.txt": "Good"}
+
+
+def write_folders(data, train, test=REVIEWS):
+    for split, reviews in (("train", train), ("test", test)):
+        for name, text in reviews.items():
+            path = data / "aclImdb" / split / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return data
+
+
+def test_line_breaks_become_blanks():
+    assert clean_review("so<br /><br />so <i>good</i>\t<br>") == "so  so <i>good</i>\t<br>"
+
+
+def test_folders_give_the_rows_of_the_tables(tmp_path):
+    rows = [("neg", i, 2, f"Bad\u0085 é {i}.<br />\tSo") for i in (0, 1, 2, 9, 10, 11)]
+    rows += [("pos", i, 9, f'Good "{i}".') for i in (0, 3, 100)]
+    tabs = {f"{label}/{i}_{rating}.txt": text for label, i, rating, text in rows}
+    lines = [f"{i}\t{label}\t{rating}\t{text}" for label, i, rating, text in rows]
+    blanks = "".join(line.replace(".<br />\t", ".<br /> ") + "\n" for line in lines)
+    folders = read_task("IMDb", write_folders(tmp_path / "a", tabs))
+    write(tmp_path / "b" / "imdb", blanks, "0\tneg\t2\tBad\n0\tpos\t8\tGood\n")
+    tables = read_task("IMDb", tmp_path / "b")
+    for split, expected in tables.splits.items():
+        assert folders.splits[split].texts == expected.texts
+        assert folders.splits[split].labels.tolist() == expected.labels.tolist()
+        assert folders.splits[split].index.tolist() == expected.index.tolist()
+    assert not folders.spaced
+
+
+def test_what_else_is_in_the_published_folder_is_passed_over(tmp_path):
+    write_folders(tmp_path / "imdb", REVIEWS)
+    write_folders(tmp_path / "imdb", {"unsup/0_0.txt": "So", "labeledBow.feat": "9 0:1"})
+    source = find_source("IMDb", "files", tmp_path)
+    assert set(source.files) == {"train/neg", "train/pos", "test/neg", "test/pos"}
+    assert len(source.read().splits["train"]) == 2
+    digest = source.digest()
+    write_folders(tmp_path / "imdb", {"unsup/1_0.txt": "So"})
+    assert source.digest() == digest
+    write_folders(tmp_path / "imdb", {"pos/0_8.txt": "Good!"})
+    assert source.digest() != digest
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("neg/1.txt", "Bad", "expected a review named <id>_<rating>.txt, found '1.txt'"),
+        ("pos/.DS_Store", "", "expected a review named <id>_<rating>.txt, found '.DS_Store'"),
+        ("pos/1_8.txt.gz", "", "expected a review named <id>_<rating>.txt, found '1_8.txt.gz'"),
+        ("pos/٣_8.txt", "", "expected a review named <id>_<rating>.txt"),
+        ("neg/1_2.txt", b"so caf\xe9", "expected UTF-8, byte 7 of the line is 0xE9"),
+        ("neg/1_2.txt", "so\0", "expected text, found a NUL byte"),
+        ("neg/1_2.txt/a", "so", "cannot be read: Is a directory"),
+    ],
+)
+def test_a_bad_review_is_named_or_left_out_of_train_alone(tmp_path, name, text, message):
+    good = {"neg/0_2.txt": "Bad", "pos/2_8.txt": "Good"}
+    data = write_folders(tmp_path / "a", good | {name: text})
+    with pytest.raises(DataError) as error:
+        read_task("IMDb", data)
+    path = data / "aclImdb" / "train" / name.removesuffix("/a")
+    assert str(error.value).startswith(str(path))
+    assert message in str(error.value)
+    skipping = read_task("IMDb", data, skip_bad_lines=True)
+    assert skipping.splits["train"].texts == (["Bad", "Good"],)
+    assert skipping.skipped == (str(error.value),)
+    data = write_folders(tmp_path / "b", good, good | {name: text})
+    with pytest.raises(DataError, match=r"aclImdb/test/"):
+        read_task("IMDb", data, skip_bad_lines=True)
+
+
+def test_an_empty_folder_is_named(tmp_path):
+    data = write_folders(tmp_path, REVIEWS)
+    review = data / "aclImdb" / "train" / "pos" / "0_8.txt"
+    review.unlink()
+    with pytest.raises(DataError, match=r"aclImdb/train/pos: expected reviews .*, found none"):
+        read_task("IMDb", data)
+    review.parent.rmdir()
+    with pytest.raises(DataError, match=r"aclImdb/train/pos: expected the file of task IMDb"):
+        read_task("IMDb", data)
+    review.parent.write_text("no folder")
+    with pytest.raises(DataError, match=r"aclImdb/train/pos: cannot be read: Not a directory"):
+        read_task("IMDb", data)
+
+
+def test_no_review_that_can_be_read(tmp_path):
+    data = write_folders(tmp_path, {"neg/0_2.txt": b"\xff", "pos/0_8.txt": b"\xff"})
+    with pytest.raises(DataError, match=r"aclImdb/train: expected reviews, found none"):
+        read_task("IMDb", data, skip_bad_lines=True)
+
+
+def rows_of(*lists):
+    array = np.empty(len(lists), object)
+    array[:] = lists
+    return array
+
+
+def write_archive(folder, train, test, index=None):
+    """Each split: rows of ranks and labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    x_train, x_test = (rows_of(*ranks) for ranks, _ in (train, test))
+    path = folder / "imdb.npz"
+    np.savez(path, x_train=x_train, y_train=train[1], x_test=x_test, y_test=test[1])
+    if index is not None:
+        (folder / "imdb_word_index.json").write_text(json.dumps(index))
+    return path
+
+
+def test_the_archive_of_keras(tmp_path, monkeypatch):
+    from keras.datasets import imdb
+
+    lengths = np.random.default_rng(0).integers(1, 9, 60)
+    ranks = [list(range(1, length + 1)) for length in lengths.tolist()]
+    labels = (lengths % 2).tolist()
+    index = {f"word{i}": i for i in range(1, 9)}
+    path = write_archive(
+        tmp_path / "imdb", (ranks[:37], labels[:37]), (ranks[37:], labels[37:]), index
+    )
+    text = read_task("IMDb", tmp_path)
+    monkeypatch.setattr("keras.src.datasets.imdb.get_file", lambda **_: str(path))
+    expected = imdb.load_data(num_words=99, start_char=None, oov_char=None, index_from=0)
+    for split, (x, y) in zip(("train", "test"), expected, strict=True):
+        words = [" ".join(f"word{rank}" for rank in row) for row in x]
+        assert text.splits[split].texts == (words,)
+        assert text.splits[split].labels.tolist() == y.tolist()
+    of_row = [len(row.split()) for row in text.splits["train"].texts[0]]
+    assert of_row == lengths[:37][text.splits["train"].index].tolist()
+    assert text.spaced
+    assert not text.notes
+
+
+def test_an_archive_without_its_index_is_noted(tmp_path):
+    write_archive(tmp_path, ([[3, 1], [2]], [0, 1]), ([[4]], [1]))
+    text = read_task("IMDb", tmp_path)
+    assert sorted(text.splits["train"].texts[0]) == ["2", "3 1"]
+    assert len(text.notes) == 1
+
+
+def test_tables_come_before_folders_and_those_before_the_archive(tmp_path):
+    def layout():
+        return find_source("IMDb", "files", tmp_path).layout.name
+
+    write_archive(tmp_path, ([[1]], [0]), ([[1]], [0]))
+    assert layout() == "Keras archive"
+    assert find_source("IMDb", "files", tmp_path).files["test"] == tmp_path / "imdb.npz"
+    write_folders(tmp_path, REVIEWS)
+    assert layout() == "folders"
+    write(tmp_path / "imdb", "0\tneg\t3\tBad\n")
+    assert layout() == "TSV"
+
+
+def keras_words(text):
+    filters = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
+    return text.lower().translate(str.maketrans(dict.fromkeys(filters, " "))).split(" ")
+
+
+def test_real_reviews_come_back_from_an_archive_with_the_real_index(shared, tmp_path):
+    index = json.loads(shared("data/imdb/imdb_word_index.json").read_text())
+    assert (len(index), max(index.values())) == (88_584, 88_584)
+    reviews = read_tsv(shared("data/imdb/train.tsv")).columns["review"][:300]
+    words = [[word for word in keras_words(text) if word] for text in reviews]
+    # Keras made the index of the training rows.
+    assert [[word for word in row if word not in index] for row in words] == [[]] * 300
+    ranks = [[index[word] for word in row] for row in words]
+    write_archive(tmp_path, (ranks, [0] * 300), ([[1]], [0]), index)
+    train = read_task("IMDb", tmp_path).splits["train"]
+    assert [row.split() for row in train.texts[0]] == [
+        [re.sub(r"\s", "_", word) for word in words[row]] for row in train.index
+    ]
 
 
 def test_the_real_files_have_their_published_rows(shared):

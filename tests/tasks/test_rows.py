@@ -1,18 +1,45 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import Ragged, Texts
+from relation_tf.tasks import Ragged, Texts, rows
+
+
+def ragged_of(rows):
+    ids = [i for row in rows for i in row]
+    return Ragged(np.array(ids, np.int32), np.cumsum([0, *map(len, rows)]))
+
+
+def lists_of(ragged):
+    assert (ragged.ids.dtype, ragged.offsets.dtype) == ("int32", "int64")
+    return [ragged.ids[start:end].tolist() for start, end in itertools.pairwise(ragged.offsets)]
+
+
+ROWS = st.lists(st.lists(st.integers(1, 99), max_size=6), max_size=8)
+
+
+@given(st.lists(ROWS, max_size=3), st.integers(0, 7), st.data())
+@settings(max_examples=60, deadline=None)
+def test_rows_are_joined_chosen_and_cut(parts, count, data):
+    ragged = Ragged.join(map(ragged_of, parts))
+    expected = [row for part in parts for row in part]
+    assert lists_of(ragged) == expected
+    assert lists_of(ragged.first(count)) == [row[:count] for row in expected]
+    numbers = range(len(expected))
+    chosen = data.draw(st.lists(st.sampled_from(numbers), max_size=8)) if numbers else []
+    assert lists_of(ragged.take(np.array(chosen, int))) == [expected[i] for i in chosen]
 
 
 @given(st.lists(st.lists(st.integers(1, 99), max_size=6), min_size=1, max_size=8), st.data())
 @settings(max_examples=60, deadline=None)
 def test_padding_equals_the_loop(rows, data):
     lengths = [len(row) for row in rows]
-    ids = [i for row in rows for i in row]
-    ragged = Ragged(np.array(ids, np.int32), np.cumsum([0, *lengths]))
+    ragged = ragged_of(rows)
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=8))
     width = max(1, max(lengths[i] for i in chosen))
     expected = [rows[i] + [0] * (width - lengths[i]) for i in chosen]
@@ -24,11 +51,13 @@ def test_padding_equals_the_loop(rows, data):
 )
 @settings(max_examples=100, deadline=None)
 def test_texts_come_back(texts, data):
-    rows = Texts.join(texts)
-    assert len(rows) == len(texts)
-    assert rows.lengths.tolist() == [len(text) for text in texts]
+    joined = Texts.join(texts)
+    assert len(joined) == len(texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "_BLOCK", data.draw(st.integers(1, 9)))
+        assert joined.lengths.tolist() == [len(text) for text in texts]
     chosen = data.draw(st.lists(st.sampled_from(range(len(texts))), max_size=8)) if texts else []
-    batch = rows.pad(np.array(chosen, int))
+    batch = joined.pad(np.array(chosen, int))
     assert batch.shape == (len(chosen),)
     assert batch.tolist() == [texts[i] for i in chosen]
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_task, read_task, task_files
+from relation_tf.tasks import DataError, find_source, find_task, read_task
 
 FILE = "finalSentimentdata2.csv"
 LABELS = ("fear", "sad", "anger", "joy")
@@ -44,7 +44,10 @@ def test_the_folder_of_the_collection_comes_first(tmp_path):
     inner = tmp_path / "final_sentiment"
     inner.mkdir()
     write(inner)
-    assert task_files("tweets", tmp_path) == {"train": inner / FILE, "test": inner / FILE}
+    assert find_source("tweets", "files", tmp_path).files == {
+        "train": inner / FILE,
+        "test": inner / FILE,
+    }
 
 
 def test_what_stops_the_training_is_left_to_a_share_of_train():

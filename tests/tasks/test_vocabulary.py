@@ -7,8 +7,9 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from relation_tf.tasks import Vocabulary
+from relation_tf.tasks import Vocabulary, vocabulary
 
 TEXTS = ["The cat, it seems, is THE cat.", "Don't stop!"]
 
@@ -50,6 +51,110 @@ def test_letters_of_padding_in_a_text_are_no_padding():
     pieces = Vocabulary.train(["[PAD] [UNK] ##p"], tokens="wordpiece").encode(["[PAD] ##p"])
     assert 0 not in pieces.ids
     assert pieces.lengths.tolist() == [8]
+
+
+@pytest.mark.parametrize("tokens", ["word", "wordpiece"])
+def test_a_start_token_stands_before_each_text(tokens):
+    made = Vocabulary.train(TEXTS, tokens=tokens, start_token=True)
+    assert [made.words[word] for word in ("[PAD]", "[UNK]", "[START]")] == [0, 1, 2]
+    texts = ["the cat", "", "[START]"]
+    rows = made.encode(texts)
+    assert rows.ids[rows.offsets[:-1]].tolist() == [2, 2, 2]
+    assert (rows.ids == 2).sum() == 3  # the letters in a text are something else
+    assert rows.lengths[1] == 1
+    assert made.encode(texts, max_length=2).lengths.tolist() == [2, 1, 2]
+    again = Vocabulary.from_json(made.to_json())
+    assert again.encode(texts).ids.tolist() == rows.ids.tolist()
+
+
+def test_words_that_are_apart_already_keep_their_punctuation():
+    words = Vocabulary.train(["U.S. @-@ based , don't\tStop ."], spaced=True).words
+    assert set(words) == {"[PAD]", "[UNK]", "u.s.", "@-@", "based", ",", "don't", "stop", "."}
+
+
+@pytest.mark.parametrize(("size", "kept"), [(0, 2), (2, 2), (3, 3), (99, 5)])
+def test_the_most_frequent_words_are_kept_and_of_equal_ones_the_first(size, kept):
+    words = Vocabulary.train(["b a c c"], size).words
+    assert [word for word, _ in sorted(words.items(), key=lambda item: item[1])] == [
+        "[PAD]", "[UNK]", "c", "a", "b",
+    ][:kept]  # fmt: skip
+
+
+# Blanks of all kinds, what is one character or several in lower case or without its accent, what
+# joins with its neighbour, and what BERT drops or sets apart.
+ODD = st.text(
+    "aB.'#[] \t\n\u0085\xa0\u2028\u3000éÅΣſİǅß\u0301\u0307가각好「\0\x1c\ufffd\u200b😀", max_size=12
+)
+MANY = st.lists(st.one_of(ODD, st.text(max_size=8)), max_size=6)
+
+
+@given(MANY, MANY, st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_words_are_those_that_tokenizers_would_train_and_find(texts, others, spaced):
+    made = Vocabulary.train(texts, spaced=spaced)
+    whole = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    whole.normalizer = normalizers.Lowercase()
+    whole.pre_tokenizer = (
+        pre_tokenizers.WhitespaceSplit()
+        if spaced
+        else pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()]
+        )
+    )
+    trainer = trainers.WordLevelTrainer(special_tokens=["[PAD]", "[UNK]"], show_progress=False)
+    whole.train_from_iterator(texts, trainer)
+    assert made.words == whole.get_vocab()
+    expected_same(made, [*texts, *others])
+
+
+@given(MANY, MANY)
+@settings(max_examples=100, deadline=None)
+def test_wordpieces_are_those_that_tokenizers_would_find(texts, others):
+    expected_same(Vocabulary.train(texts, tokens="wordpiece"), [*texts, *others])
+
+
+def expected_same(made, texts):
+    whole = Tokenizer.from_str(made.to_json()).encode_batch_fast(texts)
+    rows = made.encode(texts)
+    assert rows.lengths.tolist() == [len(encoding.ids) for encoding in whole]
+    assert rows.ids.tolist() == [i for encoding in whole for i in encoding.ids]
+
+
+@given(st.one_of(ODD, st.text(max_size=20)))
+@settings(max_examples=200, deadline=None)
+def test_characters_are_normalized_one_by_one(text):
+    normalize = normalizers.BertNormalizer().normalize_str
+    alone = set(normalize("".join(sorted(set(text)))))
+    assert alone - {" "} == set(normalize(text)) - {" "}
+
+
+@given(MANY, st.integers(1, 20), st.integers(1, 5), st.integers(1, 3), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_parts_join_to_the_whole(texts, part, words, group, max_length):
+    made = [Vocabulary.train(texts, tokens=tokens) for tokens in ("word", "wordpiece")]
+    whole = [each.encode(texts, max_length) for each in made]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vocabulary, "_PART", part)
+        patch.setattr(vocabulary, "_WORDS", words)
+        patch.setattr(vocabulary, "_GROUP", group)
+        assert Vocabulary.train(texts).words == made[0].words
+        for each, rows in zip(made, whole, strict=True):
+            parts = list(each.encode_parts(texts, max_length))
+            assert [i for part in parts for i in part.ids.tolist()] == rows.ids.tolist()
+            lengths = [i for part in parts for i in part.lengths.tolist()]
+            assert lengths == rows.lengths.tolist()
+
+
+def test_a_part_ends_with_the_text_that_fills_it(monkeypatch):
+    monkeypatch.setattr(vocabulary, "_PART", 6)
+    parts = vocabulary.parts_of(iter(["abc", "abc", "", "abcdefghijkl", "a"]))
+    assert list(parts) == [["abc", "abc"], ["", "abcdefghijkl"], ["a"]]
+
+
+def test_texts_that_can_be_read_once_are_refused_where_twice_is_needed():
+    assert "cat" in Vocabulary.train(iter(TEXTS)).words
+    with pytest.raises(TypeError, match=r"texts must be iterable twice\. Received: texts=<list_it"):
+        Vocabulary.train(iter(TEXTS), tokens="wordpiece")
 
 
 def pieces_of(vocabulary, text):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_task, load_task, read_task, task_files
+from relation_tf.tasks import DataError, find_source, find_task, load_task, read_task
 
 OFFICIAL = '"5","Good"\n'
 
@@ -68,11 +68,11 @@ def test_stars_are_classes_in_both_layouts(tmp_path):
 
 def test_the_whole_set_comes_before_the_sample(tmp_path):
     write_sample(tmp_path, "{}")
-    assert {path.name for path in task_files("Yelp-full", tmp_path).values()} == {
+    assert {path.name for path in find_source("Yelp-full", "files", tmp_path).files.values()} == {
         "dev.json", "test.json",
     }  # fmt: skip
     write(tmp_path, OFFICIAL)
-    assert {path.name for path in task_files("Yelp-full", tmp_path).values()} == {
+    assert {path.name for path in find_source("Yelp-full", "files", tmp_path).files.values()} == {
         "train.csv", "test.csv",
     }  # fmt: skip
 
@@ -155,7 +155,7 @@ def test_what_is_read_can_be_encoded(tmp_path):
 
 def test_the_real_sample_has_its_published_rows(shared):
     data = shared("data/yelp_full_sample").parent
-    if task_files("Yelp-full", data)["train"].suffix != ".json":
+    if find_source("Yelp-full", "files", data).files["train"].suffix != ".json":
         pytest.skip("the whole set is there")
     splits = read_task("Yelp-full", data).splits
     assert set(splits) == {"train", "test"}

@@ -1,0 +1,52 @@
+"""What is made once and kept: encoded tasks and the embedded set."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import platformdirs
+from filelock import FileLock
+
+from relation_tf.tasks import miniglue
+
+
+def cache_folder() -> Path:
+    """Where it is kept: `RELATION_TF_CACHE`, or the user's cache folder."""
+    default = platformdirs.user_cache_path("relation_tf")
+    folder = Path(os.environ.get("RELATION_TF_CACHE", default))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of the cache, made where it is not there.
+
+    Of several processes that ask at once one makes it, and the others wait; interrupted at any
+    moment it leaves nothing that the next takes for whole.
+
+    Args:
+        name: Of the folder.
+        make: Fills an empty folder.
+    """
+    folder = cache_folder() / name
+    if folder.is_dir():
+        return folder
+    with FileLock(folder.with_name(f"{name}.lock")):
+        if not folder.is_dir():
+            unfinished = folder.with_name(f"{name}.unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+            unfinished.mkdir()
+            try:
+                make(unfinished)
+                unfinished.rename(folder)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+    return folder
+
+
+def miniglue_folder() -> Path:
+    """The folder of the embedded set."""
+    return made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)

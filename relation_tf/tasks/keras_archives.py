@@ -1,0 +1,243 @@
+"""Keras's archives `imdb.npz` and `reuters.npz`: rows of word ranks, and the word of each rank.
+
+An archive holds rows of ranks, the most frequent word 1, and beside it lies its word index,
+`<archive>_word_index.json`, from which the words come back: lower-case, without punctuation, apart
+by blanks. White space inside a word (some of IMDb's hold U+0085) becomes `_`, so that each rank
+stays one word. Without the index the ranks themselves, in decimal, are the words.
+
+The rows lie in NumPy object arrays, which are pickles, and a pickle may run any code. As Keras's
+own loader does, this one takes only plain values from them, and runs nothing.
+
+References:
+    `keras.datasets.imdb` and `keras.datasets.reuters` of Keras.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relation_tf.tasks.task import TextSplit
+from relation_tf.tasks.tsv import DataError
+
+_SEED = 113
+_INDEX = "word index"
+
+
+def archive_files(archive: Path) -> dict[str, Path]:
+    """The files of a task from an archive: its word index is one of them where it is there.
+
+    Args:
+        archive: The archive, which has all splits.
+
+    Example:
+        >>> sorted(archive_files(Path("data/imdb.npz")))
+        ['test', 'train']
+    """
+    index = archive.with_name(f"{archive.stem}_word_index.json")
+    files = {"train": archive, "test": archive}
+    return files | {_INDEX: index} if index.exists() else files
+
+
+def read_archive(
+    files: Mapping[str, Path], arrays: Mapping[str, tuple[str, str]], classes: int
+) -> tuple[dict[str, TextSplit], tuple[str, ...]]:
+    """Read an archive.
+
+    Args:
+        files: From `archive_files`.
+        arrays: The names of the rows and of the labels in the archive, of each split.
+        classes: The number of classes; labels are 0 to `classes - 1`.
+
+    Returns:
+        The splits, their `index` the row in the archive from 0, and notes.
+
+    Raises:
+        DataError: For a file that cannot be read or holds something else, and for a word index that
+            does not go with the archive.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "imdb.npz"
+        >>> rows = np.array([[2, 1], [1]], object)
+        >>> np.savez(path, x=rows, y=[0, 1])
+        >>> _ = path.with_name("imdb_word_index.json").write_text('{"good": 1, "so": 2}')
+        >>> splits, notes = read_archive(archive_files(path), {"train": ("x", "y")}, 2)
+        >>> splits["train"].texts, splits["train"].labels.tolist()
+        ((['so good', 'good'],), [0, 1])
+    """
+    archive = files["train"]
+    words = _read_index(files[_INDEX]) if _INDEX in files else None
+    splits = {
+        split: _split(
+            archive, x, _read_rows(archive, x), y, _read_labels(archive, y, classes), words
+        )
+        for split, (x, y) in arrays.items()
+    }
+    note = (
+        f"no {archive.stem}_word_index.json beside {archive.name}: the words are numbers, word "
+        "vectors cannot be used"
+    )
+    return splits, () if words else (note,)
+
+
+def keras_orders(*rows: int) -> list[np.ndarray]:
+    """The orders in which Keras's loaders give the rows of an archive.
+
+    They shuffle one array after the other with `RandomState(113)`, which NumPy has frozen, so these
+    are the same for ever.
+
+    Args:
+        rows: The number of rows of each array.
+
+    Example:
+        >>> [order.tolist() for order in keras_orders(4, 3)]
+        [[3, 2, 0, 1], [1, 0, 2]]
+    """
+    generator = np.random.RandomState(_SEED)
+    return [generator.permutation(count) for count in rows]
+
+
+def _split(
+    archive: Path,
+    name: str,
+    rows: Sequence[Any],
+    label_name: str,
+    labels: np.ndarray,
+    words: Mapping[int, str] | None,
+) -> TextSplit:
+    if len(rows) != len(labels) or not len(rows):
+        raise DataError(
+            f"{archive}: expected as many labels {label_name!r} as rows {name!r}, found "
+            f"{len(labels):,} and {len(rows):,}"
+        )
+    texts = [_text(archive, name, number, row, words) for number, row in enumerate(rows)]
+    return TextSplit((texts,), labels.astype(np.int32), np.arange(len(rows)))
+
+
+def _text(archive: Path, name: str, number: int, row: Any, words: Mapping[int, str] | None) -> str:
+    if not isinstance(row, list) or not all(type(rank) is int and rank > 0 for rank in row):
+        raise DataError(
+            f"{archive}: row {number} of {name!r}: expected a list of word ranks from 1, found "
+            f"{row!r:.60}"
+        )
+    if words is None:
+        return " ".join(map(str, row))
+    try:
+        return " ".join([words[rank] for rank in row])
+    except KeyError as error:
+        raise DataError(
+            f"{archive}: row {number} of {name!r}: expected words of the index beside it, which "
+            f"has none of rank {error}"
+        ) from error
+
+
+def _read_rows(archive: Path, name: str) -> list[Any]:
+    """The one place where a pickle is read."""
+    file = _member(archive, name)
+    try:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        if len(shape) != 1 or not dtype.hasobject:
+            raise ValueError(f"an array of {dtype} of shape {shape}")
+        # NumPy would want allow_pickle=True, and run what it finds.
+        *_, rows = _RowsUnpickler(file).load().state
+        if not isinstance(rows, list):
+            raise TypeError(f"a state with {rows!r:.60}")
+    except Exception as error:  # a pickle of anything else may end in any of them
+        raise DataError(
+            f"{archive}: expected rows {name!r}, an array of lists of word ranks, found "
+            f"{error!r:.100}"
+        ) from error
+    return rows
+
+
+def _read_labels(archive: Path, name: str, classes: int) -> np.ndarray:
+    file = _member(archive, name)
+    try:
+        labels = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DataError(f"{archive}: expected labels {name!r}, found: {error}") from error
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise DataError(
+            f"{archive}: expected labels {name!r} as a list of whole numbers, found an array of "
+            f"{labels.dtype} of shape {labels.shape}"
+        )
+    outside = labels[(labels < 0) | (labels >= classes)]
+    if len(outside):
+        raise DataError(
+            f"{archive}: expected labels {name!r} from 0 to {classes - 1}, found {outside[0]}"
+        )
+    return labels
+
+
+def _member(archive: Path, name: str) -> io.BytesIO:
+    try:
+        with zipfile.ZipFile(archive) as members:
+            found = members.namelist()
+            # Read whole, so that the checksum is compared before anything is made of it.
+            data = members.read(f"{name}.npy") if f"{name}.npy" in found else None
+    except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{archive}: expected an archive of NumPy, found: {error}") from error
+    if data is None:
+        raise DataError(f"{archive}: expected an array {name!r}, found {', '.join(found)!r:.120}")
+    return io.BytesIO(data)
+
+
+class _Part:
+    """Stands for an array, or for its type, with what would be set in it."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class _RowsUnpickler(pickle.Unpickler):
+    """Makes lists and numbers, stands in for NumPy, and knows nothing else.
+
+    An array of objects is pickled as a call of `_reconstruct`, and then its state: version, shape,
+    type, order and the list of the objects.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        known = {
+            ("numpy", "ndarray"),
+            ("numpy", "dtype"),
+            ("numpy.core.multiarray", "_reconstruct"),  # NumPy 1
+            ("numpy._core.multiarray", "_reconstruct"),
+        }
+        if (module, name) not in known:
+            raise pickle.UnpicklingError(f"{module}.{name}, which is no part of an array")
+        return _Part
+
+
+def _read_index(path: Path) -> dict[int, str]:
+    try:
+        index = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: expected a JSON object of words, found: {error}") from error
+    if not isinstance(index, dict) or not index:
+        raise DataError(f"{path}: expected a JSON object of words, found {index!r:.60}")
+    words: dict[int, str] = {}
+    for word, rank in index.items():
+        if not word or type(rank) is not int or rank < 1 or rank in words:
+            raise DataError(
+                f"{path}: expected words with a rank from 1 of their own, found "
+                f"{word!r:.40}: {rank!r:.20}"
+            )
+        words[rank] = re.sub(r"\s", "_", word)
+    return words

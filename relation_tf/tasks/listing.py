@@ -1,0 +1,218 @@
+"""What a task holds, for a reader: rows, classes, lengths, and examples as a network reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relation_tf.tasks.catalogue import find_source
+from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
+from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.tsv import DataError
+
+_WIDTHS = (24, 18, 8, 7, 13, 13, 12)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A task in a line.
+
+    Attributes:
+        name: Its name.
+        source: Where its text was found.
+        rows: Rows of each split.
+        classes: How many; None for scores.
+        mean: Mean tokens of a training row, for each input.
+        longest: The most tokens of a row of any split, for each input.
+        digest: SHA-256 of the files.
+    """
+
+    name: str
+    source: str
+    rows: dict[str, int]
+    classes: int | None
+    mean: tuple[float, ...]
+    longest: tuple[int, ...]
+    digest: str
+
+
+def overview(task: EncodedTask) -> Overview:
+    """Look a task over.
+
+    Example:
+        >>> from relation_tf.tasks import load_task
+        >>> overview(load_task("RTE", "miniglue")).classes
+        2
+    """
+    splits = task.splits.values()
+    labels = task.task.labels
+    return Overview(
+        name=task.task.name,
+        source=f"{task.source.kind}: {task.source.layout.name}",
+        rows={name: len(split) for name, split in task.splits.items()},
+        classes=None if labels is None else len(labels),
+        mean=tuple(task.splits["train"].lengths.mean(axis=1).tolist()),
+        longest=tuple(np.max([split.lengths.max(axis=1) for split in splits], axis=0).tolist()),
+        digest=task.digest,
+    )
+
+
+def label_counts(task: EncodedTask) -> dict[str, dict[str, int]]:
+    """For each labelled split of a classification the rows of each class."""
+    words = task.task.labels
+    if words is None:
+        return {}
+    return {
+        name: dict(
+            zip(words, np.bincount(split.labels, minlength=len(words)).tolist(), strict=True)
+        )
+        for name, split in task.splits.items()
+        if split.labels is not None
+    }
+
+
+def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterator[str]:
+    """Some rows of a split as a network reads them: the label, and each input token by token.
+
+    Args:
+        task: The task.
+        split: One of its splits.
+        count: How many rows; they are spread evenly over the split.
+
+    Example:
+        >>> from relation_tf.tasks import load_task
+        >>> print(next(examples(load_task("CoLA", "miniglue", start_token=True))))
+        label: 0
+        sentence: [START] these lawyers near the river .
+                  2 33 42 10 3 11 4
+    """
+    rows = task.splits[split]
+    words = {} if task.vocabulary is None else {i: w for w, i in task.vocabulary.words.items()}
+    for row in np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int):
+        lines = [f"label: {_label(task, rows, row)}"] if rows.labels is not None else []
+        for name, column in zip(task.task.inputs, rows.inputs, strict=True):
+            lines += _input(name, column, row, words)
+        yield "\n".join(lines)
+
+
+def _label(task: EncodedTask, rows: EncodedSplit, row: int) -> str:
+    assert rows.labels is not None
+    if task.task.labels is None:
+        return f"{rows.labels[row] * task.task.maximum:g}"
+    return task.task.labels[rows.labels[row]]
+
+
+def _input(name: str, column: Ragged | Texts, row: int, words: dict[int, str]) -> list[str]:
+    (values,) = column.pad(np.array([row]))
+    if isinstance(column, Texts):
+        return [f"{name}: {values}"]
+    ids = values[: column.lengths[row]].tolist()
+    tokens = " ".join(words[i] for i in ids)
+    return [f"{name}: {tokens}", f"{' ' * len(name)}  {' '.join(map(str, ids))}"]
+
+
+def lines(
+    names: Iterable[str],
+    data: Path | None = None,
+    tfds_folder: Path | None = None,
+    reading: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Iterator[str]:
+    """A table of tasks, line by line as they are read.
+
+    Args:
+        names: The tasks.
+        data: As in `find_source`, and so `tfds_folder`.
+        tfds_folder: The folder of TFDS.
+        reading: For each task further arguments of `load_task`.
+
+    Raises:
+        DataError: For a task that is found and cannot be read.
+    """
+    yield _line(
+        "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
+    )
+    missing = []
+    for name in names:
+        settings = (reading or {}).get(name, {})
+        try:
+            find_source(name, settings.get("source", "auto"), data, tfds_folder)
+        except DataError:
+            missing.append(name)
+            continue
+        task = load_task(name, data=data, tfds_folder=tfds_folder, **settings)
+        yield _line(*_columns(overview(task)))
+    if missing:
+        yield f"not found: {', '.join(missing)}"
+        yield "`relation-tf tasks NAME` says where one was looked for, and how to get it."
+
+
+def describe(
+    name: str,
+    data: Path | None = None,
+    tfds_folder: Path | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> str:
+    """A task at length: splits, classes, lengths, and examples as a network reads them.
+
+    Args:
+        name: The task.
+        data: As in `find_source`, and so `tfds_folder`.
+        tfds_folder: The folder of TFDS.
+        reading: Further arguments of `load_task`.
+
+    Raises:
+        DataError: Where the task is not found, or cannot be read.
+    """
+    task = load_task(name, data=data, tfds_folder=tfds_folder, **(reading or {}))
+    seen = overview(task)
+    facts = {
+        "source": f"{seen.source}, {next(iter(task.source.files.values()))}",
+        "digest": seen.digest,
+        "rows": _rows(seen.rows),
+        "inputs": ", ".join(task.task.inputs),
+        "metrics": ", ".join(task.task.metrics),
+        "stops on": task.validation,
+        "scores": ", ".join(f"{key} ({split})" for key, split in task.task.scored.items()),
+        "mean tokens": _by_input(seen.mean),
+        "longest": _by_input(seen.longest),
+        "vocabulary": "none, text" if task.vocabulary is None else f"{task.vocabulary.size:,}",
+        **{
+            f"classes of {split}": ", ".join(f"{word} {count:,}" for word, count in counts.items())
+            for split, counts in label_counts(task).items()
+        },
+    }
+    notes = [f"note: {note}" for note in task.notes]
+    if task.skipped:
+        notes.append(f"{len(task.skipped)} malformed lines left out, the first: {task.skipped[0]}")
+    table = [f"{key + ':':24}{value}" for key, value in facts.items()]
+    return "\n".join([name, *table, *notes, "", *_spaced(examples(task))])
+
+
+def _spaced(blocks: Iterable[str]) -> Iterator[str]:
+    for block in blocks:
+        yield from (block, "")
+
+
+def _columns(seen: Overview) -> tuple[str, ...]:
+    classes = "score" if seen.classes is None else str(seen.classes)
+    mean, longest = _by_input(seen.mean), _by_input(seen.longest)
+    others = {split: count for split, count in seen.rows.items() if split != "train"}
+    first = (seen.name, seen.source, f"{seen.rows['train']:,}", classes, mean, longest)
+    return *first, seen.digest[:12], _rows(others)
+
+
+def _rows(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{split} {count:,}" for split, count in rows.items())
+
+
+def _by_input(values: Iterable[float]) -> str:
+    return " + ".join(f"{v:,}" if isinstance(v, int) else f"{v:,.1f}" for v in values)
+
+
+def _line(*cells: str) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=False))
+    return "  ".join([*padded, *cells[len(_WIDTHS) :]])

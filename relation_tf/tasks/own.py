@@ -1,0 +1,169 @@
+"""A user's own task: columns of files, with no change to the package."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from relation_tf.tasks.csv_tables import read_csv
+from relation_tf.tasks.glue import labelled
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
+from relation_tf.tasks.tsv import DataError, Table, decode_record, read_records, read_tsv
+
+
+class OwnTask(BaseModel):
+    """A `[[task]]` of a suite.
+
+    Attributes:
+        name: What suites and folders call it.
+        inputs: The text columns, one or two.
+        label: The label column.
+        labels: The label words in the order of the classes; empty for a score, which needs two
+            inputs.
+        maximum: The largest score; the least is 0.
+        metrics: Some of `"accuracy"`, `"matthews"` and `"f1"` (of label `"1"`), by default
+            accuracy; for a score of `"pearson"` and `"spearman"`, by default both.
+        files: The file of each split, below `--data` (or where the command is called, without
+            one): `.csv`, `.tsv` or `.jsonl`, its columns named by a header or by keys. `"train"`
+            and one that is scored have to be there.
+        validation: The split that stops the training; by default `"dev"` where there is one, else a
+            share of `"train"` does.
+        scored: The split that is scored; by default `"test"` where there is one, else `"dev"`.
+
+    Example:
+        >>> task = OwnTask(name="tones", inputs=["text"], label="tone", labels=["calm", "loud"],
+        ...     files={"train": "tones/train.csv", "test": "tones/test.csv"}).task()
+        >>> task.scored, task.validation, task.metrics
+        ({'tones': 'test'}, None, ('accuracy',))
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+    inputs: Annotated[list[str], Field(min_length=1, max_length=2)]
+    label: str
+    labels: list[str] = Field(default_factory=list)
+    maximum: Annotated[float, Field(gt=0)] = 5.0
+    metrics: list[str] = Field(default_factory=list)
+    files: dict[str, str]
+    validation: str | None = None
+    scored: str | None = None
+
+    @model_validator(mode="after")
+    def _can_be_learned(self) -> Self:
+        if len(self.labels) == 1 or len(set(self.labels)) < len(self.labels):
+            raise ValueError(f"labels: expected two or more, each once, found {self.labels}")
+        if not self.labels and len(self.inputs) == 1:
+            raise ValueError("labels: a score, which has none, needs two inputs, found one")
+        allowed = self._metrics()
+        for metric in self.metrics:
+            if metric not in allowed:
+                raise ValueError(f"metrics: expected {' or '.join(allowed)}, found {metric!r}")
+        return self
+
+    def _metrics(self) -> tuple[str, ...]:
+        if not self.labels:
+            return "pearson", "spearman"
+        return ("accuracy", "matthews", *(("f1",) if "1" in self.labels else ()))
+
+    @model_validator(mode="after")
+    def _has_files(self) -> Self:
+        named = {"validation": self.validation, "scored": self._scored}
+        for key, split in {"files": "train", **named}.items():
+            if split is not None and split not in self.files:
+                found = ", ".join(self.files) or "none"
+                raise ValueError(f"{key}: expected a file of {split!r}, found files of {found}")
+        for split, file in self.files.items():
+            if Path(file).suffix not in _READERS:
+                expected = ", ".join(_READERS)
+                raise ValueError(f"files.{split}: expected a file {expected}, found {file!r}")
+        return self
+
+    @property
+    def _scored(self) -> str:
+        return self.scored or (
+            "dev" if "dev" in self.files and "test" not in self.files else "test"
+        )
+
+    def task(self) -> Task:
+        """What is learned."""
+        default = self._metrics()[:1] if self.labels else self._metrics()
+        return Task(
+            name=self.name,
+            inputs=tuple(self.inputs),
+            label=self.label,
+            labels=tuple(self.labels) or None,
+            metrics=tuple(self.metrics) or default,
+            validation=self.validation or ("dev" if "dev" in self.files else None),
+            scored={self.name: self._scored},
+            maximum=self.maximum,
+        )
+
+    def collection(self) -> Collection:
+        """The task, and where its text is found."""
+        places = tuple(self.files.values())
+        layout = Layout("own files", lambda task: places[:1], self._files, _read)
+        return Collection({self.name: self.task()}, (layout,), "the suite names the files")
+
+    def _files(self, task: Task, first: Path) -> dict[str, Path]:
+        depth = len(Path(next(iter(self.files.values()))).parts)
+        folder = first.parents[depth - 1]
+        return {split: folder / file for split, file in self.files.items()}
+
+
+def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    splits: dict[str, TextSplit] = {}
+    skipped: tuple[str, ...] = ()
+    for split, path in files.items():
+        skip = skip_bad_lines and split == "train"
+        table = _READERS[path.suffix](path, skip, task)
+        splits[split], bad = labelled(task, table, skip)
+        skipped += table.skipped + bad
+    return TaskText(task, splits, skipped)
+
+
+def _read_jsonl(path: Path, skip_bad_lines: bool, task: Task) -> Table:
+    """A JSON object a line; numbers and booleans stand for how JSON writes them."""
+    names = (*task.inputs, task.label)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    skipped: list[str] = []
+    for line, record in enumerate(read_records(path), 1):
+        try:
+            rows.append(_fields(path, line, decode_record(path, line, record), names))
+        except DataError as error:
+            if not skip_bad_lines:
+                raise
+            skipped.append(str(error))
+            continue
+        lines.append(line)
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    by_name = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    return Table(path, by_name, lines, tuple(skipped))
+
+
+def _fields(path: Path, line: int, text: str, names: tuple[str, ...]) -> list[str]:
+    try:
+        entry: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}:{line}: expected a JSON object, found: {error}") from error
+    if not isinstance(entry, dict):
+        raise DataError(f"{path}:{line}: expected a JSON object, found {text[:60]!r}")
+    for name in names:
+        if not isinstance(entry.get(name), str | int | float):
+            raise DataError(
+                f"{path}:{line}: expected {name!r} with a text or a number, found "
+                f"{entry.get(name)!r:.60}"
+            )
+    return [value if isinstance(value := entry[n], str) else json.dumps(value) for n in names]
+
+
+_READERS: dict[str, Callable[[Path, bool, Task], Table]] = {
+    ".csv": lambda path, skip, task: read_csv(path, skip_bad_lines=skip),
+    ".tsv": lambda path, skip, task: read_tsv(path, skip_bad_lines=skip),
+    ".jsonl": _read_jsonl,
+}

@@ -1,0 +1,366 @@
+"""Tasks as TensorFlow Datasets has prepared them. Free of TensorFlow until one is read.
+
+A set is read from the folder that TFDS has prepared it in, `<folder>/<set>/<version>`, and never
+from the network; `download` has TFDS prepare one.
+
+TFDS writes rows in an order of its own. GLUE's rows carry their number (`idx`) and are put back in
+the order of GLUE's files, so that a task from TFDS is the same, row by row, as one from the files.
+Those of IMDb, AG News and TREC carry none: they keep the order of the prepared folder, which is
+the same at each reading and another than that of the files. So which of their training rows stop
+the training differs between the two.
+
+In one training row of TREC a byte that is no UTF-8 (between "sister" and "city") is a space here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from relation_tf.tasks.ag_news import join_title
+from relation_tf.tasks.imdb import clean_review
+from relation_tf.tasks.task import Layout, Task, TaskText, TextSplit
+from relation_tf.tasks.tsv import DataError
+
+_ROWS_AT_ONCE = 4096
+# TensorFlow's own, in bytes; of TFDS's, which is another, it would tell the terminal.
+_BUFFER_SIZE = 262_144
+_SECONDS_TO_ANSWER = 10.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task as TFDS names it.
+
+    Attributes:
+        name: The set: a builder, and after a slash its configuration.
+        version: The version that is downloaded and read.
+        splits: TFDS's name of each of our splits.
+        features: The features of a row that its texts are made of, in the order of the task's
+            inputs.
+        labels: Our label word for each class that TFDS names; empty for scores.
+        label: The feature that holds the label.
+        index: The feature that holds the number of the row, None where there is none.
+        text: What makes the one text of a row of its features; None where they are the inputs.
+        spaced: As in `TaskText`.
+        apart: The sets of splits that TFDS keeps as a set of their own, of the same features.
+    """
+
+    name: str
+    version: str
+    splits: Mapping[str, str]
+    features: tuple[str, ...]
+    labels: Mapping[str, str]
+    label: str = "label"
+    index: str | None = None
+    text: Callable[..., str] | None = None
+    spaced: bool = False
+    apart: Mapping[str, str] = field(default_factory=dict)
+
+    def set_of(self, split: str) -> str:
+        """The set that holds one of our splits."""
+        return self.apart.get(split, self.name)
+
+
+def _glue(
+    config: str,
+    features: tuple[str, ...],
+    labels: Mapping[str, str],
+    splits: Mapping[str, str] | None = None,
+    apart: Mapping[str, str] | None = None,
+) -> Prepared:
+    return Prepared(
+        name=f"glue/{config}",
+        version="2.0.0",
+        splits=splits or {"train": "train", "dev": "validation", "test": "test"},
+        features=features,
+        labels=labels,
+        index="idx",
+        apart=apart or {},
+    )
+
+
+def _same(*words: str) -> dict[str, str]:
+    return {word: word for word in words}
+
+
+_PAIR = ("sentence1", "sentence2")
+_TRAIN_TEST = _same("train", "test")
+
+# By name and not by number: WNLI's two classes stand in the other order than RTE's.
+PREPARED: dict[str, Prepared] = {
+    "CoLA": _glue("cola", ("sentence",), {"unacceptable": "0", "acceptable": "1"}),
+    "SST-2": _glue("sst2", ("sentence",), {"negative": "0", "positive": "1"}),
+    "MRPC": _glue("mrpc", _PAIR, {"not_equivalent": "0", "equivalent": "1"}),
+    "STS-B": _glue("stsb", _PAIR, {}),
+    "QQP": _glue("qqp", ("question1", "question2"), {"not_duplicate": "0", "duplicate": "1"}),
+    "MNLI": _glue(
+        "mnli",
+        ("premise", "hypothesis"),
+        _same("entailment", "neutral", "contradiction"),
+        splits={
+            "train": "train",
+            "dev_matched": "validation_matched",
+            "dev_mismatched": "validation_mismatched",
+            "test_matched": "test_matched",
+            "test_mismatched": "test_mismatched",
+            "diagnostic": "test",
+        },
+        apart={"diagnostic": "glue/ax"},
+    ),
+    "QNLI": _glue("qnli", ("question", "sentence"), _same("entailment", "not_entailment")),
+    "RTE": _glue("rte", _PAIR, _same("entailment", "not_entailment")),
+    "WNLI": _glue("wnli", _PAIR, {"not_entailment": "0", "entailment": "1"}),
+    "IMDb": Prepared(
+        name="imdb_reviews/plain_text",
+        version="1.0.0",
+        splits=_TRAIN_TEST,
+        features=("text",),
+        labels=_same("neg", "pos"),
+        text=clean_review,
+    ),
+    "AG-News": Prepared(
+        name="ag_news_subset",
+        version="1.0.0",
+        splits=_TRAIN_TEST,
+        features=("title", "description"),
+        labels={"World": "1", "Sports": "2", "Business": "3", "Sci/Tech": "4"},
+        text=join_title,
+    ),
+    "TREC": Prepared(
+        name="trec",
+        version="1.0.0",
+        splits=_TRAIN_TEST,
+        features=("text",),
+        labels=_same("ABBR", "ENTY", "DESC", "HUM", "LOC", "NUM"),
+        label="label-coarse",
+        spaced=True,
+    ),
+}
+"""How TFDS names each task that it has."""
+
+
+def folder_of(folder: Path | None) -> Path:
+    """The folder of TFDS: the one named, or `TFDS_DATA_DIR`, or its own default."""
+    default = Path.home() / "tensorflow_datasets"
+    return folder or Path(os.environ.get("TFDS_DATA_DIR", default)).expanduser()
+
+
+def download(name: str, folder: Path | None = None) -> Path:
+    """Have TFDS download a task and prepare it; what is prepared already is left as it is.
+
+    Args:
+        name: The task, one of `PREPARED`.
+        folder: The folder of TFDS, by default the one that TFDS uses.
+
+    Returns:
+        The prepared folder.
+
+    Raises:
+        DataError: Where TFDS has no such set, does not get it, or has left it half prepared.
+    """
+    if name not in PREPARED:
+        raise DataError(f"task {name}: TFDS has no such set, it has {', '.join(PREPARED)}")
+    prepared, root = PREPARED[name], folder_of(folder)
+    for set_name in (prepared.name, *prepared.apart.values()):
+        path = root / set_name / prepared.version
+        if path.exists():
+            _splits_of(path)
+            continue
+        failed = f"task {name}: TFDS could not download {set_name} {prepared.version} into {root}"
+        with _one_line(failed):
+            _download(set_name, prepared.version, root)
+    return root / prepared.name / prepared.version
+
+
+def _download(set_name: str, version: str, root: Path) -> None:
+    import tensorflow_datasets as tfds
+
+    builder = tfds.builder(f"{set_name}:{version}", data_dir=root)
+    _ask(builder.url_infos)
+    # TFDS announces the download on standard output.
+    with contextlib.redirect_stdout(sys.stderr):
+        builder.download_and_prepare()
+
+
+def _ask(urls: Collection[str]) -> None:
+    """Raise where no host of a set answers.
+
+    Without a network TFDS would try each address eleven times with growing pauses, minutes in all,
+    and wait without a limit for a host that is silent.
+    """
+    import requests
+
+    hosts = {urlsplit(url).netloc: url for url in urls}
+    for url in hosts.values():
+        with contextlib.suppress(requests.RequestException):
+            requests.head(url, timeout=_SECONDS_TO_ANSWER)
+            return
+    raise ConnectionError(f"no answer from {', '.join(hosts)}")
+
+
+def _places(task: Task) -> tuple[str, ...]:
+    return (PREPARED[task.name].name,)
+
+
+def _files(task: Task, folder: Path) -> dict[str, Path]:
+    """The prepared folder of each split; answered splits only where they are there."""
+    prepared = PREPARED[task.name]
+    root = _root(folder, prepared.name)
+    files: dict[str, Path] = {}
+    for split, name in prepared.splits.items():
+        answered = split in task.answered.values()
+        set_folder = root / prepared.set_of(split)
+        if answered and not set_folder.exists():
+            continue
+        path = set_folder / prepared.version
+        found = _splits_of(path)
+        if name in found:
+            files[split] = path
+        elif not answered:
+            raise DataError(f"{path}: expected a split {name!r}, found {', '.join(found)}")
+    return files
+
+
+def _root(folder: Path, set_name: str) -> Path:
+    """The folder of TFDS, from that of a set."""
+    return folder.parents[set_name.count("/")]
+
+
+def _splits_of(folder: Path) -> list[str]:
+    """The splits of a prepared set as TFDS names them."""
+    if not folder.exists():
+        found = sorted(path.name for path in folder.parent.iterdir() if path.is_dir())
+        raise DataError(
+            f"{folder.parent}: expected version {folder.name}, found {', '.join(found) or 'none'}"
+        )
+    path = folder / "dataset_info.json"
+    if not path.exists():
+        raise DataError(
+            f"{folder}: expected a prepared set, {path.name} is not there; remove the folder and "
+            "have it prepared again"
+        )
+    with _one_line(f"{path}: expected what TFDS writes of a set"):
+        info = json.loads(path.read_text(encoding="utf-8"))
+        return [split["name"] for split in info["splits"]]
+
+
+def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    """TFDS has left out malformed lines itself, so there are none to skip."""
+    prepared = PREPARED[task.name]
+    splits = {split: _split(task, prepared, split, folder) for split, folder in files.items()}
+    return TaskText(task, splits, spaced=prepared.spaced)
+
+
+LAYOUT = Layout("TFDS", _places, _files, _read)
+
+
+def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSplit:
+    where = f"{folder}: split {prepared.splits[split]} of {prepared.set_of(split)}"
+    answered = split in task.answered.values()
+    columns, classes = _columns(prepared, split, folder)
+    if prepared.index is not None:
+        numbers = columns.pop(prepared.index)
+        order = np.argsort(numbers, kind="stable")
+        if answered:
+            _check_numbers(where, prepared.index, numbers[order])
+        columns = {name: column[order] for name, column in columns.items()}
+    with _one_line(f"{where}: expected UTF-8"):
+        texts = tuple([text.decode() for text in columns[name]] for name in prepared.features)
+    if prepared.text is not None:
+        texts = (list(map(prepared.text, *texts)),)
+    labels = None
+    if not answered:
+        values = columns[prepared.label]
+        labels = (
+            _scores(where, values, task.maximum)
+            if task.labels is None
+            else _classes(where, values, classes, prepared.labels, task.labels)
+        )
+    return TextSplit(texts, labels, np.arange(len(texts[0])))
+
+
+def _columns(
+    prepared: Prepared, split: str, folder: Path
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The features of all rows, in the order of the folder, and the classes that TFDS names."""
+    import tensorflow_datasets as tfds
+
+    set_name = prepared.set_of(split)
+    wanted = [*prepared.features, prepared.label, *([prepared.index] if prepared.index else [])]
+    with _one_line(f"{folder}: TFDS cannot read split {prepared.splits[split]} of {set_name}"):
+        builder = tfds.builder(
+            f"{set_name}:{prepared.version}", data_dir=_root(folder.parent, set_name)
+        )
+        features = builder.info.features
+        for name in wanted:
+            if name not in features:
+                found = ", ".join(map(repr, sorted(features)))
+                raise DataError(f"{folder}: expected a feature {name!r}, found {found}")
+        batches: list[dict[str, Any]] = list(
+            tfds.as_numpy(
+                builder.as_dataset(
+                    split=prepared.splits[split],
+                    batch_size=_ROWS_AT_ONCE,
+                    read_config=tfds.ReadConfig(
+                        interleave_cycle_length=1,  # one file after the other
+                        try_autocache=False,  # they are read once
+                        override_buffer_size=_BUFFER_SIZE,
+                    ),
+                )
+            )
+        )
+        classes = features[prepared.label].names if prepared.labels else []
+    if not batches:
+        raise DataError(f"{folder}: expected rows of split {prepared.splits[split]}, found none")
+    return {name: np.concatenate([rows[name] for rows in batches]) for name in wanted}, classes
+
+
+def _check_numbers(where: str, index: str, numbers: np.ndarray) -> None:
+    """Answers are given by number: from 0 on, none twice and none left out."""
+    wrong = np.flatnonzero(numbers != np.arange(len(numbers)))
+    if len(wrong):
+        raise DataError(f"{where}: expected {index} {wrong[0]}, found {numbers[wrong[0]]}")
+
+
+def _scores(where: str, values: np.ndarray, maximum: float) -> np.ndarray:
+    wrong = values[~((values >= 0) & (values <= maximum))]
+    if len(wrong):
+        raise DataError(f"{where}: expected scores in [0, {maximum:g}], found {wrong[0]:g}")
+    return values.astype(np.float32) / np.float32(maximum)
+
+
+def _classes(
+    where: str,
+    values: np.ndarray,
+    names: list[str],
+    words: Mapping[str, str],
+    labels: tuple[str, ...],
+) -> np.ndarray:
+    if set(names) != set(words):
+        raise DataError(f"{where}: expected labels {', '.join(words)}, found {', '.join(names)}")
+    wrong = values[(values < 0) | (values >= len(names))]
+    if len(wrong):
+        raise DataError(f"{where}: expected labels from 0 to {len(names) - 1}, found {wrong[0]}")
+    return np.array([labels.index(words[name]) for name in names], np.int32)[values]
+
+
+@contextlib.contextmanager
+def _one_line(failed: str) -> Iterator[None]:
+    """Say in one line what failed; TFDS and TensorFlow raise errors of every kind."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise DataError(f"{failed}: {reason}") from error

@@ -1,0 +1,188 @@
+"""WikiText headers: whether a passage of an encyclopedia stands under a secondary header.
+
+An instance is a header and the text under it, up to the next header of any level. It is "secondary"
+where the header has two marks (` = = Career = = `), and "other" where it is the title of an article
+(` = Robert Boulter = `) or deeper. The marks would give that away, so they are left out and the
+words of the header kept; then come the lines below it, without blank ones.
+
+A header is a line of its own: a blank, marks (`=`, blanks between), a blank, words, and as many
+marks again. Above it and below it is a blank line, the start or the end of the file. That is what
+tells it from lines of a formula, ` = 1 rad / s and a nominal impedance k = ` in the test text.
+
+On the training text of WikiText-103 the Relation paper's program counts 304,092 instances, 140,365
+of them secondary and 163,727 other, the longest of 6,231 tokens. These figures have not been
+checked on the whole text; `relation-tf tasks WikiText-103 --data DIR` prints ours. In the texts to
+validate and to test, 301 of 620 and 302 of 704 are secondary.
+
+What stops the training is the data's own validation text: a share of the training rows would put
+passages of one article on both sides. (The paper takes such a share, 20 %.)
+
+Of WikiText-2 there may be a sample in place of the training text, `train_head_noblank.txt`: its
+start, with the blank lines dropped. There the marks alone tell a header. A result on it is not
+comparable with others, and a note says so.
+
+References:
+    Merity, Xiong, Bradbury and Socher 2017, "Pointer Sentinel Mixture Models" (ICLR). The task:
+    Yamada, Baladram and Lin 2022, "Relation is an option for processing context information"
+    (Frontiers in Artificial Intelligence 5).
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from relation_tf.tasks.rows import FileTexts
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
+from relation_tf.tasks.tsv import DataError, decode_record
+
+_SECONDARY = 2  # marks
+_SAMPLE = "train_head_noblank.txt"
+
+_BYTE_ORDER_MARK = rb"(?:\xef\xbb\xbf)?"
+_BLANKS = rb"[ \r]*"  # carriage returns are blanks, whether all lines end in one or a few
+_LINE = rb" (?P<marks>=(?: =)*) (?!= )(?P<words>\S|\S.*\S)(?<! =) (?P=marks)" + _BLANKS + rb"$"
+_ABOVE = rb"(?:\A" + _BYTE_ORDER_MARK + rb"(?:" + _BLANKS + rb"\n)?|" + _BLANKS + rb"\n)"
+_BELOW = rb"(?=\n" + _BLANKS + rb"$|\Z)"
+_BALANCED = re.compile(rb"^" + _BYTE_ORDER_MARK + _LINE, re.MULTILINE)
+_HEADER = re.compile(rb"^" + _ABOVE + _LINE + _BELOW, re.MULTILINE)
+
+_INSTANCE = np.dtype([("start", np.int64), ("end", np.int64), ("line", int), ("label", np.int32)])
+
+WIKITEXT: dict[str, Task] = {
+    name: Task(
+        name=name,
+        inputs=("text",),
+        label="header",
+        labels=("other", "secondary"),
+        metrics=("accuracy",),
+        validation="dev",
+        scored={name: "test"},
+    )
+    for name in ("WikiText-103", "WikiText-2")
+}
+
+
+def _token_places(task: Task) -> tuple[str, ...]:
+    return (f"{task.name.lower()}/wiki.train.tokens",)
+
+
+def _raw_places(task: Task) -> tuple[str, ...]:
+    return (f"{task.name.lower()}-raw/wiki.train.raw",)
+
+
+def _sample_places(task: Task) -> tuple[str, ...]:
+    return (f"wikitext-2-raw/{_SAMPLE}",) if task.name == "WikiText-2" else ()
+
+
+def _files(task: Task, train: Path) -> dict[str, Path]:
+    dev, test = (train.with_name(f"wiki.{split}{train.suffix}") for split in ("valid", "test"))
+    return {"train": train, "dev": dev, "test": test}
+
+
+def _sample_files(task: Task, train: Path) -> dict[str, Path]:
+    return {**_files(task, train.with_suffix(".raw")), "train": train}
+
+
+def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    return _text(task, files, *_rows(files["train"], _HEADER, skip_bad_lines))
+
+
+def _read_sample(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    train, skipped = _rows(files["train"], _BALANCED, skip_bad_lines)
+    note = (
+        f"trained on a sample of {len(train):,} instances, the first "
+        f"{files['train'].stat().st_size / 1e6:.1f} of 10.9 MB, whose headers are told by their "
+        f"marks alone ({_SAMPLE})"
+    )
+    return _text(task, files, train, skipped, (note,))
+
+
+def _text(
+    task: Task,
+    files: Mapping[str, Path],
+    train: TextSplit,
+    skipped: tuple[str, ...],
+    notes: tuple[str, ...] = (),
+) -> TaskText:
+    dev, _ = _rows(files["dev"], _HEADER)
+    test, _ = _rows(files["test"], _HEADER)
+    splits = {"train": train, "dev": dev, "test": test}
+    return TaskText(task, splits, skipped, notes, spaced=True)
+
+
+def _rows(
+    path: Path, header: re.Pattern[bytes], skip_bad_lines: bool = False
+) -> tuple[TextSplit, tuple[str, ...]]:
+    """The instances of a file, their text left in it; `index` is the line of the header, from 0."""
+    skipped: list[str] = []
+
+    def instances(data: mmap.mmap) -> Iterator[tuple[int, int, int, bool]]:
+        line = 0
+        for (start, marks), (end, _) in itertools.pairwise(_bounds(data, header)):
+            passage = data[start:end]
+            try:
+                if marks:
+                    _check(path, line, passage)
+                    yield start, end, line, marks == _SECONDARY
+            except DataError as error:
+                if not skip_bad_lines:
+                    raise
+                skipped.append(str(error))
+            line += passage.count(b"\n")
+
+    with _mapped(path) as data:
+        rows = np.fromiter(instances(data), _INSTANCE)
+    if not len(rows):
+        lone = " between blank lines" if header is _HEADER else ""
+        raise DataError(f"{path}: expected headers such as ' = = Title = = '{lone}, found none")
+    texts = FileTexts(path, rows["start"].copy(), rows["end"].copy(), _passage_text)
+    return TextSplit((texts,), rows["label"].copy(), rows["line"].copy()), tuple(skipped)
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    try:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # what there is nothing of cannot be mapped
+        raise DataError(f"{path}: expected text, the file is empty") from error
+
+
+def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
+    """Where each header starts and its number of marks, between the ends of the file, without."""
+    yield 0, 0
+    for found in header.finditer(data):
+        yield found.start("marks") - 1, found["marks"].count(b"=")
+    yield len(data), 0
+
+
+def _check(path: Path, line: int, passage: bytes) -> None:
+    for number, record in enumerate(passage.split(b"\n"), line + 1):
+        decode_record(path, number, record)
+
+
+def _passage_text(passage: bytes) -> str:
+    """The words of the header and the lines under it, a line each."""
+    header, _, body = passage.partition(b"\n")
+    found = _BALANCED.match(header)
+    assert found is not None  # a passage starts at a header
+    lines = (line.strip() for line in body.split(b"\n"))
+    return b"\n".join([found["words"], *filter(None, lines)]).decode()
+
+
+COLLECTION = Collection(
+    WIKITEXT,
+    (
+        Layout("tokens", _token_places, _files, _read),
+        Layout("raw", _raw_places, _files, _read),
+        Layout("sample", _sample_places, _sample_files, _read_sample),
+    ),
+    "wikitext-{103,2}-v1.zip or wikitext-{103,2}-raw-v1.zip of Merity et al. 2017",
+)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from relation_tf.tasks.cache import cache_folder, made_once
+
+
+def write(folder):
+    (folder / "file").write_text("whole")
+
+
+def never(folder):
+    raise AssertionError("it is there already")
+
+
+def test_what_was_made_is_kept():
+    folder = made_once("thing", write)
+    assert folder.parent == cache_folder()
+    assert (folder / "file").read_text() == "whole"
+    assert made_once("thing", never) == folder
+
+
+def folders():
+    return sorted(path.name for path in cache_folder().iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_maker_that_fails_leaves_nothing(error):
+    def fail(folder):
+        write(folder)
+        raise error("half way")
+
+    with pytest.raises(error, match="half way"):
+        made_once("thing", fail)
+    assert folders() == []
+    made_once("thing", write)
+    assert folders() == ["thing"]
+
+
+def run(code):
+    return subprocess.Popen(
+        [sys.executable, "-c", code], env=dict(os.environ), stdout=subprocess.PIPE, text=True
+    )
+
+
+SLOW = """
+import time
+from relation_tf.tasks.cache import made_once
+
+def make(folder):
+    print("made", end=" ", flush=True)
+    (folder / "file").write_text("wh")
+    time.sleep(0.3)
+    (folder / "file").write_text("whole")
+
+print((made_once("thing", make) / "file").read_text())
+"""
+
+
+def test_of_several_processes_one_makes_and_the_others_wait():
+    processes = [run(SLOW) for _ in range(3)]
+    said = sorted(process.communicate(timeout=60)[0].strip() for process in processes)
+    assert said == ["made whole", "whole", "whole"]
+
+
+KILLED = """
+import time
+from relation_tf.tasks.cache import made_once
+
+def make(folder):
+    (folder / "file").write_text("half")
+    (folder / "another").write_text("half")
+    print("begun", flush=True)
+    time.sleep(60)
+
+made_once("thing", make)
+"""
+
+
+def test_what_a_killed_process_leaves_does_not_count():
+    with run(KILLED) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.kill()
+    assert "thing" not in folders()
+    folder = made_once("thing", write)
+    assert [path.name for path in folder.iterdir()] == ["file"]
+    assert (folder / "file").read_text() == "whole"
+    assert folders() == ["thing"]

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relation_tf.tasks import DataError
+from relation_tf.tasks.keras_archives import archive_files, keras_orders, read_archive
+
+TRAIN = {"train": ("x", "y")}
+
+
+def rows(*lists):
+    """Rows as Keras stores them; `np.array` would make lists of one length a table."""
+    array = np.empty(len(lists), object)
+    array[:] = lists
+    return array
+
+
+def write(folder, index=None, **arrays):
+    path = folder / "imdb.npz"
+    np.savez(path, **({"x": rows([2, 1], [3]), "y": [1, 0]} | arrays))
+    if index is not None:
+        (folder / "imdb_word_index.json").write_text(json.dumps(index))
+    return path
+
+
+def read(path, classes=2):
+    splits, notes = read_archive(archive_files(path), TRAIN, classes)
+    return splits["train"], notes
+
+
+def test_ranks_become_their_words(tmp_path):
+    path = write(tmp_path, {"good": 1, "so": 2, "it's": 3, "more": 9})
+    split, notes = read(path)
+    assert split.texts == (["so good", "it's"],)
+    assert split.labels.tolist() == [1, 0]
+    assert split.index.tolist() == [0, 1]
+    assert not notes
+    assert archive_files(path)["word index"] == tmp_path / "imdb_word_index.json"
+
+
+def test_each_rank_stays_one_word(tmp_path):
+    path = write(tmp_path, {"not\x85it": 1, "\xa0": 2, "it": 3})
+    assert read(path)[0].texts == (["_ not_it", "it"],)
+
+
+def test_without_an_index_the_ranks_are_the_words_and_a_note_says_so(tmp_path):
+    path = write(tmp_path, x=rows([12, 1], []))
+    split, (note,) = read(path)
+    assert split.texts == (["12 1", ""],)
+    assert note.startswith("no imdb_word_index.json beside imdb.npz")
+    assert set(archive_files(path)) == {"train", "test"}
+
+
+def test_orders_are_those_of_keras():
+    generator = np.random.RandomState(113)
+    expected = [np.arange(9), np.arange(5)]
+    for order in expected:
+        generator.shuffle(order)
+    assert [order.tolist() for order in keras_orders(9, 5)] == [x.tolist() for x in expected]
+
+
+class Command:
+    """Runs a command when it is read."""
+
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+def test_a_pickle_of_code_is_refused_and_not_run(tmp_path):
+    harm = tmp_path / "harm"
+    command = Command(f"touch {harm}")
+    np.savez(tmp_path / "imdb.npz", x=rows([1], command), y=[0, 1])
+    with pytest.raises(DataError, match=r"system, which is no part of an array"):
+        read(tmp_path / "imdb.npz")
+    assert not harm.exists()
+    with np.load(tmp_path / "imdb.npz", allow_pickle=True) as archive:
+        assert len(archive["x"]) == 2
+    assert harm.exists()  # so the file does hold code
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": rows([1], (2,))}, "row 1 of 'x': expected a list of word ranks from 1, found (2,)"),
+        ({"x": rows([1], [2.0])}, "row 1 of 'x': expected a list of word ranks from 1"),
+        ({"x": rows([True], [2])}, "row 0 of 'x': expected a list of word ranks from 1"),
+        ({"x": rows([1], [0])}, "row 1 of 'x': expected a list of word ranks from 1, found [0]"),
+        ({"x": rows([1], [-1])}, "row 1 of 'x': expected a list of word ranks from 1, found [-1]"),
+        ({"x": rows("so", "good")}, "row 0 of 'x': expected a list of word ranks from 1"),
+        ({"x": np.array([{}, {}])}, "row 0 of 'x': expected a list of word ranks from 1, found {}"),
+        ({"x": rows([1], [2], [3])}, "as many labels 'y' as rows 'x', found 2 and 3"),
+        ({"x": rows(), "y": np.empty(0, int)}, "as many labels 'y' as rows 'x', found 0 and 0"),
+        ({"x": [[1, 2], [3, 4]]}, "an array of int64 of shape (2, 2)"),
+        ({"x": np.array([[1, 2], [3, 4]], object)}, "an array of object of shape (2, 2)"),
+        ({"y": [0, 2]}, "expected labels 'y' from 0 to 1, found 2"),
+        ({"y": [-1, 0]}, "expected labels 'y' from 0 to 1, found -1"),
+        ({"y": [0.0, 1.0]}, "found an array of float64 of shape (2,)"),
+        ({"y": [[0, 1]]}, "found an array of int64 of shape (1, 2)"),
+        ({"y": rows([0], [1])}, "expected labels 'y', found: Object arrays cannot be loaded"),
+    ],
+)
+def test_other_content_is_named(tmp_path, arrays, message):
+    path = write(tmp_path, **arrays)
+    with pytest.raises(DataError) as error:
+        read(path)
+    assert str(path) in str(error.value)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_array_is_named(tmp_path):
+    np.savez(tmp_path / "imdb.npz", x=rows([1]))
+    with pytest.raises(DataError, match=r"expected an array 'y', found 'x\.npy'"):
+        read(tmp_path / "imdb.npz")
+
+
+def test_a_file_that_is_no_archive_is_named(tmp_path):
+    path = write(tmp_path)
+    whole = path.read_bytes()
+    for content in (b"", b"no archive", whole[: len(whole) // 2], whole[:-1]):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"imdb\.npz: expected an archive of NumPy, found: "):
+            read(path)
+    path.write_bytes(whole.replace(b"NUMPY", b"OTHER"))  # the checksum is not that of the content
+    with pytest.raises(DataError, match=r"Bad CRC-32"):
+        read(path)
+
+
+_ARCHIVE = io.BytesIO()
+np.savez(_ARCHIVE, x=rows([2, 1], [3]), y=[1, 0])
+
+
+@given(at=st.integers(0, len(_ARCHIVE.getvalue()) - 1), byte=st.integers(0, 255))
+def test_a_damaged_archive_is_read_as_it_was_or_refused(tmp_path_factory, at, byte):
+    path = tmp_path_factory.mktemp("archive") / "imdb.npz"
+    content = bytearray(_ARCHIVE.getvalue())
+    content[at] = byte
+    path.write_bytes(content)
+    try:
+        texts = read(path)[0].texts[0]
+    except DataError as error:
+        message = str(error)
+        texts = None
+    assert texts == ["2 1", "3"] or message.startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "expected a JSON object of words, found: Expecting property name"),
+        ("[" * 200_000, "expected a JSON object of words, found: "),
+        ("[1]", "expected a JSON object of words, found [1]"),
+        ("{}", "expected a JSON object of words, found {}"),
+        ('{"so": "good"}', "expected words with a rank from 1 of their own, found 'so': 'good'"),
+        ('{"so": 0}', "expected words with a rank from 1 of their own, found 'so': 0"),
+        ('{"so": true}', "expected words with a rank from 1 of their own, found 'so': True"),
+        (
+            '{"so": 2, "good": 2}',
+            "expected words with a rank from 1 of their own, found 'good': 2",
+        ),
+        ('{"": 1}', "expected words with a rank from 1 of their own, found '': 1"),
+    ],
+)
+def test_a_foreign_index_is_named(tmp_path, content, message):
+    path = write(tmp_path)
+    (tmp_path / "imdb_word_index.json").write_text(content)
+    with pytest.raises(DataError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{tmp_path / 'imdb_word_index.json'}: {message}")
+    assert "\n" not in str(error.value)
+
+
+def test_bytes_that_are_no_text_are_no_index(tmp_path):
+    path = write(tmp_path)
+    (tmp_path / "imdb_word_index.json").write_bytes(b'{"caf\xe9": 1}')
+    with pytest.raises(DataError, match=r"expected a JSON object of words, found: 'utf-8' codec"):
+        read(path)
+
+
+def test_a_rank_that_the_index_has_not_is_named(tmp_path):
+    path = write(tmp_path, {"good": 1, "so": 2})
+    with pytest.raises(DataError) as error:
+        read(path)
+    assert str(error.value) == (
+        f"{path}: row 1 of 'x': expected words of the index beside it, which has none of rank 3"
+    )
+
+
+def test_archives_of_numpy_1_are_read(tmp_path):
+    path = tmp_path / "imdb.npz"
+    written = io.BytesIO()
+    np.save(written, rows([], []), allow_pickle=True)
+    header = written.getvalue().partition(b"\n")[0] + b"\n"
+    pickled = (  # protocol 3, and arrays from `numpy.core`
+        b"\x80\x03cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R"
+        b"(K\x01K\x02\x85cnumpy\ndtype\nX\x02\x00\x00\x00O8K\x00K\x01\x87R"
+        b"(K\x03X\x01\x00\x00\x00|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tb"
+        b"\x89](](K\x02K\x01e](K\x03eetb."
+    )
+    np.savez(path, y=[1, 0])
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("x.npy", header + pickled)
+    assert read(path)[0].texts == (["2 1", "3"],)

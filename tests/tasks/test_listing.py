@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relation_tf.tasks import DataError, examples, label_counts, listing, load_task, overview
+
+
+def test_an_overview_counts_what_is_there(small_glue):
+    task = load_task("MNLI", data=small_glue)
+    seen = overview(task)
+    assert (seen.name, seen.source, seen.classes) == ("MNLI", "files: TSV", 3)
+    assert seen.rows == {name: len(split) for name, split in task.splits.items()}
+    first, second = (rows.lengths for rows in task.splits["train"].inputs)
+    assert seen.mean == (pytest.approx(first.mean()), pytest.approx(second.mean()))
+    assert seen.longest[1] == max(split.inputs[1].lengths.max() for split in task.splits.values())
+    assert overview(load_task("STS-B", data=small_glue)).classes is None
+
+
+def test_classes_are_counted_where_there_are_labels(small_glue):
+    task = load_task("RTE", data=small_glue)
+    counts = label_counts(task)
+    assert set(counts) == {"train", "dev"}
+    assert counts["dev"]["entailment"] == (task.splits["dev"].labels == 0).sum()
+    assert sum(counts["train"].values()) == len(task.splits["train"])
+    assert label_counts(load_task("STS-B", data=small_glue)) == {}
+
+
+def test_examples_are_what_a_network_reads(small_glue):
+    task = load_task("CoLA", data=small_glue, start_token=True, max_length=4)
+    (first, *_, last) = examples(task, "dev", count=3)
+    ids = task.splits["dev"].inputs[0].pad(np.array([0]))[0].tolist()
+    label, tokens, numbers = first.split("\n")
+    assert label == f"label: {task.task.labels[task.splits['dev'].labels[0]]}"
+    assert tokens.startswith("sentence: [START] ")
+    assert len(tokens.split()) == 5
+    assert numbers.split() == [str(i) for i in ids]
+    assert last != first
+    unlabelled = next(examples(task, "test"))
+    assert unlabelled.startswith("sentence: ")
+
+
+def test_scores_and_text_are_shown_as_they_are(small_glue):
+    task = load_task("STS-B", data=small_glue, tokens="text")
+    label, first, second = next(examples(task)).split("\n")
+    assert float(label.removeprefix("label: ")) == task.splits["train"].labels[0] * 5
+    assert first == f"sentence1: {task.splits['train'].inputs[0].pad(np.array([0]))[0]}"
+    assert second.startswith("sentence2: ")
+
+
+def test_a_table_says_what_is_not_there(small_glue, tmp_path):
+    table = list(listing.lines(["CoLA", "MR", "RTE"], small_glue, tmp_path))
+    assert [line.split()[0] for line in table[1:3]] == ["CoLA", "RTE"]
+    assert table[3] == "not found: MR"
+    assert "relation-tf tasks NAME" in table[4]
+    assert len(list(listing.lines(["RTE"], small_glue, tmp_path))) == 2
+
+
+def test_a_task_at_length(small_glue, tmp_path):
+    said = listing.describe("RTE", small_glue, tmp_path, {"max_words": 10})
+    assert f"files: TSV, {small_glue / 'RTE' / 'train.tsv'}" in said
+    assert "stops on:               dev\n" in said
+    assert "vocabulary:             10\n" in said
+    assert "classes of dev:         entailment " in said
+    assert "[UNK]" in said
+    with pytest.raises(DataError, match="looked for"):
+        listing.describe("MR", small_glue, tmp_path)
+
+
+def test_what_was_left_out_and_noted_is_said(tmp_path):
+    rows = [f'{{"ori": "good {i}", "label": "{i % 5}"}}' for i in range(60)]
+    (tmp_path / "yelp_full_sample").mkdir()
+    for name in ("dev", "test"):
+        entries = ",".join(f'"{i}": {row}' for i, row in enumerate(rows))
+        (tmp_path / "yelp_full_sample" / f"{name}.json").write_text(f"{{{entries}}}")
+    assert "\nnote: a sample: 60 of 650,000 rows" in listing.describe("Yelp-full", tmp_path)

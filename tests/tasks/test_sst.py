@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relation_tf.tasks import DataError, find_task, read_task
+from relation_tf.tasks.sources import search
+from relation_tf.tasks.sst import COLLECTION
+
+LINES, TREES = COLLECTION.layouts
+TRAIN = "(3 (2 So) (4 good))\n(2 (2 A) (2 (2 -LRB-) (2 film)))\n(0 Bad)\n(1 (2 1\\/2) (1 bad))\n"
+PUBLISHED = {
+    "SST-1": {
+        "train": [1092, 2218, 1624, 2322, 1288],
+        "dev": [139, 289, 229, 279, 165],
+        "test": [279, 633, 389, 510, 399],
+    },
+    "SST-2-sentences": {"train": [3310, 3610], "dev": [428, 444], "test": [912, 909]},
+}
+
+
+def write(folder, train=TRAIN, dev="(2 (2 Fair) (2 .))\n(4 Fine)\n", test="(0 Bad)\n"):
+    (folder / "trees").mkdir(exist_ok=True)
+    for split, content in {"train": train, "dev": dev, "test": test}.items():
+        (folder / "trees" / f"{split}.txt").write_text(content)
+    return folder
+
+
+def test_class_of_the_root_and_words_of_the_leaves(tmp_path):
+    text = read_task("SST-1", write(tmp_path))
+    train = text.splits["train"]
+    assert train.texts == (["so good", "a -lrb- film", "bad", "1\\/2 bad"],)
+    assert train.labels.tolist() == [3, 2, 0, 1]
+    assert text.splits["dev"].texts == (["fair .", "fine"],)
+    assert text.splits["test"].labels.tolist() == [0]
+    assert text.spaced
+
+
+def test_two_classes_are_those_without_neutral_sentences(tmp_path):
+    splits = read_task("SST-2-sentences", write(tmp_path)).splits
+    assert splits["train"].texts == (["so good", "bad", "1\\/2 bad"],)
+    assert splits["train"].labels.tolist() == [1, 0, 0]
+    assert splits["train"].labels.dtype == np.int32
+    assert splits["train"].index.tolist() == [0, 2, 3]
+    assert splits["dev"].labels.tolist() == [1]
+    write(tmp_path, dev="(2 Fair)\n")
+    with pytest.raises(DataError, match=r"dev\.txt: expected trees that are not neutral"):
+        read_task("SST-2-sentences", tmp_path)
+
+
+def test_the_written_out_sentences_come_first(tmp_path):
+    write(tmp_path)
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"stsa.fine.{split}").write_text(f"4 the {split} .\n")
+    splits = read_task("SST-1", tmp_path).splits
+    assert {name: rows.texts for name, rows in splits.items()} == {
+        name: ([f"the {name} ."],) for name in ("train", "dev", "test")
+    }
+
+
+def test_its_own_rows_stop_the_training():
+    for name, task in COLLECTION.tasks.items():
+        assert (task.validation, task.scored) == ("dev", {name: "test"})
+
+
+WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" ()\n\r\0"), min_size=1)
+LABEL = st.integers(0, 4)
+# A tree as it is written, with its words.
+TREE = st.recursive(
+    st.builds(lambda label, word: (f"({label} {word})", [word]), LABEL, WORD),
+    lambda tree: st.builds(
+        lambda label, left, right: (f"({label} {left[0]} {right[0]})", left[1] + right[1]),
+        LABEL,
+        tree,
+        tree,
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(TREE, min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_reads_back_any_trees(tmp_path_factory, trees):
+    folder = write(tmp_path_factory.mktemp("sst"))
+    content = "".join(f"{tree}\n" for tree, _ in trees)
+    (folder / "trees" / "train.txt").write_bytes(content.encode())
+    train = read_task("SST-1", folder).splits["train"]
+    assert train.texts == ([" ".join(words).lower() for _, words in trees],)
+    assert train.labels.tolist() == [int(tree[1]) for tree, _ in trees]
+
+
+@given(TREE, st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_tree_without_one_of_its_brackets_is_refused(tmp_path_factory, tree, data):
+    brackets = [i for i, character in enumerate(tree[0]) if character in "()"]
+    i = data.draw(st.sampled_from(brackets))
+    folder = write(tmp_path_factory.mktemp("sst"))
+    (folder / "trees" / "train.txt").write_bytes((tree[0][:i] + tree[0][i + 1 :] + "\n").encode())
+    with pytest.raises(DataError, match=r"train\.txt:1: expected a tree such as"):
+        read_task("SST-1", folder)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "()",
+        "2 good",
+        "(2)",
+        "(5 good)",
+        "(3 so good)",
+        "(3 (2 so))",
+        "(3 (2 so) good)",
+        "(3 (2 so) (2 very) (4 good))",
+        "(3 (2 so)  (4 good))",
+        "(2 so) (4 good)",
+        "(3 (2 so) (4 good)) ",
+        "(3 \0)",
+    ],
+)
+def test_a_malformed_tree_is_named_or_left_out_of_train_alone(tmp_path, line):
+    write(tmp_path, train=f"{TRAIN}{line}\n(4 good)\n")
+    with pytest.raises(DataError, match=r"train\.txt:5: expected (a tree|text)") as error:
+        read_task("SST-1", tmp_path)
+    assert "\n" not in str(error.value)
+    text = read_task("SST-1", tmp_path, skip_bad_lines=True)
+    assert text.splits["train"].index.tolist() == [0, 1, 2, 3, 5]
+    assert len(text.skipped) == 1
+    for split in ("dev", "test"):
+        with pytest.raises(DataError, match=rf"{split}\.txt:1"):
+            read_task("SST-1", write(tmp_path, **{split: f"{line}\n(4 good)"}), True)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_real_files_have_their_published_rows_in_either_layout(shared, name):
+    folder = shared("data/sentence_classification").parent
+    task = find_task(name)
+    lines, trees = (
+        layout.read(task, search(layout, task, folder), False).splits for layout in (LINES, TREES)
+    )
+    for split, counts in PUBLISHED[name].items():
+        assert np.bincount(lines[split].labels).tolist() == counts
+        assert rows(lines[split]) == rows(trees[split])
+
+
+def rows(split):
+    return Counter(zip(split.texts[0], split.labels.tolist(), strict=True))

@@ -1,0 +1,581 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import requests
+import tensorflow as tf
+import tensorflow_datasets
+from tensorflow_datasets.core.dataset_builder import FileReaderBuilder
+
+from relation_tf.tasks import (
+    GLUE,
+    DataError,
+    find_source,
+    find_task,
+    load_task,
+    plan_batches,
+    read_task,
+)
+from relation_tf.tasks.tfds import LAYOUT, PREPARED, download, folder_of
+
+OUR_NAMES = {"train": "train", "validation": "dev", "test": "test"}
+
+
+def as_it_is(rows):
+    return rows
+
+
+def builder_of(root, name, examples):
+    """The builder of a set that writes examples of ours, by TFDS's split name."""
+    builder = tensorflow_datasets.builder(name, data_dir=root)
+    builder._split_generators = lambda manager: [
+        tensorflow_datasets.core.SplitGenerator(split, {"split": split}) for split in examples
+    ]
+    builder._generate_examples = lambda split: enumerate(examples[split])
+    return builder
+
+
+def prepare(root, name, examples):
+    builder_of(root, name, examples).download_and_prepare()
+    return root / name / str(builder_of(root, name, {}).version)
+
+
+def glue_rows(name, folder, change=as_it_is):
+    """The rows that TFDS's own code makes of GLUE's files, by TFDS's split name."""
+    prepared = PREPARED[name]
+    builder = tensorflow_datasets.builder(prepared.name, data_dir=folder / "nowhere")
+    if name == "MRPC":
+        return mrpc_rows(builder, folder)
+    rows = {}
+    for split, tfds_split in prepared.splits.items():
+        if split != "diagnostic":
+            file = folder / name / f"{split}.tsv"
+            examples = builder._generate_examples(file, split.partition("_")[0])
+            rows[tfds_split] = change([row for _, row in examples])
+    return rows
+
+
+def mrpc_rows(builder, folder):
+    """TFDS takes the training and the dev rows from one file, by the numbers of their sentences."""
+    originals = folder / "msr"
+    originals.mkdir(exist_ok=True)
+    files = {part: originals / f"{part}.txt" for part in ("train", "dev_ids", "test")}
+    lines = {"train": [], "dev": []}
+    for split in lines:
+        with (folder / "MRPC" / f"{split}.tsv").open(encoding="utf-8-sig") as file:
+            header, *rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        for row in rows:
+            number = str(len(lines["train"]) + len(lines["dev"]))
+            lines[split].append([row[0], f"a{number}", f"b{number}", *row[3:]])
+    # The rows of both splits are mixed.
+    mixed = [row for pair in zip(lines["train"], lines["dev"], strict=False) for row in pair]
+    mixed += [row for row in lines["train"] if row not in mixed]
+    text = "\n".join("\t".join(row) for row in [header, *mixed])
+    files["train"].write_text(text, encoding="utf-8-sig")
+    files["dev_ids"].write_text("\n".join(f"{row[1]}\t{row[2]}" for row in lines["dev"]))
+    shutil.copy(folder / "MRPC" / "test.tsv", files["test"])
+    return {
+        tfds_split: [row for _, row in builder._generate_examples("", split, files)]
+        for tfds_split, split in OUR_NAMES.items()
+    }
+
+
+def ax_rows(folder):
+    builder = tensorflow_datasets.builder("glue/ax", data_dir=folder / "nowhere")
+    file = folder / "diagnostic" / "diagnostic.tsv"
+    return {"test": [row for _, row in builder._generate_examples(file, "test")]}
+
+
+@pytest.fixture(scope="session")
+def prepared_glue(small_glue, tmp_path_factory):
+    """TFDS's folder with the rows of `small_glue`."""
+    root = tmp_path_factory.mktemp("tensorflow_datasets")
+    for name in GLUE:
+        prepare(root, PREPARED[name].name, glue_rows(name, small_glue))
+    prepare(root, "glue/ax", ax_rows(small_glue))
+    return root
+
+
+def read(name, root):
+    return find_source(name, "tfds", tfds_folder=root).read()
+
+
+def same_split(one, other):
+    assert one.texts == other.texts
+    assert np.array_equal(one.index, other.index)
+    if one.labels is None or other.labels is None:
+        assert one.labels is other.labels
+    else:
+        assert one.labels.dtype == other.labels.dtype
+        assert np.array_equal(one.labels, other.labels)
+
+
+@pytest.mark.parametrize("name", GLUE)
+def test_a_task_is_the_same_as_from_files(name, small_glue, prepared_glue):
+    ours = load_task(name, "files", small_glue)
+    theirs = load_task(name, "tfds", tfds_folder=prepared_glue)
+    assert ours.digest != theirs.digest
+    assert ours.vocabulary.to_json() == theirs.vocabulary.to_json()
+    assert list(ours.splits) == list(theirs.splits)
+    for split, expected in ours.splits.items():
+        found = theirs.splits[split]
+        assert np.array_equal(found.index, expected.index)
+        for rows, expected_rows in zip(found.inputs, expected.inputs, strict=True):
+            assert np.array_equal(rows.ids, expected_rows.ids)
+            assert np.array_equal(rows.offsets, expected_rows.offsets)
+        if expected.labels is None:
+            assert found.labels is None
+        else:
+            assert found.labels.dtype == expected.labels.dtype
+            assert np.array_equal(found.labels, expected.labels)
+    batches, expected = (
+        plan_batches(task.splits["train"].lengths, 8, seed=1, epoch=2) for task in (theirs, ours)
+    )
+    for rows, expected_rows in zip(batches, expected, strict=True):
+        assert np.array_equal(rows, expected_rows)
+    for split, rows in read(name, prepared_glue).splits.items():
+        same_split(rows, read_task(name, small_glue).splits[split])
+
+
+def test_the_rows_were_prepared_in_another_order(prepared_glue):
+    builder = tensorflow_datasets.builder("glue/rte", data_dir=prepared_glue)
+    order = [int(row["idx"]) for row in builder.as_dataset(split="train")]
+    assert order != sorted(order) == list(range(40))
+
+
+def test_the_labels_of_rte_and_wnli_stand_in_opposite_orders(prepared_glue):
+    names = {
+        name: (find_source(name, "tfds", tfds_folder=prepared_glue).files["train"])
+        .joinpath("label.labels.txt")
+        .read_text()
+        .split()
+        for name in ("RTE", "WNLI")
+    }
+    assert names == {
+        "RTE": ["entailment", "not_entailment"],
+        "WNLI": ["not_entailment", "entailment"],
+    }
+    for name, words in (("RTE", GLUE["RTE"].labels), ("WNLI", ("not_entailment", "entailment"))):
+        builder = tensorflow_datasets.builder(PREPARED[name].name, data_dir=prepared_glue)
+        labels = read(name, prepared_glue).splits["dev"].labels
+        for row in builder.as_dataset(split="validation"):
+            assert words[labels[int(row["idx"])]] == names[name][int(row["label"])]
+
+
+def test_answered_splits_have_no_labels(prepared_glue):
+    builder = tensorflow_datasets.builder("glue/cola", data_dir=prepared_glue)
+    assert {int(row["label"]) for row in builder.as_dataset(split="test")} == {-1}
+    assert read("CoLA", prepared_glue).splits["test"].labels is None
+
+
+def test_the_diagnostic_set_may_be_missing(prepared_glue, tmp_path):
+    shutil.copytree(prepared_glue / "glue" / "mnli", tmp_path / "glue" / "mnli")
+    assert set(read("MNLI", tmp_path).splits) == {
+        "train", "dev_matched", "dev_mismatched", "test_matched", "test_mismatched",
+    }  # fmt: skip
+    (tmp_path / "glue" / "ax").mkdir()
+    with pytest.raises(DataError, match=r"glue/ax: expected version 2\.0\.0, found none$"):
+        read("MNLI", tmp_path)
+
+
+def test_files_come_first(small_glue, prepared_glue, tmp_path):
+    def kind(data, tfds_folder):
+        return find_source("RTE", "auto", data, tfds_folder).kind
+
+    assert kind(small_glue, prepared_glue) == "files"
+    assert kind(tmp_path, prepared_glue) == "tfds"
+    assert kind(None, prepared_glue) == "tfds"
+    with pytest.raises(DataError) as error:
+        find_source("RTE", "tfds", tfds_folder=tmp_path)
+    assert f"looked for {tmp_path}/glue/rte: not there" in str(error.value)
+    assert "relation-tf download RTE" in str(error.value)
+
+
+def test_the_folder_is_the_one_named_or_that_of_tfds(prepared_glue, tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(prepared_glue))
+    assert folder_of(tmp_path) == tmp_path
+    assert folder_of(None) == prepared_glue
+    assert find_source("RTE").files["dev"] == prepared_glue / "glue" / "rte" / "2.0.0"
+    monkeypatch.delenv("TFDS_DATA_DIR")
+    assert folder_of(None) == folder_of(None).home() / "tensorflow_datasets"
+
+
+def test_the_digest_is_that_of_the_prepared_files(prepared_glue, tmp_path):
+    shutil.copytree(prepared_glue / "glue" / "rte", tmp_path / "glue" / "rte")
+    first = find_source("RTE", "tfds", tfds_folder=prepared_glue).digest()
+    copy = find_source("RTE", "tfds", tfds_folder=tmp_path)
+    assert copy.digest() == first
+    (shard,) = copy.files["dev"].glob("*validation*")
+    shard.write_bytes(shard.read_bytes() + b" ")
+    assert copy.digest() != first
+
+
+def test_a_set_is_found_without_tensorflow(prepared_glue):
+    code = (
+        "import sys, pathlib; from relation_tf.tasks import find_source;"
+        f"find_source('MNLI', 'tfds', tfds_folder=pathlib.Path({str(prepared_glue)!r})).digest();"
+        "sys.exit('tensorflow' in sys.modules or 'tensorflow_datasets' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_reading_is_silent_and_leaves_threads_alone(prepared_glue, capfd, caplog):
+    def threads():
+        threading = tf.config.threading
+        return (
+            threading.get_intra_op_parallelism_threads(),
+            threading.get_inter_op_parallelism_threads(),
+        )
+
+    tf.constant(0).numpy()
+    capfd.readouterr()  # what TensorFlow says as it starts
+    before = threads()
+    read("RTE", prepared_glue)
+    assert threads() == before
+    assert capfd.readouterr() == ("", "")
+    assert not [record for record in caplog.records if record.levelname != "INFO"]
+
+
+# Sets whose rows have no number.
+
+
+def test_reviews_of_imdb_are_cleaned_as_those_of_its_files(tmp_path):
+    reviews = ["Bad.<br /><br />So bad.", "Naïve, good.", "Fine."]
+    rows = [{"text": text, "label": i % 2} for i, text in enumerate(reviews)]
+    prepare(tmp_path, "imdb_reviews/plain_text", {"train": rows, "test": rows[:1]})
+    header = "id\tlabel\trating\treview\n"
+    for split, some in (("train", rows), ("test", rows[:1])):
+        lines = (f"0\t{('neg', 'pos')[row['label']]}\t5\t{row['text']}\n" for row in some)
+        path = tmp_path / "imdb" / f"{split}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(header + "".join(lines), encoding="utf-8")
+    same_rows(read("IMDb", tmp_path), read_task("IMDb", tmp_path))
+
+
+def test_titles_and_descriptions_of_ag_news_are_joined_as_those_of_its_files(tmp_path):
+    rows = [
+        {"label": 3, "title": "Chips", "description": 'A "new" one.'},
+        {"label": 0, "title": "", "description": "Talks #39;go on"},
+        {"label": 2, "title": "Oil", "description": "Up,"},
+        {"label": 1, "title": "Cup", "description": ""},
+    ]
+    prepare(tmp_path, "ag_news_subset", {"train": rows, "test": rows[1:]})
+    (tmp_path / "ag_news_csv").mkdir()
+    for split, some in (("train", rows), ("test", rows[1:])):
+        with (tmp_path / "ag_news_csv" / f"{split}.csv").open("w", newline="") as file:
+            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+            writer.writerows([row["label"] + 1, row["title"], row["description"]] for row in some)
+    same_rows(read("AG-News", tmp_path), read_task("AG-News", tmp_path))
+
+
+def same_rows(found, expected):
+    """The same rows in any order."""
+    assert (found.task, found.spaced) == (expected.task, expected.spaced)
+    assert set(found.splits) == set(expected.splits)
+    for name, split in expected.splits.items():
+        other = found.splits[name]
+        assert other.labels.dtype == split.labels.dtype
+        assert np.array_equal(other.index, np.arange(len(split)))
+        assert Counter(zip(*other.texts, other.labels.tolist(), strict=True)) == Counter(
+            zip(*split.texts, split.labels.tolist(), strict=True)
+        )
+
+
+def test_rows_without_a_number_keep_the_order_of_the_folder(tmp_path):
+    rows = [{"text": str(i), "label": i % 2} for i in range(50)]
+    prepare(tmp_path, "imdb_reviews/plain_text", {"train": rows, "test": rows})
+    builder = tensorflow_datasets.builder("imdb_reviews", data_dir=tmp_path)
+    order = [row["text"].numpy().decode() for row in builder.as_dataset(split="train")]
+    first, again = (read("IMDb", tmp_path).splits["train"] for _ in range(2))
+    assert list(first.texts[0]) == order
+    same_split(first, again)
+
+
+# What is refused.
+
+
+def test_gaps_and_repeats_of_numbers_are_refused_where_rows_are_answered(small_glue, tmp_path):
+    rows = glue_rows("RTE", small_glue)
+    gap = {**rows, "test": [row for row in rows["test"] if row["idx"] != 5]}
+    twice = {**rows, "test": [{**row, "idx": min(row["idx"], 6)} for row in rows["test"]]}
+    for place, examples, message in (
+        ("gap", gap, "expected idx 5, found 6"),
+        ("twice", twice, "expected idx 7, found 6"),
+    ):
+        folder = prepare(tmp_path / place, "glue/rte", examples)
+        with pytest.raises(DataError) as error:
+            read("RTE", tmp_path / place)
+        assert str(error.value) == f"{folder}: split test of glue/rte: {message}"
+
+
+def test_training_rows_may_leave_numbers_out(small_glue, tmp_path):
+    rows = glue_rows("RTE", small_glue)
+    prepare(tmp_path, "glue/rte", {**rows, "train": rows["train"][10:]})
+    train = read("RTE", tmp_path).splits["train"]
+    expected = read_task("RTE", small_glue).splits["train"].take(np.arange(10, 40))
+    same_split(train, replace(expected, index=np.arange(30)))
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "message"),
+    [
+        ("RTE", -1, "split train of glue/rte: expected labels from 0 to 1, found -1"),
+        ("STS-B", 5.5, "split train of glue/stsb: expected scores in [0, 5], found 5.5"),
+        ("STS-B", float("nan"), "split train of glue/stsb: expected scores in [0, 5], found nan"),
+    ],
+)
+def test_labels_that_are_none_are_refused(small_glue, tmp_path, name, label, message):
+    rows = glue_rows(name, small_glue)
+    rows["train"][7] = {**rows["train"][7], "label": label}
+    folder = prepare(tmp_path, PREPARED[name].name, rows)
+    with pytest.raises(DataError) as error:
+        read(name, tmp_path)
+    assert str(error.value) == f"{folder}: {message}"
+
+
+def rename_version(folder):
+    folder.rename(folder.with_name("1.0.0"))
+
+
+def leave_half(folder):
+    (folder / "dataset_info.json").unlink()
+
+
+def spoil_info(folder):
+    (folder / "dataset_info.json").write_text("{")
+
+
+def drop_split(folder):
+    path = folder / "dataset_info.json"
+    info = json.loads(path.read_text())
+    info["splits"] = [split for split in info["splits"] if split["name"] != "validation"]
+    path.write_text(json.dumps(info))
+
+
+def rename_feature(folder):
+    path = folder / "features.json"
+    path.write_text(path.read_text().replace('"sentence1"', '"premise"'))
+
+
+def rename_class(folder):
+    (folder / "label.labels.txt").write_text("entailment\nneutral\n")
+
+
+def drop_shard(folder):
+    next(folder.glob("*-train.tfrecord*")).unlink()
+
+
+def spoil_shard(folder):
+    path = next(folder.glob("*-train.tfrecord*"))
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (rename_version, "glue/rte: expected version 2.0.0, found 1.0.0"),
+        (leave_half, "glue/rte/2.0.0: expected a prepared set, dataset_info.json is not there; "),
+        (spoil_info, "2.0.0/dataset_info.json: expected what TFDS writes of a set: Expecting "),
+        (drop_split, "2.0.0: expected a split 'validation', found train, test"),
+        (rename_feature, "2.0.0: expected a feature 'sentence1', found 'idx', 'label', 'premise'"),
+        (rename_class, "expected labels entailment, not_entailment, found entailment, neutral"),
+        (drop_shard, "2.0.0: TFDS cannot read split train of glue/rte: "),
+        (spoil_shard, "2.0.0: TFDS cannot read split train of glue/rte: "),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_named(prepared_glue, tmp_path, change, message):
+    shutil.copytree(prepared_glue / "glue" / "rte", tmp_path / "glue" / "rte")
+    change(tmp_path / "glue" / "rte" / "2.0.0")
+    with pytest.raises(DataError) as error:
+        read("RTE", tmp_path)
+    assert str(error.value).startswith(f"{tmp_path}/glue/rte")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# Every set of the table as the installed TFDS declares it.
+
+
+@pytest.mark.parametrize("name", PREPARED)
+def test_the_table_names_what_tfds_has(name, tmp_path):
+    prepared, task = PREPARED[name], find_task(name)
+    assert set(task.scored.values()) | {"train"} <= set(prepared.splits)
+    assert set(prepared.splits) - {"train"} == {*task.scored.values(), *task.answered.values()}
+    assert set(prepared.labels.values()) == set(task.labels or ())
+    for set_name in (prepared.name, *prepared.apart.values()):
+        builder = tensorflow_datasets.builder(set_name, data_dir=tmp_path)
+        assert str(builder.version) == prepared.version
+        features = builder.info.features
+        assert set(prepared.features) <= set(features)
+        assert (prepared.index in features) == (prepared.index is not None)
+        if task.labels:
+            assert sorted(features[prepared.label].names) == sorted(prepared.labels)
+
+
+@pytest.mark.parametrize("name", PREPARED)
+def test_reads_what_tfds_makes_up(name, tmp_path, monkeypatch):
+    task, prepared = find_task(name), PREPARED[name]
+    files = {
+        split: tmp_path / prepared.set_of(split) / prepared.version for split in prepared.splits
+    }
+    with tensorflow_datasets.testing.mock_data(num_examples=9):
+        make_up = FileReaderBuilder._as_dataset
+
+        def numbered(builder, split, **options):
+            rows = make_up(builder, split, **options)
+            if prepared.index is None:
+                return rows
+            return rows.enumerate().map(
+                lambda number, row: {**row, prepared.index: 8 - tf.cast(number, tf.int32)}
+            )
+
+        monkeypatch.setattr(FileReaderBuilder, "_as_dataset", numbered)
+        text = LAYOUT.read(task, files, False)
+        monkeypatch.undo()
+    assert set(text.splits) == set(prepared.splits)
+    for split, rows in text.splits.items():
+        assert len(rows.texts) == len(task.inputs)
+        assert all(len(column) == 9 and all(column) for column in rows.texts)
+        assert np.array_equal(rows.index, np.arange(9))
+        if split in task.answered.values():
+            assert rows.labels is None
+        elif task.labels is None:
+            assert rows.labels.dtype == np.float32
+            assert 0 <= rows.labels.min() < rows.labels.max() <= 1 / task.maximum
+        else:
+            assert rows.labels.dtype == np.int32
+            assert set(rows.labels) <= set(range(len(task.labels)))
+            assert len(set(rows.labels)) > 1
+
+
+# Downloads.
+
+
+def no_network(*arguments, **options):
+    raise requests.ConnectionError("no network")
+
+
+@pytest.mark.parametrize("name", ["CoLA", "IMDb", "AG-News"])
+def test_without_a_network_a_download_ends_in_one_line(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(requests.Session, "request", no_network)
+    prepared = PREPARED[name]
+    with pytest.raises(DataError) as error:
+        download(name, tmp_path)
+    assert str(error.value).startswith(
+        f"task {name}: TFDS could not download {prepared.name} {prepared.version} into {tmp_path}: "
+        "no answer from "
+    )
+    assert "\n" not in str(error.value)
+    assert not list(tmp_path.rglob("dataset_info.json"))
+
+
+@pytest.fixture
+def hosts_that_answer(monkeypatch):
+    asked = []
+    monkeypatch.setattr(requests, "head", lambda url, timeout: asked.append((url, timeout)))
+    return asked
+
+
+def test_a_download_is_prepared_and_left_alone_the_next_time(
+    small_glue, tmp_path, monkeypatch, hosts_that_answer, capsys
+):
+    def generate(builder, split):
+        return enumerate(rows[builder.builder_config.name][split])
+
+    def split_generators(builder, manager):
+        return [
+            tensorflow_datasets.core.SplitGenerator(split, {"split": split})
+            for split in rows[builder.builder_config.name]
+        ]
+
+    rows = {"mnli": glue_rows("MNLI", small_glue), "ax": ax_rows(small_glue)}
+    glue = type(tensorflow_datasets.builder("glue/mnli", data_dir=tmp_path))
+    monkeypatch.setattr(glue, "_generate_examples", generate)
+    monkeypatch.setattr(glue, "_split_generators", split_generators)
+    assert download("MNLI", tmp_path) == tmp_path / "glue" / "mnli" / "2.0.0"
+    assert len(hosts_that_answer) == 2
+    assert capsys.readouterr().out == ""
+    splits = read("MNLI", tmp_path).splits
+    assert "diagnostic" in splits
+    same_split(splits["train"], read_task("MNLI", small_glue).splits["train"])
+    download("MNLI", tmp_path)
+    assert len(hosts_that_answer) == 2
+
+
+def test_what_goes_wrong_in_a_download_is_said_in_one_line(
+    tmp_path, monkeypatch, hosts_that_answer
+):
+    def fail(builder, manager):
+        raise RuntimeError("checksum\nis another")
+
+    glue = type(tensorflow_datasets.builder("glue/cola", data_dir=tmp_path))
+    monkeypatch.setattr(glue, "_split_generators", fail)
+    with pytest.raises(DataError, match=r"glue/cola 2\.0\.0 into .*: .*checksum"):
+        download("CoLA", tmp_path)
+    with pytest.raises(DataError, match=r"glue/cola: expected version 2\.0\.0, found none"):
+        read("CoLA", tmp_path)
+
+
+def test_half_of_a_set_is_no_download(tmp_path):
+    folder = tmp_path / "glue" / "cola" / "2.0.0"
+    folder.mkdir(parents=True)
+    with pytest.raises(DataError, match=r"2\.0\.0: expected a prepared set"):
+        download("CoLA", tmp_path)
+
+
+def test_a_task_that_tfds_has_not_is_no_download(tmp_path):
+    with pytest.raises(DataError, match=r"task MR: TFDS has no such set, it has CoLA, SST-2, "):
+        download("MR", tmp_path)
+
+
+# The real files, by way of TFDS's own code.
+
+
+@pytest.mark.parametrize("name", ["STS-B", "WNLI", "MRPC"])
+def test_real_rows_are_the_same_as_from_files(name, shared, tmp_path):
+    data = shared(f"data/glue_data/{name}").parent
+    if name == "MRPC":
+        builder = tensorflow_datasets.builder("glue/mrpc", data_dir=tmp_path)
+        originals = {
+            "train": data / name / "msr_paraphrase_train.txt",
+            "test": data / name / "msr_paraphrase_test.txt",
+            "dev_ids": data / name / "dev_ids.tsv",
+        }
+        rows = {
+            tfds_split: [row for _, row in builder._generate_examples("", split, originals)]
+            for tfds_split, split in OUR_NAMES.items()
+        }
+    else:
+        rows = glue_rows(name, data)
+    prepare(tmp_path, PREPARED[name].name, rows)
+    expected = read_task(name, data).splits
+    for split, found in read(name, tmp_path).splits.items():
+        same_split(found, expected[split])
+
+
+def test_the_real_questions_of_trec_are_those_of_its_files(shared, tmp_path):
+    raw = shared("data/sentence_classification/raw")
+    builder = tensorflow_datasets.builder("trec", data_dir=tmp_path)
+    rows = {
+        split: [row for _, row in builder._generate_examples(raw / f"TREC.{split}")]
+        for split in ("train", "test")
+    }
+    prepare(tmp_path, "trec", rows)
+    found, expected = read("TREC", tmp_path), read_task("TREC", raw.parents[1])
+    for split, different in (("train", 1), ("test", 0)):
+        ours, theirs = (
+            Counter(
+                zip(text.splits[split].texts[0], text.splits[split].labels.tolist(), strict=True)
+            )
+            for text in (expected, found)
+        )
+        assert (ours - theirs).total() == (theirs - ours).total() == different
+    assert found.spaced == expected.spaced

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from relation_tf.tasks import DataError, FileTexts, find_source, load_task, read_task
+from relation_tf.tasks.wikitext import COLLECTION
+
+ARTICLE = (
+    " \n = Robert Boulter = \n \n An actor . \n He had a role . \n \n = = Career = = \n \n"
+    " = = = 2000 – 2005 = = = \n \n In 2006 . \n"
+)
+OTHER, SECONDARY = 0, 1
+
+
+def write(folder, train=ARTICLE, dev=ARTICLE, test=ARTICLE, suffix="tokens"):
+    below = folder / ("wikitext-2" if suffix == "tokens" else "wikitext-2-raw")
+    below.mkdir(exist_ok=True)
+    for split, content in {"train": train, "valid": dev, "test": test}.items():
+        data = content if isinstance(content, bytes) else content.encode()
+        (below / f"wiki.{split}.{suffix}").write_bytes(data)
+    return folder
+
+
+def read(folder, train, **options):
+    return read_task("WikiText-2", write(folder, train), **options).splits["train"]
+
+
+def test_an_instance_is_a_header_and_the_text_under_it(tmp_path):
+    text = read_task("WikiText-2", write(tmp_path))
+    train = text.splits["train"]
+    assert list(train.texts[0]) == [
+        "Robert Boulter\nAn actor .\nHe had a role .",
+        "Career",
+        "2000 – 2005\nIn 2006 .",
+    ]
+    assert train.labels.tolist() == [OTHER, SECONDARY, OTHER]
+    assert train.index.tolist() == [1, 6, 8]
+    assert text.spaced
+    assert set(text.splits) == {"train", "dev", "test"}
+
+
+def test_texts_stay_in_the_file(tmp_path):
+    train = read(tmp_path, ARTICLE)
+    assert isinstance(train.texts[0], FileTexts)
+    assert list(train.take(np.array([1])).texts[0]) == ["Career"]
+
+
+def test_its_own_text_stops_the_training():
+    for name, task in COLLECTION.tasks.items():
+        assert (task.validation, task.scored) == ("dev", {name: "test"})
+
+
+HEADERS = [
+    (" = X = ", 1),
+    (" = = X = = ", 2),
+    (" = = = = = X = = = = = ", 5),
+    (" = = X = =", 2),
+    (" = = E = m c = = ", 2),
+    (" = = =x= = = ", 2),
+    (" = = X == = = ", 2),
+]
+NO_HEADERS = [
+    "= X = ",
+    "  = X = ",
+    " = X",
+    " X = ",
+    " = X = = ",
+    " = = X = ",
+    " = = X = = = ",
+    " = ",
+    " = = ",
+    " = = = ",
+    " = = = = ",
+    " =  = ",
+    " =X= ",
+    " == X == ",
+    " = X = y ",
+    " q = ",
+]
+
+
+@pytest.mark.parametrize(("line", "marks"), HEADERS)
+def test_headers(tmp_path, line, marks):
+    train = read(tmp_path, f"{ARTICLE} \n{line}\n \n Text . \n")
+    assert train.index.tolist() == [1, 6, 8, 12]
+    assert train.labels[3] == (marks == 2)
+    words = line.strip()[2 * marks : -2 * marks]
+    assert train.texts[0][3] == f"{words}\nText ."
+
+
+@pytest.mark.parametrize("line", NO_HEADERS)
+def test_lines_that_look_like_headers(tmp_path, line):
+    train = read(tmp_path, f"{ARTICLE} \n{line}\n \n Text . \n")
+    assert train.index.tolist() == [1, 6, 8]
+    assert train.texts[0][2] == f"2000 – 2005\nIn 2006 .\n{line.strip()}\nText ."
+
+
+@pytest.mark.parametrize("around", [" a \n{}\n \n", " \n{}\n b \n", " a \n{}\n b \n"])
+def test_a_header_stands_between_blank_lines(tmp_path, around):
+    formula = " = 1 rad / s and a nominal impedance k = "
+    train = read(tmp_path, f"{ARTICLE}{around.format(formula)} c \n")
+    assert train.index.tolist() == [1, 6, 8]
+    assert formula.strip() in train.texts[0][2].split("\n")
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("above", ["", "\n", " \n", " a \n\n"])
+@pytest.mark.parametrize("below", ["", "\n", "\n\n", "\n \n a"])
+def test_the_ends_of_the_file_are_like_blank_lines(tmp_path, mark, above, below):
+    train = read(tmp_path, f"{mark}{above} = X = {below}")
+    assert train.texts[0][0] == ("X\na" if "a" in below else "X")
+    assert train.index.tolist() == [above.count("\n")]
+
+
+def test_text_above_the_first_header_is_in_no_instance(tmp_path):
+    assert list(read(tmp_path, " a \n \n = X = \n \n b \n").texts[0]) == ["X\nb"]
+
+
+# White space of ASCII but blanks is left to the tests above.
+LINE = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0\t\v\f="), max_size=20
+).map(str.strip)
+LINE_OR_FORMULA = st.one_of(LINE, st.sampled_from(["x = y", "= x", "x =", "= x = ="]))
+WORDS = LINE.filter(str.strip) | st.sampled_from(["E = m c", "a =b"])
+INSTANCES = st.lists(
+    st.tuples(st.integers(1, 5), WORDS, st.lists(LINE_OR_FORMULA, max_size=4)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(INSTANCES, st.sampled_from(["\n", "\r\n"]), st.booleans())
+@example([(2, "A", []), (2, "B", ["", "b"])], "\r\n", True)
+@settings(max_examples=80, deadline=None)
+def test_instances_come_back(tmp_path_factory, instances, end, blank_lines):
+    lines = []
+    for level, words, body in instances:
+        marks = " ".join(["="] * level)
+        around = [" "] if blank_lines else []
+        lines += [*around, f" {marks} {words} {marks} ", *around]
+        lines += [f" {line} " for line in body if blank_lines or line]
+    folder = write(tmp_path_factory.mktemp("wikitext"), suffix="raw")
+    name = "wiki.train.raw" if blank_lines else "train_head_noblank.txt"
+    (folder / "wikitext-2-raw" / "wiki.train.raw").unlink()
+    (folder / "wikitext-2-raw" / name).write_bytes("".join(line + end for line in lines).encode())
+    train = read_task("WikiText-2", folder).splits["train"]
+    assert list(train.texts[0]) == [
+        "\n".join([words, *filter(None, body)]) for _, words, body in instances
+    ]
+    assert train.labels.tolist() == [int(level == 2) for level, _, _ in instances]
+
+
+def test_a_sample_without_blank_lines(tmp_path):
+    folder = write(tmp_path, suffix="raw") / "wikitext-2-raw"
+    sample = " = X = \n Text . \n = = Y = = \n = = = Z = = = \n"
+    (folder / "train_head_noblank.txt").write_text(sample)
+    assert read_task("WikiText-2", tmp_path).notes == ()
+    (folder / "wiki.train.raw").unlink()
+    text = read_task("WikiText-2", tmp_path)
+    assert list(text.splits["train"].texts[0]) == ["X\nText .", "Y", "Z"]
+    assert text.splits["train"].labels.tolist() == [OTHER, SECONDARY, OTHER]
+    assert len(text.splits["test"]) == 3
+    (note,) = text.notes
+    assert note.startswith("trained on a sample of 3 instances")
+    with pytest.raises(DataError, match=r"wikitext-103/wiki\.train\.tokens, \S*raw: not there"):
+        read_task("WikiText-103", tmp_path)
+
+
+def test_processed_text_comes_before_raw_text(tmp_path):
+    write(tmp_path, suffix="raw")
+    assert find_source("WikiText-2", "files", tmp_path).layout.name == "raw"
+    write(tmp_path)
+    assert find_source("WikiText-2", "files", tmp_path).layout.name == "tokens"
+    (tmp_path / "wikitext-2" / "wiki.valid.tokens").unlink()
+    with pytest.raises(DataError, match=r"wiki\.valid\.tokens: expected the file of task"):
+        find_source("WikiText-2", "files", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (b" caf\xe9 \n", ":15: expected UTF-8, byte 5 of the line is 0xE9"),
+        (b" nul \0 \n", ":15: expected text, found a NUL byte"),
+    ],
+)
+def test_bad_passages_are_named_or_left_out_of_train_alone(tmp_path, bad, message):
+    content = ARTICLE.encode() + b" \n = X = \n \n" + bad + b" \n = Y = \n \n"
+    with pytest.raises(DataError) as error:
+        read(tmp_path, content)
+    assert f"wiki.train.tokens{message}" in str(error.value)
+    text = read_task("WikiText-2", write(tmp_path, content), skip_bad_lines=True)
+    assert text.splits["train"].index.tolist() == [1, 6, 8, 16]
+    assert text.splits["train"].texts[0][3] == "Y"
+    assert len(text.skipped) == 1
+    assert message in text.skipped[0]
+    for split in ("dev", "test"):
+        with pytest.raises(DataError) as error:
+            read_task("WikiText-2", write(tmp_path, **{split: content}), skip_bad_lines=True)
+        assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"wiki\.train\.tokens: expected text, the file is empty"),
+        (" Text . \n", r"expected headers such as ' = = Title = = ' between blank lines, found no"),
+        (" = X = \n Text . \n", "between blank lines, found none"),
+    ],
+)
+def test_a_file_without_instances_is_named(tmp_path, content, message):
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, content)
+
+
+def test_a_folder_in_place_of_the_file_is_named(tmp_path):
+    path = write(tmp_path) / "wikitext-2" / "wiki.train.tokens"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DataError, match=r"wiki\.train\.tokens: cannot be read"):
+        read_task("WikiText-2", tmp_path)
+
+
+def test_words_keep_their_punctuation(tmp_path):
+    write(tmp_path, ARTICLE + " An <unk> , English @-@ born . \n")
+    words = load_task("WikiText-2", "files", tmp_path).vocabulary.words
+    assert {"<unk>", "@-@"} <= set(words)
+    assert "=" not in words
+
+
+@pytest.mark.parametrize(
+    ("folder", "suffix"),
+    [("wikitext-103", "tokens"), ("wikitext-2", "tokens"), ("wikitext-2-raw", "raw")],
+)
+def test_the_real_texts(shared, tmp_path, folder, suffix):
+    source = shared(f"data/{folder}")
+    name = "WikiText-103" if folder == "wikitext-103" else "WikiText-2"
+    (tmp_path / folder).mkdir()
+    # The training text is not among the shared data.
+    for split, file in {"train": "test", "valid": "valid", "test": "test"}.items():
+        (tmp_path / folder / f"wiki.{split}.{suffix}").symlink_to(source / f"wiki.{file}.{suffix}")
+    splits = read_task(name, tmp_path).splits
+    assert np.bincount(splits["dev"].labels).tolist() == [319, 301]
+    assert np.bincount(splits["test"].labels).tolist() == [402, 302]
+    formulas = [text for text in splits["test"].texts[0] if "\n= 1 " in text]
+    assert len(formulas) == 1
+    for split in splits.values():
+        assert not any(text.startswith(("=", " ")) for text in split.texts[0])
+
+
+def test_the_real_sample(shared):
+    text = read_task("WikiText-2", shared("data/wikitext-2-raw").parent)
+    assert np.bincount(text.splits["train"].labels).tolist() == [296, 266]
+    assert text.splits["train"].texts[0][0].startswith("Valkyria Chronicles III\nSenjō no Valkyria")
+    assert "sample of 562 instances, the first 1.0 of 10.9 MB" in text.notes[0]
