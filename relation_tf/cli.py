@@ -30,7 +30,18 @@ app = typer.Typer(
 # typer exports one member of its family of usage errors; the family's head is its parent.
 _UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 
+Data = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of the tasks' files (glue_data ...).")
+]
+Tfds = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of TFDS's prepared sets.", show_default="TFDS's own"),
+]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A suite's folder, as `run` makes it.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the suite; may be repeated."),
+]
 FillMissing = Annotated[
     bool,
     typer.Option(
@@ -63,6 +74,54 @@ def suites() -> None:
 
 
 @app.command()
+def tasks(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Show examples of these tasks.")
+    ] = None,
+    data: Data = None,
+    tfds: Tfds = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(metavar="SUITE", help="As this suite reads them, its own tasks included."),
+    ] = None,
+    settings: Settings = None,
+) -> None:
+    """List every task and where its text is found, or show examples as a network reads them.
+
+    What is found is encoded, which takes a while the first time and is kept for runs.
+    """
+    from relation_tf.bench import load_suite
+    from relation_tf.tasks import TASK_NAMES, listing
+
+    reading: dict[str, Any] = {}
+    known = list(TASK_NAMES)
+    if suite is not None:
+        loaded = load_suite(suite, _settings(settings or []))
+        known = loaded.tasks
+        reading = {config.task: config.reading() for config in loaded.runs()}
+    elif settings:
+        raise typer.BadParameter("--set: is for the keys of a suite: name one with --suite")
+    if names:
+        for name in names:
+            typer.echo(listing.describe(name, data, tfds, reading.get(name, {})))
+    else:
+        for line in listing.lines(known, data, tfds, reading):
+            typer.echo(line)
+
+
+@app.command()
+def download(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Tasks that TFDS has.")],
+    tfds: Tfds = None,
+) -> None:
+    """Download tasks and prepare them through TFDS; a run never downloads by itself."""
+    from relation_tf.tasks.tfds import download as prepare
+
+    for name in names:
+        typer.echo(f"{name}: {prepare(name, tfds)}")
+
+
+@app.command()
 def run(
     suite: Annotated[
         str, typer.Argument(metavar="SUITE", help="A name of `suites`, or a TOML file.")
@@ -71,10 +130,8 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the runs.", show_default="runs/SUITE"),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of the tasks' files (glue_data ...)."),
-    ] = None,
+    data: Data = None,
+    tfds: Tfds = None,
     glove: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Word vectors to start from, as text.")
     ] = None,
@@ -84,10 +141,7 @@ def run(
         str | None, typer.Option(metavar="A,B", help="Run these methods only.")
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="1,2", help="Run these seeds only.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the suite; may be repeated."),
-    ] = None,
+    settings: Settings = None,
     skip_bad_lines: Annotated[
         bool,
         typer.Option("--skip-bad-lines", help="Leave out malformed lines of training files."),
@@ -110,6 +164,7 @@ def run(
         only_methods=_split(methods),
         seeds=_integers(seeds),
         data=data,
+        tfds_folder=tfds,
         glove=glove,
         jobs=jobs,
         settings=_settings(settings or []),

@@ -100,7 +100,7 @@ class Results:
                 continue
             metrics = {name: value for task in tasks.values() for name, value in task.items()}
             # Scores on embedded data are not GLUE's, whatever the tasks are called.
-            of_glue = self.suite.source == "files" and asked <= set(GLUE)
+            of_glue = self.suite.source != "miniglue" and asked <= set(GLUE)
             average = glue_average(metrics) if of_glue else None
             if average is not None:
                 rows.append((GLUE_AVERAGE, method, seed, average))

@@ -29,7 +29,7 @@ from relation_tf.bench.suite import (
 from relation_tf.bench.worker import Cell, Tell, check_methods, ignore_interrupts, run_cell
 from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
 from relation_tf.stats import what_can_be_shown
-from relation_tf.tasks.catalogue import task_files
+from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.glove import check_glove
 
 
@@ -42,6 +42,7 @@ def run_suite(
     only_methods: str | Iterable[str] | None = None,
     seeds: int | Iterable[int] | None = None,
     data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
     glove: str | Path | None = None,
     jobs: int = 1,
     settings: Mapping[str, Any] | None = None,
@@ -60,6 +61,7 @@ def run_suite(
         only_methods: Run no more than these methods, by name.
         seeds: Run no more than these seeds.
         data: The folder that holds the tasks' files, such as `glue_data`.
+        tfds_folder: The folder of TFDS's prepared sets, by default its own.
         glove: A file of word vectors, for `embeddings = "glove"`.
         jobs: Runs at once. Above 1 they run in processes of their own; what they give is the same.
         settings: Keys to set over what the suite says, such as `{"stopping": "best"}`.
@@ -92,13 +94,14 @@ def run_suite(
     runs = [_with_digest(config, digests) for config in suite.runs()]
     keys = {config.key for config in select(suite, tasks, only_methods, seeds)}
     chosen = [config for config in runs if config.key in keys]
-    _refuse_missing_input(suite, chosen, _path(data), _path(glove))
+    folders = _path(data), _path(tfds_folder)
+    _refuse_missing_input(suite, chosen, *folders, _path(glove))
     with folder.locked():
         done = {config.key for config in runs if folder.is_done(config)}
         pending = [config for config in chosen if config.key not in done]
         folder.open(suite)
         cells = [
-            Cell(list(runs), folder.path, _path(data), _path(glove), skip_bad_lines)
+            Cell(list(runs), folder.path, folders[0], _path(glove), skip_bad_lines, folders[1])
             for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
         ]
         with Progress(folder.path, len(chosen), pending, jobs, quiet=quiet) as progress:
@@ -256,14 +259,19 @@ def _with_digest(config: RunConfig, digests: Mapping[str, str | None]) -> RunCon
 
 
 def _refuse_missing_input(
-    suite: Suite, chosen: Sequence[RunConfig], data: Path | None, glove: Path | None
+    suite: Suite,
+    chosen: Sequence[RunConfig],
+    data: Path | None,
+    tfds_folder: Path | None,
+    glove: Path | None,
 ) -> None:
     """What is missing for all runs is said once, before the first."""
     if suite.source == "miniglue" and data is not None:
         raise SuiteError(f"suite {suite.name} has embedded data. Received: --data {data}")
-    if suite.source == "files":
-        for name in dict.fromkeys(config.task for config in chosen):
-            task_files(name, data)
+    if suite.source == "tfds" and data is not None:
+        raise SuiteError(f"suite {suite.name} has source = 'tfds'. Received: --data {data}")
+    for name in dict.fromkeys(config.task for config in chosen):
+        find_source(name, suite.source, data, tfds_folder)
     if suite.embeddings == "glove":
         if glove is None:
             raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")

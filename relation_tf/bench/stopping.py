@@ -19,11 +19,13 @@ class Stop:
         reason: Why, in words.
         epoch: The epoch whose weights are kept, from 1.
         weights: These weights, or None where they are the network's own at this moment.
+        reached: Whether the run came to its target; None for a rule that has none.
     """
 
     reason: str
     epoch: int
     weights: Weights | None = None
+    reached: bool | None = None
 
 
 class StoppingRule(Protocol):
@@ -32,8 +34,8 @@ class StoppingRule(Protocol):
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
         """Take the value of an epoch (from 1); `weights()` gives a copy of the network's."""
 
-    def finish(self, epoch: int) -> Stop:
-        """The run has reached its last epoch."""
+    def finish(self, epoch: int, limit: str) -> Stop:
+        """The run has come to a limit, such as `"100 epochs"`, at this epoch."""
 
 
 class SmoothedCost:
@@ -79,9 +81,9 @@ class SmoothedCost:
             f"mean of the last {self.window} epochs not better for {self.patience} epochs", epoch
         )
 
-    def finish(self, epoch: int) -> Stop:
+    def finish(self, epoch: int, limit: str) -> Stop:
         """The last weights are kept here too."""
-        return Stop(f"reached {epoch} epochs", epoch)
+        return Stop(f"reached {limit}", epoch)
 
 
 class BestWeights:
@@ -117,18 +119,50 @@ class BestWeights:
             return None
         return Stop(f"not better for {self.patience} epochs", self._epoch, self._weights)
 
-    def finish(self, epoch: int) -> Stop:
+    def finish(self, epoch: int, limit: str) -> Stop:
         """Back to the best weights."""
-        return Stop(f"reached {epoch} epochs", self._epoch, self._weights)
+        return Stop(f"reached {limit}", self._epoch, self._weights)
 
 
-def make_rule(name: str, patience: int, higher_is_better: bool) -> StoppingRule:
-    """The rule of a name: `"smoothed"` or `"best"`."""
-    rules: dict[str, Callable[[int, bool], StoppingRule]] = {
-        "smoothed": SmoothedCost,
-        "best": BestWeights,
-    }
-    return rules[name](patience, higher_is_better)
+class AccuracyReached:
+    """The rule of the Relation paper's learning times: an accuracy that holds.
+
+    Training ends when the accuracy has been above the target in so many consecutive epochs; the
+    last weights are kept. A run that comes to a limit before has not reached it.
+
+    Args:
+        target: The accuracy to be above, a fraction.
+        epochs: In how many consecutive epochs.
+
+    Example:
+        >>> rule = AccuracyReached(0.8, epochs=2)
+        >>> [rule.update(i + 1, accuracy, list) for i, accuracy in enumerate([0.9, 0.8, 0.81])]
+        [None, None, None]
+        >>> rule.update(4, 0.82, list).reached
+        True
+        >>> rule.finish(4, "4 epochs").reason
+        'not reached in 4 epochs'
+
+    References:
+        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, Table 2.
+    """
+
+    def __init__(self, target: float = 0.8, epochs: int = 10) -> None:
+        self.target = target
+        self.epochs = epochs
+        self._above = 0
+
+    def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
+        """Take the accuracy of an epoch; one that is NaN is not above."""
+        self._above = self._above + 1 if value > self.target else 0
+        if self._above < self.epochs:
+            return None
+        reason = f"accuracy above {self.target:g} in {self.epochs} consecutive epochs"
+        return Stop(reason, epoch, reached=True)
+
+    def finish(self, epoch: int, limit: str) -> Stop:
+        """The target was not reached."""
+        return Stop(f"not reached in {limit}", epoch, reached=False)
 
 
 def _worst_if_nan(cost: float) -> float:

@@ -25,8 +25,9 @@ from pydantic import (
 
 from relation_tf.bench.published import load_published
 from relation_tf.networks.registry import find_mechanism
-from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.catalogue import SourceName, find_task, register
 from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.own import OwnTask
 
 Positive = Annotated[int, Field(ge=1)]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
@@ -37,6 +38,12 @@ Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_na
 def _known_task(name: str) -> str:
     find_task(name)
     return name
+
+
+def _registered(tasks: list[OwnTask]) -> list[OwnTask]:
+    for task in tasks:
+        register(task)
+    return tasks
 
 
 def _count(size: Any) -> Any:
@@ -66,9 +73,11 @@ class Training(BaseModel):
     """How a network is trained; the same for all methods of a suite.
 
     Attributes:
-        source: `"files"` for files under `--data`, `"miniglue"` for the embedded set.
+        source: `"auto"` for files under `--data`, or else what TFDS has prepared; `"files"` or
+            `"tfds"` for one of them; `"miniglue"` for the embedded set.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"text"`: strings, for saved sentence encoders.
+        start_token: Whether a token that says nothing stands before each text.
         max_words: Size of the vocabulary, by default every word of the training text, or 8,000
             pieces.
         max_length: Tokens kept of a text, by default all.
@@ -92,17 +101,25 @@ class Training(BaseModel):
         batch_size: Rows a batch.
         batching: `"length"` puts rows of like length together, `"random"` any.
         epochs: The most epochs a run may take.
-        stopping: `"smoothed"` or `"best"`, see `relation_tf.bench.stopping`.
-        patience: Epochs without improvement before a run stops.
-        monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task.
+        time_limit: The most seconds that a run may train, looked at after each epoch; by default
+            any.
+        stopping: `"smoothed"`, `"best"` or `"accuracy_reached"`, see `relation_tf.bench.stopping`.
+        patience: Epochs without improvement before a run stops (`"smoothed"` and `"best"`).
+        monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (these two as well).
+        accuracy: What `"accuracy_reached"` is told: `"validation"`, the epoch's own on the
+            validation rows, or `"running"`, that of all training and validation rows of all epochs
+            so far, as in the Relation paper's program, which never reset it.
+        target_accuracy: The accuracy to be above, a fraction.
+        target_epochs: In how many consecutive epochs.
         threads: Threads of one operation. The same seed gives the same bits only with the same
             number.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    source: Annotated[Literal["files", "miniglue"], BeforeValidator(source_name)] = "files"
+    source: Annotated[SourceName, BeforeValidator(source_name)] = "auto"
     tokens: Literal["word", "wordpiece", "text"] = "word"
+    start_token: bool = False
     max_words: Annotated[int, Field(ge=3)] | None = None
     max_length: Positive | None = None
     validation: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -123,10 +140,28 @@ class Training(BaseModel):
     batch_size: Positive = 256
     batching: Literal["length", "random"] = "length"
     epochs: Positive = 100
-    stopping: Literal["smoothed", "best"] = "smoothed"
+    time_limit: Annotated[float, Field(gt=0)] | None = None
+    stopping: Literal["smoothed", "best", "accuracy_reached"] = "smoothed"
     patience: Positive = 5
     monitor: Annotated[str, Field(pattern=r"^val_[a-z0-9_]+$")] = "val_loss"
+    accuracy: Literal["validation", "running"] = "validation"
+    target_accuracy: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    target_epochs: Positive = 10
     threads: Positive = 1
+
+
+class Override(BaseModel):
+    """What is other for one task; see `Training`. A key that is not named stays the suite's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    batch_size: Positive | None = None
+    start_token: bool | None = None
+    max_words: Annotated[int, Field(ge=3)] | None = None
+    max_length: Positive | None = None
+    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
+    epochs: Positive | None = None
+    time_limit: Annotated[float, Field(gt=0)] | None = None
 
 
 class Method(BaseModel):
@@ -243,6 +278,7 @@ class RunConfig(Training):
     task: TaskName
     method: Name
     mechanism: str
+    own_task: OwnTask | None = None
     mechanism_digest: str | None = None  # of the class of a layer of one's own, or a saved model
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
@@ -255,6 +291,11 @@ class RunConfig(Training):
         """(task, method, seed)."""
         return self.task, self.method, self.seed
 
+    def reading(self) -> dict[str, Any]:
+        """How the run's task is read: arguments of `relation_tf.tasks.load_task`."""
+        keys = ("source", "tokens", "start_token", "validation", "max_words", "max_length")
+        return {key: getattr(self, key) for key in keys}
+
     def __str__(self) -> str:
         return f"{self.task}/{self.method}/seed-{self.seed}"
 
@@ -266,9 +307,12 @@ class Suite(Training):
         name: The suite's name.
         title: One line about it.
         question: What it is to answer.
+        task: Tasks of one's own, which `tasks` names as it does the package's.
         tasks: The trained tasks.
         seeds: The seeds, or how many (from 1).
         method: The methods; each is one or, with several widths, some.
+        overrides: What is other for some tasks: for each a table of `batch_size`, `start_token`,
+            `max_words`, `max_length`, `validation`, `epochs` or `time_limit`.
         alpha: The level of the tests.
         published: A paper's figures to stand beside ours: a name of the package, or a TOML file,
             looked for beside the suite's.
@@ -277,6 +321,7 @@ class Suite(Training):
     name: Name
     title: str = ""
     question: str = ""
+    task: Annotated[list[OwnTask], AfterValidator(_registered)] = Field(default_factory=list)
     tasks: Annotated[list[TaskName], Field(min_length=1)]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)] = [
         1,
@@ -286,6 +331,7 @@ class Suite(Training):
         5,
     ]
     method: Annotated[list[Method], Field(min_length=1)]
+    overrides: dict[TaskName, Override] = Field(default_factory=dict)
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     published: str | None = None
 
@@ -326,9 +372,24 @@ class Suite(Training):
         return self
 
     @model_validator(mode="after")
+    def _overrides_are_of_tasks(self) -> Self:
+        for task in self.overrides:
+            if task not in self.tasks:
+                raise ValueError(
+                    f"key 'overrides': expected a task of the suite, {', '.join(self.tasks)}. "
+                    f"Received: {task!r}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _tasks_have_the_monitor(self) -> Self:
         for task in self.tasks:
             higher_is_better(self.monitor, task)
+            if self.stopping == "accuracy_reached" and "accuracy" not in find_task(task).metrics:
+                raise ValueError(
+                    "key 'stopping': 'accuracy_reached' is for tasks with an accuracy. "
+                    f"Received: {task!r}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -341,7 +402,12 @@ class Suite(Training):
                         f"Received: {task!r}"
                     )
         if self.tokens == "text":
-            without = {"embeddings": "random", "max_words": None, "max_length": None}
+            without = {
+                "embeddings": "random",
+                "start_token": False,
+                "max_words": None,
+                "max_length": None,
+            }
             for key, nothing in without.items():
                 if getattr(self, key) != nothing:
                     raise ValueError(
@@ -374,10 +440,12 @@ class Suite(Training):
     def runs(self) -> list[RunConfig]:
         """Every run, those of a task and a method together."""
         training = {name: getattr(self, name) for name in Training.model_fields}
+        own_tasks = {task.name: task for task in self.task}
         return [
             RunConfig(
-                **training,
+                **{**training, **self._override(task)},
                 task=task,
+                own_task=own_tasks.get(task),
                 method=str(method.name),
                 mechanism=method.mechanism,
                 units=cast(int, method.units),  # expanded
@@ -390,6 +458,10 @@ class Suite(Training):
             for method in self.methods()
             for seed in self.seeds
         ]
+
+    def _override(self, task: str) -> dict[str, Any]:
+        override = self.overrides.get(task)
+        return override.model_dump(exclude_none=True) if override else {}
 
     def to_toml(self) -> str:
         """The suite as a TOML file."""

@@ -12,7 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf import networks, optimizers
-from relation_tf.bench.stopping import Stop, make_rule
+from relation_tf.bench.stopping import (
+    AccuracyReached,
+    BestWeights,
+    SmoothedCost,
+    Stop,
+    StoppingRule,
+)
 from relation_tf.bench.suite import RunConfig, SuiteError, higher_is_better
 from relation_tf.tasks.batches import evaluation_batches, padding_share, plan_batches
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
@@ -34,7 +40,8 @@ class Trained:
         predictions: (split, name) to the network's outputs for a scored or answered split, in the
             order of its rows: probabilities `(rows, classes)`, or scores `(rows,)` in [0, 1].
         metrics: For each scored name its metrics.
-        seconds: Time spent, by what it was spent on.
+        seconds: Time spent: `training` (of it `input`, the making of batches), `evaluation` after
+            each epoch, and the `total` with what is answered at the end.
         padding: The share of padding in the training batches.
     """
 
@@ -99,8 +106,8 @@ class CompiledNetwork:
         for variable, value in zip(self._optimizer.variables, self._fresh_optimizer, strict=True):
             variable.assign(value)
 
-    def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> Any:
-        """One step; the mean loss of the batch."""
+    def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
+        """One step; the mean loss of the batch, and how many rows it had right (of classes)."""
         return self._train(tuple(map(tf.constant, ids)), tf.constant(labels))
 
     def predict(self, split: EncodedSplit) -> np.ndarray:
@@ -152,7 +159,7 @@ class CompiledNetwork:
             "vocabulary_size": None if vocabulary is None else vocabulary.size,
         }
 
-    def _train_step(self, ids: tuple[Any, ...], labels: Any) -> Any:
+    def _train_step(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
             outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
@@ -161,7 +168,10 @@ class CompiledNetwork:
                 loss = loss + tf.add_n(self.model.losses)
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         self._optimizer.apply(gradients, variables)
-        return loss
+        if self.task.task.labels is None:
+            return loss, tf.constant(0, tf.int64)
+        chosen = tf.argmax(outputs, axis=1, output_type=labels.dtype)
+        return loss, tf.math.count_nonzero(chosen == labels)
 
     def _predict_step(self, ids: tuple[Any, ...]) -> Any:
         return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
@@ -178,39 +188,81 @@ def train_run(
         on_epoch: Told each epoch (from 1) and its history row.
     """
     began = time.perf_counter()
-    task = network.task
     network.refill(config.seed)
-    higher = higher_is_better(config.monitor, config.task)
-    rule = make_rule(config.stopping, config.patience, higher_is_better=higher)
+    rule, watched = _rule(config)
     history: list[dict[str, float]] = []
-    seconds = {"training": 0.0, "evaluation": 0.0}
     stop: Stop | None = None
     padding = 0.0
     while stop is None:
-        epoch = len(history) + 1
-        start = time.perf_counter()
-        loss, padding = _train_epoch(network, config, epoch)
-        trained = time.perf_counter()
-        held_out = task.splits[task.validation]
-        outputs = network.predict(held_out)
-        row = {"epoch": epoch, "loss": loss, "val_loss": _cost(outputs, held_out)}
-        scores = _score(task, outputs, held_out)
-        row |= {f"val_{name}": value for name, value in scores.items()}
-        evaluated = time.perf_counter()
-        row |= {"seconds": trained - start, "evaluation_seconds": evaluated - trained}
-        seconds["training"] += trained - start
-        seconds["evaluation"] += evaluated - trained
+        row, padding = _epoch(network, config, history)
         history.append(row)
+        epoch = len(history)
         if on_epoch is not None:
             on_epoch(epoch, row)
-        stop = rule.update(epoch, row[config.monitor], network.weights)
-        if stop is None and epoch == config.epochs:
-            stop = rule.finish(epoch)
+        stop = rule.update(epoch, row[watched], network.weights)
+        limit = _limit(config, epoch, time.perf_counter() - began)
+        if stop is None and limit is not None:
+            stop = rule.finish(epoch, limit)
     if stop.weights is not None:
         network.restore(stop.weights)
     predictions, metrics = _answer(network)
+    columns = {"training": "seconds", "input": "input_seconds", "evaluation": "evaluation_seconds"}
+    seconds = {name: sum(row[column] for row in history) for name, column in columns.items()}
     seconds["total"] = time.perf_counter() - began
     return Trained(history, stop, predictions, metrics, seconds, padding)
+
+
+def _rule(config: RunConfig) -> tuple[StoppingRule, str]:
+    """The stopping rule, and the column of the history that it is told."""
+    if config.stopping == "accuracy_reached":
+        watched = {"validation": "val_accuracy", "running": "running_accuracy"}[config.accuracy]
+        return AccuracyReached(config.target_accuracy, config.target_epochs), watched
+    higher = higher_is_better(config.monitor, config.task)
+    kind = {"smoothed": SmoothedCost, "best": BestWeights}[config.stopping]
+    return kind(config.patience, higher), config.monitor
+
+
+def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:
+    """The limit that a run has come to, in words."""
+    if epoch >= config.epochs:
+        return f"{config.epochs} epochs"
+    if config.time_limit is not None and seconds >= config.time_limit:
+        return f"{config.time_limit:g} s"
+    return None
+
+
+def _epoch(
+    network: CompiledNetwork, config: RunConfig, history: list[dict[str, float]]
+) -> tuple[dict[str, float], float]:
+    """Train an epoch and evaluate: its row of the history, and the share of padding."""
+    task, epoch = network.task, len(history) + 1
+    start = time.perf_counter()
+    trained = _train_epoch(network, config, epoch)
+    ended = time.perf_counter()
+    held_out = task.splits[task.validation]
+    outputs = network.predict(held_out)
+    row = {"epoch": epoch, "loss": trained.loss, "val_loss": _cost(outputs, held_out)}
+    scores = _score(task, outputs, held_out)
+    row |= {f"val_{name}": value for name, value in scores.items()}
+    if config.stopping == "accuracy_reached":
+        row["accuracy"] = trained.accuracy
+        row["running_accuracy"] = _running(history, row, len(task.splits["train"]), len(held_out))
+    row["seconds"] = ended - start
+    row["input_seconds"] = trained.input_seconds
+    row["evaluation_seconds"] = time.perf_counter() - ended
+    return row, trained.padding
+
+
+def _running(
+    history: list[dict[str, float]], row: dict[str, float], train: int, held_out: int
+) -> float:
+    """The accuracy over all training and validation rows of all epochs so far.
+
+    The original program's metric was never reset, so that this is what its rule was told.
+    """
+    own = (row["accuracy"] * train + row["val_accuracy"] * held_out) / (train + held_out)
+    before = history[-1]["running_accuracy"] if history else 0.0
+    return before + (own - before) / (len(history) + 1)
 
 
 def check_network(config: RunConfig) -> None:
@@ -239,20 +291,41 @@ def words_of(task: EncodedTask, outputs: np.ndarray) -> np.ndarray:
     return np.array(task.task.labels)[outputs.argmax(axis=1)]
 
 
-def _train_epoch(network: CompiledNetwork, config: RunConfig, epoch: int) -> tuple[float, float]:
+@dataclass(frozen=True)
+class _TrainedEpoch:
+    """What the training rows of an epoch gave; `accuracy` is of outputs before each step."""
+
+    loss: float
+    accuracy: float
+    input_seconds: float
+    padding: float
+
+
+def _train_epoch(network: CompiledNetwork, config: RunConfig, epoch: int) -> _TrainedEpoch:
+    start = time.perf_counter()
     train = network.task.splits["train"]
     batches = plan_batches(
         train.lengths, config.batch_size, config.seed, epoch - 1, config.batching
     )
     labels = _labels(train)
-    losses = [
-        network.train(tuple(column.pad(rows) for column in train.inputs), labels[rows])
-        for rows in batches
-    ]
-    weights = [len(rows) for rows in batches]
+    padding = padding_share(train.lengths, batches)
+    input_seconds = time.perf_counter() - start
+    steps = []
+    for rows in batches:
+        start = time.perf_counter()
+        ids, gold = tuple(column.pad(rows) for column in train.inputs), labels[rows]
+        input_seconds += time.perf_counter() - start
+        steps.append(network.train(ids, gold))
     # One read at the end, so that no step waits for the one before it.
-    mean = float(np.average(np.array([float(loss) for loss in losses]), weights=weights))
-    return mean, padding_share(train.lengths, batches)
+    losses = np.array([float(loss) for loss, _ in steps])
+    right = sum(int(hits) for _, hits in steps)
+    weights = [len(rows) for rows in batches]
+    return _TrainedEpoch(
+        loss=float(np.average(losses, weights=weights)),
+        accuracy=right / len(train),
+        input_seconds=input_seconds,
+        padding=padding,
+    )
 
 
 def _cost(outputs: np.ndarray, split: EncodedSplit) -> float:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
 from relation_tf.networks.registry import MECHANISMS, find_mechanism
+from relation_tf.tasks.catalogue import register
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.glove import read_glove
 from relation_tf.tasks.tsv import DataError
@@ -49,6 +50,7 @@ class Cell:
         runs: Runs of one task and one method, a seed each.
         folder: The suite's folder.
         data: `--data`.
+        tfds_folder: `--tfds`.
         glove: `--glove`.
         skip_bad_lines: `--skip-bad-lines`.
     """
@@ -58,6 +60,7 @@ class Cell:
     data: Path | None = None
     glove: Path | None = None
     skip_bad_lines: bool = False
+    tfds_folder: Path | None = None
 
 
 def run_cell(cell: Cell, tell: Tell) -> None:
@@ -122,17 +125,16 @@ def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
 
     from relation_tf.bench.training import CompiledNetwork
 
+    if config.own_task is not None:
+        register(config.own_task)
     # Frees what Keras keeps of the cell before.
     keras.backend.clear_session()
     task = load_task(
         config.task,
-        config.source,
-        cell.data,
-        tokens=config.tokens,
-        max_words=config.max_words,
-        max_length=config.max_length,
-        validation=config.validation,
+        data=cell.data,
+        tfds_folder=cell.tfds_folder,
         skip_bad_lines=cell.skip_bad_lines,
+        **config.reading(),
     )
     vectors = None
     if config.embeddings == "glove":
@@ -224,6 +226,7 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
         "epochs": len(trained.history),
         "kept_epoch": trained.stop.epoch,
         "stopped": trained.stop.reason,
+        "reached": trained.stop.reached,
         "parameters": count_parameters(network.model),
         "size": asdict(network.match) if network.match else None,
         "padding": trained.padding,
@@ -281,7 +284,8 @@ def _manifest(
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
         "seed": config.seed,
         "data": {
-            "source": config.source,
+            "source": network.task.source.kind,
+            "layout": network.task.source.layout.name,
             "digest": network.task.digest,
             "rows": {name: len(split) for name, split in network.task.splits.items()},
             "vocabulary": network.task.vocabulary.size if network.task.vocabulary else None,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.bench.stopping import BestWeights, SmoothedCost, make_rule
+from relation_tf.bench.stopping import AccuracyReached, BestWeights, SmoothedCost
 
 COSTS = st.lists(
     st.one_of(st.sampled_from([0.25, 0.5, 0.75, 1.0]), st.just(math.nan)), min_size=1, max_size=40
@@ -18,7 +18,7 @@ def play(rule, values):
     for epoch, value in enumerate(values, 1):
         if (stop := rule.update(epoch, value, lambda epoch=epoch: epoch)) is not None:
             return stop, epoch
-    return rule.finish(len(values)), len(values)
+    return rule.finish(len(values), f"{len(values)} epochs"), len(values)
 
 
 @given(COSTS, st.integers(1, 4), st.integers(1, 4))
@@ -74,6 +74,22 @@ def test_the_program_looks_for_the_first_time_at_its_tenth_epoch():
     assert "last 10 epochs" in stop.reason
 
 
-@pytest.mark.parametrize(("name", "kind"), [("smoothed", SmoothedCost), ("best", BestWeights)])
-def test_rules_by_name(name, kind):
-    assert isinstance(make_rule(name, 5, higher_is_better=False), kind)
+@given(st.lists(st.sampled_from([0.7, 0.8, 0.81, math.nan]), max_size=40), st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_an_accuracy_is_reached_when_it_has_held(values, epochs):
+    runs = [
+        end
+        for end in range(epochs, len(values) + 1)
+        if all(value > 0.8 for value in values[end - epochs : end])
+    ]
+    stop, last = play(AccuracyReached(0.8, epochs), values)
+    assert stop.reached == bool(runs)
+    assert last == stop.epoch == (runs[0] if runs else len(values))
+    assert stop.weights is None
+
+
+@pytest.mark.parametrize("rule", [SmoothedCost(), BestWeights(), AccuracyReached()])
+def test_a_limit_is_named(rule):
+    stop = play(rule, [0.5])[0]
+    assert stop.reason.endswith("reached 1 epochs") or stop.reason == "not reached in 1 epochs"
+    assert stop.reached == (False if isinstance(rule, AccuracyReached) else None)

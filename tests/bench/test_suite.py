@@ -147,7 +147,7 @@ METHOD = '[[method]]\nmechanism = "relation"\n'
         (f'name = "x"\ntasks = ["RTE"]\nstoping = "best"\n{METHOD}',
          "unknown key 'stoping'. Did you mean 'stopping'?"),
         (f'name = "x"\ntasks = ["RTE"]\nstopping = "worst"\n{METHOD}',
-         "key 'stopping': expected 'smoothed' or 'best'. Received: 'worst'"),
+         "key 'stopping': expected 'smoothed', 'best' or 'accuracy_reached'. Received: 'worst'"),
         (f'name = "x"\ntasks = ["RTE"]\nepochs = "10"\n{METHOD}', "key 'epochs': expected"),
         (f'name = "x"\ntasks = ["RTE"]\nepochs = 0\n{METHOD}', "Received: 0"),
         (f'name = "x"\ntasks = ["RTE", "RTE"]\n{METHOD}', "found 'RTE' more than once"),
@@ -215,3 +215,40 @@ def test_select(suite):
         select(made, seeds=[9])
     with pytest.raises(SuiteError, match="unknown task 'RTE'"):
         select(made, tasks=["RTE"])
+
+
+def test_table_2_of_the_relation_paper():
+    """Its programs: a start token, a fifth of the training rows, no activation, batches of 50."""
+    suite = load_suite("relation-table2")
+    batches = {config.task: config.batch_size for config in suite.runs()}
+    assert batches == {"IMDb": 256, "Reuters": 256, "WikiText-103": 50}
+    (config, *_) = suite.runs()
+    assert (config.start_token, config.validation) == (True, 0.2)
+    assert (config.hidden_activation, config.embeddings) == ("linear", "random")
+    assert (config.stopping, config.accuracy) == ("accuracy_reached", "validation")
+    assert (config.target_accuracy, config.target_epochs) == (0.8, 10)
+
+
+def test_some_tasks_are_trained_otherwise(suite):
+    made = suite(tasks=["CoLA", "RTE"], overrides={"RTE": {"epochs": 7, "max_length": 20}})
+    assert {c.task: (c.epochs, c.max_length) for c in made.runs()} == {
+        "CoLA": (made.epochs, None),
+        "RTE": (7, 20),
+    }
+    assert tomllib.loads(made.to_toml())["overrides"] == {"RTE": {"epochs": 7, "max_length": 20}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"overrides": {"RTE": {"epochs": 7}}}, "expected a task of the suite, CoLA. Received: 'R"),
+        ({"overrides": {"CoLA": {"units": 7}}}, "'overrides.CoLA.units'"),
+        ({"stopping": "accuracy_reached"}, "for tasks with an accuracy. Received: 'CoLA'"),
+        ({"source": "web"}, "'source'"),
+        ({"time_limit": 0.0}, "'time_limit'"),
+    ],
+)
+def test_training_that_cannot_be(suite, changes, message):
+    with pytest.raises(SuiteError) as error:
+        make_suite("test", {**suite(tasks=["CoLA"]).model_dump(), **changes})
+    assert message in str(error.value)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -68,7 +70,8 @@ def test_a_step_is_what_keras_does(network):
     first.refill(1)
     twin = keras.models.clone_model(first.model)
     twin.set_weights(first.model.get_weights())
-    loss = float(first.train((ids,), labels))
+    loss, right = first.train((ids,), labels)
+    assert int(right) == np.sum(np.argmax(twin(ids), axis=1) == labels)
     with tf.GradientTape() as tape:
         expected = tf.reduce_mean(
             keras.losses.sparse_categorical_crossentropy(labels, twin(ids, training=True))
@@ -78,7 +81,7 @@ def test_a_step_is_what_keras_does(network):
     keras.optimizers.Adam(config.learning_rate).apply(
         [tf.convert_to_tensor(gradient) for gradient in gradients], variables
     )
-    assert loss == pytest.approx(float(expected), abs=1e-6)
+    assert float(loss) == pytest.approx(float(expected), abs=1e-6)
     for kept, right in zip(first.model.trainable_variables, variables, strict=True):
         np.testing.assert_allclose(kept, right, atol=1e-6, err_msg=kept.path)
 
@@ -111,6 +114,80 @@ def test_a_diverged_network_has_the_worst_score(network):
     trained = train_run(first, config)
     assert np.isnan(trained.history[-1]["val_loss"])
     assert trained.metrics == {"CoLA": {"matthews": -1.0}}
+
+
+def learning(network, **changes):
+    """A run on SST-2 that stops when an accuracy has held; nothing is dropped out."""
+    from relation_tf.bench.training import train_run
+
+    settings = {
+        "stopping": "accuracy_reached",
+        "target_accuracy": 0.6,
+        "target_epochs": 2,
+        "dropout": 0.0,
+        "learning_rate": 0.01,
+        "epochs": 30,
+        **changes,
+    }
+    made, config = network("SST-2", **settings)
+    return train_run(made, config), made
+
+
+@pytest.mark.parametrize("accuracy", ["validation", "running"])
+def test_an_accuracy_that_holds_ends_the_run(network, accuracy):
+    trained, _ = learning(network, accuracy=accuracy)
+    column = {"validation": "val_accuracy", "running": "running_accuracy"}[accuracy]
+    values = [row[column] for row in trained.history]
+    assert trained.stop.reached
+    assert all(value > 0.6 for value in values[-2:])
+    assert not any(a > 0.6 and b > 0.6 for a, b in itertools.pairwise(values[:-1]))
+
+
+def test_a_running_accuracy_is_that_of_all_rows_so_far(network):
+    trained, made = learning(network, target_accuracy=0.99, epochs=5)
+    train, held_out = (len(made.task.splits[name]) for name in ("train", made.task.validation))
+    right = rows = 0.0
+    for row in trained.history:
+        right += row["accuracy"] * train + row["val_accuracy"] * held_out
+        rows += train + held_out
+        assert row["running_accuracy"] == pytest.approx(right / rows)
+
+
+def test_training_accuracy_is_of_the_outputs_before_each_step(network):
+    """One batch an epoch: the accuracy of the second epoch is that of the first one's weights."""
+    from relation_tf.bench.training import train_run
+
+    settings = {"stopping": "accuracy_reached", "dropout": 0.0, "batch_size": 1000}
+    made, config = network("SST-2", epochs=1, **settings)
+    train_run(made, config)
+    split = made.task.splits["train"]
+    expected = np.mean(made.predict(split).argmax(axis=1) == split.labels)
+    made, config = network("SST-2", epochs=2, **settings)
+    assert train_run(made, config).history[1]["accuracy"] == pytest.approx(expected)
+
+
+def test_what_is_not_reached_is_said(network):
+    trained, _ = learning(network, target_accuracy=0.999, target_epochs=50, epochs=3)
+    assert (trained.stop.reached, trained.stop.reason) == (False, "not reached in 3 epochs")
+    trained, _ = learning(network, target_epochs=50, time_limit=1e-9)
+    assert (len(trained.history), trained.stop.reason) == (1, "not reached in 1e-09 s")
+
+
+@pytest.mark.parametrize("stopping", ["best", "smoothed"])
+def test_every_rule_keeps_to_the_time_limit(network, stopping):
+    from relation_tf.bench.training import train_run
+
+    made, config = network(stopping=stopping, time_limit=1e-9)
+    trained = train_run(made, config)
+    assert (len(trained.history), trained.stop.reason) == (1, "reached 1e-09 s")
+    assert "running_accuracy" not in trained.history[0]
+
+
+def test_times_add_up(network):
+    trained, _ = learning(network)
+    seconds = trained.seconds
+    assert 0 < seconds["input"] < seconds["training"]
+    assert seconds["training"] + seconds["evaluation"] <= seconds["total"]
 
 
 @pytest.mark.slow
