@@ -8,6 +8,12 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from relation_tf.bench.results import Results
+from relation_tf.report.learning_time import (
+    compare_times,
+    learning_sentences,
+    learning_times,
+    summarize_times,
+)
 from relation_tf.report.tables import (
     AVERAGES,
     Comparison,
@@ -49,8 +55,12 @@ def short_answer(
         runs: `all_runs` of them.
         comparisons: `compare` of them.
     """
+    times = learning_times(results)
     return [
         *_progress(runs),
+        *learning_sentences(
+            summarize_times(times, results), compare_times(times, results), results
+        ),
         *_averages(results),
         *(_findings(results, comparisons) if comparisons else _no_test(results)),
     ]

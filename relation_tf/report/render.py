@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from relation_tf.bench.published import load_published
 from relation_tf.bench.results import Results, read_results
-from relation_tf.report import provenance, tables
+from relation_tf.report import learning_time, provenance, tables
 from relation_tf.report.answer import design_sentence, short_answer
 from relation_tf.report.plots import Picture, pictures, styles, swatch
 from relation_tf.stats.design import format_level, format_pvalue
@@ -58,7 +58,8 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
     """Write the report of a suite.
 
     `report.html` is one page with everything in it; beside it lie `report.md`, its `figures/`, and
-    the tables `scores.csv`, `table.csv`, `pvalues.csv` and `runs.csv`, whose scores are fractions.
+    the tables `scores.csv`, `table.csv`, `pvalues.csv` and `runs.csv`, whose scores are fractions;
+    a suite of learning times has `times.csv` as well.
 
     Args:
         results: Results, or a suite's folder.
@@ -90,11 +91,13 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
     how = tables.how_run(runs)
     drawn = pictures(results, how)
     beside = _beside(results, summary, how)
+    times = learning_time.learning_times(results)
     for name, table in {
         "scores": tables.all_scores(results),
         "table": summary,
         "pvalues": pvalues,
         "runs": runs,
+        **({} if times.empty else {"times": times}),
         **({} if beside is None or beside.empty else {"published": beside}),
     }.items():
         table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n", encoding="utf-8")
@@ -114,6 +117,10 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
         "scored_on": tables.scored_on(results),
         "cells": _cells(results, summary),
         "status": runs["status"].value_counts().to_dict(),
+        "times": _by_task(learning_time.summarize_times(times, results)),
+        "time_pairs": _pair_rows(
+            tables.all_pvalues(learning_time.compare_times(times, results)), results.suite.alpha
+        ),
         "tests": _tests(comparisons),
         "pairs": _pair_rows(pvalues, results.suite.alpha),
         "permutations": tables.PERMUTATIONS,
@@ -167,7 +174,12 @@ def _environment(**options: Any) -> Environment:
         keep_trailing_newline=True,
         **options,
     )
-    environment.filters |= {"number": _number, "signed": _signed, "pvalue": _pvalue}
+    environment.filters |= {
+        "number": _number,
+        "spread": _spread,
+        "signed": _signed,
+        "pvalue": _pvalue,
+    }
     return environment
 
 
@@ -269,6 +281,12 @@ def _pvalue(value: float, alpha: float) -> str:
 
 def _signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
+
+
+def _spread(value: float, deviation: float, digits: int = 1) -> str:
+    """A mean and its standard deviation, where there is one."""
+    mean = _number(value, digits)
+    return mean if math.isnan(deviation) else f"{mean} ± {_number(deviation, digits)}"
 
 
 def _number(value: float, digits: int = 0) -> str:

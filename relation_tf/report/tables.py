@@ -142,19 +142,25 @@ def compare(results: Results) -> dict[str, Comparison]:
     """The Steel-Dwass test of each task where at least two methods have at least two seeds."""
     comparisons = {}
     for task in columns(results):
-        samples: dict[Any, list[float]] = results.samples(task)
-        sizes = sorted(len(scores) for scores in samples.values())
-        if len(sizes) < 2 or sizes[-2] < 2:
-            continue
-        alpha = results.suite.alpha
-        few = num_arrangements(np.array(sizes)) <= MAX_ARRANGEMENTS
-        comparisons[task] = Comparison(
-            steel_dwass(samples, alpha),
-            steel_dwass(samples, alpha, "exact")
-            if few
-            else steel_dwass(samples, alpha, "monte-carlo", permutations=PERMUTATIONS),
-        )
+        comparison = compare_samples(results.samples(task), results.suite.alpha)
+        if comparison is not None:
+            comparisons[task] = comparison
     return comparisons
+
+
+def compare_samples(samples: Mapping[str, list[float]], alpha: float) -> Comparison | None:
+    """The Steel-Dwass test of some samples; None unless two have two values or more."""
+    sizes = sorted(len(values) for values in samples.values())
+    if len(sizes) < 2 or sizes[-2] < 2:
+        return None
+    by_name: dict[Any, list[float]] = dict(samples)
+    few = num_arrangements(np.array(sizes)) <= MAX_ARRANGEMENTS
+    return Comparison(
+        steel_dwass(by_name, alpha),
+        steel_dwass(by_name, alpha, "exact")
+        if few
+        else steel_dwass(by_name, alpha, "monte-carlo", permutations=PERMUTATIONS),
+    )
 
 
 def summarize(results: Results, comparisons: Mapping[str, Comparison]) -> pd.DataFrame:

@@ -1,0 +1,146 @@
+"""How long a suite's methods learn until an accuracy holds: the report of `accuracy_reached`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.bench.results import Results
+from relation_tf.report.tables import Comparison, compare_samples, method_names, rows_of
+from relation_tf.stats.design import format_level
+
+
+def learning_times(results: Results) -> pd.DataFrame:
+    """A row for each finished run of a suite with that stopping rule; none for other suites.
+
+    Columns: `task`, `method`, `seed`, `reached`, `epochs`, `seconds` (all epochs, training and
+    validation, without compilation and without what is answered at the end), `seconds_epoch` (their
+    mean), `seconds_input` (of it the making of batches), `seconds_compilation`.
+    """
+    rows = [
+        (
+            run["task"],
+            run["method"],
+            run["seed"],
+            run["reached"],
+            run["epochs"],
+            seconds := run["seconds"]["training"] + run["seconds"]["evaluation"],
+            seconds / run["epochs"],
+            run["seconds"]["input"] / run["epochs"],
+            run["seconds"]["compilation"],
+        )
+        for run in results.runs
+        if run.get("reached") is not None
+    ]
+    names = ["task", "method", "seed", "reached", "epochs", "seconds", "seconds_epoch",
+             "seconds_input", "seconds_compilation"]  # fmt: skip
+    return pd.DataFrame(rows, columns=names)
+
+
+def summarize_times(times: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """A row for each task and method: means over seeds, and ratios to the least of the task.
+
+    Columns: `task`, `method`, `n`, `reached` (how many), `epochs`, `epochs_sd`, `seconds`,
+    `seconds_sd` (these four of the runs that reached the accuracy), `ratio`, `seconds_epoch`,
+    `seconds_epoch_sd`, `ratio_epoch`, `seconds_input`, `seconds_compilation` (of all runs).
+    """
+    rows = []
+    for task in results.suite.tasks:
+        for method in method_names(results):
+            own = times[(times["task"] == task) & (times["method"] == method)]
+            if len(own):
+                rows.append({"task": task, "method": method, **_means(own)})
+    table = pd.DataFrame(rows)
+    if len(table):
+        least = table.groupby("task")[["seconds", "seconds_epoch"]].transform("min")
+        table["ratio"] = table["seconds"] / least["seconds"]
+        table["ratio_epoch"] = table["seconds_epoch"] / least["seconds_epoch"]
+    return table
+
+
+def compare_times(times: pd.DataFrame, results: Results) -> dict[str, Comparison]:
+    """The Steel-Dwass test of each task's seconds; a run that never got there took for ever."""
+    comparisons = {}
+    for task in results.suite.tasks:
+        own = times[times["task"] == task]
+        seconds = own["seconds"].where(own["reached"].astype(bool), math.inf)
+        samples = {
+            name: list(seconds[own["method"] == name])
+            for name in method_names(results)
+            if (own["method"] == name).any()
+        }
+        comparison = compare_samples(samples, results.suite.alpha)
+        if comparison is not None:
+            comparisons[task] = comparison
+    return comparisons
+
+
+def learning_sentences(
+    table: pd.DataFrame, comparisons: Mapping[str, Comparison], results: Results
+) -> Iterator[str]:
+    """Who came how fast to the accuracy, and which of these times can be told apart."""
+    suite = results.suite
+    if table.empty:
+        return
+    goal = f"{suite.accuracy} accuracy above {suite.target_accuracy:g}"
+    for task, own in table.groupby("task", sort=False):
+        found = [
+            f"{row.method} {_seconds(row.seconds)} ({row.epochs:.0f} epochs)"
+            for row in rows_of(own[own["reached"] > 0].sort_values("seconds"))
+        ]
+        never = [row.method for row in rows_of(own[own["reached"] == 0])]
+        some = [
+            f"{row.method} in {row.reached} of {row.n} seeds"
+            for row in rows_of(own[(own["reached"] > 0) & (own["reached"] < own["n"])])
+        ]
+        parts = [f"until {goal} held, fastest first: {', '.join(found)}"] if found else []
+        parts += [f"reached only by {', '.join(some)}"] if some else []
+        parts += [f"never reached by {', '.join(never)}"] if never else []
+        yield f"{task}: {'; '.join(parts)}."
+    for task, comparison in comparisons.items():
+        yield _separated(task, comparison)
+
+
+def _separated(task: str, comparison: Comparison) -> str:
+    pairs = comparison.pairs()
+    alpha = comparison.result.alpha
+    decided = [
+        f"{row.a} than {row.b}" if row.statistic > 0 else f"{row.b} than {row.a}"
+        for row in rows_of(pairs[pairs["significant"]])
+    ]
+    if not decided:
+        return f"No two learning times on {task} can be separated by these seeds."
+    rest = len(pairs) - len(decided)
+    others = f"; the other {rest} {'pair' if rest == 1 else 'pairs'} cannot be separated"
+    return (
+        f"Faster on {task} ({format_level(alpha)}): {', '.join(decided)}{others if rest else ''}."
+    )
+
+
+def _means(runs: pd.DataFrame) -> dict[str, Any]:
+    there = runs[runs["reached"].astype(bool)]
+    return {
+        "n": len(runs),
+        "reached": len(there),
+        **_mean_and_sd("epochs", there["epochs"]),
+        **_mean_and_sd("seconds", there["seconds"]),
+        **_mean_and_sd("seconds_epoch", runs["seconds_epoch"]),
+        "seconds_input": runs["seconds_input"].mean(),
+        "seconds_compilation": runs["seconds_compilation"].median(),
+    }
+
+
+def _mean_and_sd(name: str, values: pd.Series[float]) -> dict[str, float]:
+    array = values.to_numpy(dtype=float)
+    return {
+        name: float(array.mean()) if len(array) else math.nan,
+        f"{name}_sd": float(np.std(array, ddof=1)) if len(array) > 1 else math.nan,
+    }
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value >= 10 else f"{value:.1f} s"
