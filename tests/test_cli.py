@@ -260,3 +260,96 @@ def test_folders_of_other_tasks(tmp_path, monkeypatch, capsys):
     assert len(head) == len(rows[0]) == len(rows[1])
     assert call(monkeypatch, "submit", str(tmp_path)) == 2
     assert "the leaderboard has none of the tasks of suite" in capsys.readouterr().err
+
+
+OWN_TASK = """
+name = "own"
+tasks = ["tones", "RTE"]
+seeds = 2
+epochs = 2
+batch_size = 16
+embedding_dim = 8
+start_token = true
+
+[[task]]
+name = "tones"
+inputs = ["text"]
+label = "tone"
+labels = {labels}
+files = {{ train = "tones/train.csv", test = "tones/test.csv" }}
+
+[[method]]
+mechanism = "relation"
+units = 8
+
+[[method]]
+mechanism = "baseline"
+units = 8
+"""
+
+
+@pytest.fixture
+def tones(work):
+    """A suite with a task of one's own beside one of the package's."""
+    (work / "tones").mkdir()
+    rows = "".join(f"{'so' if i % 2 else 'not so'} loud {i},{'loud' if i % 2 else 'calm'}\n"
+                   for i in range(40))  # fmt: skip
+    for split in ("train", "test"):
+        (work / "tones" / f"{split}.csv").write_text(f"text,tone\n{rows}", encoding="utf-8")
+    suite = work / "own.toml"
+    suite.write_text(OWN_TASK.format(labels='["calm", "loud"]'), encoding="utf-8")
+    return suite
+
+
+@pytest.mark.tensorflow
+def test_a_task_of_ones_own(tones, monkeypatch, capsys):
+    """Trained by processes of their own, reported by another, told apart when it changes."""
+    run = ("run", "own.toml", "--data", ".", "--out", "out")
+    assert call(monkeypatch, *run, "--jobs", "2") == 0
+    assert "8 of 8 runs done" in capsys.readouterr().out
+    for arguments in (("status", "out"), ("report", "out")):
+        again = subprocess.run(
+            [sys.executable, "-m", "relation_tf.cli", *arguments],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert "tones" in again.stdout
+    assert "tones" in (tones.parent / "out" / "report" / "report.html").read_text()
+    tones.write_text(OWN_TASK.format(labels='["loud", "calm"]'), encoding="utf-8")
+    assert call(monkeypatch, *run) == 2
+    printed = capsys.readouterr().err
+    assert "own_task" in printed
+    assert printed.count("\n") == 1
+
+
+def test_tasks_as_a_suite_reads_them(tones, monkeypatch, capsys):
+    assert call(monkeypatch, "tasks", "--suite", "own.toml", "--data", ".") == 0
+    table = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in table] == ["task", "tones", "RTE"]
+    assert call(monkeypatch, "tasks", "tones", "--suite", "own.toml", "--data", ".") == 0
+    printed = capsys.readouterr().out
+    assert "own files, tones/train.csv" in printed
+    assert "text: [START] not so loud" in printed
+    (tones.parent / "tones" / "train.csv").unlink()
+    assert call(monkeypatch, "tasks", "tones", "--suite", "own.toml", "--data", ".") == 2
+    assert "looked for tones/train.csv: not there" in capsys.readouterr().err
+
+
+def test_tasks_without_data(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
+    assert call(monkeypatch, "tasks", "--tfds", str(tmp_path)) == 0
+    printed = capsys.readouterr().out
+    assert "not found: CoLA, SST-2, " in printed
+    assert call(monkeypatch, "tasks", "CoLA", "--tfds", str(tmp_path)) == 2
+    printed = capsys.readouterr().err
+    assert "expected --data DIR" in printed
+    assert "To get it: gluebenchmark.com/tasks or `relation-tf download CoLA`" in printed
+    assert call(monkeypatch, "tasks", "--set", "tokens=wordpiece") == 2
+    assert "name one with --suite" in capsys.readouterr().err
+
+
+def test_what_tfds_does_not_have_cannot_be_downloaded(tmp_path, monkeypatch, capsys):
+    assert call(monkeypatch, "download", "MR", "--tfds", str(tmp_path)) == 2
+    printed = capsys.readouterr().err
+    assert "task MR" in printed
+    assert printed.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

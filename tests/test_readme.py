@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from relation_tf import cli
+from relation_tf.bench import list_suites
 from relation_tf.networks.registry import MECHANISMS
+from relation_tf.tasks import TASK_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -106,6 +108,33 @@ def test_the_grid(tmp_path, monkeypatch):
     )
     assert sized["size"]["parameters"] == sized["parameters"]["network"]
     assert abs(sized["size"]["parameters"] / 50_000 - 1) < 0.1
+
+
+@pytest.mark.tensorflow
+def test_the_task_of_ones_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tones.toml").write_text(named("# tones.toml"), encoding="utf-8")
+    (tmp_path / "data" / "tones").mkdir(parents=True)
+    rows = [("so loud", "loud"), ("so calm", "calm")] * 20
+    for split in ("train", "test"):
+        text = "".join(f"{text},{tone}\n" for text, tone in [("text", "tone"), *rows])
+        (tmp_path / "data" / "tones" / f"{split}.csv").write_text(text, encoding="utf-8")
+    for command in (
+        "tasks tones --suite tones.toml --data data",
+        "run tones.toml --data data --set epochs=1",
+    ):
+        monkeypatch.setattr(sys, "argv", ["relation-tf", *command.split()])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+    printed = capsys.readouterr().out
+    assert "text: so loud" in printed
+    assert "4 of 4 runs done" in printed
+
+
+def test_the_tasks_and_suites_are_counted():
+    assert f"{len(TASK_NAMES)} tasks are known by name" in README
+    assert len(list_suites()) == 14
+    assert "fourteen suites" in README
 
 
 COMMANDS = re.findall(r"^    ((?:relation-tf|glue-submit|make) [^#\n]*)", README, re.MULTILINE)

@@ -140,9 +140,11 @@ def _nothing(
 ) -> str:
     """One line: where it was looked, what was not given, how to get it."""
     wants = [place for layout in collection.layouts for place in layout.places(task)]
-    parts = [f"looked for {', '.join(looked)}: not there"] if looked else []
+    parts = []
     if source != "tfds" and data is None:
         parts.append(f"expected --data DIR, a folder with {' or '.join(wants)}: none was given")
+    if looked:
+        parts.append(f"looked for {', '.join(looked)}: not there")
     if source == "tfds" and task.name not in tfds.PREPARED:
         parts.append("TFDS has no such set")
     ways = [collection.obtain] if source != "tfds" else []
