@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import platformdirs
 from filelock import FileLock
 
 from relation_tf.tasks import miniglue
+from relation_tf.tasks.tsv import DataError
 
 
 def cache_folder() -> Path:
     """Where it is kept: `RELATION_TF_CACHE`, or the user's cache folder."""
     default = platformdirs.user_cache_path("relation_tf")
     folder = Path(os.environ.get("RELATION_TF_CACHE", default))
-    folder.mkdir(parents=True, exist_ok=True)
+    with _named_in_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -30,11 +33,14 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
     Args:
         name: Of the folder.
         make: Fills an empty folder.
+
+    Raises:
+        DataError: Where nothing can be written there.
     """
     folder = cache_folder() / name
     if folder.is_dir():
         return folder
-    with FileLock(folder.with_name(f"{name}.lock")):
+    with _named_in_errors(folder.parent), FileLock(folder.with_name(f"{name}.lock")):
         if not folder.is_dir():
             unfinished = folder.with_name(f"{name}.unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
@@ -45,6 +51,17 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
     return folder
+
+
+@contextlib.contextmanager
+def _named_in_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or folder}: {error.strerror or error}. What is encoded is kept in "
+            f"{folder}; RELATION_TF_CACHE names another folder"
+        ) from error
 
 
 def miniglue_folder() -> Path:

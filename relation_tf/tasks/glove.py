@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gzip
 import io
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,7 @@ _UNREADABLE = (
     OSError,
     EOFError,
     zlib.error,
+    lzma.LZMAError,
     zipfile.BadZipFile,
     NotImplementedError,
     RuntimeError,

@@ -14,6 +14,7 @@ from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.tsv import DataError
 
+_SHOWN = 40  # tokens of an example, and so words of text; what is left out is counted
 _WIDTHS = (24, 18, 8, 7, 13, 13, 12)
 
 
@@ -109,10 +110,15 @@ def _label(task: EncodedTask, rows: EncodedSplit, row: int) -> str:
 def _input(name: str, column: Ragged | Texts, row: int, words: dict[int, str]) -> list[str]:
     (values,) = column.pad(np.array([row]))
     if isinstance(column, Texts):
-        return [f"{name}: {values}"]
+        return [f"{name}: {_first(values.split())}"]
     ids = values[: column.lengths[row]].tolist()
-    tokens = " ".join(words[i] for i in ids)
-    return [f"{name}: {tokens}", f"{' ' * len(name)}  {' '.join(map(str, ids))}"]
+    indent = " " * (len(name) + 2)
+    return [f"{name}: {_first([words[i] for i in ids])}", indent + _first(list(map(str, ids)))]
+
+
+def _first(parts: list[str]) -> str:
+    more = len(parts) - _SHOWN
+    return " ".join([*parts[:_SHOWN], *([f"... and {more:,} more"] if more > 0 else [])])
 
 
 def lines(

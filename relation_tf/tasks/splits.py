@@ -44,7 +44,8 @@ def cut(split: TextSplit, size: float) -> tuple[TextSplit, TextSplit]:
     count = size if isinstance(size, int) else round(size * len(split))
     if not 0 < count < len(split):
         raise DataError(
-            f"expected to take {size} of some rows and leave some. Received: {len(split)} rows"
+            f"{size} of the rows, a share or a number, are to be cut off and some to be left. "
+            f"Received: {len(split)} rows"
         )
     digests = [_digest(row) for row in split.index.tolist()]
     order = np.array(sorted(range(len(split)), key=digests.__getitem__))

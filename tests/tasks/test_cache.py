@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from relation_tf.tasks import DataError
 from relation_tf.tasks.cache import cache_folder, made_once
 
 
@@ -90,3 +91,24 @@ def test_what_a_killed_process_leaves_does_not_count():
     assert [path.name for path in folder.iterdir()] == ["file"]
     assert (folder / "file").read_text() == "whole"
     assert folders() == ["thing"]
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_folder_that_cannot_be_is_named(tmp_path, monkeypatch, place):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / place))
+    with pytest.raises(DataError) as error:
+        made_once("it", lambda folder: None)
+    assert str(tmp_path / place) in str(error.value)
+    assert "RELATION_TF_CACHE names another folder" in str(error.value)
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path))
+
+    def fill(folder):
+        raise OSError(28, "No space left on device", str(folder / "rows.npy"))
+
+    with pytest.raises(DataError, match=r"rows\.npy: No space left on device"):
+        made_once("it", fill)
+    assert [path.suffix for path in tmp_path.iterdir()] in ([], [".lock"])

@@ -74,3 +74,11 @@ def test_what_was_left_out_and_noted_is_said(tmp_path):
         entries = ",".join(f'"{i}": {row}' for i, row in enumerate(rows))
         (tmp_path / "yelp_full_sample" / f"{name}.json").write_text(f"{{{entries}}}")
     assert "\nnote: a sample: 60 of 650,000 rows" in listing.describe("Yelp-full", tmp_path)
+
+
+def test_a_long_text_is_cut_and_counted(tmp_path):
+    rows = [f"{i % 2} {' '.join(['word'] * 50)} {i}" for i in range(60)]
+    (tmp_path / "custrev.all").write_text("\n".join(rows), encoding="utf-8")
+    for tokens in ("word", "text"):
+        task = load_task("CR", data=tmp_path, tokens=tokens)
+        assert "word ... and 11 more" in next(examples(task))
