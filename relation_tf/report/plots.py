@@ -26,7 +26,6 @@ from matplotlib.ticker import MaxNLocator
 from relation_tf.bench.results import Results
 from relation_tf.report.tables import columns, method_names, rows_of
 from relation_tf.stats import mean_interval
-from relation_tf.tasks.catalogue import find_task
 
 # Okabe and Ito's colours that can be told apart and show on white and on black, then grey.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f")
@@ -275,7 +274,7 @@ def _learning_panels(results: Results, look: dict[str, Style]) -> list[Panel]:
     for task in results.suite.tasks:
         runs = [run for run in results.runs if run["task"] == task]
         if runs:
-            metric = find_task(task).metrics[0]
+            metric = results.suite.find_task(task).metrics[0]
             epochs = f"{min(run['epochs'] for run in runs)} to {max(run['epochs'] for run in runs)}"
             alt = (
                 f"{task}, validation cost and {metric} by epoch, a line for each of {len(runs)} "
@@ -324,7 +323,7 @@ def _time_panels(results: Results, how: pd.DataFrame, look: dict[str, Style]) ->
     for task in results.suite.tasks:
         rows = how[how["task"] == task]
         if len(rows):
-            first = next(iter(find_task(task).scored))
+            first = next(iter(results.suite.find_task(task).scored))
             samples = results.samples(first)
             points = {
                 row.method: (row.seconds_epoch, 100 * float(np.mean(samples[row.method])))

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.bench.results import Results
+from relation_tf.bench.suite import Override
 from relation_tf.networks.registry import find_mechanism
 from relation_tf.report.tables import counted, rows_of
 
@@ -23,13 +24,22 @@ _OF_A_RUN = (
     "size",
     "free",
     "seed",
+    "source",
+    "own_task",
 )
+_OF_A_RULE = {
+    "accuracy_reached": {"accuracy", "target_accuracy", "target_epochs"},
+    "smoothed": {"patience", "monitor"},
+    "best": {"patience", "monitor"},
+}
 
 
 def settings(results: Results) -> dict[str, str]:
     """How all networks were trained, as the suite says; without what has no part in it."""
     suite = results.suite.model_dump(mode="json")
-    left_out = {"name", "title", "question", "tasks", "seeds", "method", "published"}
+    left_out = {"name", "title", "question", "task", "tasks", "seeds", "method", "published"}
+    left_out |= set().union(*_OF_A_RULE.values()) - _OF_A_RULE[results.suite.stopping]
+    left_out |= {key for key in ("overrides", "time_limit") if not suite[key]}
     if results.suite.network == "plain":
         left_out |= {"hidden_units", "hidden_activation"}
     if not any(find_mechanism(m.mechanism).head == "first" for m in results.suite.method):
@@ -90,13 +100,17 @@ def _unlike(results: Results) -> Iterator[str]:
         yield from _differing(key, [_shown(each.get(key)) for each in flat])
     configs = [run["config"] for run in results.runs]
     for key in dict.fromkeys(key for config in configs for key in config):
-        if key not in _OF_A_RUN:
+        if key in Override.model_fields:
+            for task in results.suite.tasks:
+                own = [_shown(config.get(key)) for config in configs if config["task"] == task]
+                yield from _differing(f"{key} of {task}", own)
+        elif key not in _OF_A_RUN:
             yield from _differing(key, [_shown(config.get(key)) for config in configs])
     for task in results.suite.tasks:
         yield from (f"{task}: {note}." for note in notes(results, task))
-        own = [run["manifest"] for run in results.runs if run["task"] == task]
-        yield from _differing(f"data of {task}", [each["data"]["digest"] for each in own])
-        files = [(each["glove"] or {}).get("digest") for each in own]
+        made = [run["manifest"] for run in results.runs if run["task"] == task]
+        yield from _differing(f"data of {task}", [each["data"]["digest"] for each in made])
+        files = [(each["glove"] or {}).get("digest") for each in made]
         yield from _differing(f"word vectors of {task}", [_shown(file) for file in files])
 
 
@@ -145,4 +159,7 @@ def _shown(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        parts = ((key, _shown(part)) for key, part in value.items() if part is not None)
+        return "; ".join(f"{key} {part}" for key, part in parts)
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -59,7 +59,7 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
 
     `report.html` is one page with everything in it; beside it lie `report.md`, its `figures/`, and
     the tables `scores.csv`, `table.csv`, `pvalues.csv` and `runs.csv`, whose scores are fractions;
-    a suite of learning times has `times.csv` as well.
+    a suite of learning times has `times.csv` and `time-pvalues.csv` as well.
 
     Args:
         results: Results, or a suite's folder.
@@ -92,12 +92,14 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
     drawn = pictures(results, how)
     beside = _beside(results, summary, how)
     times = learning_time.learning_times(results)
+    time_comparisons = learning_time.compare_times(times, results)
+    time_pvalues = tables.all_pvalues(time_comparisons)
     for name, table in {
         "scores": tables.all_scores(results),
         "table": summary,
         "pvalues": pvalues,
         "runs": runs,
-        **({} if times.empty else {"times": times}),
+        **({} if times.empty else {"times": times, "time-pvalues": time_pvalues}),
         **({} if beside is None or beside.empty else {"published": beside}),
     }.items():
         table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n", encoding="utf-8")
@@ -118,9 +120,15 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
         "cells": _cells(results, summary),
         "status": runs["status"].value_counts().to_dict(),
         "times": _by_task(learning_time.summarize_times(times, results)),
-        "time_pairs": _pair_rows(
-            tables.all_pvalues(learning_time.compare_times(times, results)), results.suite.alpha
-        ),
+        "time_pairs": _pair_rows(time_pvalues, results.suite.alpha),
+        "time_notes": [
+            f"{task}: {note}"
+            for task, comparison in time_comparisons.items()
+            for note in comparison.notes()
+        ],
+        "limits": [
+            f"{task} {learning_time.learning_limit(results, task)}" for task in results.suite.tasks
+        ],
         "tests": _tests(comparisons),
         "pairs": _pair_rows(pvalues, results.suite.alpha),
         "permutations": tables.PERMUTATIONS,

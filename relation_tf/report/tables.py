@@ -16,7 +16,6 @@ from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
 from relation_tf.stats import SteelDwassResult, steel_dwass
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
-from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.task import Task
 
 AVERAGES = (GLUE_AVERAGE, MEAN_OF_TASKS)
@@ -76,7 +75,7 @@ def method_names(results: Results) -> list[str]:
 
 def score_sets(results: Results) -> list[str]:
     """The names under which the suite's tasks are scored: MNLI is on two dev sets."""
-    return [name for task in results.suite.tasks for name in find_task(task).scored]
+    return [name for task in results.suite.tasks for name in results.suite.find_task(task).scored]
 
 
 def metrics_of(results: Results) -> dict[str, tuple[str, ...]]:
@@ -97,7 +96,8 @@ def scored_on(results: Results) -> str:
     """What the scores are worth, in a sentence or two."""
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
     for task in _tasks_of(results):
-        stops = results.suite.validation is None and task.validation in task.scored.values()
+        own = results.suite.setting(task.name, "validation") is None
+        stops = own and task.validation in task.scored.values()
         by_stopping[stops].append(task.name)
     dev, test = by_stopping[True], by_stopping[False]
     sentences = []
@@ -114,7 +114,7 @@ def scored_on(results: Results) -> str:
 
 
 def _tasks_of(results: Results) -> list[Task]:
-    return [find_task(name) for name in results.suite.tasks]
+    return [results.suite.find_task(name) for name in results.suite.tasks]
 
 
 def columns(results: Results) -> list[str]:
