@@ -94,18 +94,20 @@ def tasks(
     from relation_tf.tasks import TASK_NAMES, listing
 
     reading: dict[str, Any] = {}
-    known = list(TASK_NAMES)
+    entries: dict[str, Any] = {name: name for name in TASK_NAMES}
     if suite is not None:
         loaded = load_suite(suite, _settings(settings or []))
-        known = loaded.tasks
+        entries = {name: loaded.entry(name) for name in loaded.tasks}
         reading = {config.task: config.reading() for config in loaded.runs()}
     elif settings:
         raise typer.BadParameter("--set: is for the keys of a suite: name one with --suite")
+    folders = _expanded(data), _expanded(tfds)
     if names:
         for name in names:
-            typer.echo(listing.describe(name, data, tfds, reading.get(name, {})))
+            described = listing.describe(entries.get(name, name), *folders, reading.get(name, {}))
+            typer.echo(described)
     else:
-        for line in listing.lines(known, data, tfds, reading):
+        for line in listing.lines(entries.values(), *folders, reading):
             typer.echo(line)
 
 
@@ -118,7 +120,7 @@ def download(
     from relation_tf.tasks.tfds import download as prepare
 
     for name in names:
-        typer.echo(f"{name}: {prepare(name, tfds)}")
+        typer.echo(f"{name}: {prepare(name, _expanded(tfds))}")
 
 
 @app.command()
@@ -213,10 +215,9 @@ def report(folder: Folder) -> None:
 def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
     """Write and check a GLUE submission for each method and seed of a suite."""
     from relation_tf.bench import SuiteError, read_results
-    from relation_tf.tasks import find_task
 
     results = read_results(folder)
-    if not any(find_task(name).answered for name in results.suite.tasks):
+    if not any(results.suite.find_task(name).answered for name in results.suite.tasks):
         raise SuiteError(
             f"{folder}: the leaderboard has none of the tasks of suite {results.suite.name}, which "
             f"has {', '.join(results.suite.tasks)}"
@@ -257,6 +258,10 @@ def _submit(results: Results, fill_missing: bool) -> bool:
         if results.suite.source == "miniglue":
             typer.echo("They answer embedded test sets: right in form, no use to the leaderboard.")
     return not submissions.refused
+
+
+def _expanded(path: Path | None) -> Path | None:
+    return None if path is None else path.expanduser()
 
 
 def _split(names: str | None) -> list[str] | None:

@@ -12,7 +12,6 @@ import pandas as pd
 from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.run_folder import RunFolder, read_config, read_json
 from relation_tf.bench.suite import Suite
-from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.glue import GLUE
 
 GLUE_AVERAGE = "GLUE average"
@@ -67,7 +66,7 @@ class Results:
             for task, metrics in run["metrics"].items()
         ]
         scores = pd.DataFrame(rows + self._averages(), columns=["task", "method", "seed", "score"])
-        scored = [name for task in self.suite.tasks for name in find_task(task).scored]
+        scored = [name for task in self.suite.tasks for name in self.suite.find_task(task).scored]
         order = [
             task
             for task in dict.fromkeys([*TASKS, *scored, GLUE_AVERAGE, MEAN_OF_TASKS])

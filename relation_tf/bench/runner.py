@@ -31,6 +31,7 @@ from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.glove import check_glove
+from relation_tf.tasks.sources import Source, digest_of_file
 
 
 def run_suite(
@@ -93,9 +94,16 @@ def run_suite(
     digests = {m.mechanism: _digest(m, jobs) for m in suite.methods()}
     runs = [_with_digest(config, digests) for config in suite.runs()]
     keys = {config.key for config in select(suite, tasks, only_methods, seeds)}
-    chosen = [config for config in runs if config.key in keys]
+    names = dict.fromkeys(config.task for config in runs if config.key in keys)
     folders = _path(data), _path(tfds_folder)
-    _refuse_missing_input(suite, chosen, *folders, _path(glove))
+    sources = {name: _find_source(suite, name, *folders) for name in names}
+    vectors = _vectors_digest(suite, _path(glove))
+    read = {
+        name: {"source": found.kind, "data_digest": found.digest(), "glove_digest": vectors}
+        for name, found in sources.items()
+    }
+    runs = [config.model_copy(update=read.get(config.task, {})) for config in runs]
+    chosen = [config for config in runs if config.key in keys]
     with folder.locked():
         done = {config.key for config in runs if folder.is_done(config)}
         pending = [config for config in chosen if config.key not in done]
@@ -107,6 +115,9 @@ def run_suite(
         with Progress(folder.path, len(chosen), pending, jobs, quiet=quiet) as progress:
             num_methods = len({config.method for config in chosen})
             num_seeds = len({config.seed for config in chosen})
+            for source in sources.values():
+                if suite.source == "auto" and source.kind == "tfds":
+                    progress.say(f"{source.task.name}: from TFDS, {source}")
             if num_methods > 1:
                 progress.say(what_can_be_shown(num_methods, num_seeds, suite.alpha))
             if jobs == 1 or len(cells) <= 1:
@@ -258,26 +269,29 @@ def _with_digest(config: RunConfig, digests: Mapping[str, str | None]) -> RunCon
     return config.model_copy(update={"mechanism_digest": digests[config.mechanism]})
 
 
-def _refuse_missing_input(
-    suite: Suite,
-    chosen: Sequence[RunConfig],
-    data: Path | None,
-    tfds_folder: Path | None,
-    glove: Path | None,
-) -> None:
-    """What is missing for all runs is said once, before the first."""
-    if suite.source == "miniglue" and data is not None:
-        raise SuiteError(f"suite {suite.name} has embedded data. Received: --data {data}")
-    if suite.source == "tfds" and data is not None:
-        raise SuiteError(f"suite {suite.name} has source = 'tfds'. Received: --data {data}")
-    for name in dict.fromkeys(config.task for config in chosen):
-        find_source(name, suite.source, data, tfds_folder)
-    if suite.embeddings == "glove":
-        if glove is None:
-            raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
-        if not glove.is_file():
-            raise SuiteError(f"--glove {glove}: no such file")
-        check_glove(glove, suite.embedding_dim)
+def _find_source(suite: Suite, name: str, data: Path | None, tfds_folder: Path | None) -> Source:
+    """Where a task's text is; what is missing for all runs is said once, before the first."""
+    if suite.source in ("miniglue", "tfds") and data is not None:
+        where = {"miniglue": "has embedded data", "tfds": "has source = 'tfds'"}[suite.source]
+        raise SuiteError(f"suite {suite.name} {where}. Received: --data {data}")
+    return find_source(suite.entry(name), suite.source, data, tfds_folder)
+
+
+def _vectors_digest(suite: Suite, glove: Path | None) -> str | None:
+    """SHA-256 of the file of word vectors, where the suite starts from them."""
+    if suite.embeddings == "random":
+        if glove is not None:
+            raise SuiteError(
+                f"suite {suite.name} starts from random embeddings, --set embeddings=glove makes "
+                f"it start from word vectors. Received: --glove {glove}"
+            )
+        return None
+    if glove is None:
+        raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
+    if not glove.is_file():
+        raise SuiteError(f"--glove {glove}: no such file")
+    check_glove(glove, suite.embedding_dim)
+    return digest_of_file(glove).hex()
 
 
 def _path(path: str | Path | None) -> Path | None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from glue_submit import Packed, SubmissionError, pack
 from relation_tf.bench.results import Results
-from relation_tf.tasks.catalogue import find_task
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
     """
     predictions: dict[tuple[str, int], dict[str, Path]] = defaultdict(dict)
     for run in results.runs:
-        for name in find_task(run["task"]).answered:
+        for name in results.suite.find_task(run["task"]).answered:
             path = Path(run["folder"]) / "predictions" / f"{name}.test.tsv"
             if path.exists():
                 predictions[run["method"], run["seed"]][name] = path

@@ -6,14 +6,13 @@ import difflib
 import itertools
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
 import tomli_w
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -25,25 +24,16 @@ from pydantic import (
 
 from relation_tf.bench.published import load_published
 from relation_tf.networks.registry import find_mechanism
-from relation_tf.tasks.catalogue import SourceName, find_task, register
+from relation_tf.tasks.catalogue import TASK_NAMES, SourceName, find_task
 from relation_tf.tasks.glue import GLUE
 from relation_tf.tasks.own import OwnTask
+from relation_tf.tasks.task import Task
+from relation_tf.tasks.tsv import DataError
 
 Positive = Annotated[int, Field(ge=1)]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
-
-
-def _known_task(name: str) -> str:
-    find_task(name)
-    return name
-
-
-def _registered(tasks: list[OwnTask]) -> list[OwnTask]:
-    for task in tasks:
-        register(task)
-    return tasks
 
 
 def _count(size: Any) -> Any:
@@ -59,7 +49,6 @@ def source_name(source: Any) -> Any:
     return "files" if source == "glue" else source
 
 
-TaskName = Annotated[str, AfterValidator(_known_task)]
 Size = Annotated[int, Field(ge=1), BeforeValidator(_count)]
 # What names of methods call some options; "num_layers" becomes "layers".
 _SYMBOLS = {"num_steps": "k", "window": "w"}
@@ -80,7 +69,7 @@ class Training(BaseModel):
         start_token: Whether a token that says nothing stands before each text.
         max_words: Size of the vocabulary, by default every word of the training text, or 8,000
             pieces.
-        max_length: Tokens kept of a text, by default all.
+        max_length: Tokens kept of a text, a start token among them, by default all.
         validation: Share of the training rows that stops the training, by default the task's own
             validation rows, or 0.1 where it has none.
         embeddings: `"random"`, or `"glove"` for the file given with `--glove`.
@@ -235,7 +224,7 @@ class Method(BaseModel):
 
     def expand(self) -> list[Self]:
         """One method for each width, size and combination of the grid, each with a name."""
-        stem = self.name or self.mechanism.rpartition(":")[2]
+        stem = self.name or re.split(r"[:/\\]", self.mechanism.rstrip("/\\"))[-1]
         widths = self.units if isinstance(self.units, list) else [self.units]
         sizes = self.size if isinstance(self.size, list) else [self.size]
         methods = []
@@ -275,10 +264,12 @@ def _value_name(option: str, value: Any) -> str:
 class RunConfig(Training):
     """One run: a task, a method, a seed, and how it is trained."""
 
-    task: TaskName
+    task: str
     method: Name
     mechanism: str
     own_task: OwnTask | None = None
+    data_digest: str | None = None  # None in runs from before it was kept
+    glove_digest: str | None = None
     mechanism_digest: str | None = None  # of the class of a layer of one's own, or a saved model
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
@@ -321,8 +312,8 @@ class Suite(Training):
     name: Name
     title: str = ""
     question: str = ""
-    task: Annotated[list[OwnTask], AfterValidator(_registered)] = Field(default_factory=list)
-    tasks: Annotated[list[TaskName], Field(min_length=1)]
+    task: list[OwnTask] = Field(default_factory=list)
+    tasks: Annotated[list[str], Field(min_length=1)]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)] = [
         1,
         2,
@@ -331,7 +322,7 @@ class Suite(Training):
         5,
     ]
     method: Annotated[list[Method], Field(min_length=1)]
-    overrides: dict[TaskName, Override] = Field(default_factory=dict)
+    overrides: dict[str, Override] = Field(default_factory=dict)
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     published: str | None = None
 
@@ -345,7 +336,11 @@ class Suite(Training):
     @field_validator("seeds", mode="before")
     @classmethod
     def _count_to_seeds(cls, seeds: Any) -> Any:
-        return list(range(1, seeds + 1)) if type(seeds) is int else seeds
+        if type(seeds) is int:
+            seeds = list(range(1, seeds + 1))
+        if not isinstance(seeds, list) or not seeds:
+            raise ValueError("a number of seeds, one or more, or a list of them")
+        return seeds
 
     @field_validator("tasks", "seeds")
     @classmethod
@@ -354,6 +349,25 @@ class Suite(Training):
         if repeated:
             raise ValueError(f"each once, found {repeated[0]!r} more than once")
         return values
+
+    @field_validator("task")
+    @classmethod
+    def _names_are_free(cls, tasks: list[OwnTask]) -> list[OwnTask]:
+        taken = {name for known in TASK_NAMES for name in (known, *find_task(known).scored)}
+        for task in tasks:
+            if task.name in taken:
+                raise ValueError(f"names that are free, found {task.name!r} twice or the package's")
+            taken.add(task.name)
+        return tasks
+
+    @model_validator(mode="after")
+    def _tasks_are_known(self) -> Self:
+        for name in self.tasks:
+            try:
+                self.find_task(name)
+            except DataError as error:
+                raise ValueError(f"key 'tasks': {error}") from error
+        return self
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -384,8 +398,9 @@ class Suite(Training):
     @model_validator(mode="after")
     def _tasks_have_the_monitor(self) -> Self:
         for task in self.tasks:
-            higher_is_better(self.monitor, task)
-            if self.stopping == "accuracy_reached" and "accuracy" not in find_task(task).metrics:
+            metrics = self.find_task(task).metrics
+            higher_is_better(self.monitor, task, metrics)
+            if self.stopping == "accuracy_reached" and "accuracy" not in metrics:
                 raise ValueError(
                     "key 'stopping': 'accuracy_reached' is for tasks with an accuracy. "
                     f"Received: {task!r}"
@@ -408,12 +423,14 @@ class Suite(Training):
                 "max_words": None,
                 "max_length": None,
             }
+            each = [self, *(override for override in self.overrides.values())]
             for key, nothing in without.items():
-                if getattr(self, key) != nothing:
-                    raise ValueError(
-                        f"key {key!r} has no meaning with tokens = 'text': a saved model splits "
-                        f"and embeds text itself. Received: {getattr(self, key)!r}"
-                    )
+                for value in (getattr(settings, key, None) for settings in each):
+                    if value not in (nothing, None):
+                        raise ValueError(
+                            f"key {key!r} has no meaning with tokens = 'text': a saved model "
+                            f"splits and embeds text itself. Received: {value!r}"
+                        )
         if self.embeddings == "glove" and any(m.size and m.free == "width" for m in self.method):
             raise ValueError(
                 "key 'free': word vectors have a width of their own, which a size cannot change. "
@@ -433,6 +450,14 @@ class Suite(Training):
                 )
         return self
 
+    def entry(self, name: str) -> str | OwnTask:
+        """A task's name, or what it is where it is one's own: what `find_source` takes."""
+        return next((task for task in self.task if task.name == name), name)
+
+    def find_task(self, name: str) -> Task:
+        """What a task is, by its name."""
+        return find_task(self.entry(name))
+
     def methods(self) -> list[Method]:
         """The methods, one for each width."""
         return [method for entry in self.method for method in entry.expand()]
@@ -440,12 +465,11 @@ class Suite(Training):
     def runs(self) -> list[RunConfig]:
         """Every run, those of a task and a method together."""
         training = {name: getattr(self, name) for name in Training.model_fields}
-        own_tasks = {task.name: task for task in self.task}
         return [
             RunConfig(
                 **{**training, **self._override(task)},
                 task=task,
-                own_task=own_tasks.get(task),
+                own_task=next((own for own in self.task if own.name == task), None),
                 method=str(method.name),
                 mechanism=method.mechanism,
                 units=cast(int, method.units),  # expanded
@@ -463,18 +487,26 @@ class Suite(Training):
         override = self.overrides.get(task)
         return override.model_dump(exclude_none=True) if override else {}
 
+    def setting(self, task: str, key: str) -> Any:
+        """A key of `Training` as it is for a task."""
+        return self._override(task).get(key, getattr(self, key))
+
     def to_toml(self) -> str:
         """The suite as a TOML file."""
         return tomli_w.dumps(self.model_dump(exclude_none=True))
 
 
-def higher_is_better(monitor: str, task: str) -> bool:
-    """Whether a higher value of a task's monitored value is better.
+def higher_is_better(monitor: str, task: str, metrics: Sequence[str]) -> bool:
+    """Whether a higher value of what is monitored is better.
+
+    Args:
+        monitor: As in `Training`.
+        task: The name of the task, for the message.
+        metrics: The metrics of the task.
 
     Raises:
         ValueError: Where the task has no such metric.
     """
-    metrics = find_task(task).metrics
     if monitor == "val_loss":
         return False
     if monitor.removeprefix("val_") not in metrics:
@@ -504,7 +536,9 @@ def load_suite(suite: str | Path | Suite, settings: Mapping[str, Any] | None = N
         'demo'
     """
     if isinstance(suite, Suite):
-        return make_suite("suite", {**suite.model_dump(), **(settings or {})})
+        values = suite.model_dump()
+        _set(values, settings or {})
+        return make_suite("suite", values)
     if suite in list_suites():
         path = resources.files("relation_tf.suites") / f"{suite}.toml"
         where, text = f"suite {suite}", path.read_text(encoding="utf-8")
@@ -526,11 +560,24 @@ def load_suite(suite: str | Path | Suite, settings: Mapping[str, Any] | None = N
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SuiteError(f"{where}: not TOML: {error}") from error
-    values |= settings or {}
+    _set(values, settings or {})
     beside = Path(where).parent / str(values.get("published"))
     if where == str(suite) and beside.is_file():
         values["published"] = str(beside)
     return make_suite(where, values)
+
+
+def _set(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
+    """Set keys over what a suite says, for its single tasks too: what is asked last holds."""
+    values |= settings
+    overrides = values.get("overrides")
+    if "overrides" not in settings and isinstance(overrides, dict):
+        values["overrides"] = {
+            task: {key: value for key, value in own.items() if key not in settings}
+            if isinstance(own, dict)
+            else own
+            for task, own in overrides.items()
+        }
 
 
 def make_suite(where: str, values: Mapping[str, Any]) -> Suite:
@@ -580,17 +627,33 @@ def _fault(fault: Any) -> str:
     keys = [part for part in fault["loc"] if not re.search(r"[\[(]|^constrained-int$", str(part))]
     path = ".".join(str(part + 1) if isinstance(part, int) else part for part in keys)
     if fault["type"] == "extra_forbidden":
-        model = Method if path.startswith("method.") else Suite
-        near = difflib.get_close_matches(str(fault["loc"][-1]), model.model_fields, n=1)
+        known = _known_keys(keys)
+        near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        return f"unknown key {path!r}.{hint or ' Known: ' + ', '.join(model.model_fields)}"
+        return f"unknown key {path!r}.{hint or ' Known: ' + ', '.join(known)}"
     if fault["type"] == "missing":
         return f"key {path!r} is missing"
     message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if fault["loc"][2:3] == ("size",):
         message = "a number of parameters, such as 500_000, '50K' or '1.5M', or a list of them"
+    if fault["type"] == "list_type" and path in ("method", "task"):
+        message = f"[[{path}]] tables, in double brackets"
     if not path:
         return message
+    if fault["type"] == "value_error" and keys[0] == "task" and len(keys) == 2:
+        return f"key {path!r}: {message}"
     if message.startswith("unknown"):
         return f"key {path!r}: {message}"
     return f"key {path!r}: expected {message}. Received: {fault['input']!r}"
+
+
+def _known_keys(keys: Sequence[Any]) -> list[str]:
+    """The keys that may stand where this one stood."""
+    if len(keys) == 1:
+        return list(Suite.model_fields)
+    parts = {
+        "method": Method.model_fields,
+        "task": OwnTask.model_fields,
+        "overrides": Override.model_fields,
+    }
+    return list(parts.get(str(keys[0]), {}))

@@ -24,6 +24,7 @@ from relation_tf.tasks.batches import evaluation_batches, padding_share, plan_ba
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.scoring import score
+from relation_tf.tasks.task import Task
 
 _EVALUATION_BATCH = 1024
 
@@ -96,6 +97,7 @@ class CompiledNetwork:
         # Traced once for any number of rows and any length.
         self._train = tf.function(self._train_step).get_concrete_function(ids, labels)
         self._predict = tf.function(self._predict_step).get_concrete_function(ids)
+        self._first_step()
         self.compile_seconds = time.perf_counter() - start
 
     def refill(self, seed: int) -> None:
@@ -138,6 +140,14 @@ class CompiledNetwork:
             embedding = model.get_layer("embedding")
             embedding.set_weights([self.vectors.fill(embedding.get_weights()[0])])
         return model
+
+    def _first_step(self) -> None:
+        """Run both once: what a first call prepares is compilation. `refill` undoes the step."""
+        train = self.task.splits["train"]
+        rows = np.arange(min(2, len(train)))
+        texts = tuple(column.pad(rows) for column in train.inputs)
+        self.train(texts, _labels(train)[rows])
+        self._predict(tuple(map(tf.constant, texts)))
 
     def _match(self, size: int) -> networks.Match:
         config = self.config
@@ -189,7 +199,7 @@ def train_run(
     """
     began = time.perf_counter()
     network.refill(config.seed)
-    rule, watched = _rule(config)
+    rule, watched = _rule(config, network.task.task)
     history: list[dict[str, float]] = []
     stop: Stop | None = None
     padding = 0.0
@@ -212,12 +222,12 @@ def train_run(
     return Trained(history, stop, predictions, metrics, seconds, padding)
 
 
-def _rule(config: RunConfig) -> tuple[StoppingRule, str]:
+def _rule(config: RunConfig, task: Task) -> tuple[StoppingRule, str]:
     """The stopping rule, and the column of the history that it is told."""
     if config.stopping == "accuracy_reached":
         watched = {"validation": "val_accuracy", "running": "running_accuracy"}[config.accuracy]
         return AccuracyReached(config.target_accuracy, config.target_epochs), watched
-    higher = higher_is_better(config.monitor, config.task)
+    higher = higher_is_better(config.monitor, task.name, task.metrics)
     kind = {"smoothed": SmoothedCost, "best": BestWeights}[config.stopping]
     return kind(config.patience, higher), config.monitor
 
@@ -318,8 +328,9 @@ def _train_epoch(network: CompiledNetwork, config: RunConfig, epoch: int) -> _Tr
         steps.append(network.train(ids, gold))
     # One read at the end, so that no step waits for the one before it.
     losses = np.array([float(loss) for loss, _ in steps])
-    right = sum(int(hits) for _, hits in steps)
     weights = [len(rows) for rows in batches]
+    # A diverged network has nothing right, though it may name a class.
+    right = sum(int(hits) for loss, hits in steps if np.isfinite(loss))
     return _TrainedEpoch(
         loss=float(np.average(losses, weights=weights)),
         accuracy=right / len(train),

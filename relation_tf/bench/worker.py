@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
 from relation_tf.networks.registry import MECHANISMS, find_mechanism
-from relation_tf.tasks.catalogue import register
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.glove import read_glove
 from relation_tf.tasks.tsv import DataError
@@ -125,12 +124,10 @@ def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
 
     from relation_tf.bench.training import CompiledNetwork
 
-    if config.own_task is not None:
-        register(config.own_task)
     # Frees what Keras keeps of the cell before.
     keras.backend.clear_session()
     task = load_task(
-        config.task,
+        config.own_task or config.task,
         data=cell.data,
         tfds_folder=cell.tfds_folder,
         skip_bad_lines=cell.skip_bad_lines,

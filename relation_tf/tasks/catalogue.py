@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +29,11 @@ from relation_tf.tasks.tsv import DataError
 
 SourceName = Literal["auto", "files", "tfds", "miniglue"]
 
+
+class NotFoundError(DataError):
+    """A task whose text is nowhere that was looked at."""
+
+
 _COLLECTIONS: dict[str, Collection] = {
     name: module.COLLECTION
     for module in (
@@ -49,24 +54,9 @@ _COLLECTIONS: dict[str, Collection] = {
 
 TASK_NAMES: tuple[str, ...] = tuple(_COLLECTIONS)
 
-_own: dict[str, OwnTask] = {}
 
-
-def register(task: OwnTask) -> None:
-    """Make a user's own task known by its name in this process.
-
-    A suite does so for its own tasks. A name that is known already means the new task from here on.
-
-    Raises:
-        DataError: For a name of the package's own.
-    """
-    if task.name in _COLLECTIONS:
-        raise DataError(f"task {task.name!r} is one of the package's: give yours another name")
-    _own[task.name] = task
-
-
-def find_task(name: str) -> Task:
-    """Look up a task.
+def find_task(name: str | OwnTask) -> Task:
+    """Look up a task by its name, or take one of one's own.
 
     Raises:
         DataError: Where there is none of this name.
@@ -75,19 +65,20 @@ def find_task(name: str) -> Task:
         >>> find_task("MR").scored
         {'MR': 'test'}
     """
-    return _collection(name).tasks[name]
+    collection = _collection(name)
+    return collection.tasks[name if isinstance(name, str) else name.name]
 
 
 def find_source(
-    name: str,
+    name: str | OwnTask,
     source: SourceName = "auto",
-    data: Path | None = None,
-    tfds_folder: Path | None = None,
+    data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
 ) -> Source:
     """Find the text of a task.
 
     Args:
-        name: One of `TASK_NAMES`.
+        name: One of `TASK_NAMES`, or a task of one's own.
         source: `"files"` below `data`, `"tfds"` for what TFDS has prepared, `"auto"` for the first
             of these two that is there, `"miniglue"` for the embedded set, which has GLUE's tasks
             alone.
@@ -95,8 +86,8 @@ def find_source(
         tfds_folder: The folder of TFDS, by default the one that TFDS uses.
 
     Raises:
-        DataError: For an unknown task or source, and where there is nothing; it says where it
-            looked and how to get the data.
+        NotFoundError: Where there is nothing; it says where it looked and how to get the data.
+        DataError: For an unknown task or source, and where a file is missing beside others.
 
     Example:
         >>> find_source("RTE", "miniglue").layout.name
@@ -105,34 +96,60 @@ def find_source(
     task, collection = find_task(name), _collection(name)
     if source == "miniglue":
         return _embedded(task, collection)
-    if data is None and name in _own:
-        data = Path()
+    data = folder_of(data)
     looked: list[str] = []
-    for kind, layout, folder in _places(task, collection, source, data, tfds_folder):
+    for kind, layout, folder in _places(
+        task, collection, source, _data_folders(name, data), tfds.folder_of(tfds_folder)
+    ):
         files = search(layout, task, folder)
         if files is not None:
             return Source(task, kind, layout, files)
         looked += [str(folder / place) for place in layout.places(task)]
-    raise DataError(_nothing(task, collection, source, data, looked))
+    raise NotFoundError(_nothing(task, collection, source, data, looked))
 
 
-def read_task(name: str, data: Path | None, skip_bad_lines: bool = False) -> TaskText:
+def folder_of(data: str | Path | None) -> Path | None:
+    """The folder that `--data` names.
+
+    Raises:
+        DataError: Where there is none.
+    """
+    if data is None:
+        return None
+    folder = Path(data).expanduser()
+    if not folder.is_dir():
+        raise DataError(f"{folder}: expected a folder of data, there is none")
+    return folder
+
+
+def _data_folders(name: str | OwnTask, data: Path | None) -> list[Path]:
+    """Where files are looked for: one's own also where the command is called."""
+    own = [Path()] if isinstance(name, OwnTask) else []
+    return own if data is None else [data, *own]
+
+
+def read_task(name: str, data: str | Path | None, skip_bad_lines: bool = False) -> TaskText:
     """Read a task from its files, see `find_source` and `Source.read`."""
     return find_source(name, "files", data).read(skip_bad_lines)
 
 
 def _places(
-    task: Task, collection: Collection, source: str, data: Path | None, tfds_folder: Path | None
+    task: Task,
+    collection: Collection,
+    source: str,
+    folders: Sequence[Path],
+    tfds_folder: Path,
 ) -> Iterator[tuple[Literal["files", "tfds"], Layout, Path]]:
     if source not in ("auto", "files", "tfds"):
         raise DataError(
             f"source must be one of auto, files, tfds, miniglue. Received: source={source!r}"
         )
-    if source != "tfds" and data is not None:
-        for layout in collection.layouts:
-            yield "files", layout, data
+    if source != "tfds":
+        for folder in folders:
+            for layout in collection.layouts:
+                yield "files", layout, folder
     if source != "files" and task.name in tfds.PREPARED:
-        yield "tfds", tfds.LAYOUT, tfds.folder_of(tfds_folder)
+        yield "tfds", tfds.LAYOUT, tfds_folder
 
 
 def _nothing(
@@ -144,7 +161,7 @@ def _nothing(
     if source != "tfds" and data is None:
         parts.append(f"expected --data DIR, a folder with {' or '.join(wants)}: none was given")
     if looked:
-        parts.append(f"looked for {', '.join(looked)}: not there")
+        parts.append(f"looked for {', '.join(dict.fromkeys(looked))}: not there")
     if source == "tfds" and task.name not in tfds.PREPARED:
         parts.append("TFDS has no such set")
     ways = [collection.obtain] if source != "tfds" else []
@@ -166,13 +183,12 @@ def _embedded(task: Task, collection: Collection) -> Source:
     return Source(task, "miniglue", layout, files)
 
 
-def _collection(name: str) -> Collection:
+def _collection(name: str | OwnTask) -> Collection:
+    if isinstance(name, OwnTask):
+        return name.collection()
     if name in _COLLECTIONS:
         return _COLLECTIONS[name]
-    if name in _own:
-        return _own[name].collection()
-    names = (*TASK_NAMES, *_own)
-    by_lower = {known.lower(): known for known in names}
+    by_lower = {known.lower(): known for known in TASK_NAMES}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
-    raise DataError(f"unknown task {name!r}: expected one of {', '.join(names)}.{hint}")
+    raise DataError(f"unknown task {name!r}: expected one of {', '.join(TASK_NAMES)}.{hint}")

@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from relation_tf.tasks.tsv import DataError, Table, decode_record, read_records
+from relation_tf.tasks.tsv import DataError, Table, check_header, decode_record, read_records
 
 # In characters; the limit that `csv` starts with, 131,072, is one of all its users. The largest
 # number that a C long holds on every platform.
@@ -49,6 +49,7 @@ def read_csv(
     with _long_fields():
         if columns is None:
             columns = _next_row(lines, reader)
+            check_header(path, columns)
         while not lines.at_end:
             start = lines.number + 1
             try:

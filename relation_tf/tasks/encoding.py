@@ -15,6 +15,7 @@ import tokenizers
 
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.catalogue import SourceName, find_source
+from relation_tf.tasks.own import OwnTask
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import Source
 from relation_tf.tasks.splits import cut
@@ -79,11 +80,11 @@ class EncodedTask:
 
 
 def load_task(
-    name: str,
+    name: str | OwnTask,
     source: SourceName = "auto",
-    data: Path | None = None,
+    data: str | Path | None = None,
     *,
-    tfds_folder: Path | None = None,
+    tfds_folder: str | Path | None = None,
     tokens: Tokens = "word",
     start_token: bool = False,
     validation: float | None = None,
@@ -94,7 +95,7 @@ def load_task(
     """Read a task and encode it, or take it from the cache.
 
     Args:
-        name: One of `TASK_NAMES`.
+        name: One of `TASK_NAMES`, or a task of one's own.
         source: As in `find_source`, and so `data` and `tfds_folder`.
         data: The folder below which files are looked for.
         tfds_folder: The folder of TFDS, by default the one that TFDS uses.
@@ -105,7 +106,8 @@ def load_task(
             validation split does that, or a share of `VALIDATION` where it has none.
         max_words: Size of the vocabulary, padding and unknown included; by default every word has
             an id, and WordPiece has 8,000.
-        max_length: Keep no more than the first so many tokens of a text; by default all.
+        max_length: Keep no more than the first so many tokens of a text, a start token among them;
+            by default all.
         skip_bad_lines: Leave out malformed lines of training files and count them.
 
     Raises:
@@ -144,12 +146,17 @@ def load_task(
             try:
                 splits["train"], splits["validation"] = cut(splits["train"], share)
             except DataError as error:
-                raise DataError(f"task {name}: to stop the training, {error}") from error
+                raise DataError(f"task {task.name}: to stop the training, {error}") from error
         vocabulary = _vocabulary(splits["train"], tokens, start_token, max_words, text.spaced)
         _write(folder, vocabulary, splits, text, max_length)
 
-    folder = made_once(f"{name}-{key[:32]}", make)
-    return _read(folder, found, own or "validation", digest)
+    folder = made_once(f"{task.name}-{key[:32]}", make)
+    try:
+        return _read(folder, found, own or "validation", digest)
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(
+            f"{folder}: broken, remove it and it is made anew ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _check(

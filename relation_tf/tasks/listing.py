@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.tasks.catalogue import find_source
+from relation_tf.tasks.catalogue import NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
+from relation_tf.tasks.own import OwnTask
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.tsv import DataError
 
@@ -57,7 +58,9 @@ def overview(task: EncodedTask) -> Overview:
         rows={name: len(split) for name, split in task.splits.items()},
         classes=None if labels is None else len(labels),
         mean=tuple(task.splits["train"].lengths.mean(axis=1).tolist()),
-        longest=tuple(np.max([split.lengths.max(axis=1) for split in splits], axis=0).tolist()),
+        longest=tuple(
+            np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0).tolist()
+        ),
         digest=task.digest,
     )
 
@@ -122,50 +125,53 @@ def _first(parts: list[str]) -> str:
 
 
 def lines(
-    names: Iterable[str],
-    data: Path | None = None,
-    tfds_folder: Path | None = None,
+    names: Iterable[str | OwnTask],
+    data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
     reading: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Iterator[str]:
     """A table of tasks, line by line as they are read.
 
     Args:
-        names: The tasks.
+        names: The tasks, or one's own.
         data: As in `find_source`, and so `tfds_folder`.
         tfds_folder: The folder of TFDS.
-        reading: For each task further arguments of `load_task`.
+        reading: For each task, by its name, further arguments of `load_task`.
 
     Raises:
-        DataError: For a task that is found and cannot be read.
+        DataError: Where `data` is no folder.
     """
     yield _line(
         "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
     )
+    folder_of(data)
     missing = []
-    for name in names:
+    for entry in names:
+        name = entry if isinstance(entry, str) else entry.name
         settings = (reading or {}).get(name, {})
         try:
-            find_source(name, settings.get("source", "auto"), data, tfds_folder)
-        except DataError:
+            task = load_task(entry, data=data, tfds_folder=tfds_folder, **settings)
+        except NotFoundError:
             missing.append(name)
-            continue
-        task = load_task(name, data=data, tfds_folder=tfds_folder, **settings)
-        yield _line(*_columns(overview(task)))
+        except DataError as error:
+            yield _line(name, f"cannot be read: {error}")
+        else:
+            yield _line(*_columns(overview(task)))
     if missing:
         yield f"not found: {', '.join(missing)}"
         yield "`relation-tf tasks NAME` says where one was looked for, and how to get it."
 
 
 def describe(
-    name: str,
-    data: Path | None = None,
-    tfds_folder: Path | None = None,
+    name: str | OwnTask,
+    data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
     reading: Mapping[str, Any] | None = None,
 ) -> str:
     """A task at length: splits, classes, lengths, and examples as a network reads them.
 
     Args:
-        name: The task.
+        name: The task, or one's own.
         data: As in `find_source`, and so `tfds_folder`.
         tfds_folder: The folder of TFDS.
         reading: Further arguments of `load_task`.
@@ -194,8 +200,8 @@ def describe(
     notes = [f"note: {note}" for note in task.notes]
     if task.skipped:
         notes.append(f"{len(task.skipped)} malformed lines left out, the first: {task.skipped[0]}")
-    table = [f"{key + ':':24}{value}" for key, value in facts.items()]
-    return "\n".join([name, *table, *notes, "", *_spaced(examples(task))])
+    table = [f"{key + ': ':24}{value}" for key, value in facts.items()]
+    return "\n".join([seen.name, *table, *notes, "", *_spaced(examples(task))])
 
 
 def _spaced(blocks: Iterable[str]) -> Iterator[str]:

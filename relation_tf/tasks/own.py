@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.glue import labelled
 from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
 from relation_tf.tasks.tsv import DataError, Table, decode_record, read_records, read_tsv
+
+# A label stands in tab-separated files of predictions.
+_Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class OwnTask(BaseModel):
@@ -27,9 +31,9 @@ class OwnTask(BaseModel):
         maximum: The largest score; the least is 0.
         metrics: Some of `"accuracy"`, `"matthews"` and `"f1"` (of label `"1"`), by default
             accuracy; for a score of `"pearson"` and `"spearman"`, by default both.
-        files: The file of each split, below `--data` (or where the command is called, without
-            one): `.csv`, `.tsv` or `.jsonl`, its columns named by a header or by keys. `"train"`
-            and one that is scored have to be there.
+        files: The file of each split, below `--data` or where the command is called: `.csv`,
+            `.tsv` or `.jsonl`, its columns named by a header or by keys. There are `"train"` and
+            one that is scored; one that stops the training is called `"dev"`.
         validation: The split that stops the training; by default `"dev"` where there is one, else a
             share of `"train"` does.
         scored: The split that is scored; by default `"test"` where there is one, else `"dev"`.
@@ -46,10 +50,10 @@ class OwnTask(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
     inputs: Annotated[list[str], Field(min_length=1, max_length=2)]
     label: str
-    labels: list[str] = Field(default_factory=list)
+    labels: list[_Word] = Field(default_factory=list)
     maximum: Annotated[float, Field(gt=0)] = 5.0
     metrics: list[str] = Field(default_factory=list)
-    files: dict[str, str]
+    files: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")], str]
     validation: str | None = None
     scored: str | None = None
 
@@ -59,6 +63,12 @@ class OwnTask(BaseModel):
             raise ValueError(f"labels: expected two or more, each once, found {self.labels}")
         if not self.labels and len(self.inputs) == 1:
             raise ValueError("labels: a score, which has none, needs two inputs, found one")
+        if len(set(self.inputs)) < len(self.inputs):
+            raise ValueError(f"inputs: expected two columns, found {self.inputs}")
+        if self.label in self.inputs:
+            raise ValueError(
+                f"label: expected another column than the inputs, found {self.label!r}"
+            )
         allowed = self._metrics()
         for metric in self.metrics:
             if metric not in allowed:
@@ -77,10 +87,18 @@ class OwnTask(BaseModel):
             if split is not None and split not in self.files:
                 found = ", ".join(self.files) or "none"
                 raise ValueError(f"{key}: expected a file of {split!r}, found files of {found}")
+            if split == "train" and key != "files":
+                raise ValueError(f"{key}: expected other rows than those of 'train'")
+        if "validation" in self.files:
+            raise ValueError("files.validation: call the file that stops the training 'dev'")
         for split, file in self.files.items():
             if Path(file).suffix not in _READERS:
                 expected = ", ".join(_READERS)
                 raise ValueError(f"files.{split}: expected a file {expected}, found {file!r}")
+            if Path(file).is_absolute() or not {"..", "~"}.isdisjoint(Path(file).parts):
+                raise ValueError(f"files.{split}: expected a path below --data, found {file!r}")
+        if len(set(self.files.values())) < len(self.files):
+            raise ValueError(f"files: expected a file for each split, found {self.files}")
         return self
 
     @property
@@ -107,12 +125,15 @@ class OwnTask(BaseModel):
         """The task, and where its text is found."""
         places = tuple(self.files.values())
         layout = Layout("own files", lambda task: places[:1], self._files, _read)
-        return Collection({self.name: self.task()}, (layout,), "the suite names the files")
+        return Collection({self.name: self.task()}, (layout,), _OBTAIN)
 
     def _files(self, task: Task, first: Path) -> dict[str, Path]:
         depth = len(Path(next(iter(self.files.values()))).parts)
         folder = first.parents[depth - 1]
         return {split: folder / file for split, file in self.files.items()}
+
+
+_OBTAIN = "the suite names its files, below --data DIR or the current folder"
 
 
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
@@ -123,7 +144,14 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
         table = _READERS[path.suffix](path, skip, task)
         splits[split], bad = labelled(task, table, skip)
         skipped += table.skipped + bad
-    return TaskText(task, splits, skipped)
+    return TaskText(task, splits, skipped, tuple(_not_learned(task, splits["train"])))
+
+
+def _not_learned(task: Task, train: TextSplit) -> Iterator[str]:
+    """Which classes no training row is of."""
+    for number, label in enumerate(task.labels or ()):
+        if not np.any(train.labels == number):
+            yield f"no training row is of class {label!r}"
 
 
 def _read_jsonl(path: Path, skip_bad_lines: bool, task: Task) -> Table:

@@ -74,11 +74,11 @@ def search(layout: Layout, task: Task, folder: Path) -> dict[str, Path] | None:
 
 def _digest(path: Path) -> bytes:
     if path.is_file():
-        return _digest_of_file(path)
+        return digest_of_file(path)
     digest = hashlib.sha256()
     for file in _files_below(path):
         digest.update(file.relative_to(path).as_posix().encode())
-        digest.update(_digest_of_file(file))
+        digest.update(digest_of_file(file))
     return digest.digest()
 
 
@@ -86,6 +86,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
     return iter(sorted(path for path in folder.rglob("*") if path.is_file()))
 
 
-def _digest_of_file(path: Path) -> bytes:
+def digest_of_file(path: Path) -> bytes:
+    """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()

@@ -149,10 +149,10 @@ PREPARED: dict[str, Prepared] = {
 """How TFDS names each task that it has."""
 
 
-def folder_of(folder: Path | None) -> Path:
+def folder_of(folder: str | Path | None) -> Path:
     """The folder of TFDS: the one named, or `TFDS_DATA_DIR`, or its own default."""
-    default = Path.home() / "tensorflow_datasets"
-    return folder or Path(os.environ.get("TFDS_DATA_DIR", default)).expanduser()
+    default = os.environ.get("TFDS_DATA_DIR", "~/tensorflow_datasets")
+    return Path(folder or default).expanduser()
 
 
 def download(name: str, folder: Path | None = None) -> Path:

@@ -105,8 +105,20 @@ def read_tsv(
     first_line = 1
     if columns is None:
         columns = decode_record(path, 1, records.pop(0)).split("\t")
+        check_header(path, columns)
         first_line = 2
     return _split(path, records, columns, first_line, skip_bad_lines)
+
+
+def check_header(path: Path, columns: Sequence[str]) -> None:
+    """Refuse a header that names a column twice.
+
+    Raises:
+        DataError: The message names the column.
+    """
+    for name in columns:
+        if columns.count(name) > 1:
+            raise DataError(f"{path}:1: expected columns of different names, found {name!r} twice")
 
 
 def _split(

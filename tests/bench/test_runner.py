@@ -272,6 +272,44 @@ def test_glove_starts_the_embedding(tmp_path, small_glue, suite, capsys):
     assert results.runs[0]["manifest"]["glove"]["found"].startswith("1 of ")
 
 
+def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
+    """A run says what it was made from; an older one, which does not, is kept."""
+    data = tmp_path / "data"
+    shutil.copytree(small_glue, data)
+    glove = tmp_path / "glove.txt"
+    glove.write_text("the " + " ".join(["0.5"] * 12) + "\n")
+    settings = {"data": data, "glove": glove, "out": tmp_path / "out", "quiet": True}
+    made = suite(tasks=["RTE"], seeds=[1], embeddings="glove")
+    run_suite(made, **settings)
+    run_suite(made, **settings)  # nothing to do, and nothing to refuse
+    glove.write_text("the " + " ".join(["0.25"] * 12) + "\n")
+    with pytest.raises(SuiteError, match="this run was done with glove_digest = "):
+        run_suite(made, **settings)
+    glove.write_text("the " + " ".join(["0.5"] * 12) + "\n")
+    train = data / "RTE" / "train.tsv"
+    lines = train.read_text().splitlines(keepends=True)
+    train.write_text("".join(lines[:-1]))
+    with pytest.raises(SuiteError, match="this run was done with data_digest = "):
+        run_suite(made, **settings)
+    for path in (tmp_path / "out").rglob("config.json"):
+        config = json.loads(path.read_text())
+        del config["data_digest"], config["glove_digest"]
+        path.write_text(json.dumps(config | {"source": "glue"}))
+    assert len(run_suite(made, **settings).runs) == 2
+
+
+def test_vectors_that_a_suite_does_not_start_from_are_refused(tmp_path, small_glue, suite):
+    with pytest.raises(SuiteError, match=r"starts from random embeddings.*Received: --glove x"):
+        run_suite(suite(), tmp_path, data=small_glue, glove="x")
+
+
+def test_a_run_that_takes_what_is_there_says_what_it_was(tmp_path, small_glue, suite, capsys):
+    made = suite(tasks=["RTE"], seeds=[1], epochs=1)
+    runs = run_suite(made, tmp_path, data=small_glue).runs
+    assert {run["config"]["source"] for run in runs} == {"files"}
+    assert "TFDS" not in capsys.readouterr().out
+
+
 def test_left_out_lines_are_counted(tmp_path, small_glue, suite, capsys):
     data = tmp_path / "data"
     shutil.copytree(small_glue / "CoLA", data / "CoLA")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from relation_tf.bench import Method, Suite, SuiteError, list_suites, load_suite
 from relation_tf.bench.suite import higher_is_better, make_suite, select
+from relation_tf.tasks import find_task
 
 
 @pytest.mark.parametrize("name", list_suites())
@@ -176,7 +177,7 @@ def test_an_error_names_the_key_the_value_and_what_is_allowed(tmp_path, text, me
     [("val_loss", "CoLA", False), ("val_matthews", "CoLA", True), ("val_accuracy", "MNLI", True)],
 )
 def test_monitor(monitor, task, higher):
-    assert higher_is_better(monitor, task) is higher
+    assert higher_is_better(monitor, task, find_task(task).metrics) is higher
 
 
 def test_a_monitor_that_a_task_does_not_have_is_refused_before_the_first_run():
@@ -217,6 +218,9 @@ def test_select(suite):
         select(made, tasks=["RTE"])
 
 
+SAVED = [{"name": "saved", "mechanism": "saved-model:x"}]
+
+
 def test_table_2_of_the_relation_paper():
     """Its programs: a start token, a fifth of the training rows, no activation, batches of 50."""
     suite = load_suite("relation-table2")
@@ -242,7 +246,11 @@ def test_some_tasks_are_trained_otherwise(suite):
     ("changes", "message"),
     [
         ({"overrides": {"RTE": {"epochs": 7}}}, "expected a task of the suite, CoLA. Received: 'R"),
-        ({"overrides": {"CoLA": {"units": 7}}}, "'overrides.CoLA.units'"),
+        ({"overrides": {"CoLA": {"epoch": 7}}}, "'overrides.CoLA.epoch'. Did you mean 'epochs'?"),
+        (
+            {"tokens": "text", "overrides": {"CoLA": {"max_words": 7}}, "method": SAVED},
+            "'max_words' has no meaning",
+        ),
         ({"stopping": "accuracy_reached"}, "for tasks with an accuracy. Received: 'CoLA'"),
         ({"source": "web"}, "'source'"),
         ({"time_limit": 0.0}, "'time_limit'"),
@@ -252,3 +260,62 @@ def test_training_that_cannot_be(suite, changes, message):
     with pytest.raises(SuiteError) as error:
         make_suite("test", {**suite(tasks=["CoLA"]).model_dump(), **changes})
     assert message in str(error.value)
+
+
+STARS = {
+    "name": "stars",
+    "inputs": ["text"],
+    "label": "stars",
+    "labels": ["1", "5"],
+    "files": {"train": "train.csv", "test": "test.csv"},
+}
+
+
+def test_a_task_of_ones_own(suite):
+    made = make_suite("test", {**suite().model_dump(), "task": [STARS], "tasks": ["stars", "RTE"]})
+    assert made.find_task("stars").labels == ("1", "5")
+    assert made.find_task("RTE").labels == ("entailment", "not_entailment")
+    assert {c.task: c.own_task and c.own_task.name for c in made.runs()} == {
+        "stars": "stars",
+        "RTE": None,
+    }
+    assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
+    with pytest.raises(SuiteError, match="unknown task 'stars'"):
+        make_suite("test", {**suite().model_dump(), "tasks": ["stars"]})
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ([STARS | {"lable": "x"}], "unknown key 'task.1.lable'. Did you mean 'label'?"),
+        ([STARS | {"labels": ["1"]}], "key 'task.1': labels: expected two or more, each once"),
+        ([STARS, STARS], "expected names that are free, found 'stars' twice or the package's"),
+        ([STARS | {"name": "MNLI-m"}], "found 'MNLI-m' twice or the package's"),
+        (STARS, "key 'task': expected [[task]] tables, in double brackets"),
+    ],
+)
+def test_tasks_of_ones_own_that_cannot_be(suite, task, message):
+    with pytest.raises(SuiteError) as error:
+        make_suite("test", {**suite().model_dump(), "task": task, "tasks": ["stars"]})
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "STS-B" not in str(error.value)
+
+
+def test_what_is_set_holds_for_single_tasks_too(suite):
+    made = suite(tasks=["CoLA", "RTE"], overrides={"RTE": {"epochs": 7, "max_length": 20}})
+    asked = load_suite(made, {"epochs": 2})
+    assert {c.task: (c.epochs, c.max_length) for c in asked.runs()} == {
+        "CoLA": (2, None),
+        "RTE": (2, 20),
+    }
+    asked = load_suite("relation-table2-small", {"epochs": 2})
+    assert {config.epochs for config in asked.runs()} == {2}
+    asked = load_suite("relation-table2-small", {"overrides": {"Reuters": {"epochs": 9}}})
+    assert {config.task: config.epochs for config in asked.runs()}["Reuters"] == 9
+
+
+@pytest.mark.parametrize("seeds", ["two", 0, []])
+def test_seeds_are_a_number_or_a_list(suite, seeds):
+    with pytest.raises(SuiteError, match="expected a number of seeds, one or more, or a list of"):
+        make_suite("test", {**suite().model_dump(), "seeds": seeds})

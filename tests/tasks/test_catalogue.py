@@ -73,6 +73,7 @@ def test_what_data_has_to_hold_is_said(tmp_path, name):
 
 @pytest.mark.parametrize(("name", "has"), [("CoLA", True), ("IMDb", True), ("fdu-baby", False)])
 def test_both_places_are_looked_at_and_said(tmp_path, name, has):
+    (tmp_path / "data").mkdir()
     with pytest.raises(DataError) as error:
         find_source(name, "auto", tmp_path / "data", tmp_path / "tfds")
     assert str(tmp_path / "data") in str(error.value)
@@ -111,3 +112,13 @@ def test_the_folder_of_the_collection_comes_first(tmp_path):
     inner = tmp_path / "sentence_classification" / "custrev.all"
     inner.write_text("1 good\n")
     assert find_source("CR", "files", tmp_path).files == {"train": inner, "test": inner}
+
+
+@pytest.mark.parametrize("source", ["auto", "files"])
+def test_a_folder_that_is_not_there_is_refused(tmp_path, source):
+    with pytest.raises(DataError, match=r"none: expected a folder of data, there is none"):
+        find_source("CoLA", source, tmp_path / "none")
+
+
+def test_folders_may_be_strings(small_glue, tmp_path):
+    assert find_source("CoLA", "auto", str(small_glue), str(tmp_path)).kind == "files"

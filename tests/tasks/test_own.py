@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from relation_tf.tasks import DataError, OwnTask, find_source, find_task, load_task
-from relation_tf.tasks.catalogue import register
 
 ROWS = [("so good", "5"), ("not so good", "1"), ("good enough", "3")] * 10
 
@@ -40,18 +39,12 @@ def write(path, rows=ROWS, names=("text", "stars")):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-@pytest.fixture(autouse=True)
-def _known_here_alone(monkeypatch):
-    monkeypatch.setattr("relation_tf.tasks.catalogue._own", {})
-
-
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
 def test_columns_and_files_are_a_task(tmp_path, kind):
     files = {split: f"mine/{split}.{kind}" for split in ("train", "dev", "test")}
     for split in files:
         write(tmp_path / files[split])
-    register(own(files=files))
-    task = load_task("stars", data=tmp_path)
+    task = load_task(own(files=files), data=tmp_path)
     assert task.validation == "dev"
     assert task.source.layout.name == "own files"
     assert set(task.splits) == set(files)
@@ -65,8 +58,8 @@ def test_a_score_of_two_texts(tmp_path):
     for split in ("train", "dev"):
         rows = [("up", "high", "10"), ("up", "down", "0"), ("up", "on", "2.5")]
         write(tmp_path / f"{split}.tsv", rows, ("a", "b", "score"))
-    register(pairs(maximum=10.0, files={"train": "train.tsv", "dev": "dev.tsv"}))
-    task = load_task("stars", data=tmp_path)
+    scores = pairs(maximum=10.0, files={"train": "train.tsv", "dev": "dev.tsv"})
+    task = load_task(scores, data=tmp_path)
     assert task.splits["train"].labels.tolist() == [1.0, 0.0, 0.25]
     assert task.task.metrics == ("pearson", "spearman")
     assert task.task.scored == {"stars": "dev"}
@@ -78,8 +71,7 @@ def test_numbers_in_json_are_their_words(tmp_path):
         lines = ['{"text": "so good", "stars": 5}', '{"text": 7, "stars": "1"}']
         (tmp_path / "mine" / f"{split}.jsonl").write_text("\n".join(lines))
     files = {split: f"mine/{split}.jsonl" for split in ("train", "test")}
-    register(own(files=files))
-    split = find_source("stars", "files", tmp_path).read().splits["train"]
+    split = find_source(own(files=files), "files", tmp_path).read().splits["train"]
     assert (split.texts, split.labels.tolist()) == ((["so good", "7"],), [2, 0])
 
 
@@ -99,8 +91,7 @@ def test_a_line_that_is_wrong_is_named(tmp_path, line, found):
         write(tmp_path / file)
     with (tmp_path / files["train"]).open("a") as file:
         file.write(f"{line}\n")
-    register(own(files=files))
-    source = find_source("stars", "files", tmp_path)
+    source = find_source(own(files=files), "files", tmp_path)
     with pytest.raises(DataError) as error:
         source.read()
     assert f"train.jsonl:31: {found}" in str(error.value)
@@ -112,20 +103,31 @@ def test_a_line_that_is_wrong_is_named(tmp_path, line, found):
 @settings(max_examples=300, deadline=None)
 def test_any_line_of_json_is_read_or_named(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("json")
-    register(own(files={"train": "train.jsonl", "test": "train.jsonl"}))
+    task = own(files={"train": "train.jsonl", "test": "test.jsonl"})
+    (folder / "test.jsonl").write_text("{}")
     (folder / "train.jsonl").write_text(f"{text}\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"train\.jsonl"):
-        find_source("stars", "files", folder).read()
+        find_source(task, "files", folder).read()
+
+
+def test_a_class_that_is_not_to_be_learned_is_noted(tmp_path):
+    for split in ("train", "test"):
+        write(tmp_path / "mine" / f"{split}.csv")
+    task = load_task(own(labels=["1", "3", "4", "5"]), data=tmp_path)
+    assert task.notes == ("no training row is of class '4'",)
+    assert load_task(own(), data=tmp_path).notes == ()
 
 
 def test_without_data_files_are_looked_for_where_the_command_is_called(tmp_path, monkeypatch):
     for split in ("train", "test"):
         write(tmp_path / "mine" / f"{split}.csv")
-    register(own())
     monkeypatch.chdir(tmp_path)
-    assert len(load_task("stars").splits["test"]) == 30
+    assert len(load_task(own()).splits["test"]) == 30
+    (tmp_path / "elsewhere").mkdir()
+    assert len(load_task(own(), data=tmp_path / "elsewhere").splits["test"]) == 30
+    monkeypatch.chdir(tmp_path / "elsewhere")
     with pytest.raises(DataError) as error:
-        find_source("stars", "files", tmp_path / "elsewhere")
+        find_source(own(), "files", tmp_path / "elsewhere")
     assert str(tmp_path / "elsewhere" / "mine" / "train.csv") in str(error.value)
 
 
@@ -142,8 +144,22 @@ def test_without_data_files_are_looked_for_where_the_command_is_called(tmp_path,
         ({"validation": "dev"}, "validation: expected a file of 'dev'"),
         ({"scored": "dev"}, "scored: expected a file of 'dev'"),
         ({"files": {"train": "a.txt", "test": "b.csv"}}, "files.train: expected a file .csv, .tsv"),
+        ({"validation": "train"}, "validation: expected other rows than those of 'train'"),
+        ({"scored": "train"}, "scored: expected other rows than those of 'train'"),
+        ({"label": "text"}, "label: expected another column than the inputs, found 'text'"),
+        ({"labels": ["a", "b\tc"]}, "labels.1"),
+        ({"labels": ["a", ""]}, "labels.1"),
+        ({"files": {"train": "/a.csv", "test": "b.csv"}}, "expected a path below --data"),
+        ({"files": {"train": "../a.csv", "test": "b.csv"}}, "expected a path below --data"),
+        ({"files": {"train": "a.csv", "test": "a.csv"}}, "files: expected a file for each split"),
+        (
+            {"files": {"train": "a.csv", "validation": "b.csv", "test": "c.csv"}},
+            "files.validation: call the file that stops the training 'dev'",
+        ),
+        ({"files": {"train": "a.csv", "test": "b.csv", "../x": "c.csv"}}, "files"),
         ({"name": "../x"}, "name"),
         ({"inputs": ["a", "b", "c"]}, "inputs"),
+        ({"inputs": ["a", "a"]}, "inputs: expected two columns, found ['a', 'a']"),
         ({"kind": "x"}, "kind"),
     ],
 )
@@ -153,23 +169,16 @@ def test_what_cannot_be_a_task(changes, message):
     assert message in str(error.value)
 
 
-def test_a_name_of_the_package_is_not_to_be_had():
-    with pytest.raises(DataError, match=r"task 'RTE' is one of the package's"):
-        register(own(name="RTE"))
-
-
-def test_the_last_definition_holds():
-    register(own())
-    register(own(labels=["1", "5"]))
-    assert find_task("stars").labels == ("1", "5")
-    with pytest.raises(DataError, match=r"Did you mean 'stars'\?"):
-        find_task("star")
+def test_a_task_is_found_by_itself():
+    task = own()
+    assert find_task(task) == task.task()
+    with pytest.raises(DataError, match="unknown task 'stars'"):
+        find_task("stars")
 
 
 def test_other_labels_are_another_task_for_the_cache(tmp_path):
     for split in ("train", "test"):
         write(tmp_path / "mine" / f"{split}.csv")
-    register(own())
-    first = load_task("stars", data=tmp_path).splits["test"].labels.tolist()
-    register(own(labels=["5", "3", "1"]))
-    assert load_task("stars", data=tmp_path).splits["test"].labels.tolist() != first
+    first = load_task(own(), data=tmp_path).splits["test"].labels.tolist()
+    other = load_task(own(labels=["5", "3", "1"]), data=tmp_path)
+    assert other.splits["test"].labels.tolist() != first

@@ -86,3 +86,9 @@ def test_bad_lines_are_left_out_and_reported_where_asked(tmp_path):
     assert table.columns == {"a": ["1", "3"], "b": ["2", "4"]}
     assert table.lines == [2, 5]
     assert [message.split(":")[1] for message in table.skipped] == ["3", "4"]
+
+
+def test_a_column_that_is_named_twice(tmp_path):
+    (tmp_path / "a.tsv").write_text("text\tlabel\ttext\n")
+    with pytest.raises(DataError, match=r"a\.tsv:1: expected columns of different names, f"):
+        read_tsv(tmp_path / "a.tsv")
