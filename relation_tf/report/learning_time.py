@@ -100,7 +100,10 @@ def learning_sentences(
             f"{row.method} in {row.reached} of {row.n} seeds ({_seconds(row.seconds)})"
             for row in rows_of(own[(own["reached"] > 0) & (own["reached"] < own["n"])])
         ]
-        never = [f"{row.method} ({row.n} seeds)" for row in rows_of(own[own["reached"] == 0])]
+        never = [
+            f"{row.method} ({row.n} {'seed' if row.n == 1 else 'seeds'})"
+            for row in rows_of(own[own["reached"] == 0])
+        ]
         parts = [f"until {goal} held, fastest first: {', '.join(found)}"] if found else []
         parts += [f"{goal} held for {', '.join(some)}"] if some else []
         limit = learning_limit(results, str(task))
