@@ -63,7 +63,7 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
 def _rows(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
     table = read_csv(path, _COLUMNS, skip_bad_lines=skip_bad_lines)
     texts = list(map(join_title, table.columns["title"], table.columns["description"]))
-    return labelled_rows(table, "class", _LABELS, texts, skip_bad_lines=skip_bad_lines)
+    return labelled_rows(AG_NEWS, table, [texts], skip_bad_lines=skip_bad_lines)
 
 
 _PLACES = ("ag_news_csv/train.csv", "ag_news_csv/train_sample.csv")

@@ -6,12 +6,14 @@ a model finds its text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from glue_submit import TASKS
+from relation_tf.tasks.labelled_tables import labelled_rows, named_column
 from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
 from relation_tf.tasks.tsv import DataError, Table, read_tsv
 
@@ -82,8 +84,10 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
             continue
         skip = skip_bad_lines and split == "train"
         table = read_tsv(path, _COLUMNS.get(task.name), skip_bad_lines=skip)
-        splits[split], bad = labelled(task, table, skip)
-        skipped += table.skipped + bad
+        rows, bad = labelled_rows(task, table, skip_bad_lines=skip)
+        # As the leaderboard counts, which gives no number to a header.
+        splits[split] = replace(rows, index=np.arange(len(rows)))
+        skipped += bad
     return TaskText(task, splits, skipped)
 
 
@@ -94,68 +98,16 @@ COLLECTION = Collection(
 )
 
 
-def labelled(task: Task, table: Table, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
-    """The labelled rows of a table, and a message for each that was left out for its label."""
-    texts = _columns(table, task.inputs)
-    words = _columns(table, (task.label,))[0]
-    labels, bad = _labels(task, table, words, skip_bad_lines)
-    kept = [i for i, label in enumerate(labels) if label is not None]
-    if not kept:
-        raise DataError(f"{table.path}: expected labelled rows, found none")
-    dtype = "float32" if task.labels is None else "int32"
-    if bad:
-        texts = tuple([column[i] for i in kept] for column in texts)
-    values = np.array([labels[i] for i in kept], dtype)
-    return TextSplit(texts, values, np.arange(len(kept))), bad
-
-
-def _labels(
-    task: Task, table: Table, words: Sequence[str], skip_bad_lines: bool
-) -> tuple[list[float | None], tuple[str, ...]]:
-    classes = None if task.labels is None else {word: i for i, word in enumerate(task.labels)}
-    labels: list[float | None] = []
-    bad: list[str] = []
-    for line, word in zip(table.lines, words, strict=True):
-        label = classes.get(word) if classes is not None else _score(word, task.maximum)
-        if label is None:
-            expected = (
-                f"a number in [0, {task.maximum:g}]" if classes is None else " or ".join(classes)
-            )
-            message = f"{table.path}:{line}: expected {task.label} {expected}, found {word!r}"
-            if not skip_bad_lines:
-                raise DataError(message)
-            bad.append(message)
-        labels.append(label)
-    return labels, tuple(bad)
-
-
-def _score(word: str, maximum: float) -> float | None:
-    try:
-        score = float(word)
-    except ValueError:
-        return None
-    # In float32, in which TFDS keeps scores: to the last bit its labels are those of the files.
-    return float(np.float32(score) / np.float32(maximum)) if 0 <= score <= maximum else None
-
-
 def _unlabelled(task: Task, table: Table) -> TextSplit:
     index = []
     for row, (line, word) in enumerate(zip(table.lines, _index(table), strict=True)):
         if word != str(row):
             raise DataError(f"{table.path}:{line}: expected index {row}, found {word!r}")
         index.append(row)
-    return TextSplit(_columns(table, task.inputs), None, np.array(index, int))
+    texts = tuple(named_column(table, name) for name in task.inputs)
+    return TextSplit(texts, None, np.array(index, int))
 
 
 def _index(table: Table) -> list[str]:
     # QQP's test file calls its index "id".
-    return _columns(table, ("index" if "index" in table.columns else "id",))[0]
-
-
-def _columns(table: Table, names: tuple[str, ...]) -> tuple[list[str], ...]:
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        raise DataError(
-            f"{table.path}:1: expected a column {missing[0]!r}, found {', '.join(table.columns)}"
-        )
-    return tuple(table.columns[name] for name in names)
+    return named_column(table, "index" if "index" in table.columns else "id")

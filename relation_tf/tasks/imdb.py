@@ -80,7 +80,7 @@ def _read_tables(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) ->
 def _table_rows(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
     table = read_tsv(path, skip_bad_lines=skip_bad_lines)
     texts = [clean_review(text) for text in named_column(table, "review")]
-    return labelled_rows(table, "label", _LABELS, texts, skip_bad_lines=skip_bad_lines)
+    return labelled_rows(IMDB, table, [texts], skip_bad_lines=skip_bad_lines)
 
 
 def _folder_files(task: Task, folder: Path) -> dict[str, Path]:

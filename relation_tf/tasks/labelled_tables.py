@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relation_tf.tasks.task import TextSplit
+from relation_tf.tasks.task import Task, TextSplit
 from relation_tf.tasks.tsv import DataError, Table
 
 
@@ -23,20 +23,18 @@ def named_column(table: Table, name: str) -> list[str]:
 
 
 def labelled_rows(
+    task: Task,
     table: Table,
-    label: str,
-    labels: Sequence[str],
-    texts: Sequence[str],
+    texts: Sequence[Sequence[str]] | None = None,
     *,
     skip_bad_lines: bool = False,
 ) -> tuple[TextSplit, tuple[str, ...]]:
-    """The rows of a table as one text and one class each.
+    """The rows of a table as a task's texts and labels.
 
     Args:
+        task: The task, which says what the columns are called and what labels there are.
         table: The table.
-        label: The name of the column of labels.
-        labels: The label words in the order of the classes.
-        texts: The text of each row.
+        texts: The texts of each input, row by row; by default the columns of the inputs' names.
         skip_bad_lines: Leave out a row with another label.
 
     Returns:
@@ -48,21 +46,26 @@ def labelled_rows(
 
     Example:
         >>> from pathlib import Path
+        >>> from relation_tf.tasks import find_task
         >>> table = Table(Path("a.tsv"), {"label": ["pos", "neg"]}, [2, 3], ())
-        >>> split, _ = labelled_rows(table, "label", ("neg", "pos"), ["good", "bad"])
+        >>> split, _ = labelled_rows(find_task("IMDb"), table, [["good", "bad"]])
         >>> split.labels.tolist(), split.index.tolist()
         ([1, 0], [1, 2])
     """
-    classes = {word: i for i, word in enumerate(labels)}
+    if texts is None:
+        texts = [named_column(table, name) for name in task.inputs]
     kept: list[int] = []
+    labels: list[float] = []
     skipped = list(table.skipped)
-    words = named_column(table, label)
-    for row, word in enumerate(words):
-        if word in classes:
+    classes = None if task.labels is None else {word: i for i, word in enumerate(task.labels)}
+    for row, word in enumerate(named_column(table, task.label)):
+        label = classes.get(word) if classes is not None else _score(word, task.maximum)
+        if label is not None:
             kept.append(row)
+            labels.append(label)
             continue
         message = (
-            f"{table.path}:{table.lines[row]}: expected {label} {' or '.join(labels)}, found "
+            f"{table.path}:{table.lines[row]}: expected {task.label} {_expected(task)}, found "
             f"{word if len(word) < 40 else word[:36] + '...'!r}"
         )
         if not skip_bad_lines:
@@ -70,6 +73,23 @@ def labelled_rows(
         skipped.append(message)
     if not kept:
         raise DataError(f"{table.path}: expected labelled rows, found none")
-    numbers = np.array([classes[words[row]] for row in kept], np.int32)
+    if len(kept) < len(table):
+        texts = [[column[row] for row in kept] for column in texts]
+    numbers = np.array(labels, np.float32 if classes is None else np.int32)
     index = np.array([table.lines[row] - 1 for row in kept], int)
-    return TextSplit(([texts[row] for row in kept],), numbers, index), tuple(skipped)
+    return TextSplit(tuple(texts), numbers, index), tuple(skipped)
+
+
+def _expected(task: Task) -> str:
+    if task.labels is None:
+        return f"a number in [0, {task.maximum:g}]"
+    return " or ".join(task.labels)
+
+
+def _score(word: str, maximum: float) -> float | None:
+    try:
+        score = float(word)
+    except ValueError:
+        return None
+    # In float32, in which TFDS keeps scores: to the last bit its labels are those of the files.
+    return float(np.float32(score) / np.float32(maximum)) if 0 <= score <= maximum else None

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from relation_tf.tasks.csv_tables import read_csv
-from relation_tf.tasks.glue import labelled
+from relation_tf.tasks.labelled_tables import labelled_rows
 from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
 from relation_tf.tasks.tsv import DataError, Table, decode_record, read_records, read_tsv
 
@@ -142,8 +142,8 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     for split, path in files.items():
         skip = skip_bad_lines and split == "train"
         table = _READERS[path.suffix](path, skip, task)
-        splits[split], bad = labelled(task, table, skip)
-        skipped += table.skipped + bad
+        splits[split], bad = labelled_rows(task, table, skip_bad_lines=skip)
+        skipped += bad
     return TaskText(task, splits, skipped, tuple(_not_learned(task, splits["train"])))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from relation_tf.tasks.csv_tables import read_csv
-from relation_tf.tasks.labelled_tables import labelled_rows, named_column
+from relation_tf.tasks.labelled_tables import labelled_rows
 from relation_tf.tasks.splits import cut
 from relation_tf.tasks.task import Collection, Layout, Task, TaskText
 
@@ -42,7 +42,7 @@ def _files(task: Task, path: Path) -> dict[str, Path]:
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Malformed lines are never left out: they may be of the rows that are scored."""
     table = read_csv(files["test"])
-    rows, _ = labelled_rows(table, "sentiment", _LABELS, named_column(table, "text"))
+    rows, _ = labelled_rows(task, table)
     train, test = cut(rows, TEST_SHARE)
     return TaskText(task, {"train": train, "test": test})
 

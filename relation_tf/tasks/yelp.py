@@ -68,7 +68,7 @@ def _read_small(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> 
 def _read_stars(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
     table = read_csv(path, ("stars", "text"), skip_bad_lines=skip_bad_lines)
     texts = [_unescape(text) for text in table.columns["text"]]
-    return labelled_rows(table, "stars", _STARS, texts, skip_bad_lines=skip_bad_lines)
+    return labelled_rows(YELP_FULL, table, [texts], skip_bad_lines=skip_bad_lines)
 
 
 def _read_sample(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
