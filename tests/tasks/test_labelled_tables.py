@@ -59,7 +59,5 @@ def test_scores_of_named_columns():
     assert split.texts == (["a", "b"], ["c", "d"])
     assert (split.labels.tolist(), split.labels.dtype) == ([1.0, 0.25], "float32")
     columns["score"][1] = "5.1"
-    with pytest.raises(
-        DataError, match=r"tsv:3: expected score a number in \[0, 5\], found '5"
-    ):
+    with pytest.raises(DataError, match=r"tsv:3: expected score a number in \[0, 5\], found '5"):
         labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3], ()))
