@@ -66,10 +66,15 @@ def summarize_times(times: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 
 def compare_times(times: pd.DataFrame, results: Results) -> dict[str, Comparison]:
-    """The Steel-Dwass test of each task's seconds; a run that never got there took for ever."""
+    """The Steel-Dwass test of each task's seconds; a run that never got there took for ever.
+
+    A task where no run got there has no times to compare.
+    """
     comparisons = {}
     for task in results.suite.tasks:
         own = times[times["task"] == task]
+        if not own["reached"].any():
+            continue
         seconds = own["seconds"].where(own["reached"].astype(bool), math.inf)
         samples = {
             name: list(seconds[own["method"] == name])
@@ -111,6 +116,12 @@ def learning_sentences(
         yield f"{task}: {'; '.join(parts)}."
     for task, comparison in comparisons.items():
         yield _separated(task, comparison)
+
+
+def notes(task: str, comparison: Comparison) -> list[str]:
+    """What a reader has to know beside the numbers; ties are of runs that did not get there."""
+    ours, theirs = "the seeds that did not get there", "are the scores rounded or constant?"
+    return [f"{task}: {note.replace(theirs, ours)}" for note in comparison.notes()]
 
 
 def learning_limit(results: Results, task: str) -> str:

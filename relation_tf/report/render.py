@@ -121,10 +121,11 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
         "status": runs["status"].value_counts().to_dict(),
         "times": _by_task(learning_time.summarize_times(times, results)),
         "time_pairs": _pair_rows(time_pvalues, results.suite.alpha),
+        "time_tasks": list(time_comparisons),
         "time_notes": [
-            f"{task}: {note}"
+            note
             for task, comparison in time_comparisons.items()
-            for note in comparison.notes()
+            for note in learning_time.notes(task, comparison)
         ],
         "limits": [
             f"{task} {learning_time.learning_limit(results, task)}" for task in results.suite.tasks

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import html
 import math
 
 import pandas as pd
@@ -74,8 +73,8 @@ def test_who_never_got_there_is_the_slowest(results):
     assert pairs.loc[("relation", "baseline"), "statistic"] > 0
     assert pairs.loc[("attention", "relation"), "statistic"] < 0
     none = results(never=tuple(SECONDS))
-    pairs = compare_times(learning_times(none), none)["RTE"].pairs()
-    assert (pairs["pvalue"] == 1).all()
+    assert compare_times(learning_times(none), none) == {}
+    assert "learning times" not in summarize(none)
 
 
 def test_the_report_says_who_was_faster(results):
@@ -117,10 +116,7 @@ def test_ties_of_those_that_did_not_get_there_are_noted(results):
     found = results(never=("baseline",), time_limit=90.5, overrides={"RTE": {"epochs": 7}})
     page = render(found).read_text(encoding="utf-8")
     assert "MRPC 100 epochs or 90.5 s; RTE 7 epochs or 90.5 s" in page
-    comparisons = compare_times(learning_times(found), found).values()
-    notes = [note for comparison in comparisons for note in comparison.notes()]
-    assert notes
-    assert all(note in html.unescape(page) for note in notes)
+    assert "RTE: p below 0.0447 is due to ties: the seeds that did not get there." in page
     pvalues = pd.read_csv(found.folder / "report" / "time-pvalues.csv")
     assert len(pvalues) == 2 * 6
     assert "permutation_pvalue" in pvalues
