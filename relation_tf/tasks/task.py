@@ -105,8 +105,8 @@ class Layout:
         name: What listings call it, such as `"TSV"`.
         places: Where the first file or folder of a task may lie below the folder, in the order in
             which they are looked for.
-        files: All that is read, by split or by what it is, from the place that was found; splits that
-            are cut from one file share it. The digest of a task is that of these.
+        files: All that is read, by split or by what it is, from the place that was found; splits
+            that are cut from one file share it. The digest of a task is that of these.
         read: A task from those files; the last argument asks to leave out malformed lines of
             training files.
     """
