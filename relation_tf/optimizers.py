@@ -8,6 +8,8 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
+_CHUNK = 1024  # rows of an embedding updated at a time on JAX
+
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Adam(keras.optimizers.Adam):
@@ -19,14 +21,27 @@ class Adam(keras.optimizers.Adam):
 
     On TensorFlow the update of a variable is one fused operation (`ResourceApplyAdam`).
 
+    With `embedding_updates="rows"` the rows of a batch are on TensorFlow those that the slices
+    name. On JAX and PyTorch the gradient is dense and does not tell them: there they are the rows
+    whose gradient is not zero (its squares do not sum to zero in float32), in matrices with the
+    name that `keras.layers.Embedding` gives its own, `embeddings`. Other variables are updated as
+    a whole. A row that occurs with a zero gradient, such as a masked one, is left alone there;
+    on TensorFlow its moments decay. Where the gradient has no zero rows, as from a tied output
+    layer or a regularizer, all are updated; on JAX `"dense"` is then faster, as it is with
+    clipping and gradient accumulation, which copy the gradient or the moments. Weight decay,
+    averages (`use_ema`) and constraints are Keras's own and take every row.
+
     Args:
         learning_rate: As in Keras.
         embedding_updates: `"dense"` equals Adam on the dense gradient: every row's moments decay
             and every row moves at each step. `"rows"` updates only the rows that occur in the
             batch, moments included, which is faster on large vocabularies and not quite the same
-            function (TensorFlow only). With `gradient_accumulation_steps` Keras adds the slices to
-            a dense sum, so that every row is updated.
+            function. With `gradient_accumulation_steps` Keras adds up dense gradients: on
+            TensorFlow every row is then updated, elsewhere those of all accumulated batches.
         **kwargs: Arguments of `keras.optimizers.Adam`.
+
+    Raises:
+        ValueError: `embedding_updates` is neither of them, or `"rows"` with `amsgrad`.
 
     Example:
         >>> from relation_tf.optimizers import Adam
@@ -48,11 +63,6 @@ class Adam(keras.optimizers.Adam):
             raise ValueError(
                 f"`embedding_updates` must be 'dense' or 'rows'. Received: {embedding_updates!r}"
             )
-        if embedding_updates == "rows" and keras.backend.backend() != "tensorflow":
-            raise ValueError(
-                "embedding_updates='rows' needs the TensorFlow backend, where gradients of "
-                f"embeddings come as rows. Received: backend {keras.backend.backend()!r}"
-            )
         if embedding_updates == "rows" and self.amsgrad:
             raise ValueError("embedding_updates='rows' has no amsgrad. Received: amsgrad=True")
         self.embedding_updates = embedding_updates
@@ -67,9 +77,17 @@ class Adam(keras.optimizers.Adam):
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one variable."""
-        if keras.backend.backend() != "tensorflow":
+        backend = keras.backend.backend()
+        if backend == "tensorflow":
+            self._update_tensorflow(gradient, variable, learning_rate)
+        elif self.embedding_updates == "dense" or not _is_embedding(variable):
             super().update_step(gradient, variable, learning_rate)
-            return
+        elif backend == "jax":
+            self._update_rows_jax(gradient, variable, learning_rate)
+        else:
+            self._update_rows_torch(gradient, variable, learning_rate)
+
+    def _update_tensorflow(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         import tensorflow as tf
 
         if _is_rows(gradient) and self.embedding_updates == "rows":
@@ -77,11 +95,11 @@ class Adam(keras.optimizers.Adam):
             # clipping has summed them, and XLA cannot do it twice: to it the length is dynamic.
             if tf.distribute.has_strategy() or not self._clips():
                 gradient = _sum_rows(gradient)
-            self._update_rows(gradient, variable, learning_rate)
+            self._update_rows_tensorflow(gradient, variable, learning_rate)
         else:
-            self._update_dense(gradient, variable, learning_rate)
+            self._update_dense_tensorflow(gradient, variable, learning_rate)
 
-    def _update_dense(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def _update_dense_tensorflow(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         import tensorflow as tf
 
         gradient = tf.convert_to_tensor(gradient)  # sums the slices of an id
@@ -105,23 +123,73 @@ class Adam(keras.optimizers.Adam):
             grad=tf.cast(gradient, tf.float32),
         )
 
-    def _update_rows(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def _update_rows_tensorflow(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         import tensorflow as tf
 
         rows, values = gradient.indices, tf.cast(gradient.values, variable.dtype)
-        step = ops.cast(self.iterations + 1, variable.dtype)
-        correction = ops.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
         momentum, velocity = self._moments(variable)
         m = tf.gather(momentum.value, rows)
         v = tf.gather(velocity.value, rows)
-        m += (values - m) * (1 - self.beta_1)
-        v += (tf.square(values) - v) * (1 - self.beta_2)
-        change = (
-            ops.cast(learning_rate, variable.dtype) * correction * m / (tf.sqrt(v) + self.epsilon)
-        )
+        m, v, change = self._adam(values, m, v, self._corrected(learning_rate, variable.dtype))
         momentum.value.scatter_update(tf.IndexedSlices(m, rows))
         velocity.value.scatter_update(tf.IndexedSlices(v, rows))
         _tensorflow_variable(variable).scatter_sub(tf.IndexedSlices(change, rows))
+
+    def _update_rows_jax(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        import jax
+        from jax import numpy as jnp
+
+        squares = jnp.vecdot(gradient, gradient, preferred_element_type=jnp.float32)
+        # XLA needs fixed sizes: some rows at a time, found by their rank among those of the batch.
+        occurring = jnp.cumsum(squares != 0)
+        rate = self._corrected(learning_rate, variable.dtype)
+        states = (variable, *self._moments(variable))
+
+        def more(carry: Any) -> Any:
+            return carry[0] < occurring[-1]
+
+        def update_chunk(carry: Any) -> Any:
+            done, x, m, v = carry
+            # Past the last one this gives the number of rows: read as the last row, not written.
+            rows = jnp.searchsorted(occurring, done + 1 + jnp.arange(_CHUNK))
+            g_rows, m_rows, v_rows = (a.at[rows].get(mode="clip") for a in (gradient, m, v))
+            m_rows, v_rows, change = self._adam(g_rows.astype(x.dtype), m_rows, v_rows, rate)
+            return (
+                done + _CHUNK,
+                x.at[rows].add(-change, mode="drop"),
+                m.at[rows].set(m_rows, mode="drop"),
+                v.at[rows].set(v_rows, mode="drop"),
+            )
+
+        carry = (0, *(state.value for state in states))
+        _, *updated = jax.lax.while_loop(more, update_chunk, carry)
+        for state, value in zip(states, updated, strict=True):
+            self.assign(state, value)
+
+    def _update_rows_torch(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        import torch
+
+        with torch.no_grad():
+            x, m, v = (state.value for state in (variable, *self._moments(variable)))
+            rows = torch.linalg.vector_norm(gradient.float(), dim=1).nonzero().squeeze(1)
+            rate = self._corrected(learning_rate, variable.dtype)
+            g_rows, m_rows, v_rows = (a.index_select(0, rows) for a in (gradient, m, v))
+            m_rows, v_rows, change = self._adam(g_rows.to(x.dtype), m_rows, v_rows, rate)
+            m.index_copy_(0, rows, m_rows)
+            v.index_copy_(0, rows, v_rows)
+            x.index_add_(0, rows, change, alpha=-1)
+
+    def _corrected(self, learning_rate: Any, dtype: str) -> Any:
+        """The learning rate with the bias corrections of both moments."""
+        step = ops.cast(self.iterations + 1, dtype)
+        correction = ops.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
+        return ops.cast(learning_rate, dtype) * correction
+
+    def _adam(self, gradient: Any, m: Any, v: Any, rate: Any) -> tuple[Any, Any, Any]:
+        """New moments of some rows and what to subtract from those rows."""
+        m = m + (gradient - m) * (1 - self.beta_1)
+        v = v + (ops.square(gradient) - v) * (1 - self.beta_2)
+        return m, v, rate * m / (ops.sqrt(v) + self.epsilon)
 
     def _moments(self, variable: Any) -> tuple[Any, Any]:
         index = self._get_variable_index(variable)
@@ -210,6 +278,10 @@ class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 def _tensorflow_variable(variable: Any) -> Any:
     return variable.value if isinstance(variable, keras.Variable) else variable
+
+
+def _is_embedding(variable: Any) -> bool:
+    return variable.name == "embeddings" and len(variable.shape) == 2
 
 
 def _is_rows(gradient: Any) -> bool:
