@@ -244,7 +244,7 @@ def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
     """The same function, from the first and second moments of the tokens."""
     x = widened(x)
     first = ops.sum(x, axis=1)  # (batch, width)
-    second = ops.matmul(ops.transpose(x, (0, 2, 1)), x)  # (batch, width, width)
+    second = _second_moment(x)
 
     def mixed(step: _Step, context: Any) -> Any:
         query = ops.matmul(context, widened(step.v))[:, None, :]
@@ -252,6 +252,20 @@ def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
         return ops.sum(form * second, axis=1) + widened(step.bias) * first
 
     return mixed
+
+
+@ops.custom_gradient
+def _second_moment(x: Any) -> tuple[Any, Callable[..., Any]]:
+    """`X^T X`, `(batch, width, width)`.
+
+    Its gradient by the rule for products would be two of them, `X D + X D^T`; here it is one.
+    """
+
+    def gradient(*arguments: Any, upstream: Any = None) -> Any:
+        upstream = arguments[0] if upstream is None else upstream
+        return ops.matmul(x, upstream + ops.transpose(upstream, (0, 2, 1)))
+
+    return ops.matmul(ops.transpose(x, (0, 2, 1)), x), gradient
 
 
 def _positive_integer(name: str, value: Any) -> int:
