@@ -82,6 +82,10 @@ class Training(BaseModel):
         hidden_activation: Activation after it, `"leaky_relu"`, a Keras name or `"linear"`.
         dropout: Rate, in [0, 1).
         compute: `"readout"` asks the mechanism for the token that is read, `"all"` for all.
+        precision: `"float32"`, or `"bfloat16"` to compute in it; weights, probabilities and losses
+            are float32 in either.
+        xla: Whether XLA compiles the training step. It compiles each shape anew, so texts are then
+            padded up to few widths, see `relation_tf.tasks.batches.bucket`.
         optimizer: `"adam"`.
         learning_rate: Step size.
         learning_rate_schedule: `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two
@@ -122,6 +126,8 @@ class Training(BaseModel):
     hidden_activation: str = "leaky_relu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     compute: Literal["readout", "all"] = "readout"
+    precision: Literal["float32", "bfloat16"] = "float32"
+    xla: bool = False
     optimizer: Literal["adam"] = "adam"
     learning_rate: Annotated[float, Field(gt=0)] = 0.001
     learning_rate_schedule: Literal["constant", "fcsr", "fcsr-compounding"] = "constant"
@@ -422,6 +428,7 @@ class Suite(Training):
                 "start_token": False,
                 "max_words": None,
                 "max_length": None,
+                "xla": False,
             }
             each = [self, *(override for override in self.overrides.values())]
             for key, nothing in without.items():
@@ -429,7 +436,8 @@ class Suite(Training):
                     if value not in (nothing, None):
                         raise ValueError(
                             f"key {key!r} has no meaning with tokens = 'text': a saved model "
-                            f"splits and embeds text itself. Received: {value!r}"
+                            f"splits and embeds text itself, which XLA cannot compile. "
+                            f"Received: {value!r}"
                         )
         if self.embeddings == "glove" and any(m.size and m.free == "width" for m in self.method):
             raise ValueError(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,13 +23,20 @@ from relation_tf.bench.stopping import (
     StoppingRule,
 )
 from relation_tf.bench.suite import RunConfig, SuiteError, higher_is_better
-from relation_tf.tasks.batches import evaluation_batches, padding_share, plan_batches
+from relation_tf.tasks.batches import (
+    evaluation_batches,
+    pad_to_bucket,
+    padding_share,
+    plan_batches,
+    widths,
+)
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.scoring import score
 from relation_tf.tasks.task import Task
 
 _EVALUATION_BATCH = 1024
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 EpochCallback = Callable[[int, Mapping[str, float]], None]
 
@@ -42,7 +52,7 @@ class Trained:
             order of its rows: probabilities `(rows, classes)`, or scores `(rows,)` in [0, 1].
         metrics: For each scored name its metrics.
         seconds: Time spent: `training` (of it `input`, the making of batches), `evaluation` after
-            each epoch, and the `total` with what is answered at the end.
+            each epoch, and the `total` with what is answered at the end; all without compilation.
         padding: The share of padding in the training batches.
     """
 
@@ -65,6 +75,7 @@ class CompiledNetwork:
     config: RunConfig
     task: EncodedTask
     vectors: Vectors | None = None
+    quietly: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext  # as XLA compiles
     match: networks.Match | None = field(init=False, default=None)
     model: keras.Model = field(init=False)
     compile_seconds: float = field(init=False)
@@ -98,7 +109,52 @@ class CompiledNetwork:
         self._train = tf.function(self._train_step).get_concrete_function(ids, labels)
         self._predict = tf.function(self._predict_step).get_concrete_function(ids)
         self._first_step()
+        self._shapes: set[tuple[int, ...]] = set()
+        if self.xla:
+            step = tf.function(self._train_step, jit_compile=True)
+            self._train_by_xla = step.get_concrete_function(ids, labels)
         self.compile_seconds = time.perf_counter() - start
+
+    @property
+    def xla(self) -> bool:
+        """Whether XLA compiles the training step, which is that of a whole batch alone."""
+        return self.config.xla and len(self.task.splits["train"]) >= self.config.batch_size
+
+    def prepare(self, batches: Sequence[np.ndarray]) -> None:
+        """Let XLA compile what shapes of these training batches are new, outside of any epoch.
+
+        Raises:
+            SuiteError: Where it cannot.
+        """
+        if not self.xla:
+            return
+        start = time.perf_counter()
+        whole = [rows for rows in batches if len(rows) == self.config.batch_size]
+        shapes = widths(self.task.splits["train"].lengths, whole, buckets=True)
+        new = sorted(set(map(tuple, shapes.T.tolist())) - self._shapes)
+        if new:
+            self._compile_by_xla(new)
+            self._shapes.update(new)
+            self.compile_seconds += time.perf_counter() - start
+
+    def _compile_by_xla(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Take a step of each shape, and then back what it changed."""
+        size = self.config.batch_size
+        labels = _labels(self.task.splits["train"])[:size]
+        variables = [*self.model.variables, *self._optimizer.variables]
+        values = _values(variables)
+        try:
+            with self.quietly():
+                for shape in shapes:
+                    self.train(tuple(np.ones((size, width), np.int32) for width in shape), labels)
+        except tf.errors.OpError as error:
+            raise SuiteError(
+                f"method {self.config.method}: XLA cannot compile its training step "
+                f"({_unsupported(error)}). Received: xla=True"
+            ) from error
+        finally:
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
 
     def refill(self, seed: int) -> None:
         """Start over: the weights and random state that a new network of this seed would have."""
@@ -110,7 +166,9 @@ class CompiledNetwork:
 
     def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
         """One step; the mean loss of the batch, and how many rows it had right (of classes)."""
-        return self._train(tuple(map(tf.constant, ids)), tf.constant(labels))
+        whole = len(labels) == self.config.batch_size
+        step = self._train_by_xla if self.xla and whole else self._train
+        return step(tuple(map(tf.constant, ids)), tf.constant(labels))
 
     def predict(self, split: EncodedSplit) -> np.ndarray:
         """Outputs for all rows, in their order: `(rows, classes)`, or `(rows,)` of a regression."""
@@ -135,7 +193,10 @@ class CompiledNetwork:
         settings = self._settings()
         if self.match is not None:
             settings = networks.with_size(self.match, settings)
-        model = self._builder()(self.config.mechanism, **settings)
+        with _dtype_policy(self.config.precision):
+            model = self._builder()(self.config.mechanism, **settings)
+        # Probabilities that are rounded to 8 bits give no loss worth the name.
+        model.get_layer("output").dtype_policy = "float32"
         if self.vectors is not None:
             embedding = model.get_layer("embedding")
             embedding.set_weights([self.vectors.fill(embedding.get_weights()[0])])
@@ -145,9 +206,9 @@ class CompiledNetwork:
         """Run both once: what a first call prepares is compilation. `refill` undoes the step."""
         train = self.task.splits["train"]
         rows = np.arange(min(2, len(train)))
-        texts = tuple(column.pad(rows) for column in train.inputs)
-        self.train(texts, _labels(train)[rows])
-        self._predict(tuple(map(tf.constant, texts)))
+        texts = tuple(tf.constant(column.pad(rows)) for column in train.inputs)
+        self._train(texts, tf.constant(_labels(train)[rows]))
+        self._predict(texts)
 
     def _match(self, size: int) -> networks.Match:
         config = self.config
@@ -175,7 +236,7 @@ class CompiledNetwork:
             outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
             loss = self._loss(labels if self.task.task.labels else labels[:, None], outputs)
             if self.model.losses:
-                loss = loss + tf.add_n(self.model.losses)
+                loss = loss + tf.add_n([tf.cast(more, loss.dtype) for more in self.model.losses])
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         self._optimizer.apply(gradients, variables)
         if self.task.task.labels is None:
@@ -197,7 +258,7 @@ def train_run(
         config: The run.
         on_epoch: Told each epoch (from 1) and its history row.
     """
-    began = time.perf_counter()
+    clock = _Clock(network)
     network.refill(config.seed)
     rule, watched = _rule(config, network.task.task)
     history: list[dict[str, float]] = []
@@ -210,7 +271,7 @@ def train_run(
         if on_epoch is not None:
             on_epoch(epoch, row)
         stop = rule.update(epoch, row[watched], network.weights)
-        limit = _limit(config, epoch, time.perf_counter() - began)
+        limit = _limit(config, epoch, clock.seconds())
         if stop is None and limit is not None:
             stop = rule.finish(epoch, limit)
     if stop.weights is not None:
@@ -218,8 +279,22 @@ def train_run(
     predictions, metrics = _answer(network)
     columns = {"training": "seconds", "input": "input_seconds", "evaluation": "evaluation_seconds"}
     seconds = {name: sum(row[column] for row in history) for name, column in columns.items()}
-    seconds["total"] = time.perf_counter() - began
+    seconds["total"] = clock.seconds()
     return Trained(history, stop, predictions, metrics, seconds, padding)
+
+
+class _Clock:
+    """The seconds since it was made, without those in which the network was compiled."""
+
+    def __init__(self, network: CompiledNetwork) -> None:
+        self._network = network
+        self._start = self._now()
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._network.compile_seconds
+
+    def seconds(self) -> float:
+        return self._now() - self._start
 
 
 def _rule(config: RunConfig, task: Task) -> tuple[StoppingRule, str]:
@@ -246,8 +321,9 @@ def _epoch(
 ) -> tuple[dict[str, float], float]:
     """Train an epoch and evaluate: its row of the history, and the share of padding."""
     task, epoch = network.task, len(history) + 1
-    start = time.perf_counter()
-    trained = _train_epoch(network, config, epoch)
+    clock = _Clock(network)
+    trained = train_epoch(network, config, epoch)
+    seconds = clock.seconds()
     ended = time.perf_counter()
     held_out = task.splits[task.validation]
     outputs = network.predict(held_out)
@@ -257,7 +333,7 @@ def _epoch(
     if config.stopping == "accuracy_reached":
         row["accuracy"] = trained.accuracy
         row["running_accuracy"] = _running(history, row, len(task.splits["train"]), len(held_out))
-    row["seconds"] = ended - start
+    row["seconds"] = seconds
     row["input_seconds"] = trained.input_seconds
     row["evaluation_seconds"] = time.perf_counter() - ended
     return row, trained.padding
@@ -286,7 +362,10 @@ def check_network(config: RunConfig) -> None:
         value = 8 * networks.size_step(config.mechanism, config.free, config.options)
         settings = networks.with_size(networks.Match(config.free, value, 0, config.size), settings)
     try:
-        networks.sequence_classifier(config.mechanism, vocabulary_size=2, num_classes=2, **settings)
+        with _dtype_policy(config.precision):
+            networks.sequence_classifier(
+                config.mechanism, vocabulary_size=2, num_classes=2, **settings
+            )
     except (TypeError, ValueError, RuntimeError) as error:
         raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
     finally:
@@ -302,7 +381,7 @@ def words_of(task: EncodedTask, outputs: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _TrainedEpoch:
+class TrainedEpoch:
     """What the training rows of an epoch gave; `accuracy` is of outputs before each step."""
 
     loss: float
@@ -311,27 +390,33 @@ class _TrainedEpoch:
     padding: float
 
 
-def _train_epoch(network: CompiledNetwork, config: RunConfig, epoch: int) -> _TrainedEpoch:
+def train_epoch(network: CompiledNetwork, config: RunConfig, epoch: int) -> TrainedEpoch:
+    """Take the steps of one epoch, from 1."""
     start = time.perf_counter()
-    train = network.task.splits["train"]
+    train, xla = network.task.splits["train"], network.xla
     batches = plan_batches(
         train.lengths, config.batch_size, config.seed, epoch - 1, config.batching
     )
     labels = _labels(train)
-    padding = padding_share(train.lengths, batches)
+    padding = padding_share(train.lengths, batches, buckets=xla)
     input_seconds = time.perf_counter() - start
+    network.prepare(batches)
     steps = []
     for rows in batches:
         start = time.perf_counter()
         ids, gold = tuple(column.pad(rows) for column in train.inputs), labels[rows]
+        if xla:
+            ids = tuple(map(pad_to_bucket, ids))
         input_seconds += time.perf_counter() - start
         steps.append(network.train(ids, gold))
     # One read at the end, so that no step waits for the one before it.
-    losses = np.array([float(loss) for loss, _ in steps])
+    losses = [float(loss) for loss, _ in steps]
     weights = [len(rows) for rows in batches]
     # A diverged network has nothing right, though it may name a class.
-    right = sum(int(hits) for loss, hits in steps if np.isfinite(loss))
-    return _TrainedEpoch(
+    right = sum(
+        int(hits) for loss, (_, hits) in zip(losses, steps, strict=True) if np.isfinite(loss)
+    )
+    return TrainedEpoch(
         loss=float(np.average(losses, weights=weights)),
         accuracy=right / len(train),
         input_seconds=input_seconds,
@@ -367,6 +452,12 @@ def _labels(split: EncodedSplit) -> np.ndarray:
     return split.labels
 
 
+def _unsupported(error: tf.errors.OpError) -> str:
+    """What XLA says of an operation that it does not have; the names of the graph say nothing."""
+    first = str(error).strip().partition("\n")[0]
+    return re.sub(r" compatible with node|\{\{node .*?\}\}|graph \S+\] ", "", first).strip()
+
+
 def _values(variables: list[Any]) -> list[np.ndarray]:
     """Copies: what a backend hands out may be the variable's own memory."""
     return [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
@@ -389,6 +480,17 @@ def _answer(
         if split_name in task.splits:
             predictions[split_name, name] = network.predict(task.splits[split_name])
     return predictions, metrics
+
+
+@contextlib.contextmanager
+def _dtype_policy(precision: str) -> Iterator[None]:
+    """Keras's policy while a network is built; its layers keep it."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(_POLICIES[precision])
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _network_settings(config: RunConfig) -> dict[str, Any]:

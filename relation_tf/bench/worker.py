@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
+import gc
 import os
 import platform
 import re
@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
 from relation_tf.networks.registry import MECHANISMS, find_mechanism
-from relation_tf.tasks.encoding import load_task
-from relation_tf.tasks.glove import read_glove
+from relation_tf.tasks.encoding import EncodedTask, load_task
+from relation_tf.tasks.glove import Vectors, read_glove
 from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
@@ -126,6 +126,28 @@ def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
 
     # Frees what Keras keeps of the cell before.
     keras.backend.clear_session()
+    quietly = functools.partial(_stderr_to, cell.folder / "tensorflow.log")
+    return CompiledNetwork(config, *_inputs(cell, config), quietly)
+
+
+def _inputs(cell: Cell, config: RunConfig) -> tuple[EncodedTask, Vectors | None]:
+    """The task and its word vectors; the cell before was mostly of the same ones."""
+    global _last_inputs
+    key = (
+        *(config.own_task or config.task, config.reading(), config.data_digest),
+        *(config.embeddings, config.embedding_dim, config.glove_digest),
+        *(cell.data, cell.tfds_folder, cell.glove, cell.skip_bad_lines),
+    )
+    if _last_inputs is None or _last_inputs[0] != key:
+        _last_inputs = None  # what is not needed goes before the next is read
+        _last_inputs = key, _read_inputs(cell, config)
+    return _last_inputs[1]
+
+
+_last_inputs: tuple[Any, tuple[EncodedTask, Vectors | None]] | None = None
+
+
+def _read_inputs(cell: Cell, config: RunConfig) -> tuple[EncodedTask, Vectors | None]:
     task = load_task(
         config.own_task or config.task,
         data=cell.data,
@@ -133,13 +155,12 @@ def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
         skip_bad_lines=cell.skip_bad_lines,
         **config.reading(),
     )
-    vectors = None
-    if config.embeddings == "glove":
-        if cell.glove is None:
-            raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
-        assert task.vocabulary is not None  # a suite of text has no word vectors
-        vectors = read_glove(cell.glove, task.vocabulary.words, config.embedding_dim)
-    return CompiledNetwork(config, task, vectors)
+    if config.embeddings == "random":
+        return task, None
+    if cell.glove is None:
+        raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
+    assert task.vocabulary is not None  # a suite of text has no word vectors
+    return task, read_glove(cell.glove, task.vocabulary.words, config.embedding_dim)
 
 
 def _notes(network: CompiledNetwork) -> Iterator[str]:
@@ -164,6 +185,12 @@ def _start_tensorflow(folder: Path, threads: int) -> None:
 
             _set_threads(tf, threads)
             tf.config.list_logical_devices()
+        import relation_tf.bench.training  # noqa: F401
+
+        # Half a million objects stay as long as the process does: to look through them whenever a
+        # network is thrown away takes a third of a second.
+        gc.collect()
+        gc.freeze()
     # In a notebook TensorFlow may have been started before, with other threads; the manifest says
     # with how many.
     with contextlib.suppress(RuntimeError):
@@ -177,7 +204,7 @@ def _set_threads(tf: Any, threads: int) -> None:
 
 @contextlib.contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """Keep in a file what TensorFlow prints while it starts, which no setting silences."""
+    """Keep in a file what TensorFlow prints while it starts or compiles; no setting silences it."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -193,6 +220,7 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     from relation_tf.bench.training import train_run
 
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    peak_of = _forget_peaks()
 
     def on_epoch(epoch: int, row: Any) -> None:
         tell({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
@@ -204,7 +232,8 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
     write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
-    write_json(folder / "result.json", _result(network, config, trained))
+    result = _result(network, config, trained) | _peaks() | {"peak_memory_of": peak_of}
+    write_json(folder / "result.json", result)
     tell({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
           "metrics": trained.metrics})  # fmt: skip
 
@@ -214,7 +243,8 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
 
     epochs = [row["seconds"] for row in trained.history]
     epoch = sorted(epochs)[len(epochs) // 2]
-    steps = -(-len(network.task.splits["train"]) // config.batch_size)
+    train = network.task.splits["train"]
+    steps = -(-len(train) // config.batch_size)
     return {
         "task": config.task,
         "method": config.method,
@@ -227,14 +257,14 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
         "parameters": count_parameters(network.model),
         "size": asdict(network.match) if network.match else None,
         "padding": trained.padding,
+        # Of an epoch, without padding; a network that reads text splits it by itself.
+        "tokens": int(train.lengths.sum()) if network.task.vocabulary else None,
         "seconds": {
             **trained.seconds,
             "epoch": epoch,
             "batch": epoch / steps,
             "compilation": network.compile_seconds,
         },
-        # Of the process, which has run others before.
-        "peak_memory_mib": _peak_memory() // 2**20,
     }
 
 
@@ -276,7 +306,7 @@ def _manifest(
         "devices": [device.device_type for device in tf.config.list_physical_devices()],
         "backend": "tensorflow",
         "threads": tf.config.threading.get_intra_op_parallelism_threads(),
-        "xla": False,
+        "xla": network.xla,
         "op_determinism": False,
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
         "seed": config.seed,
@@ -292,14 +322,51 @@ def _manifest(
         },
         "glove": None
         if vectors is None
-        else {"found": str(vectors), "digest": _sha256(cell.glove)},
+        else {"found": str(vectors), "digest": config.glove_digest},
     }
 
 
-def _peak_memory() -> int:
-    """The largest resident size of this process, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+def _forget_peaks() -> Literal["run", "process"]:
+    """Begin the peaks of memory anew; `"process"` where the system keeps the process's own."""
+    import tensorflow as tf
+
+    if tf.config.list_logical_devices("GPU"):
+        tf.config.experimental.reset_memory_stats("GPU:0")
+    try:
+        _CLEAR_REFS.write_text("5")
+        _high_water_mark()
+    except (OSError, ValueError):
+        return "process"
+    return "run"
+
+
+def _peaks() -> dict[str, int | None]:
+    """The most memory since `_forget_peaks`, resident and of the first GPU, in MiB."""
+    import tensorflow as tf
+
+    try:
+        resident = _high_water_mark()
+    except (OSError, ValueError):
+        unit = 1 if sys.platform == "darwin" else 1024
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    device = None
+    if tf.config.list_logical_devices("GPU"):
+        device = tf.config.experimental.get_memory_info("GPU:0")["peak"] // 2**20
+    return {"peak_memory_mib": resident // 2**20, "peak_device_memory_mib": device}
+
+
+def _high_water_mark() -> int:
+    """The peak of this process's resident memory, in bytes.
+
+    Raises:
+        OSError, ValueError: Where the system does not say.
+    """
+    _, _, rest = _STATUS.read_text().partition("VmHWM:")
+    return int(rest.partition("kB")[0]) * 1024
+
+
+# Of Linux. What is written to the first begins the peak that the second names anew.
+_CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def _command() -> str:
@@ -345,10 +412,3 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor()
-
-
-def _sha256(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -135,6 +135,7 @@ def render(results: Results | str | Path, out: Path | None = None) -> Path:
         "permutations": tables.PERMUTATIONS,
         "pictures": {picture.name: picture for picture in drawn},
         "how": _by_task(how),
+        "computed": tables.computed(results),
         "settings": provenance.settings(results),
         "published": _published(results, beside) if beside is not None else None,
         "made": provenance.made(results),

@@ -13,6 +13,7 @@ import pandas as pd
 
 from relation_tf.bench.published import Published
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
+from relation_tf.networks.registry import find_mechanism
 from relation_tf.stats import SteelDwassResult, steel_dwass
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
@@ -230,13 +231,25 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         mechanism=("mechanism", "median"),
         epochs=("epochs", "median"),
         seconds_epoch=("seconds_epoch", "median"),
+        tokens_second=("tokens_second", "median"),
         seconds_batch=("seconds_batch", "median"),
         seconds_compilation=("seconds_compilation", "median"),
         padding=("padding", "median"),
         peak_memory_mib=("peak_memory_mib", "max"),
+        of_process=("peak_memory_of", lambda of: of.eq("process").any()),
         stopped=("stopped", _counted),
     )
     return table
+
+
+def computed(results: Results) -> str:
+    """How the networks were computed, in a sentence."""
+    suite = results.suite
+    which = {"readout": "only the token that is read", "all": "all tokens"}[suite.compute]
+    reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
+    parts = [f'{which} (compute = "{suite.compute}")'] if reads_a_token else []
+    parts += [suite.precision, "the training step by XLA" if suite.xla else "without XLA"]
+    return f"Computed: {', '.join(parts)}."
 
 
 def beside_published(
@@ -322,6 +335,7 @@ def _counted(values: pd.Series[str]) -> str:
 
 def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
     parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
+    tokens = run.get("tokens") or math.nan  # of text and in earlier versions not counted
     costs = results.history(run)[["loss", "val_loss"]].to_numpy(dtype=float)
     return {
         "epochs": run["epochs"],
@@ -332,9 +346,16 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "without_embedding": parameters["total"] - parameters["embedding"],
         "mechanism": parameters["mechanism"],
         "padding": run["padding"],
+        "tokens": tokens,
+        "tokens_second": tokens / seconds["epoch"],
         # Runs of earlier versions did not count their batches.
         **{f"seconds_{name}": value for name, value in ({"batch": math.nan} | seconds).items()},
         "peak_memory_mib": run["peak_memory_mib"],
+        "peak_memory_of": run.get("peak_memory_of", "process"),
+        "peak_device_memory_mib": run.get("peak_device_memory_mib"),
+        "compute": run["config"]["compute"],
+        "precision": run["config"]["precision"],
+        "xla": manifest["xla"],
         "started": manifest["started"],
         "finished": manifest["finished"],
         "commit": manifest["commit"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -43,14 +43,63 @@ def plan_batches(
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
-def padded_tokens(lengths: np.ndarray, batches: list[np.ndarray]) -> int:
-    """How many tokens the batches hold, padding included."""
-    return sum(len(rows) * int(lengths[:, rows].max(axis=1).sum()) for rows in batches)
+def bucket(length: int) -> int:
+    """The width that a text of a length is padded to for XLA, which compiles each shape anew.
+
+    Widths are 8, 16, 24, 32, 48, 64, 96 ...: powers of two, and from 16 on what is midway between.
+
+    Args:
+        length: Tokens of the longest text.
+
+    Example:
+        >>> [bucket(length) for length in (1, 9, 17, 25, 33, 49, 100)]
+        [8, 16, 24, 32, 48, 64, 128]
+    """
+    power = 1 << max(length - 1, 7).bit_length()
+    midway = power // 4 * 3
+    return midway if power > 16 and length <= midway else power
 
 
-def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
-    """The share of padding in all tokens of the batches, in [0, 1)."""
-    total = padded_tokens(lengths, batches)
+def pad_to_bucket(ids: np.ndarray) -> np.ndarray:
+    """Widen a batch to its bucket.
+
+    Example:
+        >>> pad_to_bucket(np.array([[5, 6, 7]])).tolist()
+        [[5, 6, 7, 0, 0, 0, 0, 0]]
+    """
+    width = ids.shape[1]
+    return np.pad(ids, ((0, 0), (0, bucket(width) - width)))
+
+
+def widths(
+    lengths: np.ndarray, batches: Sequence[np.ndarray], *, buckets: bool = False
+) -> np.ndarray:
+    """How wide each batch is: `(inputs, batches)`.
+
+    Args:
+        lengths: The tokens of each row, of shape `(inputs, rows)`.
+        batches: Row numbers, one or more a batch.
+        buckets: Whether batches are padded up to their `bucket`.
+    """
+    starts = np.cumsum([0, *map(len, batches[:-1])])
+    longest = np.maximum.reduceat(lengths[:, np.concatenate(batches)], starts, axis=1)
+    return np.vectorize(bucket, otypes=[np.int64])(longest) if buckets else longest
+
+
+def padded_tokens(
+    lengths: np.ndarray, batches: Sequence[np.ndarray], *, buckets: bool = False
+) -> int:
+    """How many tokens the batches hold, padding included; arguments as of `widths`."""
+    if not batches:
+        return 0
+    return int(widths(lengths, batches, buckets=buckets).sum(axis=0) @ [*map(len, batches)])
+
+
+def padding_share(
+    lengths: np.ndarray, batches: Sequence[np.ndarray], *, buckets: bool = False
+) -> float:
+    """The share of padding in all tokens of the batches, in [0, 1); arguments as of `widths`."""
+    total = padded_tokens(lengths, batches, buckets=buckets)
     return 1.0 - float(lengths.sum()) / total if total else 0.0
 
 
@@ -90,9 +139,18 @@ def _by_length(lengths: np.ndarray) -> Iterator[np.ndarray]:
     if len(lengths) == 1:
         yield np.argsort(lengths[0], kind="stable")
         return
+    # Rows of the same two lengths are one kind; there are far fewer kinds than rows to compare.
+    first, second = lengths
+    base = int(second.max(initial=0)) + 1
+    codes, kind = np.unique(first * base + second, return_inverse=True)
+    first, second = np.divmod(codes, base)
     for weight in 2.0 ** np.arange(-3, 3.5, 0.5):
-        longer = np.maximum(lengths[0], weight * lengths[1])
-        yield np.lexsort((lengths.sum(axis=0), longer))
+        # Complex numbers are ordered by their real part, then by the other.
+        keys = np.maximum(first, weight * second) + 1j * (first + second)
+        rank = np.unique(keys, return_inverse=True)[1]
+        # NumPy sorts the smallest integers without comparing them.
+        rank = rank.astype(np.min_scalar_type(len(rank)))
+        yield np.argsort(rank[kind], kind="stable")
 
 
 def _cut(rows: np.ndarray, size: int) -> list[np.ndarray]:

@@ -22,7 +22,7 @@ from relation_tf.bench import worker as worker_module
 from relation_tf.bench.published import load_published
 from relation_tf.bench.runner import _run_in_processes
 from relation_tf.bench.worker import Cell
-from relation_tf.tasks import DataError
+from relation_tf.tasks import DataError, load_task
 
 pytestmark = pytest.mark.tensorflow
 
@@ -61,6 +61,24 @@ class Broken(keras.layers.Layer):
         raise RuntimeError("no such thing")
 
 
+class Counting(keras.layers.Layer):
+    """A layer that XLA cannot compile."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(units)
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x):
+        import tensorflow as tf
+
+        if isinstance(x, keras.KerasTensor):
+            return self.dense(x)
+        return self.dense(x) + tf.cast(tf.size(tf.strings.as_string(x)), tf.float32)
+
+
 def contents(folder):
     """The bytes of every file that has no times in it."""
     return {
@@ -85,6 +103,9 @@ def test_run_folder_holds_what_it_promises(tmp_path, small_glue, suite):
     result = json.loads((folder / "result.json").read_text())
     assert result["epochs"] == 3
     assert result["stopped"] == "reached 3 epochs"
+    assert result["peak_memory_of"] == ("run" if LINUX else "process")
+    assert result["peak_memory_mib"] > 100
+    assert result["peak_device_memory_mib"] is None
     assert set(result["metrics"]) == {"MNLI-m", "MNLI-mm"}
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["versions"]["keras"] == keras.__version__
@@ -388,6 +409,94 @@ def test_figures_of_ones_own_travel_with_the_folder(tmp_path, suite):
     shutil.rmtree(home)
     kept = RunFolder(tmp_path / "out").suite().published
     assert load_published(kept).source == "A paper"
+
+
+def test_what_xla_cannot_compile_is_one_line(tmp_path, small_glue, suite):
+    asked = suite(tasks=["CoLA"], seeds=[1], xla=True)
+    results = run_suite(asked, tmp_path, [Counting], data=small_glue, quiet=True)
+    error = json.loads((tmp_path / "runs/CoLA/Counting-64/seed-1/error.json").read_text())
+    assert error["traceback"] == ""
+    ((_, said),) = results.failures
+    assert said == error["error"]
+    assert said.startswith("method Counting-64: XLA cannot compile its training step (")
+    assert "No registered 'AsString' OpKernel" in said
+    assert said.endswith(". Received: xla=True")
+    assert "\n" not in said
+
+
+def test_the_manifest_says_whether_xla_compiled(tmp_path, small_glue, suite):
+    one = {"tasks": ["CoLA"], "seeds": [1], "epochs": 1, "xla": True,
+           "method": [Method(mechanism="baseline", units=8)]}  # fmt: skip
+    said = {
+        size: run_suite(
+            suite(**one, batch_size=size), tmp_path / str(size), data=small_glue, quiet=True
+        ).runs[0]["manifest"]["xla"]
+        for size in (30, 61)  # of 60 rows
+    }
+    assert said == {30: True, 61: False}
+
+
+def test_tokens_are_counted_without_padding(tmp_path, small_glue, suite):
+    asked = suite(tasks=["CoLA", "MNLI"], seeds=[1], epochs=1)
+    runs = run_suite(asked, tmp_path, data=small_glue, quiet=True).runs
+    for run in runs:
+        train = load_task(run["task"], data=small_glue).splits["train"]
+        assert run["tokens"] == sum(int(rows.lengths.sum()) for rows in train.inputs)
+
+
+def test_the_cell_before_leaves_its_inputs(tmp_path, small_glue, suite, monkeypatch):
+    loaded = []
+
+    def load(name, **settings):
+        loaded.append(name)
+        return load_task(name, **settings)
+
+    monkeypatch.setattr(worker_module, "load_task", load)
+    monkeypatch.setattr(worker_module, "_last_inputs", None)
+    asked = suite(tasks=["CoLA", "RTE"], seeds=[1], epochs=1)
+    run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    assert loaded == ["CoLA", "RTE"]
+
+
+LINUX = Path("/proc/self/clear_refs").exists()
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux begins the peak anew")
+def test_peak_memory_is_of_the_run():
+    held = np.ones(40 * 2**17)  # 40 MiB
+    worker_module._peaks()
+    del held
+    assert worker_module._forget_peaks() == "run"
+    before = worker_module._peaks()["peak_memory_mib"]
+    held = np.ones(30 * 2**17)
+    assert 25 <= worker_module._peaks()["peak_memory_mib"] - before <= 35
+    assert len(held)
+
+
+@pytest.mark.parametrize("missing", ["_CLEAR_REFS", "_STATUS"])
+def test_peak_memory_is_of_the_process_elsewhere(tmp_path, monkeypatch, missing):
+    (tmp_path / "status").write_text("Name: python\n")
+    monkeypatch.setattr(worker_module, missing, tmp_path / {"_CLEAR_REFS": "no/such"}.get(
+        missing, "status"))  # fmt: skip
+    assert worker_module._forget_peaks() == "process"
+    assert worker_module._peaks()["peak_memory_mib"] > 100
+
+
+def test_peak_memory_of_a_device(monkeypatch):
+    import tensorflow as tf
+
+    assert worker_module._peaks()["peak_device_memory_mib"] is None
+    peak = {"GPU:0": 512 * 2**20}
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["one"])
+    monkeypatch.setattr(
+        tf.config.experimental, "get_memory_info", lambda device: {"peak": peak[device]}
+    )
+    monkeypatch.setattr(
+        tf.config.experimental, "reset_memory_stats", lambda device: peak.update({device: 0})
+    )
+    assert worker_module._peaks()["peak_device_memory_mib"] == 512
+    worker_module._forget_peaks()
+    assert worker_module._peaks()["peak_device_memory_mib"] == 0
 
 
 @pytest.fixture

@@ -103,7 +103,10 @@ def test_text_is_for_saved_models_alone():
     saved = {"mechanism": "saved-model:use", "name": "use"}
     with pytest.raises(SuiteError, match=r"expected 'text' for method use\. Received: 'word'"):
         make_suite("here", values | {"method": [saved]})
-    assert make_suite("here", values | {"tokens": "text", "method": [saved]}).tokens == "text"
+    text = values | {"tokens": "text", "method": [saved]}
+    assert make_suite("here", text).tokens == "text"
+    with pytest.raises(SuiteError, match=r"key 'xla' has no meaning .* Received: True"):
+        make_suite("here", text | {"xla": True})
 
 
 def test_an_unknown_task_is_named():

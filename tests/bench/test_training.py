@@ -190,6 +190,130 @@ def test_times_add_up(network):
     assert seconds["training"] + seconds["evaluation"] <= seconds["total"]
 
 
+@pytest.mark.parametrize("name", ["CoLA", "STS-B"])
+def test_bfloat16_is_for_computing_alone(network, name):
+    import keras
+
+    from relation_tf.bench.training import train_run
+
+    made, config = network(name, precision="bfloat16")
+    assert keras.config.dtype_policy().name == "float32"
+    assert made.model.get_layer("mechanism").compute_dtype == "bfloat16"
+    assert {v.dtype for v in made.model.trainable_variables} == {"float32"}
+    train = made.task.splits["train"]
+    loss, _ = made.train(tuple(column.pad(np.arange(3)) for column in train.inputs),
+                         train.labels[:3])  # fmt: skip
+    assert loss.dtype == "float32"
+    trained = train_run(made, config)
+    answers = next(iter(trained.predictions.values()))
+    assert answers.dtype == np.float32
+    # What eight bits hold has zeros in the last sixteen of 32.
+    assert np.any(answers.view(np.uint32) & 0xFFFF)
+    exact, config = network(name)
+    costs, expected = (
+        [row["val_loss"] for row in run.history] for run in (trained, train_run(exact, config))
+    )
+    assert costs == pytest.approx(expected, rel=0.05)
+    assert costs != expected
+
+
+def test_the_policy_comes_back_after_an_error(network):
+    import keras
+
+    impossible = [{"mechanism": "contextualizer", "options": {"rank": 0}}]
+    keras.config.set_dtype_policy("float64")
+    try:
+        with pytest.raises(ValueError, match="rank=0"):
+            network(precision="bfloat16", method=impossible)
+        assert keras.config.dtype_policy().name == "float64"
+        made, _ = network()
+        assert made.model.get_layer("mechanism").compute_dtype == "float32"
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+def by_xla(network, mechanism, **changes):
+    """A run with XLA, the shapes of its steps, and the same one without."""
+    from relation_tf.bench.training import train_run
+
+    options = {"batch_size": 16, "epochs": 2, "dropout": 0.0, **changes}
+    options["method"] = [{"mechanism": mechanism, "units": 8}]
+    plain, config = network(**options)
+    expected = train_run(plain, config)
+    made, config = network(**options, xla=True)
+    assert made.xla
+    shapes, train = [], made.train
+
+    def watched(ids, labels):
+        shapes.append(tuple(column.shape for column in ids))
+        return train(ids, labels)
+
+    made.train = watched
+    return train_run(made, config), shapes, expected, made
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "updates"),
+    [
+        ("relation", "dense"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("relation", "rows"),
+                ("attention", "dense"),
+                ("linear-attention", "dense"),
+                ("baseline", "rows"),
+                ("contextualizer", "rows"),
+                ("fcsr", "dense"),
+            )
+        ),
+    ],
+)
+def test_xla_trains_alike(network, mechanism, updates):
+    trained, shapes, expected, made = by_xla(network, mechanism, embedding_updates=updates)
+    for key in ("loss", "val_loss"):
+        costs = [[row[key] for row in run.history] for run in (trained, expected)]
+        assert costs[0] == pytest.approx(costs[1], rel=1e-4)
+    # A step to compile each shape, then those of two epochs; 60 rows make no 4 whole batches.
+    assert len(shapes) == len(made._shapes) + 2 * 4
+    assert {width for ((_, width),) in shapes} <= {8, 16, 24}
+    assert sorted({rows for ((rows, _),) in shapes}) == [12, 16]
+    assert trained.padding > expected.padding
+
+
+@pytest.mark.slow
+def test_xla_on_pairs_with_random_batches_compiles_between_epochs(network):
+    """Each text has its own width, and shapes that an epoch brings anew are no time of it."""
+    trained, shapes, expected, made = by_xla(
+        network, "relation", name="STS-B", batching="random", batch_size=4, epochs=4
+    )
+    used = {tuple(width for _, width in shape) for shape in shapes if shape[0][0] == 4}
+    assert used == made._shapes
+    assert trained.seconds["total"] < made.compile_seconds
+    costs = [[row["val_loss"] for row in run.history] for run in (trained, expected)]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-4)
+
+
+def test_compilation_is_no_time_of_a_run(network):
+    from relation_tf.bench.training import train_run
+
+    made, config = network(epochs=1)
+
+    def prepare(batches):
+        made.compile_seconds += 1e6  # as if it had taken so long
+
+    made.prepare = prepare
+    trained = train_run(made, config)
+    assert trained.seconds["training"] < -9e5
+    assert trained.seconds["total"] < -9e5
+    assert trained.history[0]["seconds"] < -9e5
+
+
+def test_too_few_rows_for_a_whole_batch_need_no_xla(network):
+    made, _ = network(xla=True, batch_size=61)
+    assert not made.xla
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_suites())
 def test_every_method_of_every_suite_can_be_built(name):

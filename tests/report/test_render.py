@@ -204,6 +204,26 @@ def test_diverged_runs_are_drawn_and_named(suite_of, fabricate):
     assert "CoLA/relation/seed-1: a cost" not in text
 
 
+@pytest.mark.parametrize("older", [True, False])
+def test_speed_and_memory_are_shown(suite_of, fabricate, older):
+    def change(config, files):
+        files["result"]["seconds"]["epoch"] = 0.5
+        if not older:
+            files["result"] |= {"tokens": 61_725, "peak_memory_of": "run",
+                                "peak_device_memory_mib": None}  # fmt: skip
+
+    folder = render(fabricate(suite_of(tasks=["CoLA"]), separated, change)).parent
+    page, text = ((folder / name).read_text("utf-8") for name in ("report.html", "report.md"))
+    for written in (page, text):
+        assert ("123,450" in written) is not older
+        assert ("of the process" in written) is older
+        assert "only the token that is read (compute = " in written
+    runs = pd.read_csv(folder / "runs.csv")
+    assert set(runs["peak_memory_of"]) == {"process" if older else "run"}
+    assert runs["tokens_second"].isna().all() == older
+    assert {"compute", "precision", "xla", "tokens", "peak_device_memory_mib"} <= set(runs)
+
+
 def test_published_figures_stand_beside_ours(suite_of, fabricate):
     suite = suite_of(tasks=["CoLA", "SST-2"], published="relation-table1")
     folder = render(fabricate(suite, separated)).parent

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, read_results
-from relation_tf.report.tables import all_pvalues, all_runs, columns, compare, how_run, summarize
+from relation_tf.report.tables import (
+    all_pvalues,
+    all_runs,
+    columns,
+    compare,
+    computed,
+    how_run,
+    summarize,
+)
 from relation_tf.stats import steel_dwass
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
@@ -117,3 +125,33 @@ def test_how_each_method_was_run(suite_of, fabricate):
     assert (row["parameters"], row["without_embedding"]) == (569_186, 569_186 - 541_600)
     assert (row["epochs"], row["peak_memory_mib"]) == (20, 300)
     assert row["stopped"] == "not better (2); reached the end (1)"
+
+
+def test_tokens_a_second(suite_of, fabricate):
+    def change(config, files):
+        files["result"]["seconds"]["epoch"] = float(config.seed)
+        if config.method == "relation":
+            files["result"] |= {"tokens": 6000, "peak_memory_of": "run",
+                                "peak_device_memory_mib": None}  # fmt: skip
+
+    runs = all_runs(read_results(fabricate(suite_of(method=TWO, seeds=3), noisy, change)))
+    table = how_run(runs).set_index(["task", "method"])
+    assert table.loc[("CoLA", "relation"), "tokens_second"] == 3000
+    # A run of an earlier version.
+    assert np.isnan(table.loc[("CoLA", "baseline"), "tokens_second"])
+    of_process = table.loc["CoLA", "of_process"].to_dict()
+    assert of_process == {"baseline": True, "relation": False}
+    assert set(runs["tokens"].dropna()) == {6000}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, 'Computed: only the token that is read (compute = "readout"), float32, without XLA.'),
+        ({"compute": "all", "precision": "bfloat16", "xla": True},
+         'Computed: all tokens (compute = "all"), bfloat16, the training step by XLA.'),
+        ({"method": [{"mechanism": "fcsr"}]}, "Computed: float32, without XLA."),
+    ],
+)  # fmt: skip
+def test_how_it_was_computed(suite_of, fabricate, values, expected):
+    assert computed(read_results(fabricate(suite_of(**values), lambda *_: None))) == expected

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from relation_tf.tasks import load_task, plan_batches
-from relation_tf.tasks.batches import evaluation_batches, padded_tokens, padding_share
+from relation_tf.tasks.batches import (
+    _by_length,
+    bucket,
+    evaluation_batches,
+    pad_to_bucket,
+    padded_tokens,
+    padding_share,
+    widths,
+)
 
 LENGTHS = st.tuples(st.integers(1, 2), st.integers(1, 60)).flatmap(
     lambda shape: arrays(np.int64, shape, elements=st.integers(0, 40))
@@ -32,6 +40,49 @@ def test_like_lengths_never_pad_more_than_one_sequence_sorted(lengths, batch_siz
         cut = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
         assert padded_tokens(lengths, batches) == sum(len(part) * part.max() for part in cut)
     assert 0 <= padding_share(lengths, batches) < 1
+
+
+@given(LENGTHS.filter(lambda lengths: len(lengths) == 2))
+@settings(max_examples=40, deadline=None)
+def test_pairs_are_in_the_order_of_their_longer_text(lengths):
+    """As a plain sort by both keys has them, rows that tie where they were."""
+    for weight, order in zip(2.0 ** np.arange(-3, 3.5, 0.5), _by_length(lengths), strict=True):
+        longer = np.maximum(lengths[0], weight * lengths[1])
+        assert order.tolist() == np.lexsort((lengths.sum(axis=0), longer)).tolist()
+
+
+@given(LENGTHS, st.integers(1, 9), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_padded_tokens_are_those_of_the_arrays(lengths, batch_size, buckets):
+    batches = plan_batches(lengths, batch_size, seed=1, epoch=0, batching="random")
+    total = 0
+    for i, rows in enumerate(batches):
+        arrays = [np.zeros((len(rows), longest)) for longest in lengths[:, rows].max(axis=1)]
+        arrays = [pad_to_bucket(array) if buckets else array for array in arrays]
+        total += sum(array.size for array in arrays)
+        given = widths(lengths, batches, buckets=buckets)[:, i]
+        assert given.tolist() == [array.shape[1] for array in arrays]
+    assert padded_tokens(lengths, batches, buckets=buckets) == total
+    share = padding_share(lengths, batches, buckets=buckets)
+    assert share == pytest.approx(1 - lengths.sum() / total if total else 0)
+
+
+def test_no_batches_hold_no_tokens():
+    assert padded_tokens(np.zeros((1, 0), int), []) == 0
+
+
+def test_buckets_are_powers_of_two_and_what_is_midway():
+    found = sorted({bucket(length) for length in range(300)})
+    assert found == [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384]
+
+
+@given(st.integers(0, 10_000))
+def test_a_bucket_is_the_least_that_holds_a_text(length):
+    width = bucket(length)
+    assert width >= length
+    assert bucket(width) == width
+    assert length <= 8 or bucket(length - 1) in (width, length - 1)
+    assert length <= 16 or width < 1.5 * length
 
 
 @pytest.mark.parametrize("batching", ["length", "random"])
