@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import masked_softmax
+from relation_tf.layers.chunked_attention import chunked_attention
+from relation_tf.layers.masking import masked_softmax, zero_masked
 from relation_tf.layers.token_mixer import TokenMixer, affine
+
+# Up to so many queries or tokens, all weights are no more than one chunk's.
+_FEW = 512
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -16,18 +22,27 @@ class Attention(TokenMixer):
     """Single-head scaled dot-product attention.
 
     `softmax(Q K^T / sqrt(units)) V` with `Q = query W_Q`, `K = value W_K`, `V = value W_V`
-    (equations 1-4 of the Relation paper). Cost grows with queries times tokens.
+    (equations 1-4 of the Relation paper). Time grows with queries times tokens.
 
     The algorithm `"factored"` never forms K and V: it scores `(Q W_K^T) value^T` and projects the
     mixed tokens, `(weights value) W_V`. It is chosen where that is less work: where the input is no
     wider than `units`, and for few queries, as for the read-out of one token.
+
+    `"direct"` and `"factored"` hold a weight for each query and token. `"chunked"` holds those of a
+    few hundred queries at a time and computes them again for the gradient, so that memory grows
+    with queries plus tokens; it too forms neither K nor V where that is less work. It is chosen
+    where there are, or may be, more than 512 queries and tokens. Its dropout meets the rate to
+    2^-17. On JAX it has no forward-mode derivative.
+
+    `"fused"` is the backend's own kernel, which has no dropout. It is chosen on PyTorch, in place
+    of `"direct"` and `"chunked"`.
 
     Args:
         units: Width of queries, keys, values and output.
         use_bias: Whether the three projections have biases.
         dropout: Rate in [0, 1), on the attention weights (and before the closing projection).
         output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
-        algorithm: `"direct"`, `"factored"` or `"auto"`.
+        algorithm: `"direct"`, `"factored"`, `"chunked"`, `"fused"` or `"auto"`.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
@@ -39,6 +54,9 @@ class Attention(TokenMixer):
     Returns:
         Tensor of shape `(batch, queries, units)`.
 
+    Raises:
+        ValueError: `algorithm="fused"` with dropout.
+
     Example:
         >>> import numpy as np
         >>> from relation_tf.layers import Attention
@@ -47,10 +65,20 @@ class Attention(TokenMixer):
 
     References:
         - Vaswani et al. 2017, "Attention Is All You Need".
+        - Dao et al. 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with
+          IO-Awareness".
         - Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, equations 1-4.
     """
 
-    algorithms: ClassVar[tuple[str, ...]] = ("direct", "factored")
+    algorithms: ClassVar[tuple[str, ...]] = ("direct", "factored", "chunked", "fused")
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        if self.algorithm == "fused" and self.dropout > 0:
+            raise ValueError(
+                "algorithm='fused' leaves no place for dropout on the weights. "
+                f"Received: dropout={self.dropout}"
+            )
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """W_Q, W_K, W_V."""
@@ -61,32 +89,85 @@ class Attention(TokenMixer):
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Equations 1-4."""
         q = affine(query, self.query_kernel, self.query_bias) * self.units**-0.5
-        if self._factored(query.shape[1], value.shape[-1]):
-            scores = _scores(ops.matmul(q, ops.transpose(self.key_kernel)), value)
-            if self.key_bias is not None:
-                # The same for all tokens: softmax does not see it, but Keras wants a gradient.
-                scores = scores + ops.matmul(q, self.key_bias[:, None])
-            weights = self._weights(scores, value_mask, training)
-            mixed = ops.matmul(ops.matmul(weights, value), self.value_kernel)
-            if self.value_bias is None:
-                return mixed
-            # With dropout, or nothing kept, the weights do not sum to one.
-            return mixed + ops.sum(weights, axis=-1, keepdims=True) * self.value_bias
+        drops = training and self.dropout > 0
+        attend = {
+            "direct": self._direct,
+            "factored": self._factored,
+            "chunked": self._chunked,
+            "fused": self._fused,
+        }[self._algorithm(query.shape[1], value.shape[1], value.shape[2], drops)]
+        return attend(q, value, value_mask, training)
+
+    def _algorithm(
+        self, num_queries: int | None, num_tokens: int | None, width: int, drops: bool
+    ) -> str:
+        if self.algorithm != "auto":
+            return self.algorithm
+        # Of the backends, PyTorch alone has a kernel that beats the formula on a CPU.
+        fused = keras.backend.backend() == "torch" and not drops
+        if all(length is None or length > _FEW for length in (num_queries, num_tokens)):
+            return "fused" if fused else "chunked"
+        more, saved = width - self.units, width * self.units
+        if more <= 0 or (num_queries is not None and num_queries * more <= saved):
+            return "factored"
+        return "fused" if fused else "direct"
+
+    def _direct(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
         keys = affine(value, self.key_kernel, self.key_bias)
         values = affine(value, self.value_kernel, self.value_bias)
         return ops.matmul(self._weights(_scores(q, keys), value_mask, training), values)
 
+    def _factored(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
+        scores = _scores(ops.matmul(q, ops.transpose(self.key_kernel)), value)
+        if self.key_bias is not None:
+            # The same for all tokens: softmax does not see it, but Keras wants a gradient.
+            scores = scores + ops.matmul(q, self.key_bias[:, None])
+        weights = self._weights(scores, value_mask, training)
+        mixed = ops.matmul(ops.matmul(weights, value), self.value_kernel)
+        if self.value_bias is None:
+            return mixed
+        # With dropout, or nothing kept, the weights do not sum to one.
+        return mixed + ops.sum(weights, axis=-1, keepdims=True) * self.value_bias
+
+    def _chunked(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
+        drops = training and self.dropout > 0
+        attend = partial(
+            chunked_attention,
+            mask=value_mask,
+            dropout=self.dropout if drops else 0.0,
+            seed_generator=self.seed_generator if drops else None,
+        )
+        return self._by(attend, q, value, value_mask)
+
+    def _fused(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
+        return self._by(partial(_fused_attention, mask=value_mask), q, value, value_mask)
+
+    def _by(self, attend: Callable[..., Any], q: Any, value: Any, value_mask: Any) -> Any:
+        """The equations by a function of queries, keys and values, zero at masked tokens."""
+        key_kernel, value_kernel = self.key_kernel, self.value_kernel
+        if self.use_bias:
+            # A column of ones carries the biases; like the rest, it is zero at masked tokens.
+            ones = zero_masked(ops.ones_like(value[..., :1]), value_mask)
+            value = ops.concatenate([value, ones], axis=-1)
+            # Softmax does not see a bias of the keys, but Keras wants a gradient.
+            key_kernel = ops.concatenate([key_kernel, 0 * self.key_bias[None]], axis=0)
+            value_kernel = ops.concatenate([value_kernel, self.value_bias[None]], axis=0)
+        if value.shape[-1] <= self.units:
+            q = ops.matmul(q, ops.transpose(key_kernel))
+            return ops.matmul(attend(q, value, value), value_kernel)
+        return attend(q, ops.matmul(value, key_kernel), ops.matmul(value, value_kernel))
+
     def _weights(self, scores: Any, value_mask: Any, training: bool) -> Any:
         return self.drop(masked_softmax(scores, value_mask), training)
-
-    def _factored(self, num_queries: int | None, width: int) -> bool:
-        if self.algorithm != "auto":
-            return self.algorithm == "factored"
-        if width <= self.units:
-            return True
-        return num_queries is not None and num_queries * (width - self.units) <= width * self.units
 
 
 def _scores(q: Any, keys: Any) -> Any:
     """`Q K^T`, `(batch, queries, tokens)`."""
     return ops.matmul(q, ops.transpose(keys, (0, 2, 1)))
+
+
+def _fused_attention(queries: Any, keys: Any, values: Any, mask: Any) -> Any:
+    """The backend's own kernel, with one head."""
+    heads = [x[:, :, None, :] for x in (queries, keys, values)]
+    mask = None if mask is None else mask[:, None, None, :]
+    return ops.dot_product_attention(*heads, mask=mask, scale=1.0)[:, :, 0, :]

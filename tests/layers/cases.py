@@ -66,8 +66,12 @@ CASES = (
     Case(PointwiseMLP, naive.pointwise_mlp, {"use_bias": False, "output_projection": True}),
     Case(PointwiseMLP, naive.gated_mlp, {"gated": True}),
 )
-# One form of each mechanism, for what biases and the closing projection have no part in.
-PLAIN = tuple(case for case in CASES if "use_bias" not in case.arguments)
+# One form of each mechanism, for what biases and the closing projection have no part in. By default
+# attention goes by chunks only where it is long.
+PLAIN = (
+    *(case for case in CASES if "use_bias" not in case.arguments),
+    Case(Attention, naive.attention, {"algorithm": "chunked"}),
+)
 
 
 def tokens(seed: int, *shape: int) -> np.ndarray:

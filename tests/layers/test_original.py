@@ -28,7 +28,8 @@ ALGORITHMS = [
     (name, algorithm)
     for name, cls in LAYERS.items()
     for algorithm in ("auto", *cls.algorithms)
-    if algorithm not in ("folded", "scores")  # They leave no place for the program's dropout.
+    if algorithm
+    not in ("folded", "scores", "fused")  # They leave no place for the program's dropout.
 ]
 
 

@@ -1,0 +1,473 @@
+"""Attention by chunks of queries: the same function, without a weight for each pair of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.layers import Attention, attention, chunked_attention
+from tests.backends import BACKEND, array, close, compiled, vjp
+from tests.layers import naive
+from tests.layers.cases import poisoned, randomize, tokens
+
+FORMS: list[dict[str, Any]] = [
+    {"units": 3},  # Narrower than the input: K and V are formed.
+    {"units": 6},
+    {"units": 3, "use_bias": True},
+    {"units": 6, "use_bias": True, "output_projection": True},
+]
+all_forms = pytest.mark.parametrize("form", FORMS, ids=str)
+WIDTH = 4
+
+
+@pytest.fixture
+def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that short sequences have several chunks."""
+    monkeypatch.setattr(chunked_attention, "_CHUNK", 4)
+
+
+def built(algorithm: str, **arguments: Any) -> Attention:
+    layer = Attention(**arguments, algorithm=algorithm)
+    layer.build((None, None, WIDTH))
+    # Weights that do not depend on the order in which a backend would draw them.
+    layer.set_weights([tokens(i, *w.shape) for i, w in enumerate(layer.weights)])
+    return layer
+
+
+def some(seed: int, batch: int, length: int) -> np.ndarray:
+    """A random mask; nothing is kept of the last sequence."""
+    mask = np.random.default_rng(seed).random((batch, length)) < 0.6
+    mask[-1] = False
+    return mask
+
+
+def gradients(
+    layer: Attention, arrays: list[np.ndarray], masks: dict[str, np.ndarray]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The output, and the gradients for inputs and weights."""
+    cotangent = tokens(9, *arrays[0].shape[:2], layer.units)
+    output, for_inputs, for_weights = vjp(
+        lambda *inputs: layer(*inputs, **masks), arrays, layer.weights, cotangent
+    )
+    return output, [*for_inputs, *for_weights]
+
+
+def check(
+    form: dict[str, Any],
+    arrays: list[np.ndarray],
+    masks: dict[str, np.ndarray],
+    tolerance: float = 1e-5,
+    algorithm: str = "chunked",
+) -> None:
+    """Compare with the formula as it is written, gradients relative to the largest of them all.
+
+    Where softmax is one, its gradient is zero by the formula and the rounding of a difference here.
+    """
+    expected, expected_gradients = gradients(built("direct", **form), arrays, masks)
+    output, actual_gradients = gradients(built(algorithm, **form), arrays, masks)
+    close(output, expected, tolerance)
+    close(flat(actual_gradients), flat(expected_gradients), tolerance)
+
+
+def flat(arrays: list[np.ndarray]) -> np.ndarray:
+    """All entries of all arrays."""
+    return np.concatenate([x.ravel() for x in arrays])
+
+
+@pytest.mark.parametrize("length", [512, 513, 1027])
+@pytest.mark.parametrize("form", FORMS[:2], ids=str)
+def test_one_input(form: dict[str, Any], length: int) -> None:
+    check(form, [tokens(0, 2, length, WIDTH)], {})
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, 5, 13])
+@all_forms
+@pytest.mark.usefixtures("chunks_of_four")
+def test_one_input_of_several_chunks(form: dict[str, Any], length: int) -> None:
+    mask = some(1, 3, length)
+    check(form, [poisoned(tokens(0, 3, length, WIDTH), mask)], {"query_mask": mask})
+
+
+@pytest.mark.parametrize(("queries", "length"), [(13, 1), (11, 6)])
+@all_forms
+@pytest.mark.usefixtures("chunks_of_four")
+def test_two_inputs_of_several_chunks(form: dict[str, Any], queries: int, length: int) -> None:
+    masks = {"query_mask": some(1, 3, queries), "value_mask": some(2, 3, length)}
+    masks["query_mask"][-1] = True  # These have nothing to look at.
+    arrays = [
+        poisoned(tokens(3, 3, queries, WIDTH), masks["query_mask"]),
+        poisoned(tokens(4, 3, length, WIDTH), masks["value_mask"]),
+    ]
+    check(form, arrays, masks)
+
+
+@pytest.mark.parametrize("hold", [np.nan, np.inf])
+@all_forms
+def test_fused_where_all_is_masked(form: dict[str, Any], hold: float) -> None:
+    masks = {"query_mask": some(1, 3, 7), "value_mask": some(2, 3, 300)}
+    masks["query_mask"][-1] = True  # These have nothing to look at.
+    query = np.where(masks["query_mask"][..., None], tokens(3, 3, 7, WIDTH), np.float32(hold))
+    value = np.where(masks["value_mask"][..., None], tokens(4, 3, 300, WIDTH), np.float32(hold))
+    check(form, [query, value], masks, algorithm="fused")
+    nothing = np.zeros((3, 300), bool)
+    output, all_gradients = gradients(built("fused", **form), [value], {"query_mask": nothing})
+    assert not output.any()
+    assert not any(gradient.any() for gradient in all_gradients)
+
+
+@all_forms
+@pytest.mark.usefixtures("chunks_of_four")
+def test_equation(form: dict[str, Any]) -> None:
+    mask = some(1, 3, 10)
+    x, layer = poisoned(tokens(0, 3, 10, WIDTH), mask), built("chunked", **form)
+    w = {v.name: value for v, value in zip(layer.weights, layer.get_weights(), strict=True)}
+    close(array(layer(x, query_mask=mask)), naive.mix(naive.attention, w, x, x, mask, mask))
+
+
+@all_forms
+@pytest.mark.usefixtures("chunks_of_four")
+def test_a_batch_masked_whole(form: dict[str, Any]) -> None:
+    x, mask = np.full((2, 6, WIDTH), np.nan, "float32"), np.zeros((2, 6), bool)
+    output, all_gradients = gradients(built("chunked", **form), [x], {"query_mask": mask})
+    assert not output.any()
+    assert not any(gradient.any() for gradient in all_gradients)
+
+
+@all_forms
+@pytest.mark.usefixtures("chunks_of_four")
+def test_large_scores(form: dict[str, Any]) -> None:
+    """Thousands, on either side of zero: `exp` would hold none of them."""
+    x = 30 * tokens(0, 2, 9, WIDTH)
+    check(form, [x], {"query_mask": np.arange(9) < np.array([[9], [4]])}, 1e-3)
+
+
+@pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.
+@all_forms
+@pytest.mark.usefixtures("chunks_of_four")
+def test_float64_is_float64_throughout(form: dict[str, Any]) -> None:
+    x = tokens(0, 2, 10, WIDTH).astype("float64")
+    one, other = (
+        ops.convert_to_numpy(built(algorithm, **form, dtype="float64")(x))
+        for algorithm in ("direct", "chunked")
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("policy", "tolerance"),
+    [
+        ("float16", 5e-3),
+        ("mixed_bfloat16", 4e-2),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ["chunked", "fused"])
+@pytest.mark.usefixtures("chunks_of_four")
+def test_half_precision(algorithm: str, policy: str, tolerance: float) -> None:
+    if (BACKEND, algorithm, policy) == ("jax", "fused", "float16"):
+        pytest.skip("JAX has no such kernel for float16 on a CPU")
+    x, mask = tokens(0, 2, 10, WIDTH), np.arange(10) < np.array([[10], [6]])
+    expected, expected_gradients = gradients(built("direct", units=3), [x], {"query_mask": mask})
+    layer = built(algorithm, units=3, dtype=policy)
+    cotangent = tokens(9, 2, 10, 3)
+
+    def run(x: Any) -> Any:
+        return ops.cast(layer(x, query_mask=mask), "float32")
+
+    output, for_inputs, for_weights = vjp(run, [x], layer.weights, cotangent)
+    assert keras.backend.standardize_dtype(layer(x).dtype) == policy.removeprefix("mixed_")
+    close(output, expected, tolerance)
+    for actual, gradient in zip([*for_inputs, *for_weights], expected_gradients, strict=True):
+        # A gradient sums what several roundings have gone into.
+        close(actual.astype("float32"), gradient, 3 * tolerance)
+
+
+@pytest.mark.usefixtures("chunks_of_four")
+def test_many_tokens_do_not_overflow_float16() -> None:
+    """A sum of 70,000 ones is infinite in float16."""
+    layer = Attention(2, kernel_initializer="ones", dtype="float16", algorithm="chunked")
+    ones = np.ones((1, 70_000, 2), "float16")
+    output, _, [*_, for_values] = vjp(lambda x: layer(x[:, :5], x), [ones], built_of(layer))
+    np.testing.assert_allclose(output, np.full((1, 5, 2), 2.0), rtol=2e-3)
+    np.testing.assert_allclose(for_values, np.full((2, 2), 5.0), rtol=2e-3)
+
+
+def built_of(layer: Attention) -> list[Any]:
+    layer.build((None, None, 2))
+    return list(layer.weights)
+
+
+LENGTHS = [
+    # queries, tokens, width, algorithm
+    (1, 10_000, 4, "factored"),
+    (1, None, 4, "factored"),
+    (1, None, 9, "factored"),
+    (512, None, 4, "factored"),
+    (None, 512, 9, "direct"),
+    (512, 10_000, 9, "direct"),
+    (10_000, 1, 4, "factored"),
+    (513, 513, 4, "chunked"),
+    (513, None, 9, "chunked"),
+    (None, 513, 9, "chunked"),
+    (None, None, 4, "chunked"),
+]
+
+
+@pytest.mark.parametrize(("queries", "length", "width", "algorithm"), LENGTHS)
+def test_auto_goes_by_chunks_where_weights_may_be_many(
+    queries: int | None, length: int | None, width: int, algorithm: str
+) -> None:
+    dropping = Attention(6)._algorithm(queries, length, width, True)
+    assert dropping == algorithm
+    on_torch = {"direct": "fused", "chunked": "fused"} if BACKEND == "torch" else {}
+    still = Attention(6)._algorithm(queries, length, width, False)
+    assert still == on_torch.get(algorithm, algorithm)
+
+
+@all_forms
+@pytest.mark.usefixtures("chunks_of_four")
+def test_lengths_that_are_not_known(form: dict[str, Any]) -> None:
+    query, value = keras.Input((None, WIDTH)), keras.Input((None, WIDTH))
+    layer, expected = built("auto", **form), built("direct", **form)
+    model = keras.Model([query, value], [layer(query), layer(query, value)])
+    for queries, length in [(1, 1), (3, 9), (9, 4), (13, 13)]:
+        q, v = tokens(6, 2, queries, WIDTH), tokens(7, 2, length, WIDTH)
+        one, two = model([q, v])
+        close(array(one), array(expected(q)))
+        close(array(two), array(expected(q, v)))
+
+
+@pytest.mark.parametrize("shape", [(0, 7), (2, 0), (0, 0)])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_nothing_at_all(shape: tuple[int, int], dropout: float) -> None:
+    """As the last batch of a replica may be."""
+    layer = built("chunked", units=3, dropout=dropout)
+    output, [for_x], _ = vjp(
+        lambda x: layer(x, training=True), [tokens(0, *shape, WIDTH)], layer.weights
+    )
+    assert output.shape == (*shape, 3)
+    assert for_x.shape == (*shape, WIDTH)
+
+
+# Compilation
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
+@pytest.mark.parametrize("length", [3, 13])
+@all_forms
+@pytest.mark.usefixtures("chunks_of_four")
+def test_compilation(form: dict[str, Any], length: int) -> None:
+    layer, x = built("chunked", **form), tokens(0, 2, length, WIDTH)
+    mask = np.arange(length) < np.array([[length], [2]])
+
+    def call(x: Any, mask: Any) -> Any:
+        return layer(x, query_mask=mask)
+
+    expected = array(built("direct", **form)(x, query_mask=mask))
+    for xla in (True, False):
+        close(array(compiled(call, xla=xla)(x, mask)), expected)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.usefixtures("chunks_of_four")
+def test_compiled_training_where_lengths_are_not_known(dropout: float) -> None:
+    ids = np.random.default_rng(0).integers(0, 10, (2, 11))
+
+    def trained(*, xla: bool) -> list[np.ndarray]:
+        inputs = keras.Input((None,), dtype="int32")
+        x = keras.layers.Embedding(10, WIDTH, mask_zero=True)(inputs)
+        y = Attention(3, algorithm="chunked", dropout=dropout, seed=1)(x)
+        model = keras.Model(inputs, keras.layers.Dense(2)(y))
+        randomize(model)
+        model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=xla)
+        model.train_on_batch(ids, np.zeros((2, 11, 2)))
+        return model.get_weights()
+
+    for one, other in zip(trained(xla=True), trained(xla=False), strict=True):
+        close(one, other)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="a transformation of JAX")
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.usefixtures("chunks_of_four")
+def test_batched_by_jax(dropout: float) -> None:
+    """Several sets of weights at once, as for several seeds."""
+    import jax
+
+    layer = built("chunked", units=3, dropout=dropout, seed=1)
+    x, mask = tokens(0, 2, 10, WIDTH), np.arange(10) < np.array([[10], [6]])
+    weights = [tokens(20 + i, 3, *w.shape) for i, w in enumerate(layer.weights)]
+
+    def loss(weights: Any, mask: Any) -> Any:
+        with keras.StatelessScope(state_mapping=zip(layer.weights, weights, strict=True)):
+            return ops.sum(layer(x, query_mask=mask, training=True) ** 2)
+
+    together = jax.vmap(jax.grad(loss), in_axes=(0, None))(weights, mask)
+    for i in range(3):
+        alone = jax.grad(loss)([w[i] for w in weights], mask)
+        for one, other in zip(together, alone, strict=True):
+            close(one[i], other)
+
+
+# Memory
+
+
+def shapes_of_a_step(algorithm: str, length: int, dropout: float) -> Iterator[tuple[Any, ...]]:
+    """The shapes of all tensors of a compiled step, forth and back."""
+    layer = built(algorithm, units=6, dropout=dropout)
+    x, mask = tokens(0, 2, length, WIDTH), np.ones((2, length), bool)
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        @tf.function(autograph=False)
+        def step(x: Any, mask: Any) -> Any:
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                loss = ops.sum(layer(x, query_mask=mask, training=True) ** 2)
+            return tape.gradient(loss, [x, *(w.value for w in layer.trainable_weights)])
+
+        graph = step.get_concrete_function(tf.constant(x), tf.constant(mask)).graph
+        definition = graph.as_graph_def(add_shapes=True)
+        nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+        for node in nodes:
+            for shape in node.attr["_output_shapes"].list.shape:
+                yield tuple(axis.size for axis in shape.dim)
+        return
+    import jax
+    from jax.extend.core import jaxprs_in_params
+
+    def loss(x: Any, weights: Any) -> Any:
+        mapping = zip(layer.trainable_weights, weights, strict=True)
+        with keras.StatelessScope(state_mapping=mapping):
+            return ops.sum(layer(x, query_mask=mask, training=True) ** 2)
+
+    def shapes(jaxpr: Any) -> Iterator[tuple[Any, ...]]:
+        for equation in jaxpr.eqns:
+            for variable in equation.outvars:
+                yield tuple(variable.aval.shape)
+            for inner in jaxprs_in_params(equation.params):
+                yield from shapes(inner)
+
+    values = [w.value for w in layer.trainable_weights]
+    yield from shapes(jax.make_jaxpr(jax.grad(loss, argnums=(0, 1)))(x, values).jaxpr)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_no_tensor_of_all_weights(dropout: float) -> None:
+    length = 1031
+
+    def largest(algorithm: str) -> int:
+        return max(int(np.prod(shape)) for shape in shapes_of_a_step(algorithm, length, dropout))
+
+    assert largest("factored") >= 2 * length**2
+    assert largest("auto") <= 2 * length * 512
+    # Nor are there as many chunks' weights as there are chunks.
+    assert all(shape.count(length) < 2 for shape in shapes_of_a_step("auto", length, dropout))
+
+
+# Dropout
+
+
+def test_dropout_is_reproducible_by_its_seed(chunks_of_four: None) -> None:
+    x = tokens(0, 2, 13, WIDTH)
+
+    def steps(seed: int) -> list[np.ndarray]:
+        layer = built("chunked", units=3, dropout=0.5, seed=seed)
+        return [array(layer(x, training=True)) for _ in range(2)]
+
+    first, second = steps(1)
+    np.testing.assert_array_equal(steps(1), [first, second])
+    assert np.abs(first - second).max() > 1e-3  # Each step drops afresh.
+    assert np.abs(first - steps(2)[0]).max() > 1e-3
+    still = built("chunked", units=3, dropout=0.5)
+    close(array(still(x)), array(built("direct", units=3)(x, training=True)))
+
+
+@pytest.mark.parametrize("form", FORMS[:3], ids=str)
+@pytest.mark.usefixtures("chunks_of_four")
+def test_the_mean_over_many_drops_is_the_output_without(form: dict[str, Any]) -> None:
+    samples = 4000
+    x = np.repeat(tokens(1, 1, 5, WIDTH), samples, axis=0)
+    layer = built("chunked", **form, dropout=0.3, seed=7)
+    dropped, still = array(layer(x, training=True)), array(layer(x[:1]))[0]
+    deviation = dropped.std(axis=0)
+    assert deviation.min() > 0
+    assert (np.abs(dropped.mean(axis=0) - still) <= 5 * deviation / samples**0.5 + 1e-5).all()
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.75])
+@pytest.mark.usefixtures("chunks_of_four")
+def test_each_weight_is_dropped_by_itself(rate: float) -> None:
+    """Seen through V = I: the outputs are the weights."""
+    length, samples = 9, 1500
+    seed_generator = keras.random.SeedGenerator(3)
+    queries = np.zeros((samples, length, length), "float32")
+    eye = np.repeat(np.eye(length, dtype="float32")[None], samples, axis=0)
+    weights = array(
+        chunked_attention.chunked_attention(
+            queries, eye, eye, dropout=rate, seed_generator=seed_generator
+        )
+    )
+    kept = weights > 0
+    np.testing.assert_allclose(weights[kept], 1 / length / (1 - rate), rtol=1e-4)
+    pairs = np.cov(kept.reshape(samples, -1).T)  # (81, 81)
+    variance = rate * (1 - rate)
+    assert np.abs(kept.mean(axis=0) - (1 - rate)).max() < 5 * (variance / samples) ** 0.5
+    np.testing.assert_allclose(np.diag(pairs), variance, atol=0.05)
+    assert np.abs(pairs - np.diag(np.diag(pairs))).max() < 6 * variance / samples**0.5
+
+
+@pytest.mark.parametrize("form", [FORMS[1], FORMS[2]], ids=str)
+@pytest.mark.usefixtures("chunks_of_four")
+def test_the_gradient_drops_what_the_output_dropped(form: dict[str, Any]) -> None:
+    """Central differences along one direction, with the same seed each time."""
+    arguments = {**form, "output_projection": False, "dropout": 0.5, "seed": 1}
+    x, mask = tokens(0, 2, 13, WIDTH), np.arange(13) < np.array([[13], [6]])
+    cotangent = tokens(1, 2, 13, form["units"])
+    kernels = [tokens(i, *w.shape) for i, w in enumerate(built("chunked", **arguments).weights)]
+    directions = [tokens(30 + i, *w.shape) for i, w in enumerate([x, *kernels])]
+
+    def run(step: float) -> tuple[float, float]:
+        """The loss that many steps along the direction, and its slope there."""
+        layer = built("chunked", **arguments)
+        moved = [w + step * d for w, d in zip([x, *kernels], directions, strict=True)]
+        layer.set_weights(moved[1:])
+        output, for_inputs, for_weights = vjp(
+            lambda x: layer(x, query_mask=mask, training=True),
+            [moved[0].astype("float32")],
+            layer.trainable_weights,
+            cotangent,
+        )
+        pairs = zip([*for_inputs, *for_weights], directions, strict=True)
+        loss = np.sum(output.astype("float64") * cotangent)
+        return float(loss), float(sum(np.sum(gradient * d) for gradient, d in pairs))
+
+    step = 2e-3
+    slope = run(0.0)[1]
+    assert (run(step)[0] - run(-step)[0]) / (2 * step) == pytest.approx(slope, rel=1e-2, abs=0.05)
+
+
+def test_a_rate_next_to_one_drops_nearly_all() -> None:
+    layer = built("chunked", units=3, dropout=1 - 1e-9)
+    assert np.isfinite(array(layer(tokens(0, 2, 5, WIDTH), training=True))).all()
+
+
+def test_fused_has_no_place_for_dropout() -> None:
+    with pytest.raises(ValueError, match=r"no place for dropout .* Received: dropout=0\.5$"):
+        Attention(3, algorithm="fused", dropout=0.5)
+
+
+def test_algorithm_in_the_configuration() -> None:
+    layer = Attention(3, algorithm="chunked", dropout=0.5)
+    assert Attention.from_config(layer.get_config()).algorithm == "chunked"
+
+
+def test_few_is_one_chunk() -> None:
+    """`auto` has no use for chunks where one would do."""
+    assert attention._FEW == chunked_attention._CHUNK
