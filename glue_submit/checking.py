@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import os
+import stat
 import struct
+import sys
 import zipfile
 import zlib
 from collections import Counter
@@ -24,8 +27,13 @@ HEADER = "index\tprediction"
 _BYTES_PER_ROW = 64
 _SPARE_BYTES = 1 << 20
 
+# Of the archive's directory, which zipfile reads whole before anything can be asked of it; that of
+# eleven files takes about 600 bytes.
+_DIRECTORY_BYTES = 1 << 20
+
 _LINES_SHOWN = 5
 _ENTRIES_SHOWN = 25
+_NAME_SHOWN = 80
 
 # All that zipfile lets through on bytes that are no zip, or a broken one.
 _UNREADABLE = (
@@ -96,6 +104,17 @@ class Report:
         return "\n".join([*lines, f"{self.path}: {verdict}{summary}"])
 
 
+class _File(io.BufferedReader):
+    """A file of which no more than `largest` bytes are read at once."""
+
+    largest = _DIRECTORY_BYTES
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > self.largest:
+            raise zipfile.BadZipFile(f"a directory of {size:,} bytes, more than {self.largest:,}")
+        return super().read(size)
+
+
 class _Findings:
     """Faults grouped by kind: the first few of a kind in full, the others counted."""
 
@@ -152,7 +171,7 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
         kind = "a folder" if path.is_dir() else "no such file"
         raise SubmissionError(f"{path}: expected a zip file. Received: {kind}")
     try:
-        stream = path.open("rb")
+        stream = _File(io.FileIO(path))
     except OSError as error:
         raise SubmissionError(
             f"{path}: expected a readable file. Received: {error.strerror}"
@@ -164,11 +183,13 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
             fault = Fault(None, None, f"expected a zip archive. Received: {_reason(error)}")
             return Report(path, (fault,))
         with archive:
+            stream.largest = sys.maxsize  # what is read from here on has bounds of its own
             return _check_archive(path, archive, counts)
 
 
 def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _NAME_SHOWN else f"{text[: _NAME_SHOWN - 3]}..."
 
 
 def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, int]) -> Report:
@@ -200,7 +221,8 @@ def _entry_faults(archive: zipfile.ZipFile) -> _Findings:
             findings.add("missing files", "missing from the archive", file=task.file)
     for name, times in names.items():
         base = name.replace("\\", "/").rpartition("/")[2]
-        shown = name if name and name.isprintable() else ascii(name)
+        shown = name if len(name) <= _NAME_SHOWN else f"{name[: _NAME_SHOWN - 3]}..."
+        shown = shown if name and name.isprintable() else ascii(shown)
         if name in files:
             if times > 1:
                 findings.add(
@@ -222,6 +244,8 @@ def _entry_faults(archive: zipfile.ZipFile) -> _Findings:
 def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) -> bytes:
     if entry.flag_bits & 0x1:
         raise SubmissionError("expected no password. Received: an encrypted file")
+    if stat.S_ISLNK(entry.external_attr >> 16):
+        raise SubmissionError("expected a plain file. Received: a link")
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise SubmissionError(
             f"expected the method store (0) or deflate (8). Received: method {entry.compress_type}"
@@ -254,14 +278,19 @@ def _check_file(content: bytes, task: Task, rows: int) -> tuple[list[Fault], lis
     if ends := text.count("\r\n"):
         warnings.append(Fault(task.file, None, f"expected LF line ends. Received: {ends:,} CRLF"))
         text = text.replace("\r\n", "\n")
-    lines = text.removesuffix("\n").split("\n")
+    # Of lines beyond the last that there may be a few are enough to name.
+    text, shown = text.removesuffix("\n"), rows + 1 + _ENTRIES_SHOWN
+    lines = text.split("\n", shown)[:shown]
     body = lines[1:]
     if lines[0] != HEADER:
         findings.add("header", f"expected the header {HEADER!r}. {received(lines[0])}", line=1)
         if INDEX.fullmatch(lines[0].partition("\t")[0]):
             body = lines  # no header at all: the first line is a row
     if not _rows_are_right(body, task, rows):
-        _find_row_faults(findings, body, len(lines) - len(body) + 1, task, rows)
+        header = len(lines) - len(body)
+        if (count := text.count("\n") + 1 - header) != rows:
+            findings.add("row count", f"expected {rows} rows. Received: {count}")
+        _find_row_faults(findings, body, header + 1, task, rows)
     return list(findings), warnings
 
 
@@ -285,8 +314,6 @@ def _refusal(task: Task, prediction: str) -> str | None:
 def _find_row_faults(
     findings: _Findings, body: Sequence[str], first_line: int, task: Task, rows: int
 ) -> None:
-    if len(body) != rows:
-        findings.add("row count", f"expected {rows} rows. Received: {len(body)}")
     refusal = cache(lambda prediction: _refusal(task, prediction))
     line_of: dict[int, int] = {}
     previous = -1

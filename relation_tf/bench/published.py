@@ -62,16 +62,17 @@ def load_published(name: str) -> Published:
         10.8
     """
     inside = resources.files("relation_tf.suites") / "published" / f"{name}.toml"
-    file = inside if inside.is_file() else Path(name)
     try:
+        file = inside if inside.is_file() else Path(name)
         return Published.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
         raise ValueError(f"published figures {name!r}: no such name or file") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"published figures {name!r}: not TOML: {error}") from error
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(str(part + 1) if isinstance(part, int) else part for part in fault["loc"])
         raise ValueError(
-            f"published figures {name!r}: key {key!r}: {fault['msg']}. Received: {fault['input']!r}"
+            f"published figures {name!r}: key {key!r}: {fault['msg']}. "
+            f"Received: {fault['input']!r:.80}"
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"published figures {name!r}: not TOML: {error}") from error

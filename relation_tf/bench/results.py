@@ -5,17 +5,87 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.run_folder import RunFolder, read_config, read_json
-from relation_tf.bench.suite import Suite
+from relation_tf.bench.suite import RunConfig, Suite, SuiteError, first_fault
 from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.tsv import listed
 
 GLUE_AVERAGE = "GLUE average"
 MEAN_OF_TASKS = "mean of these tasks"
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class _Written(BaseModel):
+    """What a file of a run holds; keys that are not asked for here may stand beside."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class _Parameters(_Written):
+    total: Count
+    embedding: Count
+    mechanism: Count
+
+
+class _Seconds(_Written):
+    training: float
+    evaluation: float
+    total: float
+    epoch: Annotated[float, Field(gt=0)]
+    compilation: float
+
+
+class _Result(_Written):
+    """`result.json`."""
+
+    task: str
+    method: str
+    seed: int
+    metrics: dict[str, dict[str, float]]
+    epochs: Count
+    kept_epoch: Count
+    stopped: str
+    parameters: _Parameters
+    padding: float
+    seconds: _Seconds
+    peak_memory_mib: Count
+    tokens: Count | None = None
+
+
+class _Data(_Written):
+    source: str
+    digest: str
+    rows: dict[str, Count]
+    vocabulary: Count | None
+    skipped_lines: list[str]
+    notes: list[str] = []
+
+
+class _Vectors(_Written):
+    found: str
+    digest: str | None = None
+
+
+class _Manifest(_Written):
+    """`manifest.json`."""
+
+    started: str
+    finished: str
+    command: str | list[str]
+    versions: dict[str, str]
+    commit: str | None
+    processor: str
+    threads: Count
+    xla: bool
+    data: _Data
+    glove: _Vectors | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,8 +153,30 @@ class Results:
         return {name: by_method[name] for name in names if name in by_method}
 
     def history(self, run: dict[str, Any]) -> pd.DataFrame:
-        """The epochs of a run."""
-        return pd.read_csv(Path(run["folder"]) / "history.csv")
+        """The epochs of a run.
+
+        Raises:
+            SuiteError: Where the file is not there or not one.
+        """
+        path = Path(run["folder"]) / "history.csv"
+        try:
+            table = pd.read_csv(path)
+        except (OSError, ValueError) as error:
+            raise SuiteError(
+                f"{path}: expected a row for each epoch: {str(error).splitlines()[0]:.100}"
+            ) from error
+        metrics = self.suite.find_task(run["task"]).metrics
+        for column in ("epoch", "loss", "val_loss", *(f"val_{metric}" for metric in metrics)):
+            if column not in table:
+                raise SuiteError(
+                    f"{path}:1: expected a column {column!r}, found "
+                    f"{listed([*map(repr, map(str, table.columns))])}"
+                )
+            if table[column].dtype.kind not in "if":
+                raise SuiteError(f"{path}: expected numbers in column {column!r}, found others")
+        if table.empty:
+            raise SuiteError(f"{path}: expected a row for each epoch, found none")
+        return table
 
     def _averages(self) -> list[tuple[str, str, int, float]]:
         asked = set(self.suite.tasks)
@@ -118,17 +210,43 @@ def read_results(folder: str | Path) -> Results:
     """
     run_folder = RunFolder(Path(folder))
     suite = run_folder.suite()
-    runs = [
-        {
-            **read_json(path / "result.json"),
-            "config": read_config(path),
-            "manifest": read_json(path / "manifest.json"),
-            "folder": str(path),
-        }
-        for path in run_folder.done()
-    ]
+    runs = [_read_run(suite, path) for path in run_folder.done()]
     failures = [
         ("/".join(path.parts[-3:]), str(read_json(path / "error.json").get("error")))
         for path in run_folder.failed()
     ]
     return Results(run_folder.path, suite, runs, failures)
+
+
+def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
+    """The files of a finished run, whose keys and kinds of values are as the report needs them."""
+    result = _checked(folder / "result.json", read_json(folder / "result.json"), _Result)
+    config = read_config(folder)
+    known = {key: value for key, value in config.items() if key in RunConfig.model_fields}
+    _checked(folder / "config.json", known, RunConfig)
+    manifest = _checked(folder / "manifest.json", read_json(folder / "manifest.json"), _Manifest)
+    run = "/".join(folder.parts[-3:])
+    for file, values in (("result.json", result), ("config.json", config)):
+        written = f"{values['task']}/{values['method']}/seed-{values['seed']}"
+        if written != run:
+            raise SuiteError(
+                f"{folder / file}: expected task, method and seed of run {run}. "
+                f"Received: {written:.160}"
+            )
+    task = suite.find_task(result["task"])
+    if {name: {*values} for name, values in result["metrics"].items()} != {
+        name: {*task.metrics} for name in task.scored
+    }:
+        raise SuiteError(
+            f"{folder / 'result.json'}: key 'metrics': expected {', '.join(task.metrics)} for "
+            f"{', '.join(task.scored)}. Received: {result['metrics']!r:.80}"
+        )
+    return {**result, "config": config, "manifest": manifest, "folder": str(folder)}
+
+
+def _checked(path: Path, values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        raise SuiteError(f"{path}: {first_fault(error)}") from error
+    return values

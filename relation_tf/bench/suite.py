@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import itertools
+import math
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -28,9 +31,15 @@ from relation_tf.tasks.catalogue import TASK_NAMES, SourceName, find_task
 from relation_tf.tasks.glue import GLUE
 from relation_tf.tasks.own import OwnTask
 from relation_tf.tasks.task import Task
-from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.tsv import DataError, listed, printable, shown
 
-Positive = Annotated[int, Field(ge=1)]
+MAX_RUNS = 100_000
+"""The most runs that a suite may have; to plan them takes a few seconds, to train them years."""
+
+_FAULTS_SHOWN = 10
+_LONGEST_MESSAGE = 320  # characters, the file's name not counted
+
+Positive = Annotated[int, Field(ge=1, lt=2**31)]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
@@ -38,7 +47,9 @@ Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_na
 
 def _count(size: Any) -> Any:
     """`"1.5M"` is 1,500,000."""
-    written = re.fullmatch(r"(\d+(?:\.\d+)?)([KM])", size) if isinstance(size, str) else None
+    written = (
+        re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?)([KM])", size) if isinstance(size, str) else None
+    )
     if not written:
         return size
     return round(float(written[1]) * {"K": 1_000, "M": 1_000_000}[written[2]])
@@ -49,13 +60,21 @@ def source_name(source: Any) -> Any:
     return "files" if source == "glue" else source
 
 
-Size = Annotated[int, Field(ge=1), BeforeValidator(_count)]
+Size = Annotated[int, Field(ge=1, lt=2**63), BeforeValidator(_count)]
 # What names of methods call some options; "num_layers" becomes "layers".
 _SYMBOLS = {"num_steps": "k", "window": "w"}
 
 
 class SuiteError(ValueError):
-    """A suite or option that cannot be; it names the key, the value and what is allowed."""
+    """A suite or option that cannot be; it names the key, the value and what is allowed.
+
+    Args:
+        message: One line for each fault; characters that would steer a terminal are written as
+            escapes.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("\n".join(map(printable, message.split("\n"))))
 
 
 class Training(BaseModel):
@@ -108,12 +127,12 @@ class Training(BaseModel):
             number.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     source: Annotated[SourceName, BeforeValidator(source_name)] = "auto"
     tokens: Literal["word", "wordpiece", "text"] = "word"
     start_token: bool = False
-    max_words: Annotated[int, Field(ge=3)] | None = None
+    max_words: Annotated[int, Field(ge=3, lt=2**31)] | None = None
     max_length: Positive | None = None
     validation: Annotated[float, Field(gt=0, lt=1)] | None = None
     embeddings: Literal["random", "glove"] = "random"
@@ -148,11 +167,11 @@ class Training(BaseModel):
 class Override(BaseModel):
     """What is other for one task; see `Training`. A key that is not named stays the suite's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     batch_size: Positive | None = None
     start_token: bool | None = None
-    max_words: Annotated[int, Field(ge=3)] | None = None
+    max_words: Annotated[int, Field(ge=3, lt=2**31)] | None = None
     max_length: Positive | None = None
     validation: Annotated[float, Field(gt=0, lt=1)] | None = None
     epochs: Positive | None = None
@@ -183,7 +202,7 @@ class Method(BaseModel):
         ['transformer-0.5M']
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     mechanism: str
     name: Name | None = None
@@ -213,7 +232,7 @@ class Method(BaseModel):
     def _can_be_written(cls, options: dict[str, Any]) -> dict[str, Any]:
         try:
             tomli_w.dumps(options)
-        except TypeError as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"values that TOML can hold ({error})") from error
         return options
 
@@ -227,6 +246,12 @@ class Method(BaseModel):
         if self.size is not None and (self.free in self.options or self.free in self.grid):
             raise ValueError(f"option {self.free!r} is set and left free for the size as well")
         return self
+
+    @property
+    def count(self) -> int:
+        """How many methods `expand` makes."""
+        lists = [self.units, self.size, *self.grid.values()]
+        return math.prod(len(values) for values in lists if isinstance(values, list))
 
     def expand(self) -> list[Self]:
         """One method for each width, size and combination of the grid, each with a name."""
@@ -343,6 +368,8 @@ class Suite(Training):
     @classmethod
     def _count_to_seeds(cls, seeds: Any) -> Any:
         if type(seeds) is int:
+            if seeds > MAX_RUNS:
+                raise ValueError(f"at most {MAX_RUNS:,} seeds")
             seeds = list(range(1, seeds + 1))
         if not isinstance(seeds, list) or not seeds:
             raise ValueError("a number of seeds, one or more, or a list of them")
@@ -351,9 +378,9 @@ class Suite(Training):
     @field_validator("tasks", "seeds")
     @classmethod
     def _no_repeats(cls, values: list[Any]) -> list[Any]:
-        repeated = sorted({value for value in values if values.count(value) > 1})
+        repeated = [value for value, times in Counter(values).items() if times > 1]
         if repeated:
-            raise ValueError(f"each once, found {repeated[0]!r} more than once")
+            raise ValueError(f"each once, found {min(repeated)!r} more than once")
         return values
 
     @field_validator("task")
@@ -365,6 +392,16 @@ class Suite(Training):
                 raise ValueError(f"names that are free, found {task.name!r} twice or the package's")
             taken.add(task.name)
         return tasks
+
+    @model_validator(mode="after")
+    def _can_be_planned(self) -> Self:
+        runs = len(self.tasks) * len(self.seeds) * sum(method.count for method in self.method)
+        if runs > MAX_RUNS:
+            raise ValueError(
+                f"expected at most {MAX_RUNS:,} runs, tasks x methods x seeds. "
+                f"Received: {f'{runs:,}' if runs < 10**15 else 'more than 10^15'}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _tasks_are_known(self) -> Self:
@@ -384,10 +421,10 @@ class Suite(Training):
                     f"method {name!r} makes no folder name: give it a name of letters, digits, "
                     "'.', '_' and '-'"
                 )
-        repeated = sorted({str(name) for name in names if names.count(name) > 1})
+        repeated = [str(name) for name, times in Counter(names).items() if times > 1]
         if repeated:
             raise ValueError(
-                f"two methods are called {repeated[0]!r}: give them names of their own"
+                f"two methods are called {min(repeated)!r}: give them names of their own"
             )
         return self
 
@@ -554,7 +591,7 @@ def load_suite(suite: str | Path | Suite, settings: Mapping[str, Any] | None = N
         where = str(suite)
         try:
             text = Path(suite).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise SuiteError(f"{suite}: cannot be read: {reason}") from error
     else:
@@ -566,12 +603,14 @@ def load_suite(suite: str | Path | Suite, settings: Mapping[str, Any] | None = N
         )
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SuiteError(f"{where}: not TOML: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise SuiteError(f"{where}: not TOML: {_shortened(str(error))}") from error
     _set(values, settings or {})
-    beside = Path(where).parent / str(values.get("published"))
-    if where == str(suite) and beside.is_file():
-        values["published"] = str(beside)
+    if where == str(suite):
+        with contextlib.suppress(OSError, ValueError):  # of names that no file can have
+            beside = Path(where).parent / str(values.get("published"))
+            if beside.is_file():
+                values["published"] = str(beside)
     return make_suite(where, values)
 
 
@@ -597,8 +636,10 @@ def make_suite(where: str, values: Mapping[str, Any]) -> Suite:
     try:
         return Suite.model_validate(dict(values))
     except ValidationError as error:
-        faults = dict.fromkeys(f"{where}: {_fault(fault)}" for fault in error.errors())
-        raise SuiteError("\n".join(faults)) from error
+        faults = [*dict.fromkeys(_shortened(_fault(fault)) for fault in error.errors())]
+        more = len(faults) - _FAULTS_SHOWN
+        shown = faults[:_FAULTS_SHOWN] + ([f"and {more:,} more faults"] if more > 0 else [])
+        raise SuiteError("\n".join(f"{where}: {fault}" for fault in shown)) from error
 
 
 def select(
@@ -631,28 +672,58 @@ def select(
 
 def _fault(fault: Any) -> str:
     """One line for one error of pydantic's."""
-    # Of a union pydantic names each member, as in "list[...]" or "function-before[...]".
-    keys = [part for part in fault["loc"] if not re.search(r"[\[(]|^constrained-int$", str(part))]
-    path = ".".join(str(part + 1) if isinstance(part, int) else part for part in keys)
+    keys = list(fault["loc"])
     if fault["type"] == "extra_forbidden":
         known = _known_keys(keys)
-        near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        return f"unknown key {path!r}.{hint or ' Known: ' + ', '.join(known)}"
+        near = difflib.get_close_matches(str(keys[-1]), known, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {listed(known)}"
+        return f"unknown key {shown(_dotted(keys))}. {hint}"
+    # Of a union pydantic names each member, as in "list[...]" or "function-before[...]".
+    keys = [part for part in keys if not re.search(r"[\[(]|^constrained-int$", str(part))]
+    path = _dotted(keys)
     if fault["type"] == "missing":
         return f"key {path!r} is missing"
     message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if fault["loc"][2:3] == ("size",):
         message = "a number of parameters, such as 500_000, '50K' or '1.5M', or a list of them"
+    if fault["type"] == "string_pattern_mismatch" and keys[-1:] == ["name"]:
+        message = "a name of at most 80 letters, digits, '.', '_' and '-'"
     if fault["type"] == "list_type" and path in ("method", "task"):
         message = f"[[{path}]] tables, in double brackets"
     if not path:
         return message
-    if fault["type"] == "value_error" and keys[0] == "task" and len(keys) == 2:
+    if fault["type"] == "value_error" and keys[0] in ("task", "method") and len(keys) == 2:
         return f"key {path!r}: {message}"
     if message.startswith("unknown"):
         return f"key {path!r}: {message}"
-    return f"key {path!r}: expected {message}. Received: {fault['input']!r}"
+    return f"key {path!r}: expected {message}. Received: {_received(fault['input'])}"
+
+
+def first_fault(error: ValidationError) -> str:
+    """One line for the first fault that pydantic found."""
+    return _shortened(_fault(error.errors()[0]))
+
+
+def _dotted(keys: Iterable[Any]) -> str:
+    """Keys one within the other, as TOML writes them; those of lists are counted from 1."""
+    return ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in keys)
+
+
+def _received(value: Any) -> str:
+    """A value for a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # of more digits than Python writes
+        return "a number of too many digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _shortened(message: str) -> str:
+    """A message without its middle, where it is long: what matters stands at its ends."""
+    message = " ".join(message.splitlines())
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    return f"{message[: _LONGEST_MESSAGE - 120]} ... {message[-110:]}"
 
 
 def _known_keys(keys: Sequence[Any]) -> list[str]:

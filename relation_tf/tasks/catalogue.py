@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -117,7 +118,7 @@ def folder_of(data: str | Path | None) -> Path | None:
     if data is None:
         return None
     folder = Path(data).expanduser()
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 - of a name that is too long Path.is_dir raises
         raise DataError(f"{folder}: expected a folder of data, there is none")
     return folder
 

@@ -143,10 +143,9 @@ def load_task(
         text = found.read(skip_bad_lines)
         splits = dict(text.splits)
         if share is not None:
-            try:
-                splits["train"], splits["validation"] = cut(splits["train"], share)
-            except DataError as error:
-                raise DataError(f"task {task.name}: to stop the training, {error}") from error
+            splits["train"], splits["validation"] = cut(
+                splits["train"], share, f"task {task.name}: to stop the training"
+            )
         vocabulary = _vocabulary(splits["train"], tokens, start_token, max_words, text.spaced)
         _write(folder, vocabulary, splits, text, max_length)
 

@@ -6,9 +6,7 @@ import contextlib
 import functools
 import gzip
 import io
-import lzma
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,22 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.archives import UNREADABLE
+from relation_tf.tasks.tsv import DataError, listed
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
 _LONGEST = 2**20  # bytes of a line; more are no vector
-
-# What `gzip` and `zipfile` raise for a file that is cut off, broken, encrypted (RuntimeError) or
-# packed in a way that they do not know.
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    zlib.error,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
-)
 
 
 @dataclass(frozen=True)
@@ -138,8 +125,10 @@ def _lines(path: Path, width: int) -> Iterator[tuple[_Place, bytes, bytes]]:
             place.file = name
             for word, numbers in _vectors(file, place, width):
                 yield place, word, numbers
-    except _UNREADABLE as error:
-        reason = getattr(error, "strerror", None) or error
+    except DataError:
+        raise
+    except UNREADABLE as error:
+        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
         place.line += place.line > 0
         raise DataError(f"{place}: cannot be read: {reason}") from error
 
@@ -155,7 +144,7 @@ def _open(path: Path, width: int) -> Iterator[tuple[Path, io.BufferedReader]]:
             with zipfile.ZipFile(path) as archive:
                 member = _member(path, archive, width)
                 with archive.open(member) as file:
-                    yield path / member, _buffered(file)
+                    yield path / member[-60:], _buffered(file)
         case _:
             with path.open("rb") as file:
                 yield path, _buffered(file)
@@ -176,7 +165,7 @@ def _member(path: Path, archive: zipfile.ZipFile, width: int) -> str:
     if len(fitting) != 1:
         raise DataError(
             f"{path}: expected one file with vectors of width {width}, found {len(fitting)} "
-            f"among {', '.join(files) or 'none'}"
+            f"among {listed(files) or 'none'}"
         )
     return fitting[0]
 
@@ -212,7 +201,7 @@ def _vectors(file: io.BufferedReader, place: _Place, width: int) -> Iterator[tup
 def _header(record: bytes) -> tuple[int, int] | None:
     """The number of vectors and their width of word2vec's header, None for another line."""
     fields = record.split()
-    if len(fields) == 2 and all(map(bytes.isdigit, fields)):
+    if len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields):
         return int(fields[0]), int(fields[1])
     return None
 
@@ -247,7 +236,7 @@ def _vector(place: _Place, numbers: bytes) -> np.ndarray:
         with np.errstate(over="ignore"):  # more than float32 holds is infinity
             vector = np.array(list(map(float, numbers.split(b" "))), np.float32)
     except ValueError as error:
-        raise DataError(f"{place}: expected numbers after the word: {error}") from error
+        raise DataError(f"{place}: expected numbers after the word: {error!s:.80}") from error
     if not np.isfinite(vector).all():
         raise DataError(f"{place}: expected finite numbers, found NaN or infinity")
     return vector

@@ -15,7 +15,7 @@ import numpy as np
 from glue_submit import TASKS
 from relation_tf.tasks.labelled_tables import labelled_rows, named_column
 from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError, Table, read_tsv
+from relation_tf.tasks.tsv import DataError, Table, read_tsv, shown
 
 # CoLA's train and dev files have no header.
 _COLUMNS = {"CoLA": ("source", "label", "original_judgement", "sentence")}
@@ -102,8 +102,10 @@ def _unlabelled(task: Task, table: Table) -> TextSplit:
     index = []
     for row, (line, word) in enumerate(zip(table.lines, _index(table), strict=True)):
         if word != str(row):
-            raise DataError(f"{table.path}:{line}: expected index {row}, found {word!r}")
+            raise DataError(f"{table.path}:{line}: expected index {row}, found {shown(word)}")
         index.append(row)
+    if not index:
+        raise DataError(f"{table.path}: expected rows, found none")
     texts = tuple(named_column(table, name) for name in task.inputs)
     return TextSplit(texts, None, np.array(index, int))
 

@@ -19,17 +19,18 @@ import json
 import pickle
 import re
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from relation_tf.tasks.archives import UNREADABLE
 from relation_tf.tasks.task import TextSplit
-from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.tsv import DataError, check_spelled, listed, shown
 
 _SEED = 113
+_LARGEST = 2**30  # bytes of an array; those of IMDb, the larger set, have 23,000,000
 _INDEX = "word index"
 
 
@@ -168,8 +169,8 @@ def _read_labels(archive: Path, name: str, classes: int) -> np.ndarray:
     file = _member(archive, name)
     try:
         labels = np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DataError(f"{archive}: expected labels {name!r}, found: {error}") from error
+    except Exception as error:  # a header of anything else may end in any of them
+        raise DataError(f"{archive}: expected labels {name!r}, found: {error!s:.100}") from error
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(
             f"{archive}: expected labels {name!r} as a list of whole numbers, found an array of "
@@ -187,12 +188,21 @@ def _member(archive: Path, name: str) -> io.BytesIO:
     try:
         with zipfile.ZipFile(archive) as members:
             found = members.namelist()
+            largest = max((member.file_size for member in members.infolist()), default=0)
+            if largest > _LARGEST:
+                raise DataError(
+                    f"{archive}: expected arrays of at most {_LARGEST:,} bytes, found {largest:,}"
+                )
             # Read whole, so that the checksum is compared before anything is made of it.
             data = members.read(f"{name}.npy") if f"{name}.npy" in found else None
-    except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{archive}: expected an archive of NumPy, found: {error}") from error
+    except DataError:
+        raise
+    except UNREADABLE as error:
+        raise DataError(
+            f"{archive}: expected an archive of NumPy, found: {error!s:.100}"
+        ) from error
     if data is None:
-        raise DataError(f"{archive}: expected an array {name!r}, found {', '.join(found)!r:.120}")
+        raise DataError(f"{archive}: expected an array {name!r}, found {listed(found)!r}")
     return io.BytesIO(data)
 
 
@@ -239,5 +249,6 @@ def _read_index(path: Path) -> dict[int, str]:
                 f"{path}: expected words with a rank from 1 of their own, found "
                 f"{word!r:.40}: {rank!r:.20}"
             )
+        check_spelled(f"{path}: {shown(word)}", word)
         words[rank] = re.sub(r"\s", "_", word)
     return words

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from relation_tf.tasks.task import TextSplit
-from relation_tf.tasks.tsv import DataError, decode_record, read_records
+from relation_tf.tasks.tsv import DataError, decode_record, listed, read_records, shown
 
 # Most of these files are older than UTF-8, and some hold lines of both kinds. Bytes that are valid
 # UTF-8 and are not ASCII make no sense in Windows-1252.
@@ -54,8 +54,8 @@ def read_labelled_lines(
             label, found, rest = text.partition(separator)
             if not found or label not in classes:
                 raise DataError(
-                    f"{path}:{line}: expected {' or '.join(labels)}, {_SEPARATORS[separator]} and "
-                    f"a text, found {text if len(text) < 40 else text[:36] + '...'!r}"
+                    f"{path}:{line}: expected {listed(labels, ' or ')}, {_SEPARATORS[separator]} "
+                    f"and a text, found {shown(text)}"
                 )
         except DataError as error:
             if not skip_bad_lines:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relation_tf.tasks.task import Task, TextSplit
-from relation_tf.tasks.tsv import DataError, Table
+from relation_tf.tasks.tsv import DataError, Table, listed, shown
 
 
 def named_column(table: Table, name: str) -> list[str]:
@@ -17,8 +17,8 @@ def named_column(table: Table, name: str) -> list[str]:
         DataError: Where it has none of this name.
     """
     if name not in table.columns:
-        found = ", ".join(map(repr, table.columns))
-        raise DataError(f"{table.path}:1: expected a column {name!r}, found {found}")
+        found = listed([*map(repr, table.columns)])
+        raise DataError(f"{table.path}:1: expected a column {shown(name)}, found {found}")
     return table.columns[name]
 
 
@@ -65,8 +65,8 @@ def labelled_rows(
             labels.append(label)
             continue
         message = (
-            f"{table.path}:{table.lines[row]}: expected {task.label} {_expected(task)}, found "
-            f"{word if len(word) < 40 else word[:36] + '...'!r}"
+            f"{table.path}:{table.lines[row]}: expected {listed([task.label])} {_expected(task)}, "
+            f"found {shown(word)}"
         )
         if not skip_bad_lines:
             raise DataError(message)
@@ -83,7 +83,7 @@ def labelled_rows(
 def _expected(task: Task) -> str:
     if task.labels is None:
         return f"a number in [0, {task.maximum:g}]"
-    return " or ".join(task.labels)
+    return listed(task.labels, " or ")
 
 
 def _score(word: str, maximum: float) -> float | None:

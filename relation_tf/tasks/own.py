@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -13,7 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.labelled_tables import labelled_rows
 from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError, Table, decode_record, read_records, read_tsv
+from relation_tf.tasks.tsv import (
+    DataError,
+    Table,
+    check_spelled,
+    decode_record,
+    read_records,
+    read_tsv,
+    shown,
+)
 
 # A label stands in tab-separated files of predictions.
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -45,7 +54,7 @@ class OwnTask(BaseModel):
         ({'tones': 'test'}, None, ('accuracy',))
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
     inputs: Annotated[list[str], Field(min_length=1, max_length=2)]
@@ -97,6 +106,8 @@ class OwnTask(BaseModel):
                 raise ValueError(f"files.{split}: expected a file {expected}, found {file!r}")
             if Path(file).is_absolute() or not {"..", "~"}.isdisjoint(Path(file).parts):
                 raise ValueError(f"files.{split}: expected a path below --data, found {file!r}")
+            if not file.isprintable() or max(map(len, map(os.fsencode, Path(file).parts))) > 255:
+                raise ValueError(f"files.{split}: expected a name of a file, found {shown(file)}")
         if len(set(self.files.values())) < len(self.files):
             raise ValueError(f"files: expected a file for each split, found {self.files}")
         return self
@@ -187,7 +198,10 @@ def _fields(path: Path, line: int, text: str, names: tuple[str, ...]) -> list[st
                 f"{path}:{line}: expected {name!r} with a text or a number, found "
                 f"{entry.get(name)!r:.60}"
             )
-    return [value if isinstance(value := entry[n], str) else json.dumps(value) for n in names]
+    fields = [value if isinstance(value := entry[n], str) else json.dumps(value) for n in names]
+    for field in fields:
+        check_spelled(f"{path}:{line}", field)
+    return fields
 
 
 _READERS: dict[str, Callable[[Path, bool, Task], Table]] = {

@@ -66,7 +66,10 @@ _TEST_SHARE = 0.2
 _NEWSWIRES = 11_228
 _FILES = [f"reut2-{number:03}.sgm" for number in range(22)]
 _PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))
-_FIRST_TOPIC_OR_BODY = re.compile(r"<TOPICS><D>(.*?)</D>|<BODY>(.*?)</BODY>", re.DOTALL)
+# No end is looked for beyond the next beginning: a broken file would take the square of its size.
+_FIRST_TOPIC_OR_BODY = re.compile(
+    r"<TOPICS><D>([^<]*)</D>|<BODY>([^<]*(?:<(?!/?BODY>)[^<]*)*)</BODY>"
+)
 
 
 def _archive_files(task: Task, archive: Path) -> dict[str, Path]:
@@ -113,6 +116,9 @@ def _newswires(path: Path) -> list[tuple[str, str]]:
         text = path.read_bytes().decode("latin-1")
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise DataError(f"{path}:{line}: expected text, found a NUL byte")
     _check_closed(path, text)
     wires: list[tuple[str, str]] = []
     waiting: list[str] = []  # topics of newswires whose body is still to come

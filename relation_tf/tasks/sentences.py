@@ -51,7 +51,7 @@ def _files(task: Task, path: Path) -> dict[str, Path]:
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Malformed lines are never left out: they may be of the rows that are scored."""
     rows, _ = read_labelled_lines(files["test"], _LABELS, " ")
-    train, test = cut(rows, TEST_SHARE)
+    train, test = cut(rows, TEST_SHARE, files["test"])
     return TaskText(task, {"train": train, "test": test})
 
 

@@ -18,7 +18,7 @@ SEED = 2022
 """Any number would do, but another one gives other rows."""
 
 
-def cut(split: TextSplit, size: float) -> tuple[TextSplit, TextSplit]:
+def cut(split: TextSplit, size: float, place: object = "the rows") -> tuple[TextSplit, TextSplit]:
     """Divide the rows of a split; each part keeps their order.
 
     Each class gives in proportion to its rows (the largest remainders round up, of equal ones the
@@ -27,6 +27,7 @@ def cut(split: TextSplit, size: float) -> tuple[TextSplit, TextSplit]:
     Args:
         split: Labelled rows; `index` holds the row numbers that decide.
         size: How many rows to take: a count (`int`), or a share of all in (0, 1) (`float`).
+        place: Where the rows are from, such as their file, for the message.
 
     Returns:
         The rows that are left, and the rows taken.
@@ -44,8 +45,8 @@ def cut(split: TextSplit, size: float) -> tuple[TextSplit, TextSplit]:
     count = size if isinstance(size, int) else round(size * len(split))
     if not 0 < count < len(split):
         raise DataError(
-            f"{size} of the rows, a share or a number, are to be cut off and some to be left. "
-            f"Received: {len(split)} rows"
+            f"{place}, {size} of the rows, a share or a number, are to be cut off and some to be "
+            f"left. Received: {len(split)} rows"
         )
     digests = [_digest(row) for row in split.index.tolist()]
     order = np.array(sorted(range(len(split)), key=digests.__getitem__))

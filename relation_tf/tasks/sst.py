@@ -26,12 +26,14 @@ import numpy as np
 
 from relation_tf.tasks.labelled_lines import read_labelled_lines
 from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError, decode_record, read_records
+from relation_tf.tasks.tsv import DataError, decode_record, read_records, shown
 
 _FIVE = ("0", "1", "2", "3", "4")
 _TWO = ("0", "1")
 _NEUTRAL = 2
 _FILES = {"SST-1": "stsa.fine.train", "SST-2-sentences": "stsa.binary.train"}
+
+_LONGEST = 20_000  # characters of a tree; of the set's own the longest has 1,000
 
 _LEAF = re.compile(r"\([0-4] ([^ ()]+)\)")
 # A leaf, or a node over two of what NUL stands for; a line holds no NUL.
@@ -106,7 +108,7 @@ def _tree_rows(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, 
             if not _is_tree(tree):
                 raise DataError(
                     f"{path}:{line}: expected a tree such as (3 (2 so) (4 good)), found "
-                    f"{tree if len(tree) < 40 else tree[:36] + '...'!r}"
+                    + shown(tree)
                 )
         except DataError as error:
             if not skip_bad_lines:
@@ -123,8 +125,11 @@ def _tree_rows(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, 
 
 
 def _is_tree(tree: str) -> bool:
-    """Fold leaves and then nodes, from below, until all of it is one."""
-    folded = 1
+    """Fold leaves and then nodes, from below, until all of it is one.
+
+    That takes the square of the length, so what no sentence has is not tried.
+    """
+    folded = int(len(tree) <= _LONGEST)
     while folded:
         tree, folded = _NODE.subn("\0", tree)
     return tree == "\0"

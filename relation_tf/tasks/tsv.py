@@ -3,13 +3,64 @@
 from __future__ import annotations
 
 import codecs
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+_NAMES_SHOWN = 8
+_HALF = re.compile("[\ud800-\udfff]")
+
 
 class DataError(ValueError):
-    """A data file that cannot be used; the message names the file and the line."""
+    r"""A data file that cannot be used; the message, of one line, names the file and the line.
+
+    Args:
+        message: What may have come from a file: characters that would leave the line or steer a
+            terminal are written as escapes.
+
+    Example:
+        >>> print(DataError("a.tsv:2: expected 2 fields, found 1:\x1b[2J"))
+        a.tsv:2: expected 2 fields, found 1:\x1b[2J
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+def printable(text: str) -> str:
+    r"""A text with escapes for all that cannot be printed on a line.
+
+    Example:
+        >>> print(printable("café\x07"))
+        café\x07
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def shown(text: str) -> str:
+    """A text of a file for a message: quoted, and cut where it is long.
+
+    Example:
+        >>> shown("x" * 50)
+        "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+    """
+    return repr(text if len(text) < 40 else f"{text[:36]}...")
+
+
+def listed(words: Sequence[str], between: str = ", ") -> str:
+    """Some words for a message: the first, where they are many.
+
+    Example:
+        >>> listed(["a", "b"], " or "), listed([*"abcdefghij"])
+        ('a or b', 'a, b, c, d, e, f, g, h and 2 more')
+    """
+    first = (word if len(word) < 40 else f"{word[:36]}..." for word in words[:_NAMES_SHOWN])
+    more = f" and {len(words) - _NAMES_SHOWN:,} more" if len(words) > _NAMES_SHOWN else ""
+    return between.join(first) + more
 
 
 def read_records(path: Path) -> list[bytes]:
@@ -58,6 +109,21 @@ def decode_record(
     if "\0" in text:
         raise DataError(f"{path}:{line}: expected text, found a NUL byte")
     return text
+
+
+def check_spelled(place: str, text: str) -> None:
+    r"""Refuse what JSON can spell and no text holds: NUL, and half of a character.
+
+    Raises:
+        DataError: The message starts with the place.
+
+    Example:
+        >>> check_spelled("a.jsonl:1", "caf\u00e9")
+    """
+    if "\0" in text:
+        raise DataError(f"{place}: expected text, found NUL")
+    if half := _HALF.search(text):
+        raise DataError(f"{place}: expected text, found half of a character, {half[0]!a}")
 
 
 @dataclass(frozen=True)
@@ -116,9 +182,11 @@ def check_header(path: Path, columns: Sequence[str]) -> None:
     Raises:
         DataError: The message names the column.
     """
-    for name in columns:
-        if columns.count(name) > 1:
-            raise DataError(f"{path}:1: expected columns of different names, found {name!r} twice")
+    for name, times in Counter(columns).items():
+        if times > 1:
+            raise DataError(
+                f"{path}:1: expected columns of different names, found {shown(name)} twice"
+            )
 
 
 def _split(
@@ -133,7 +201,7 @@ def _split(
             if len(fields) != len(columns):
                 raise DataError(
                     f"{path}:{line}: expected {len(columns)} tab-separated fields "
-                    f"({', '.join(columns)}), found {len(fields)}"
+                    f"({listed(columns)}), found {len(fields)}"
                 )
         except DataError as error:
             if not skip_bad_lines:

@@ -43,7 +43,7 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     """Malformed lines are never left out: they may be of the rows that are scored."""
     table = read_csv(files["test"])
     rows, _ = labelled_rows(task, table)
-    train, test = cut(rows, TEST_SHARE)
+    train, test = cut(rows, TEST_SHARE, files["test"])
     return TaskText(task, {"train": train, "test": test})
 
 

@@ -46,7 +46,8 @@ _SAMPLE = "train_head_noblank.txt"
 
 _BYTE_ORDER_MARK = rb"(?:\xef\xbb\xbf)?"
 _BLANKS = rb"[ \r]*"  # carriage returns are blanks, whether all lines end in one or a few
-_LINE = rb" (?P<marks>=(?: =)*) (?!= )(?P<words>\S|\S.*\S)(?<! =) (?P=marks)" + _BLANKS + rb"$"
+# No header has more than ten marks; to try any number takes the square of a line of them.
+_LINE = rb" (?P<marks>=(?: =){0,9}) (?!= )(?P<words>\S|\S.*\S)(?<! =) (?P=marks)" + _BLANKS + rb"$"
 _ABOVE = rb"(?:\A" + _BYTE_ORDER_MARK + rb"(?:" + _BLANKS + rb"\n)?|" + _BLANKS + rb"\n)"
 _BELOW = rb"(?=\n" + _BLANKS + rb"$|\Z)"
 _BALANCED = re.compile(rb"^" + _BYTE_ORDER_MARK + _LINE, re.MULTILINE)

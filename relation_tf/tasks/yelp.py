@@ -111,8 +111,9 @@ def _read_object(path: Path) -> dict[str, Any]:
 def _unescape(text: str) -> str:
     text = text.replace('\\""', '\\"')
     text = _ESCAPE.sub(lambda escape: str(json.loads(f'"{escape[0]}"')), text)
-    # Joins the two halves of a character beyond U+FFFF; half of one alone is no character.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    # Joins the two halves of a character beyond U+FFFF; half of one alone is no character, nor NUL.
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 COLLECTION = Collection(

@@ -10,6 +10,34 @@ from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.bench.run_folder import write_json, write_table
 from relation_tf.tasks import GLUE
 
+RESULT = {
+    "epochs": 2,
+    "kept_epoch": 1,
+    "stopped": "reached 2 epochs",
+    "parameters": {"total": 300, "embedding": 200, "mechanism": 50},
+    "padding": 0.1,
+    "seconds": {"training": 2.0, "evaluation": 0.5, "total": 4.0, "epoch": 1.0, "compilation": 0.5},
+    "peak_memory_mib": 900,
+}
+MANIFEST = {
+    "started": "2026-01-01T10:00:00+0000",
+    "finished": "2026-01-01T10:00:09+0000",
+    "command": "relation-tf run made-up",
+    "versions": {"relation_tf": "0.1.0"},
+    "commit": None,
+    "processor": "A processor",
+    "threads": 1,
+    "xla": False,
+    "data": {
+        "source": "files",
+        "digest": "0",
+        "rows": {"train": 9},
+        "vocabulary": 5,
+        "skipped_lines": [],
+    },
+    "glove": None,
+}
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -36,10 +64,10 @@ def folder(tmp_path):
                     path / "predictions" / f"{name}.test.tsv",
                     {"index": range(rows), "prediction": words}, "\t",
                 )  # fmt: skip
-            write_json(path / "manifest.json", {})
+            write_json(path / "manifest.json", MANIFEST)
             write_json(
                 path / "result.json",
-                {"task": config.task, "method": config.method, "seed": config.seed,
+                {**RESULT, "task": config.task, "method": config.method, "seed": config.seed,
                  "metrics": metrics},
             )  # fmt: skip
         return tmp_path

@@ -1,0 +1,358 @@
+"""Archives that are broken or made to do harm: checked in little memory, and never unpacked."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import pickle
+import random
+import struct
+import sys
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glue_submit import TASKS, SubmissionError, check
+from glue_submit import cli as submit_cli
+from relation_tf.tasks import DataError
+from relation_tf.tasks.keras_archives import archive_files, read_archive
+from tests.fuzz.mutations import check_line, mutate, mutations, refusal
+
+FEW, MANY = 200, 10_000
+ROWS = dict.fromkeys(TASKS, 4)
+PEAK = 64 * 2**20  # bytes; the largest honest file and what is made of it take 170 MB
+
+
+def column(name: str, rows: int = 4) -> bytes:
+    words = TASKS[name].labels or ("0.000", "5.000")
+    lines = (f"{index}\t{words[index % len(words)]}\n" for index in range(rows))
+    return "".join(["index\tprediction\n", *lines]).encode()
+
+
+MEMBERS = {f"{name}.tsv": column(name) for name in TASKS}
+
+
+def zipped(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return stream.getvalue()
+
+
+def checked(path: Path) -> bool:
+    """Check a zip; what is found is of few lines, all fit to be read."""
+    report = check(path, rows=ROWS)
+    lines = str(report).split("\n")
+    assert len(lines) < 400
+    for line in lines:
+        check_line(line, "")
+    return report.ok
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_broken_zip_is_checked_to_its_end(tmp_path, method, count):
+    whole = zipped(MEMBERS, method)
+    path = tmp_path / "s.zip"
+    path.write_bytes(whole)
+    assert checked(path)
+    refused = 0
+    for data in mutations(whole, count):
+        path.write_bytes(data)
+        assert refusal(functools.partial(checked, path), SubmissionError, "s.zip") is None
+        refused += not check(path, rows=ROWS).ok
+    assert refused > count // 2
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_a_broken_file_in_a_zip_is_checked_to_its_end(tmp_path, count):
+    path = tmp_path / "s.zip"
+    generator = random.Random(1)
+    names = sorted(MEMBERS)
+    refused = 0
+    for _ in range(count):
+        name = generator.choice(names)
+        path.write_bytes(
+            zipped({**MEMBERS, name: mutate(MEMBERS[name], generator)}, zipfile.ZIP_STORED)
+        )
+        assert refusal(functools.partial(checked, path), SubmissionError, "s.zip") is None
+        refused += not check(path, rows=ROWS).ok
+    assert 0 < refused < count
+
+
+def peak_of(path: Path, **options: object) -> tuple[int, list[str]]:
+    tracemalloc.start()
+    try:
+        report = check(path, **options)
+        return tracemalloc.get_traced_memory()[1], [str(fault) for fault in report.faults]
+    finally:
+        tracemalloc.stop()
+
+
+def entry(name: str, mode: int = 0o100644) -> zipfile.ZipInfo:
+    made = zipfile.ZipInfo(name)
+    made.create_system = 3
+    made.external_attr = mode << 16
+    return made
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/etc/CoLA.tsv", "../CoLA.tsv", "../../../../tmp/x", "..\\CoLA.tsv", "C:\\CoLA.tsv",
+     "a/CoLA.tsv", "CoLA.tsv/", "x" * 60_000, "\x1b[2J\n", "\u202etsv.ALoC", "con", ""],
+)  # fmt: skip
+def test_names_that_lead_elsewhere(tmp_path, name):
+    path = tmp_path / "in" / "s.zip"
+    path.parent.mkdir()
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for member, data in MEMBERS.items():
+            archive.writestr(member, data)
+        archive.writestr(entry(name), b"")
+    path.write_bytes(stream.getvalue())
+    assert not checked(path)
+    assert sorted(tmp_path.rglob("*")) == [path.parent, path]
+
+
+def test_a_link_is_refused(tmp_path):
+    path = tmp_path / "s.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in MEMBERS.items():
+            archive.writestr(entry(name, 0o120777 if name == "CoLA.tsv" else 0o100644), data)
+    (fault,) = check(path, rows=ROWS).faults
+    assert str(fault) == "CoLA.tsv: expected a plain file. Received: a link"
+
+
+def test_a_zip_in_a_zip_is_not_opened(tmp_path):
+    path = tmp_path / "s.zip"
+    path.write_bytes(zipped({**MEMBERS, "CoLA.tsv": zipped(MEMBERS), "more.zip": zipped(MEMBERS)}))
+    assert not checked(path)
+
+
+BOMBS = {
+    "line ends": b"\n" * 26_000_000,
+    "rows": b"0\t1\n" * 6_500_000,
+    "a line": b"x" * 26_000_000,
+    "no text": b"\xff" * 26_000_000,
+    "columns": b"\t" * 26_000_000,
+    "carriage returns": b"\r\n" * 13_000_000,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", BOMBS.values(), ids=list(BOMBS))
+def test_a_bomb_as_large_as_a_file_may_be(tmp_path, data):
+    """QQP's file may have 26,070,336 bytes."""
+    path = tmp_path / "s.zip"
+    path.write_bytes(zipped({"QQP.tsv": data}))
+    assert path.stat().st_size < 200_000
+    started = time.process_time()
+    faults = [str(fault) for fault in check(path).faults]
+    assert time.process_time() - started < 10
+    assert any(fault.startswith("QQP.tsv") for fault in faults)
+    for fault in faults:
+        check_line(fault, "")
+
+
+def test_a_bomb_of_few_rows_takes_little(tmp_path):
+    for name, data in {"CoLA.tsv": b"\n" * 1_049_000, "AX.tsv": b"0\n" * 520_000}.items():
+        path = tmp_path / "s.zip"
+        path.write_bytes(zipped({**MEMBERS, name: data}))
+        peak, faults = peak_of(path, rows=ROWS)
+        assert len(faults) < 30
+        assert peak < 16 * 2**20
+
+
+def test_a_file_that_claims_more_than_it_has(tmp_path):
+    data = bytearray(zipped(MEMBERS))
+    for size in (2**31, 2**32 - 2):
+        for signature, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+            struct.pack_into("<I", data, data.index(signature) + offset, size)
+        path = tmp_path / "s.zip"
+        path.write_bytes(data)
+        peak, faults = peak_of(path, rows=ROWS)
+        assert any("expected at most 1,048,832 bytes. Received: " in fault for fault in faults)
+        assert peak < PEAK
+
+
+def end_of_directory(**fields: int) -> bytes:
+    values = {"here": 1, "all": 1, "size": 46, "offset": 0} | fields
+    return struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, *values.values(), 0)
+
+
+def zip64(size: int, offset: int, count: int = 1) -> bytes:
+    record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, offset)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 1)
+    most = {"here": 0xFFFF, "all": 0xFFFF, "size": 0xFFFFFFFF, "offset": 0xFFFFFFFF}
+    return record + locator + end_of_directory(**most)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [zip64(size, offset, count)
+     for size in (0, 46, 2**31, 2**62, 2**64 - 1)
+     for offset in (0, 2**31, 2**64 - 1)
+     for count in (0, 2**64 - 1)]
+    + [end_of_directory(size=size, offset=offset)
+       for size in (0, 46, 2**31) for offset in (0, 46, 2**31)],
+)  # fmt: skip
+def test_a_directory_that_lies(tmp_path, data):
+    path = tmp_path / "s.zip"
+    for front in (b"", b"PK\x01\x02" + bytes(42), zipped(MEMBERS)):
+        path.write_bytes(front + data)
+        peak, faults = peak_of(path, rows=ROWS)
+        assert faults
+        assert peak < PEAK
+        for fault in faults:
+            check_line(fault, "")
+
+
+def test_a_directory_of_a_million_files_is_not_read(tmp_path):
+    header = struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", *(0,) * 17, 0)
+    assert len(header) == 46
+    path = tmp_path / "s.zip"
+    path.write_bytes(header * 1_000_000 + end_of_directory(size=46_000_000, all=0xFFFE))
+    peak, faults = peak_of(path)
+    assert faults == ["expected a zip archive. Received: a directory of 46,000,000 bytes, more "
+                      "than 1,048,576"]  # fmt: skip
+    assert peak < PEAK
+
+
+def test_a_fault_in_an_archive_is_exit_code_1(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "s.zip"
+    for data in (b"", b"no zip", zipped(MEMBERS), end_of_directory(size=2**31), zip64(2**62, 0)):
+        path.write_bytes(data)
+        monkeypatch.setattr(sys, "argv", ["glue-submit", "check", str(path)])
+        with pytest.raises(SystemExit) as ended:
+            submit_cli.main()
+        assert ended.value.code == 1
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        assert printed.out.endswith(")\n")
+
+
+# The archives of Keras.
+
+
+def rows_of(*rows: list[int]) -> np.ndarray:
+    array = np.empty(len(rows), object)
+    array[:] = rows
+    return array
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=True)
+    return stream.getvalue()
+
+
+X, Y = npy(rows_of([1, 2], [2], [300, 1, 70_000])), npy(np.array([0, 1, 1]))
+ARRAYS = {"train": ("x", "y")}
+
+
+def read(path: Path) -> None:
+    splits, _ = read_archive(archive_files(path), ARRAYS, 2)
+    (texts,) = splits["train"].texts
+    assert len(texts) == len(splits["train"]) == 3 or len(texts) == len(splits["train"]) > 0
+    assert all(type(text) is str for text in texts)
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_broken_array_under_a_right_checksum_is_read_or_named(tmp_path, name, count):
+    path = tmp_path / "imdb.npz"
+    members = {"x.npy": X, "y.npy": Y}
+    path.write_bytes(zipped(members))
+    read(path)
+    messages = []
+    for data in mutations(members[f"{name}.npy"], count):
+        if numbered_high(data) > numbered_high(members[f"{name}.npy"]):
+            continue
+        path.write_bytes(zipped({**members, f"{name}.npy": data}, zipfile.ZIP_STORED))
+        messages.append(refusal(functools.partial(read, path), DataError, str(path)))
+    assert list(tmp_path.iterdir()) == [path]
+    assert 0 < sum(message is not None for message in messages) < len(messages)
+
+
+def numbered_high(data: bytes) -> int:
+    """How often a pickle may number what it keeps so high that Python takes gigabytes."""
+    pickled = data[data.find(b"\x80") :]
+    return sum(
+        pickled[place] == ord("r") and pickled[place + 3 : place + 5] != b"\0\0"
+        for place in range(len(pickled) - 4)
+    )
+
+
+class Harm:
+    """A pickle that calls a function."""
+
+    def __init__(self, function: object, *arguments: object) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return self.call
+
+
+HARM = [
+    (os.mkdir, "{folder}/harm"), (eval, "open('{folder}/harm', 'w')"), (exec, "raise SystemExit"),
+    (getattr, os, "system"), (__import__, "os"), (bytearray, 2**40), (np.zeros, 2**40),
+    (np.load, "{folder}/other.npy"), (io.FileIO, "{folder}/harm", "w"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HARM)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_no_pickle_does_anything(tmp_path, harm, protocol):
+    function, *arguments = harm
+    arguments = [a.format(folder=tmp_path) if isinstance(a, str) else a for a in arguments]
+    head = X[: X.index(b"\x80")]
+    path = tmp_path / "imdb.npz"
+    for harmful in (Harm(function, *arguments), [Harm(function, *arguments)], {"a": [1]}):
+        if isinstance(harmful, Harm) and function is getattr:
+            harmful = Harm(getattr, "x", "upper")  # modules make no pickle
+        try:
+            data = pickle.dumps(harmful, protocol)
+        except (TypeError, AttributeError):
+            continue
+        path.write_bytes(zipped({"x.npy": head + data, "y.npy": Y}))
+        assert refusal(functools.partial(read, path), DataError, str(path))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["x.npy", "y.npy"])
+def test_a_large_array_is_not_read(tmp_path, name):
+    """A zip may claim any size; 1 GB is where belief ends."""
+    data = bytearray(zipped({"x.npy": X, "y.npy": Y}))
+    place = data.index(b"PK\x01\x02")
+    if name == "y.npy":
+        place = data.index(b"PK\x01\x02", place + 1)
+    struct.pack_into("<I", data, place + 24, 2**31)
+    path = tmp_path / "imdb.npz"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"at most 1,073,741,824 bytes, found 2,147,483,648"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "shape", ["(99999999999,)", "(3, 99999999)", "(-1,)", "(True,)", "3", "('',)"]
+)
+def test_a_shape_that_lies(tmp_path, shape):
+    for name, data in (("x.npy", X), ("y.npy", Y)):
+        lying = data.replace(b"(3,), }", f"{shape}, }}".encode()[:40])
+        lying = (
+            data[:8]
+            + struct.pack("<H", len(lying) - len(data) + struct.unpack("<H", data[8:10])[0])
+            + lying[10:]
+        )
+        path = tmp_path / "imdb.npz"
+        path.write_bytes(zipped({"x.npy": X, "y.npy": Y, name: lying}))
+        message = refusal(functools.partial(read, path), DataError, str(path))
+        assert message or name == "x.npy"

@@ -1,0 +1,441 @@
+"""Data files that are broken in every way: a reader gives right data, or one line that says why."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relation_tf.tasks import DataError, read_glove
+from relation_tf.tasks.catalogue import find_source
+from relation_tf.tasks.own import OwnTask
+from relation_tf.tasks.task import TaskText
+from tests.fuzz.mutations import mutations, refusal
+
+FEW, MANY = 200, 10_000
+
+
+def archive(**arrays: object) -> bytes:
+    """An archive as Keras's are: lists in arrays of objects."""
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=True, **arrays)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def ranks(*rows: list[int]) -> np.ndarray:
+    array = np.empty(len(rows), object)
+    array[:] = rows
+    return array
+
+
+RANKS = ranks([1, 2], [2], [3, 1, 2], [1], [2, 3])
+INDEX = json.dumps({"good": 1, "so": 2, "caf\u00e9": 3}).encode()
+SGML = (
+    b'<!DOCTYPE lewis SYSTEM "lewis.dtd">\n<REUTERS TOPICS="YES">\n<TOPICS><D>earn</D></TOPICS>\n'
+    b"<TEXT>\n<TITLE>A</TITLE><BODY>Net profit &lt;X> rose.\n&#3;</BODY></TEXT>\n</REUTERS>\n"
+)
+WIKITEXT = b" \n = Title = \n \n Some text = here . \n \n = = Career = = \n \n More text . \n"
+
+
+def own(suffix: str) -> OwnTask:
+    return OwnTask(
+        name="tones",
+        inputs=["text"],
+        label="tone",
+        labels=["calm", "loud"],
+        files={"train": f"train.{suffix}", "test": f"test.{suffix}"},
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """Whole files of a task, and which of them are broken one at a time."""
+
+    task: str | OwnTask
+    files: Mapping[str, bytes]
+    broken: tuple[str, ...]
+
+
+def pair(first: str, second: str, data: bytes) -> dict[str, bytes]:
+    return {first: data, second: data}
+
+
+COLA = b'gj04\t1\t\tThe cat sat.\nbc01\t0\t*\tSat cat \xc3\xa9 the.\ngj04\t1\t\tHe said "no.\n'
+RTE = (
+    b"index\tsentence1\tsentence2\tlabel\n0\tA cat.\tAn animal.\tentailment\n"
+    b"1\tA dog.\tA cat.\tnot_entailment\n"
+)
+STSB = b"index\tsentence1\tsentence2\tscore\n0\tA cat.\tA kitten.\t4.5\n1\tA cat.\tOil.\t0.000\n"
+ANSWERED = b"index\tsentence1\tsentence2\n0\tA cat.\tAn animal.\n1\tA dog.\tA cat.\n"
+NEWS = b'"3","Oil","Prices ""fell"",\nagain."\n"1","","War and peace \xc3\xa9"\n"4","a","b"\n'
+YELP = b'"5","So \\""good\\"".\\nYes."\n"1","bad \\u00e9"\n'
+TWEETS = b"sentiment,text\n" + b'fear,"so, bad"\nsad,x\nanger,y\njoy,"a ""b"""\n' * 5
+TREC = b"DESC:def What is a cat ?\nNUM:date When was caf\xe9 ?\nABBR:exp What is it ?\n"
+TREES = b"(3 (2 So) (4 good))\n(1 (2 Not) (0 (2 very) (1 good)))\n(2 x)\n"
+IMDB = b"id\tlabel\trating\treview\n0_3\tneg\t3\tBad.<br />So bad.\n1_9\tpos\t9\tGood \xc3\xa9.\n"
+
+CASES = {
+    "GLUE without a header": Case(
+        "CoLA", pair("CoLA/train.tsv", "CoLA/dev.tsv", COLA), ("CoLA/train.tsv", "CoLA/dev.tsv")
+    ),
+    "GLUE with a header": Case(
+        "RTE",
+        {**pair("RTE/train.tsv", "RTE/dev.tsv", RTE), "RTE/test.tsv": ANSWERED},
+        ("RTE/train.tsv", "RTE/test.tsv"),
+    ),
+    "GLUE scores": Case(
+        "STS-B", pair("STS-B/train.tsv", "STS-B/dev.tsv", STSB), ("STS-B/train.tsv",)
+    ),
+    "AG News": Case(
+        "AG-News",
+        pair("ag_news_csv/train.csv", "ag_news_csv/test.csv", NEWS),
+        ("ag_news_csv/train.csv",),
+    ),
+    "Yelp": Case(
+        "Yelp-full",
+        pair("yelp_review_full_csv/train.csv", "yelp_review_full_csv/test.csv", YELP),
+        ("yelp_review_full_csv/train.csv",),
+    ),
+    "Yelp sample": Case(
+        "Yelp-full",
+        pair(
+            "yelp_full_sample/dev.json",
+            "yelp_full_sample/test.json",
+            json.dumps(
+                {"0": {"ori": 'So \\""good\\"".\\n', "label": "4"}, "1": {"ori": "é", "label": "0"}}
+            ).encode(),
+        ),
+        ("yelp_full_sample/dev.json",),
+    ),
+    "own CSV": Case(
+        own("csv"),
+        pair("train.csv", "test.csv", b'text,tone\n"a, b",calm\nc,loud\n'),
+        ("train.csv",),
+    ),
+    "own TSV": Case(
+        own("tsv"),
+        pair("train.tsv", "test.tsv", b"tone\ttext\ncalm\ta b\nloud\tc\n"),
+        ("train.tsv",),
+    ),
+    "own JSON lines": Case(
+        own("jsonl"),
+        pair(
+            "train.jsonl",
+            "test.jsonl",
+            b'{"text": "a \\u00e9", "tone": "calm"}\n{"tone": "loud", "text": 3, "n": [1]}\n',
+        ),
+        ("train.jsonl",),
+    ),
+    "IMDb table": Case("IMDb", pair("imdb/train.tsv", "imdb/test.tsv", IMDB), ("imdb/train.tsv",)),
+    "IMDb folders": Case(
+        "IMDb",
+        {
+            f"aclImdb/{split}/{label}/{name}": text
+            for split in ("train", "test")
+            for label in ("neg", "pos")
+            for name, text in (("0_3.txt", b"Bad.<br />\tSo.\n"), ("10_4.txt", b"caf\xc3\xa9"))
+        },
+        ("aclImdb/train/pos/10_4.txt",),
+    ),
+    "IMDb archive": Case(
+        "IMDb",
+        {
+            "imdb.npz": archive(
+                x_train=RANKS,
+                y_train=np.array([0, 1, 1, 0, 1]),
+                x_test=RANKS,
+                y_test=np.array([0, 1, 1, 0, 1]),
+            ),
+            "imdb_word_index.json": INDEX,
+        },
+        ("imdb.npz", "imdb_word_index.json"),
+    ),
+    "Reuters archive": Case(
+        "Reuters",
+        {
+            "reuters.npz": archive(x=RANKS, y=np.array([0, 45, 3, 3, 4])),
+            "reuters_word_index.json": INDEX,
+        },
+        ("reuters.npz",),
+    ),
+    "Reuters SGML": Case(
+        "Reuters",
+        {f"reut2-{number:03}.sgm": SGML for number in range(22)},
+        ("reut2-000.sgm",),
+    ),
+    "WikiText": Case(
+        "WikiText-2",
+        {f"wikitext-2/wiki.{split}.tokens": WIKITEXT for split in ("train", "valid", "test")},
+        ("wikitext-2/wiki.train.tokens", "wikitext-2/wiki.test.tokens"),
+    ),
+    "WikiText sample": Case(
+        "WikiText-2",
+        {
+            "wikitext-2-raw/train_head_noblank.txt": b" = Title = \n Text . \n = = A = = \n B . \n",
+            "wikitext-2-raw/wiki.valid.raw": WIKITEXT,
+            "wikitext-2-raw/wiki.test.raw": WIKITEXT,
+        },
+        ("wikitext-2-raw/train_head_noblank.txt",),
+    ),
+    "TREC": Case("TREC", pair("TREC.train", "TREC.test", TREC), ("TREC.train",)),
+    "TREC-fine": Case("TREC-fine", pair("TREC.train", "TREC.test", TREC), ("TREC.test",)),
+    "SST lines": Case(
+        "SST-1",
+        {f"stsa.fine.{split}": b"3 so\n0 bad \xe9\n2 x\n" for split in ("train", "dev", "test")},
+        ("stsa.fine.train",),
+    ),
+    "SST trees": Case(
+        "SST-2-sentences",
+        {f"trees/{split}.txt": TREES for split in ("train", "dev", "test")},
+        ("trees/train.txt",),
+    ),
+    "reviews": Case(
+        "fdu-books",
+        {
+            "books.task.train": b"1\tgood\n0\tbad caf\xe9\n" * 101,
+            "books.task.test": b"1\tgood\n0\tbad\n",
+        },
+        ("books.task.train", "books.task.test"),
+    ),
+    "sentences": Case(
+        "MR", {"rt-polarity.all": b"1 good .\n0 bad \xe9 .\n" * 8}, ("rt-polarity.all",)
+    ),
+    "tweets": Case("tweets", {"finalSentimentdata2.csv": TWEETS}, ("finalSentimentdata2.csv",)),
+}
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def check_text(text: TaskText) -> None:
+    """What every reader promises of what it gives."""
+    task = text.task
+    assert {"train", *task.scored.values()} <= text.splits.keys()
+    for name, split in text.splits.items():
+        assert len(split) > 0
+        assert len(split.texts) == len(task.inputs)
+        for column in split.texts:
+            assert len(column) == len(split)
+            for value in column:
+                assert type(value) is str
+                assert "\0" not in value
+                value.encode()
+        assert len(np.unique(split.index)) == len(split)
+        if name in task.answered.values():
+            assert split.labels is None
+            continue
+        assert split.labels is not None
+        assert len(split.labels) == len(split)
+        assert np.isfinite(split.labels).all()
+        largest = 1 if task.labels is None else len(task.labels) - 1
+        assert 0 <= split.labels.min() <= split.labels.max() <= largest
+    for message in text.skipped:
+        assert message.isprintable(), ascii(message)
+        assert len(message) < 500
+
+
+def read(case: Case, folder: Path, *, skip_bad_lines: bool = False) -> None:
+    check_text(find_source(case.task, "files", folder).read(skip_bad_lines))
+
+
+def below(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", CASES)
+def test_a_broken_file_is_read_or_named(tmp_path, name, count):
+    case = CASES[name]
+    write(tmp_path, case.files)
+    read(case, tmp_path)
+    there = below(tmp_path)
+    messages = []
+    for broken in case.broken:
+        path = tmp_path / broken
+        for number, data in enumerate(mutations(case.files[broken], count // len(case.broken))):
+            path.write_bytes(data)
+            reading = functools.partial(read, case, tmp_path, skip_bad_lines=number % 2 == 1)
+            messages.append(refusal(reading, DataError, place_of(path)))
+        path.write_bytes(case.files[broken])
+    assert below(tmp_path) == there
+    assert 0 < sum(message is not None for message in messages) < len(messages)
+
+
+def place_of(path: Path) -> str:
+    """What a message must name: the file, or its folder where the whole set is at fault."""
+    return str(path.parent)
+
+
+MEGABYTE = 2**20
+LONG = {
+    "nothing": b"",
+    "a line": b"x" * MEGABYTE,
+    "blanks": b" " * MEGABYTE,
+    "line ends": b"\n" * (MEGABYTE // 32),
+    "carriage returns": b"\r" * MEGABYTE,
+    "NULs": b"\0" * MEGABYTE,
+    "tabs": b"\t" * MEGABYTE,
+    "commas": b"," * MEGABYTE,
+    "quotes": b'"' * (MEGABYTE - 1),
+    "a quote that is never closed": b'1,a\n2,"' + b"b\n" * (MEGABYTE // 16),
+    "columns": b"\t".join(b"%d" % number for number in range(150_000)),
+    "columns of CSV": b",".join(b"%d" % number for number in range(150_000)) + b"\n",
+    "Latin-1": b"\xe9" * MEGABYTE,
+    "marks of headers": b" " + b"= " * (MEGABYTE // 2) + b"x " + b"= " * 1000,
+    "headers": b" = x = \n" * (MEGABYTE // 64),
+    "marks and blanks": (b" = x" + b" =" + b" " * 1000) * 1000,
+    "tags that open": b"<REUTERS " + b"<BODY>" * 80_000 + b"</REUTERS>" + b"</BODY>" * 80_000,
+    "tags that close first": b"<REUTERS " + b"</BODY>" * 80_000 + b"<BODY>" * 80_000
+    + b"</REUTERS>",
+    "topics": b"<REUTERS </REUTERS>" + b"<TOPICS><D>" * 60_000 + b"</TOPICS>" * 60_000,
+    "a deep tree": b"(1 " * 150_000 + b"(2 x)" + b" (2 y))" * 150_000,
+    "a deep list": b"[" * MEGABYTE,
+    "a deep object": b'{"a":' * 200_000,
+    "a long number": b'{"text": ' + b"9" * MEGABYTE + b"}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", LONG.values(), ids=list(LONG))
+def test_a_long_or_odd_file_is_read_in_a_second_or_named(tmp_path, data):
+    for number, case in enumerate(CASES.values()):
+        folder = tmp_path / str(number)
+        write(folder, case.files)
+        path = folder / case.broken[0]
+        path.write_bytes(data)
+        for skip_bad_lines in (False, True):
+            reading = functools.partial(read_only, case, folder, skip_bad_lines)
+            refusal(reading, DataError, place_of(path))
+
+
+def read_only(case: Case, folder: Path, skip_bad_lines: bool) -> None:
+    find_source(case.task, "files", folder).read(skip_bad_lines)
+
+
+@pytest.mark.parametrize("depth", range(50, 1000, 50))
+@pytest.mark.parametrize("name", ["own JSON lines", "Yelp sample"])
+def test_json_of_any_depth_is_named(tmp_path, name, depth):
+    case = CASES[name]
+    write(tmp_path, case.files)
+    path = tmp_path / case.broken[0]
+    nested = b"[" * depth + b"]" * depth
+    for data in (nested, b'{"text": %s}' % nested, b'{"tone": "calm", "text": %s}' % nested):
+        path.write_bytes(data)
+        assert refusal(functools.partial(read, case, tmp_path), DataError, str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("own JSON lines", rb'{"text": "\ud83d", "tone": "calm"}', ":1: expected text, found half"),
+        ("own JSON lines", rb'{"text": "\u0000", "tone": "calm"}', ":1: expected text, found NUL"),
+        ("own TSV", b"tone\tte\x1b[2Jxt\ncalm\ta\n", r"'tone', 'te\x1b[2Jxt'"),
+        ("own TSV", b"tone\ttext\x1b[2J\ncalm\ta\tb\n", r"2: expected 2 tab-separated fields ("),
+        ("GLUE with a header", b"\t".join(b"c%d" % i for i in range(99)), " and 91 more"),
+        ("Reuters SGML", SGML.replace(b"Net", b"N\0t"), ":5: expected text, found a NUL byte"),
+        ("TREC", b"DESC:nef What ?\n", " and 42 more, a space and a text"),
+        ("sentences", b"1 good\n0 bad\n", "rt-polarity.all, 0.1 of the rows, a share or a number,"),
+        ("tweets", b"sentiment,text\nfear,a\nsad,b\n", "data2.csv, 0.1 of the rows, a share"),
+        ("SST trees", b"(1 " * 9000 + b"(2 x)" + b" (2 y))" * 9000, "expected a tree such as"),
+    ],
+)  # fmt: skip
+def test_what_came_is_shown_fit_to_be_read(tmp_path, name, data, message):
+    case = CASES[name]
+    write(tmp_path, case.files)
+    path = tmp_path / case.broken[0]
+    path.write_bytes(data)
+    found = refusal(functools.partial(read, case, tmp_path), DataError, str(path))
+    assert found is not None
+    assert message in found
+
+
+def test_an_answered_file_without_rows_is_named(tmp_path):
+    case = CASES["GLUE with a header"]
+    write(tmp_path, {**case.files, "RTE/test.tsv": b"index\tsentence1\tsentence2\n"})
+    with pytest.raises(DataError, match=r"RTE/test\.tsv: expected rows, found none"):
+        read(case, tmp_path)
+
+
+def test_half_a_character_in_a_word_index_is_named(tmp_path):
+    case = CASES["IMDb archive"]
+    write(tmp_path, {**case.files, "imdb_word_index.json": rb'{"go\ud83dod": 1}'})
+    with pytest.raises(DataError, match=r"index\.json: 'go\\ud83dod': expected text, found half"):
+        read(case, tmp_path)
+
+
+WORDS = {"[PAD]": 0, "[UNK]": 1, "the": 2, "cat": 3, "caf\u00e9": 4}
+GLOVE = "the 0.1 -2 3e-2\ndog 1 2 3\ncat 4 5 6\n. . . 7 8 9\ncafé 1 0 1\nthe 9 9 9\n".encode()
+
+
+def zipped(**members: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as pack:
+        for name, data in members.items():
+            pack.writestr(f"{name}.txt", data)
+    return stream.getvalue()
+
+
+GLOVES = {
+    "glove.txt": GLOVE,
+    "header.txt": b"6 3\n" + GLOVE,
+    "glove.txt.gz": gzip.compress(GLOVE, mtime=0),
+    "glove.zip": zipped(glove=GLOVE),
+    "many.zip": zipped(glove=GLOVE, other=b"the 1 2\n"),
+}
+
+
+def vectors(path: Path) -> None:
+    found = read_glove(path, WORDS, 3)
+    assert found.values.shape == (len(found.ids), 3)
+    assert np.isfinite(found.values).all()
+    assert set(found.ids.tolist()) <= {2, 3, 4}
+    assert len(set(found.ids.tolist())) == len(found.ids)
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", GLOVES)
+def test_broken_word_vectors_are_read_or_named(tmp_path, name, count):
+    path = tmp_path / name
+    path.write_bytes(GLOVES[name])
+    vectors(path)
+    messages = []
+    for data in mutations(GLOVES[name], count):
+        path.write_bytes(data)
+        messages.append(refusal(functools.partial(vectors, path), DataError, str(path)))
+    assert list(tmp_path.iterdir()) == [path]
+    assert 0 < sum(message is not None for message in messages) < len(messages)
+
+
+TAKEN = {"marks of headers", "headers", "marks and blanks", "a deep tree"}
+
+
+@pytest.mark.parametrize("name", ["glove.txt", "glove.txt.gz", "glove.zip"])
+@pytest.mark.parametrize("content", [*LONG, "header"])
+def test_long_or_odd_word_vectors(tmp_path, name, content):
+    data = b"9" * 5000 + b" 3\n" + GLOVE if content == "header" else LONG[content]
+    pack = {"glove.txt": bytes, "glove.txt.gz": gzip.compress, "glove.zip": lambda d: zipped(a=d)}
+    path = tmp_path / name
+    path.write_bytes(pack[name](data))
+    message = refusal(functools.partial(vectors, path), DataError, str(path))
+    assert message or content in TAKEN  # numbers of words that are not asked for are not looked at
+
+
+def test_long_names_in_an_archive_of_word_vectors(tmp_path):
+    path = tmp_path / "glove.zip"
+    for members in (
+        {"x" * 60_000: b"the 1\n"},
+        {f"{i}" + "y" * 200: b"the 1\n" for i in range(99)},
+    ):
+        path.write_bytes(zipped(**members))
+        assert refusal(functools.partial(vectors, path), DataError, str(path))

@@ -1,0 +1,284 @@
+"""Run folders whose files were edited, cut or put in place of others: read, or named."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relation_tf import cli
+from relation_tf.bench import RunFolder, SuiteError, read_results
+from relation_tf.bench.run_folder import write_json, write_table
+from relation_tf.bench.suite import RunConfig, make_suite
+from relation_tf.tasks.catalogue import find_task
+from tests.fuzz.mutations import mutations, refusal
+
+FEW, MANY = 200, 10_000
+FILES = ("result.json", "config.json", "manifest.json", "history.csv")
+SUITE = make_suite(
+    "here",
+    {
+        "name": "small",
+        "tasks": ["RTE"],
+        "seeds": [1],
+        "method": [{"mechanism": "relation", "units": 8}, {"mechanism": "baseline", "units": 8}],
+    },
+)
+BROKEN = Path("runs/RTE/relation-8/seed-1")
+
+
+def fill(path: Path, config: RunConfig) -> None:
+    """Write the files of a finished run."""
+    metrics = {name: {"accuracy": 0.5} for name in find_task(config.task).scored}
+    write_table(
+        path / "history.csv",
+        {"epoch": [1, 2], "loss": [0.7, 0.6], "val_loss": [0.7, 0.65], "val_accuracy": [0.4, 0.5]},
+        ",",
+    )
+    manifest: dict[str, Any] = {
+        "started": "2026-01-01T10:00:00+0000",
+        "finished": "2026-01-01T10:00:09+0000",
+        "command": "relation-tf run small",
+        "versions": {"relation_tf": "0.1.0"},
+        "commit": "0123456789ab",
+        "processor": "A processor",
+        "threads": 1,
+        "xla": False,
+        "data": {
+            "source": "files",
+            "digest": "0" * 64,
+            "rows": {"train": 9},
+            "vocabulary": 5,
+            "skipped_lines": [],
+        },
+        "glove": None,
+    }
+    write_json(path / "manifest.json", manifest)
+    result = {
+        "task": config.task,
+        "method": config.method,
+        "seed": config.seed,
+        "metrics": metrics,
+        "epochs": 2,
+        "kept_epoch": 2,
+        "stopped": "reached 2 epochs",
+        "parameters": {"total": 300, "embedding": 200, "mechanism": 50},
+        "padding": 0.1,
+        "tokens": 100,
+        "seconds": {
+            "training": 2.0, "evaluation": 0.5, "total": 4.0, "epoch": 1.0, "compilation": 0.5,
+        },
+        "peak_memory_mib": 900,
+    }  # fmt: skip
+    write_json(path / "result.json", result)
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Write a suite's folder with all runs done."""
+    made = RunFolder(tmp_path / "out")
+    made.open(SUITE)
+    for config in SUITE.runs():
+        fill(made.start(config), config)
+    return made.path
+
+
+def read(folder: Path) -> None:
+    results = read_results(folder)
+    assert len(results.runs) == 2
+    assert results.scores["score"].between(-1e300, 1e300).all()
+    assert len(results.metrics) == 2
+    for run in results.runs:
+        assert len(results.history(run)) > 0
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """All that is in a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("file", FILES)
+def test_a_broken_file_is_read_or_named(folder, file, count):
+    read(folder)
+    path = folder / BROKEN / file
+    whole = path.read_bytes()
+    messages = []
+    for data in mutations(whole, count):
+        path.write_bytes(data)
+        messages.append(refusal(functools.partial(read, folder), SuiteError, str(path)))
+    assert 0 < sum(message is not None for message in messages) < len(messages)
+    path.write_bytes(whole)
+    read(folder)
+
+
+FOREIGN = [None, True, [], {}, [1], 0, "x", "1", -1, 1.5, 1e400, float("nan"), 10**400, {"a": None}]
+
+
+def changes(values: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Each value within a file, or a foreign one in its place; `...` for none."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            for foreign in (..., *FOREIGN):
+                yield (*place, key), foreign
+            yield from changes(value, (*place, key))
+
+
+def changed(values: dict[str, Any], place: tuple[Any, ...], foreign: Any) -> dict[str, Any]:
+    copy = json.loads(json.dumps(values))
+    inner = functools.reduce(lambda each, key: each[key], place[:-1], copy)
+    if foreign is ...:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = foreign
+    return copy
+
+
+@pytest.mark.parametrize("file", FILES[:3])
+def test_a_foreign_value_at_any_key_is_read_or_named(folder, file):
+    from relation_tf.report import summarize
+
+    def report() -> None:
+        read(folder)
+        summarize(read_results(folder))
+
+    report()  # for the first time, which imports what it needs
+    path = folder / BROKEN / file
+    whole = json.loads(path.read_text())
+    for place, foreign in itertools.islice(changes(whole), 0, None, 3 if file == FILES[1] else 1):
+        path.write_text(json.dumps(changed(whole, place, foreign)))
+        refusal(report, SuiteError, str(path))
+
+
+CONTENTS = {
+    "nothing": b"",
+    "half": b'{"task": "RTE", ',
+    "a list": b"[]",
+    "null": b"null",
+    "a number": b"3",
+    "an empty object": b"{}",
+    "NaN": b"NaN",
+    "deep": b"[" * 100_000,
+    "a long number": b'{"seed": ' + b"9" * 100_000 + b"}",
+    "no text": b"\xff\xfe\x00",
+    "NULs": bytes(1000),
+    "another table": b"a,b\n1,2\n",
+    "words in a table": b"epoch,loss,val_loss,val_accuracy\n1,good,0.5,0.5\n2,0.4,0.5,0.5\n",
+    "no rows": b"epoch,loss,val_loss,val_accuracy\n",
+    "a long header": b"x" * 2**20,
+    "a steering header": b"\x1b[2J,a\n1,2\n",
+}
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call a command; give its exit code and what it wrote to stderr."""
+
+    def command(*arguments: str | Path) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["relation-tf", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code or 0, capsys.readouterr().err
+
+    return command
+
+
+def refuses(found: tuple[int, str], name: str) -> None:
+    code, printed = found
+    assert code == 2
+    assert printed.count("\n") == 1
+    assert name in printed
+    assert len(printed) < 500
+    assert printed.removesuffix("\n").isprintable()
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("data", CONTENTS.values(), ids=list(CONTENTS))
+def test_report_names_a_file_and_leaves_all_as_it_was(folder, call, file, data):
+    (folder / BROKEN / file).write_bytes(data)
+    before = contents(folder)
+    refuses(call("report", folder), f"{BROKEN}/{file}:")
+    code, printed = call("status", folder)
+    assert (code, printed) == (0, "")
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("in_place", ["a folder", "nothing", "a link to nothing"])
+def test_a_file_that_is_not_there(folder, call, file, in_place):
+    path = folder / BROKEN / file
+    path.unlink()
+    if in_place == "a folder":
+        path.mkdir()
+    elif in_place == "a link to nothing":
+        path.symlink_to("nowhere")
+    before = contents(folder)
+    assert call("status", folder) == (0, "")
+    if file == "result.json" and in_place != "a folder":
+        assert len(read_results(folder).runs) == 1  # a run that is not done
+    else:
+        refuses(call("report", folder), f"{BROKEN}/{file}:")
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("file", ["suite.toml", "runs"])
+def test_a_folder_without_its_suite_or_runs(folder, call, file):
+    path = folder / file
+    path.unlink() if path.is_file() else shutil.rmtree(path)
+    path.mkdir() if file == "suite.toml" else path.write_text("")
+    before = contents(folder)
+    for command in ("status", "report"):
+        if file == "suite.toml":
+            refuses(call(command, folder), "suite.toml")
+        elif command == "status":
+            assert call(command, folder) == (0, "")
+    assert contents(folder) == before
+
+
+def test_a_folder_of_a_name_that_cannot_be(call):
+    for command in ("status", "report", "submit"):
+        refuses(call(command, "n" * 300), "nnn")
+
+
+def test_a_result_of_another_run_is_named(folder):
+    other = folder / "runs/RTE/baseline-8/seed-1/result.json"
+    shutil.copy(other, folder / BROKEN / "result.json")
+    with pytest.raises(SuiteError, match=r"result\.json: expected task, method and seed of run "):
+        read_results(folder)
+
+
+def test_a_broken_configuration_is_never_overwritten(folder):
+    config = SUITE.runs()[0]
+    path = folder / BROKEN / "config.json"
+    for data in (b"", b"[]", b"{}", b'{"epochs": 7}', b"\xff"):
+        path.write_bytes(data)
+        before = contents(folder)
+        with pytest.raises(SuiteError) as error:
+            RunFolder(folder).is_done(config)
+        assert str(path.parent) in str(error.value)
+        assert contents(folder) == before
+
+
+@pytest.mark.parametrize("in_place", ["a file", "a link"])
+def test_what_stands_in_place_of_a_run_is_named_and_left(folder, in_place):
+    path = folder / BROKEN
+    shutil.rmtree(path)
+    if in_place == "a file":
+        path.write_text("notes")
+    else:
+        path.symlink_to(folder / "runs/RTE/baseline-8/seed-1", target_is_directory=True)
+        (path / "result.json").unlink()
+    before = contents(folder)
+    with pytest.raises(SuiteError, match=r"cannot be written: "):
+        RunFolder(folder).start(SUITE.runs()[0])
+    assert contents(folder) == before

@@ -1,0 +1,190 @@
+"""Suite files that are broken in every way: a suite that can be run, or lines that say why not."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from relation_tf.bench import SuiteError, load_suite
+from relation_tf.bench.suite import MAX_RUNS, Suite, make_suite
+from tests.fuzz.mutations import mutations, refusal
+
+FEW, MANY = 200, 10_000
+LINES = 11  # ten faults and how many more
+
+HEAD = 'name = "x"\ntasks = ["RTE"]\n'
+METHOD = '[[method]]\nmechanism = "relation"\n'
+OWN = """
+[[task]]
+name = "tones"
+inputs = ["text"]
+label = "tone"
+labels = ["calm", "loud"]
+files = {{ train = "{file}.csv", test = "test.csv" }}
+"""
+WHOLE = f"""
+name = "whole"
+title = "Café"
+tasks = ["RTE", "CoLA", "tones"]
+seeds = [1, 2]
+epochs = 3
+dropout = 0.25
+monitor = "val_loss"
+initializer = {{ class_name = "HeNormal", config = {{ seed = 3 }} }}
+overrides = {{ RTE = {{ epochs = 2 }} }}
+
+[[method]]
+mechanism = "relation"
+units = [8, 16]
+
+[[method]]
+mechanism = "contextualizer"
+size = ["50K", 60_000]
+free = "rank"
+grid = {{ num_steps = [1, 5], initial_context = ["ones"] }}
+
+[[method]]
+mechanism = "attention"
+name = "mine"
+options = {{ form = "paper" }}
+{OWN.format(file="train")}
+"""
+
+
+def load(path: Path) -> None:
+    """A suite that is taken can be written, read again and planned."""
+    suite = load_suite(path)
+    made = make_suite("again", tomllib.loads(suite.to_toml()))
+    assert made == suite
+    methods = suite.methods()
+    assert len(suite.tasks) * len(methods) * len(suite.seeds) <= MAX_RUNS
+    if len(methods) < 100:
+        folders = {Path(run.task, run.method, str(run.seed)) for run in suite.runs()}
+        assert all(".." not in folder.parts and len(folder.parts) == 3 for folder in folders)
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_a_broken_suite_is_read_or_named(tmp_path, count):
+    path = tmp_path / "whole.toml"
+    path.write_text(WHOLE, encoding="utf-8")
+    load(path)
+    messages = []
+    for data in mutations(WHOLE.encode(), count):
+        path.write_bytes(data)
+        messages.append(refusal(functools.partial(load, path), SuiteError, str(path), LINES))
+    assert list(tmp_path.iterdir()) == [path]
+    assert 0 < sum(message is not None for message in messages) < len(messages)
+
+
+HUGE = "0x" + "f" * 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * 5000, "not TOML: maximum recursion depth exceeded"),
+        ("a = " + "{a = " * 5000, "not TOML: maximum recursion depth exceeded"),
+        (f"{HEAD}epochs = {'9' * 5000}\n{METHOD}", "not TOML: Exceeds the limit"),
+        (f"{HEAD}epochs = {HUGE}\n{METHOD}", "key 'epochs': expected less than 2147483648."),
+        (f"{HEAD}dropout = {HUGE}\n{METHOD}", "key 'dropout': expected a valid number."),
+        (f"{HEAD}max_words = {HUGE}\n{METHOD}", "key 'max_words': expected less than 2147483648."),
+        (f"{HEAD}{METHOD}units = {HUGE}", "key 'method.1.units': expected less than 2147483648."),
+        (f"{HEAD}{METHOD}options = {{ a = {HUGE} }}", "values that TOML can hold (Exceeds the li"),
+        (f'{HEAD}{METHOD}size = "{"9" * 400}M"', "key 'method.1.size': expected a number of param"),
+        (f'{HEAD}"a[b" = 1\n{METHOD}', "unknown key 'a[b'. Known: source, tokens, "),
+        (f'{HEAD}"a(b" = 1\n{METHOD}', "unknown key 'a(b'. Known: source, tokens, "),
+        (f'{HEAD}"a\\u001b[2J" = 1\n{METHOD}', r"unknown key 'a\x1b[2J'. "),
+        (f'{HEAD}"{"k" * 5000}" = 1\n{METHOD}', "unknown key 'kkkk"),
+        (f"{HEAD}lernrate = 1.0\n{METHOD}", "unknown key 'lernrate'. Did you mean 'learning_rate'"),
+        (f"{HEAD}{METHOD}unit = 1\n", "unknown key 'method.1.unit'. Did you mean 'units'?"),
+        (f"{HEAD}learning_rate = inf\n{METHOD}", "'learning_rate': expected a finite number"),
+        (f"{HEAD}learning_rate = nan\n{METHOD}", "'learning_rate': expected a finite number"),
+        (f"{HEAD}time_limit = inf\n{METHOD}", "'time_limit': expected a finite number"),
+        (f"{HEAD}seeds = [{'1, ' * 500}]\n{METHOD}", "expected each once, found 1 more than once"),
+        (f"{HEAD}seeds = [{'-1, ' * 5000}]\n{METHOD}", "and 4,990 more faults"),
+        (f'name = "x"\ntasks = [{"3, " * 99}]\n{METHOD}', "and 89 more faults"),
+        (f'name = "x"\ntasks = ["{"R" * 5000}"]\n{METHOD}', "key 'tasks': unknown task 'RRR"),
+        (f'name = "x"\ntasks = ["R\\u0007TE"]\n{METHOD}', r"key 'tasks': unknown task 'R\x07TE'"),
+        (f'{HEAD}[[method]]\nmechanism = "{"m" * 10**5}"\n', "'method.1.mechanism': unknown mecha"),
+        (f'{HEAD}{METHOD}{METHOD}', "two methods are called 'relation-64'"),
+        (f'{HEAD}{METHOD}grid = {{ a = [] }}', "key 'method.1.grid.a': expected "),
+        (f'{HEAD}{METHOD}grid = {{ form = ["../../x"] }}', "makes no folder name"),
+        (f'{HEAD}{METHOD}grid = {{ form = ["{"x" * 300}"] }}', "makes no folder name"),
+        (f'{HEAD}published = "{"p" * 300}"\n{METHOD}', "published figures 'ppp"),
+        (f'{HEAD}published = "a\\u0000b"\n{METHOD}', r"published figures 'a\x00b'"),
+        (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="a\\u0000b"), "name of a file"),
+        (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="a" * 300), "name of a file"),
+        (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="../a"), "a path below --data"),
+        (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="a") + "maximum = inf",
+         "key 'task.1.maximum': expected a finite number"),
+        ("\0", "not TOML: "),
+        ("", "key 'name' is missing"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_named(tmp_path, text, message):
+    path = tmp_path / "suite.toml"
+    path.write_text(text, encoding="utf-8")
+    found = refusal(functools.partial(load, path), SuiteError, str(path), LINES)
+    assert found is not None
+    assert message in found
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "..", ".", "", " ", "x" * 300, "a\x07", "a\n", "\u202e", "-a"]
+)
+@pytest.mark.parametrize("key", ["name", "method.1.name", "task.1.name"])
+def test_names_that_make_no_folder(name, key):
+    values = {**tomllib.loads(WHOLE), "tasks": ["RTE"]}
+    (values[key.split(".")[0]][0] if "." in key else values)["name"] = name
+    found = refusal(functools.partial(make_suite, "here", values), SuiteError, "here", LINES)
+    assert found is not None
+    assert f"here: key '{key}': expected a name of at most 80 letters" in found
+
+
+MILLION = list(range(1, 1_000_001))
+TENS = {f"option{number}": list(range(10)) for number in range(12)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seeds": 1_000_000}, "key 'seeds': expected at most 100,000 seeds. Received: 1000000"),
+        ({"seeds": 10**300}, "key 'seeds': expected at most 100,000 seeds. Received: 1000000"),
+        ({"seeds": MILLION}, "at most 100,000 runs, tasks x methods x seeds. Received: 1,000,000"),
+        ({"method": [{"mechanism": "relation", "units": MILLION}]}, "Received: 5,000,000"),
+        ({"method": [{"mechanism": "relation", "grid": TENS}]}, "Received: 5,000,000,000,000"),
+        (
+            {"method": [{"mechanism": "relation", "grid": {**TENS, "more": MILLION[: 10**5]}}]},
+            "Received: more than 10^15",
+        ),
+    ],
+)
+def test_too_many_runs_are_refused_at_once(changes, message):
+    values = {"name": "x", "tasks": ["RTE"], "method": [{"mechanism": "relation"}], **changes}
+    found = refusal(functools.partial(make_suite, "here", values), SuiteError, "here")
+    assert found is not None
+    assert message in found
+
+
+def test_as_many_runs_as_may_be_are_planned_at_once():
+    def plan() -> None:
+        method = {"mechanism": "relation", "units": MILLION[:10]}
+        suite = make_suite(
+            "here", {"name": "x", "tasks": ["RTE"], "seeds": 9000, "method": [method]}
+        )
+        assert isinstance(suite, Suite)
+
+    assert refusal(plan, SuiteError, "here") is None
+
+
+def test_a_file_that_is_no_text(tmp_path):
+    path = tmp_path / "suite.toml"
+    path.write_bytes(b'name = "caf\xe9"')
+    assert refusal(functools.partial(load, path), SuiteError, str(path))
+    folder = tmp_path / "folder.toml"
+    folder.mkdir()
+    assert refusal(functools.partial(load, folder), SuiteError, str(folder))
+    assert refusal(functools.partial(load, tmp_path / f"{'n' * 300}.toml"), SuiteError, "nnn.toml")
