@@ -1,0 +1,445 @@
+"""Each fault is found by the check that is meant for it, and what is right passes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.layers import Relation
+from relation_tf.layers.masking import zero_masked
+from relation_tf.networks import MECHANISMS, LayerCheck, LayerReport, check_layer
+from tests.backends import BACKEND
+
+tensorflow = pytest.mark.tensorflow
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Mean(keras.layers.Layer):
+    """Tokens times their mean, through a Dense: nothing is wrong with it."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units = units
+        self.dense = keras.layers.Dense(units, activation="tanh", dtype=self.dtype_policy)
+
+    def build(self, x_shape: Any) -> None:
+        self.dense.build(x_shape)
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else mask
+        x = zero_masked(x, mask)
+        count = ops.sum(ops.cast(mask, x.dtype), axis=1)[:, None, None]
+        return self.dense(x * self.mean(x, count))
+
+    def mean(self, x: Any, count: Any) -> Any:
+        return ops.sum(x, axis=1, keepdims=True) / ops.maximum(count, 1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units}
+
+
+def registered(cls: Any) -> Any:
+    return keras.saving.register_keras_serializable(package="tests")(cls)
+
+
+@registered
+class Raises(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        raise RuntimeError("out of ideas\nand of lines")
+
+
+@registered
+class WrongWidth(Mean):
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.dense = keras.layers.Dense(units + 1)
+
+
+@registered
+class DropsTheBatch(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(x, mask)[0]
+
+
+@registered
+class TellsAnotherShape(Mean):
+    def compute_output_shape(self, x_shape: Any) -> Any:
+        return (*x_shape[:-1], self.units + 1)
+
+
+@registered
+class FixedLength(Mean):
+    def build(self, x_shape: Any) -> None:
+        super().build(x_shape)
+        self.mixing = self.add_weight(shape=(x_shape[1], x_shape[1]), name="mixing")
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return ops.einsum("ij,bjd->bid", self.mixing, super().call(x, mask))
+
+
+@registered
+class AsksForTheLength(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(x, mask) if x.shape[1] > 2 else 0 * super().call(x, mask)
+
+
+@registered
+class VarianceOfOne(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        length = ops.cast(ops.shape(x)[1], x.dtype)
+        return super().mean(x, count) * (length - 1) / (length - 1)
+
+
+@registered
+class NoMask(Mean):
+    def call(self, x: Any) -> Any:
+        return super().call(x)
+
+
+@registered
+class LeaksThroughSoftmax(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        weights = ops.softmax(ops.sum(x, axis=-1, keepdims=True), axis=1)
+        return self.dense(zero_masked(ops.clip(x, -9, 9) + ops.sum(weights * x, 1, True), mask))
+
+
+@registered
+class CountsPadding(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return ops.mean(x, axis=1, keepdims=True)
+
+
+@registered
+class NaNTimesZero(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        kept = ops.cast(mask, x.dtype)[..., None]
+        return self.dense(x * kept * self.mean(x * kept, ops.sum(kept, axis=1, keepdims=True)))
+
+
+@registered
+class GradientOfNaN(Mean):
+    """The outputs are clean, and what flows back is not."""
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return zero_masked(self.dense(x), mask)
+
+
+@registered
+class EmptyRow(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return ops.sum(x, axis=1, keepdims=True) / count
+
+
+@registered
+class MixesTheBatch(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return ops.mean(super().mean(x, count), axis=0, keepdims=True)
+
+
+@registered
+class BatchNorm(Mean):
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.norm = keras.layers.BatchNormalization()
+
+    def build(self, x_shape: Any) -> None:
+        super().build(x_shape)
+        self.norm.build((*x_shape[:-1], self.units))
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return self.norm(super().call(x, mask))
+
+
+@registered
+class OtherValue(Mean):
+    """Its `value` means something else."""
+
+    def call(
+        self, x: Any, value: Any = None, query_mask: Any = None, value_mask: Any = None
+    ) -> Any:
+        y = super().call(x, query_mask)
+        return y if value is None else y + ops.sum(zero_masked(value, value_mask))
+
+
+@registered
+class DeadWeight(Mean):
+    def build(self, x_shape: Any) -> None:
+        super().build(x_shape)
+        self.dead = self.add_weight(shape=(3,), name="dead")
+        self.add_weight(shape=(3,), name="unused")
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(x, mask) + ops.sum(ops.sign(self.dead)) / 9
+
+
+@registered
+class InfiniteGradient(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        zero = ops.sum(0 * self.dense.kernel)
+        return super().mean(x, count) + ops.cast(ops.sqrt(zero), x.dtype)
+
+
+@registered
+class OwnSeed(Mean):
+    def build(self, x_shape: Any) -> None:
+        super().build(x_shape)
+        kernel = np.random.default_rng().normal(size=self.dense.kernel.shape)
+        self.dense.kernel.assign(kernel)
+
+
+@registered
+class OwnNoise(Mean):
+    def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
+        noise = np.random.default_rng().normal() if training else 0.0
+        return super().call(x, mask) + ops.cast(noise, self.compute_dtype)
+
+
+@registered
+class ForgetsAnArgument(Mean):
+    def __init__(self, units: int, scale: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.scale = scale
+
+
+@registered
+class ForgetsUnits(Mean):
+    def get_config(self) -> dict[str, Any]:
+        return keras.layers.Layer.get_config(Mean(3))
+
+
+@registered
+class CannotBeConfigured(Mean):
+    def get_config(self) -> dict[str, Any]:
+        raise NotImplementedError("no configuration")
+
+
+@registered
+class ChangesWhenLoaded(Mean):
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.scale = 1.0
+
+    def mean(self, x: Any, count: Any) -> Any:
+        return super().mean(x, count) * self.scale
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        layer = cls(**config)
+        layer.scale = 2.0
+        return layer
+
+
+class Unregistered(Mean):
+    pass
+
+
+@registered
+class Float32Constant(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return ops.multiply(super().call(x, mask), ops.convert_to_tensor(np.full(1, 2, "float32")))
+
+
+@registered
+class RoughInHalfPrecision(Mean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return super().mean(x, count) + (
+            0.5 if keras.backend.standardize_dtype(x.dtype) == "bfloat16" else 0.0
+        )
+
+
+@registered
+class NoXLA(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        import tensorflow as tf
+
+        one = tf.py_function(lambda: 1.0, [], "float32")
+        return super().call(x, mask) * ops.cast(ops.reshape(one, ()), self.compute_dtype)
+
+
+FAULTS = [
+    (Raises, "output shape", "got RuntimeError: out of ideas and of lines"),
+    (WrongWidth, "output shape", r"shape \(4, 6, 8\) or \(4, 8\) for .*, got \(4, 6, 9\)"),
+    (DropsTheBatch, "output shape", r"got \(6, 8\)"),
+    (TellsAnotherShape, "output shape", r"told of .* \(None, 6, 8\), got \(None, 6, 9\)"),
+    (VarianceOfOne, "lengths", "finite outputs for 1 tokens, got 32 of 32 NaN"),
+    (NoMask, "padding", "takes a mask, got none: .* the argument mask=None"),
+    (LeaksThroughSoftmax, "padding", r"whatever masked tokens hold \(`mask`\), got a difference"),
+    (CountsPadding, "padding", "with 3 more padded tokens .* got a difference"),
+    (NaNTimesZero, "NaN padding", r"with nan at masked ones, got NaN .* NaN \* 0 is NaN"),
+    (GradientOfNaN, "NaN padding", "gradients with NaN at masked tokens, .* NaN .* for the input"),
+    (EmptyRow, "empty row", "without a kept token, got 48 of 48 NaN"),
+    (MixesTheBatch, "batch order", "in another order and a difference of .* for a row alone"),
+    (BatchNorm, "batch in training", "with training=True, got a difference of .*BatchNorm"),
+    (OtherValue, "read-out", "to equal the first token of layer"),
+    (DeadWeight, "gradients", r"each of 4 .* got none for .*/dead, .*/unused\. To mend"),
+    (
+        InfiniteGradient,
+        "gradients",
+        "finite gradients, got .* NaN or infinite for .*kernel",
+    ),
+    (OwnSeed, "determinism", "the same weights, got a difference of .* in .*kernel"),
+    (OwnNoise, "determinism", "the same outputs with training=True, got a difference"),
+    (ForgetsAnArgument, "saving", r"get_config\(\), got none of: scale\. .*'scale': self\.scale"),
+    (ForgetsUnits, "saving", "got none of: units"),
+    (CannotBeConfigured, "saving", "NotImplementedError: no configuration"),
+    (ChangesWhenLoaded, "saving", "the same outputs from a saved model, got a difference"),
+    (Float32Constant, "mixed precision", "bfloat16 outputs under mixed_bfloat16, got float32"),
+    (RoughInHalfPrecision, "mixed precision", "of float32's, got a difference of"),
+    # TensorFlow alone traces with lengths that are not known.
+    pytest.param(FixedLength, "lengths", "To mend: use", marks=tensorflow),
+    pytest.param(AsksForTheLength, "lengths", "TypeError: '>' not", marks=tensorflow),
+    pytest.param(
+        NoXLA, "XLA", "InvalidArgumentError: Detected unsupported .*PyFunc", marks=tensorflow
+    ),
+]
+
+ADVICE = {
+    "NaN padding", "batch in training", "determinism", "saving", "mixed precision", "XLA",
+}  # fmt: skip
+
+
+def faults(report: LayerReport) -> Mapping[str, str]:
+    return {c.name: c.message for c in report.checks if c.status in ("failed", "warning")}
+
+
+@pytest.mark.parametrize(("layer", "name", "message"), FAULTS)
+def test_a_fault_is_found_by_its_check(layer: type, name: str, message: str) -> None:
+    report = check_layer(layer)
+    assert set(faults(report)) == {name}
+    (check,) = (check for check in report.checks if check.name == name)
+    assert check.status == ("warning" if name in ADVICE else "failed")
+    assert report.passed == (name in ADVICE)
+    assert "Expected " in check.message
+    assert " To mend: " in check.message
+    assert "\n" not in check.message
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(check.message)
+
+
+NOT_ON_TORCH = {"XLA"} if BACKEND == "torch" else set()
+
+
+def test_nothing_is_wrong_with_a_good_layer() -> None:
+    report = check_layer(Mean)
+    assert report.passed
+    others = {check.name for check in report.checks if check.status != "ok"}
+    assert others == {"read-out"} | NOT_ON_TORCH
+
+
+@keras.saving.register_keras_serializable()
+class MeanMixer(keras.layers.Layer):
+    """As README shows one: Keras keeps its arguments, and hands the policy to its Dense."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(units, activation="relu")
+        self.supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        self.dense.build(input_shape)
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        kept = ops.ones_like(x[..., :1])
+        if mask is not None:
+            x = ops.where(mask[..., None], x, 0)
+            kept = ops.where(mask[..., None], kept, 0)
+        total = ops.sum(x, axis=1, keepdims=True)
+        count = ops.maximum(ops.sum(kept, axis=1, keepdims=True), 1)
+        return self.dense(x * total / count)
+
+
+def test_nothing_is_wrong_with_the_layer_of_the_readme() -> None:
+    assert faults(check_layer(MeanMixer)) == {}
+
+
+@pytest.mark.parametrize("name", ["baseline", "attention", "relation", "contextualizer", "fcsr",
+                                  "dan", "cnn", "multi-head-attention"])  # fmt: skip
+def test_our_own(name: str) -> None:
+    assert faults(check_layer(name)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_all_of_our_own(name: str) -> None:
+    assert faults(check_layer(name, units=12, width=5)) == {}
+
+
+def test_an_instance_and_its_options() -> None:
+    report = check_layer(Relation(5, use_bias=True, name="mine"), width=3)
+    assert faults(report) == {}
+    assert str(report).startswith(f"Relation 'mine' with width=3 ({BACKEND})\n")
+    with pytest.raises(ValueError, match="`options` have no meaning"):
+        check_layer(Relation(5), options={"use_bias": True})
+
+
+def test_an_option_that_the_class_does_not_take() -> None:
+    report = check_layer(Mean, options={"colour": "red"})
+    assert set(faults(report)) == {"made"}
+    assert "colour='red'" in faults(report)["made"]
+    assert all(check.status == "not applicable" for check in report.checks[1:])
+
+
+def test_what_is_made_is_no_layer() -> None:
+    assert "Expected a Keras layer, got dict" in faults(check_layer("builtins:dict", 4))["made"]
+
+
+def test_a_class_that_is_not_registered_is_told_how() -> None:
+    (check,) = (check for check in check_layer(Unregistered).checks if check.name == "saving")
+    assert "register_keras_serializable() before the class" in check.message
+
+
+def test_the_policy_of_before_comes_back() -> None:
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        assert check_layer(Mean).passed
+        assert keras.config.dtype_policy().name == "mixed_bfloat16"
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("relatoin",), "unknown mechanism 'relatoin'.*Did you mean 'relation'"),
+        (("tests.nothing:Name",), "cannot import mechanism 'tests.nothing:Name'"),
+        (("math:pi",), "to name a Keras layer class. Received: 3.14"),
+        (("saved-model:here",), "reads tokens, not text. Received: saved-model:here"),
+        ((3,), "`mechanism` must be a name"),
+        ((Mean, 0), "`units` must be a positive integer. Received: units=0"),
+        ((Mean, 8, -1), "`width` must be a positive integer. Received: width=-1"),
+    ],
+)
+def test_bad_input(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_layer(*arguments)
+
+
+def test_a_module_that_raises_when_it_is_imported(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "broken_layer.py").write_text("def :\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(ValueError, match="cannot import mechanism 'broken_layer:A': SyntaxError"):
+        check_layer("broken_layer:A")
+
+
+def test_the_table() -> None:
+    checks = (
+        LayerCheck("made", "ok", "Yes."),
+        LayerCheck("padding", "failed", "No."),
+        LayerCheck("XLA", "warning", "No."),
+        LayerCheck("read-out", "not applicable", "No."),
+    )
+    assert str(LayerReport("mine", checks)).splitlines() == [
+        "mine",
+        "ok              made      Yes.",
+        "failed          padding   No.",
+        "warning         XLA       No.",
+        "not applicable  read-out  No.",
+        "failed: 1 to mend before a suite; 1 warning",
+    ]
