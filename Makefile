@@ -6,7 +6,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format clean
+.PHONY: help demo test test-all bench lint format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test-all: $(VENV)/backends.stamp  ## all tests with coverage, then the layers on
 	$(PYTEST) -n 2 --cov --cov-report=term --cov-fail-under=90
 	KERAS_BACKEND=jax $(PYTEST) -n 2 -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py
 	KERAS_BACKEND=torch $(PYTEST) -n 2 -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py
+
+bench: $(VENV)/backends.stamp  ## measure speed and memory, side by side; see benchmarks/README.md
+	$(BIN)/python -m benchmarks
 
 lint: $(VENV)/dev.stamp  ## ruff and mypy
 	$(BIN)/ruff check .

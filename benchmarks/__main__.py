@@ -1,0 +1,110 @@
+"""`python -m benchmarks`: measure, print the table, write it, and draw time and memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from benchmarks.report import draw, markdown, name_of
+from benchmarks.table import CURVES, ROWS, Curve, Row
+from benchmarks.worker import MeasurementError, measure
+
+_console = Console(highlight=False, soft_wrap=True)
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="Where the results go.")] = Path("benchmarks/results"),
+    only: Annotated[str, typer.Option(help="Names, or beginnings of names, with commas.")] = "",
+    show: Annotated[bool, typer.Option("--list", help="List what there is and end.")] = False,
+) -> None:
+    """Measure this package against the equations as written and against its peers.
+
+    Interrupted, the same command goes on where it was.
+    """
+    chosen = [job for job in _jobs() if job.name.startswith(tuple(only.split(",")))]
+    if not chosen:
+        names = ", ".join(job.name for job in _jobs())
+        raise typer.BadParameter(f"expected some of {names}. Received: {only}")
+    if show:
+        for job in chosen:
+            _console.print(f"{job.name:42} {job.title}")
+        return
+    kept = out / "measurements"
+    kept.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    for number, job in enumerate(chosen, start=1):
+        path = kept / f"{job.name}.json"
+        if not path.exists():
+            _write(path, job.run())
+        minutes = (time.monotonic() - began) / 60
+        left = minutes / number * (len(chosen) - number)
+        _console.print(f"{number}/{len(chosen)} {job.name}, about {left:.0f} min left")
+    results = {job.name: json.loads((kept / f"{job.name}.json").read_text()) for job in chosen}
+    written = {"finished": datetime.now(UTC).isoformat(timespec="seconds"), **results}
+    _write(out / "results.json", written)
+    (out / "results.md").write_text(markdown(results), encoding="utf-8")
+    draw(results, out)
+    shutil.rmtree(kept)
+    _console.print((out / "results.md").read_text(encoding="utf-8"), markup=False)
+    if any("failed" in result for result in results.values()):
+        raise typer.Exit(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    name: str
+    title: str
+    function: str
+    arguments: dict[str, Any]
+    backend: str
+    needs: str | None
+
+    def run(self) -> Any:
+        """What is measured, or why it is not."""
+        for module in (self.needs, self.backend):
+            if module is not None and find_spec(module) is None:
+                return {"skipped": f"{module} is not installed"}
+        try:
+            return measure(self.function, self.arguments, self.backend)
+        except MeasurementError as error:
+            return {"failed": str(error)}
+
+
+def _jobs() -> Iterator[_Job]:
+    yield _Job("machine", "the machine", "machine:measured", {}, "tensorflow", None)
+    for row in ROWS:
+        yield _row(row)
+    for curve in CURVES:
+        yield _curve(curve)
+
+
+def _row(row: Row) -> _Job:
+    title = f"{row.what}, against {row.against}"
+    return _Job(row.name, title, row.function, dict(row.arguments), row.backend, row.needs)
+
+
+def _curve(curve: Curve) -> _Job:
+    arguments = {"subject": curve.subject, "lengths": curve.lengths}
+    title = f"{curve.subject}, {curve.lengths[0]} to {curve.lengths[-1]} tokens"
+    return _Job(name_of(curve), title, "scaling:grow", arguments, curve.backend, curve.needs)
+
+
+def _write(path: Path, content: Any) -> None:
+    """Whole or not at all."""
+    temporary = path.with_suffix(".part")
+    temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    typer.run(main)

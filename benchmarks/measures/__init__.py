@@ -1,0 +1,1 @@
+"""The measurements. A row of `benchmarks.table` names one of their functions."""

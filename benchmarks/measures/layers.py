@@ -1,0 +1,77 @@
+"""Layers against their equations as written, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from benchmarks import direct
+from benchmarks.measured import Measured, check_equal, compare, tokens
+from benchmarks.measures.machine import matrix_rate
+from benchmarks.steps import forward_step, train_step
+from benchmarks.timing import in_turn, spread
+from relation_tf.layers import FCSR, FOFE, Contextualizer, LinearAttention, Relation
+
+_BATCH, _LENGTH, _WIDTH, _UNITS = 8, 2494, 100, 256
+_DOCUMENTS = 32  # the Contextualizer paper's batch
+
+
+def relation() -> Measured:
+    """Equations 7-12 of the Relation paper."""
+    layer = Relation(_UNITS)
+    return _against(layer, lambda x: direct.relation(layer, x), tokens(_BATCH, _LENGTH, _WIDTH))
+
+
+def linear_attention() -> Measured:
+    """Equation 5 of the Relation paper."""
+    layer = LinearAttention(_UNITS, normalization="none")
+    x = tokens(_BATCH, _LENGTH, _WIDTH)
+    return _against(layer, lambda x: direct.linear_attention(layer, x), x)
+
+
+def contextualizer(length: int) -> Measured:
+    """The Contextualizer's steps, token by token."""
+    layer = Contextualizer(rank=256, num_steps=5)
+    x = tokens(_DOCUMENTS, length, 128)
+    return _against(layer, lambda x: direct.contextualizer(layer, x), x)
+
+
+def _against(layer: Any, equations: Callable[[Any], Any], x: np.ndarray) -> Measured:
+    layer.build(x.shape)
+    check_equal(layer(x), equations(x))
+    variables = layer.trainable_variables
+    return compare(train_step(layer, [x], variables), train_step(equations, [x], variables))
+
+
+def fofe() -> Measured:
+    """Both contexts against products with the matrix of weights."""
+    layer, x = FOFE(decay=0.2), tokens(_BATCH, _LENGTH, 300)
+    matrix = ops.convert_to_tensor(direct.fofe_matrix(_LENGTH, 0.2))
+
+    def contexts(x: Any) -> Any:
+        return ops.concatenate(layer(x), axis=-1)
+
+    def products(x: Any) -> Any:
+        return ops.concatenate([matrix @ x, ops.transpose(matrix) @ x], axis=-1)
+
+    check_equal(contexts(x), products(x))
+    return compare(train_step(contexts, [x], []), train_step(products, [x], []))
+
+
+def fcsr() -> Measured:
+    """Of the machine's rate of matrix products, the share that FCSR's two products reach."""
+    batch, length, width = 20, 467, 300
+    layer, x = FCSR(), tokens(batch, length, width)
+    layer.build(x.shape)
+    seconds = in_turn({"what": forward_step(layer, [x])})["what"]
+    operations = 2 * 2 * batch * length * (3 * width) * (4 * width)
+    rate, best = [operations / s for s in seconds], matrix_rate()
+    return Measured(
+        spread([r / best.median for r in rate]),
+        {"what": spread(rate), "against": best},
+        unit="operations/s",
+        note="only the operations of the two matrix products are counted",
+    )

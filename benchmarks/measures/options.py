@@ -1,0 +1,60 @@
+"""Options of a suite: an epoch with them against an epoch without, through the benchmark's loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.lengths import imdb_lengths
+from benchmarks.measured import Measured
+from benchmarks.timing import in_turn, ratio, spread
+from relation_tf.bench.suite import RunConfig
+from relation_tf.bench.training import CompiledNetwork, train_epoch
+from relation_tf.tasks.catalogue import find_source
+from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
+from relation_tf.tasks.rows import Ragged
+from relation_tf.tasks.vocabulary import Vocabulary
+
+_REVIEWS = 2560
+_VOCABULARY = 68_688
+
+
+def option(mechanism: str, settings: dict[str, Any], compute: str = "readout") -> Measured:
+    """Seconds an epoch with some settings over those with none of them, 64 units."""
+    task = _task()
+    sides = {
+        "what": _epoch(task, mechanism, {"compute": compute, **settings}),
+        "against": _epoch(task, mechanism, {"compute": compute}),
+    }
+    taken = in_turn(sides, rounds=9, seconds=60)
+    return Measured(
+        ratio(taken["against"], taken["what"]),
+        {name: spread(seconds) for name, seconds in taken.items()},
+        note=f"an epoch of {_REVIEWS} texts as long as IMDb's, {_VOCABULARY:,} words, one thread "
+        "as in every suite; the optimizer's step and the making of batches are in it",
+    )
+
+
+def _epoch(task: EncodedTask, mechanism: str, settings: dict[str, Any]) -> Callable[[], object]:
+    config = RunConfig(
+        task=task.task.name, method=mechanism, mechanism=mechanism, units=64, seed=1, **settings
+    )
+    network = CompiledNetwork(config, task)
+    return lambda: train_epoch(network, config, epoch=1)
+
+
+def _task() -> EncodedTask:
+    """Random words, as many as there are in IMDb's reviews and as frequent as Zipf has them."""
+    generator = np.random.default_rng(0)
+    lengths = generator.permutation(imdb_lengths(_REVIEWS))
+    frequencies = 1 / np.arange(1, _VOCABULARY - 1)
+    ids = generator.choice(_VOCABULARY - 2, lengths.sum(), p=frequencies / frequencies.sum()) + 2
+    rows = Ragged(ids.astype(np.int32), np.concatenate([[0], lengths.cumsum()]))
+    labels = generator.integers(0, 2, _REVIEWS)
+    train = EncodedSplit((rows,), labels, np.arange(_REVIEWS))
+    # What one-sentence task it is called does not matter.
+    source = find_source("SST-2", "miniglue")
+    words = Vocabulary.train([" ".join(f"w{i}" for i in range(_VOCABULARY - 2))])
+    return EncodedTask(source.task, words, {"train": train}, "train", "", source)

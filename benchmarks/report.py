@@ -1,0 +1,167 @@
+"""The table in Markdown, and time and memory against length as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.table import CURVES, ROWS, STEEPEST, Curve
+
+Results = Mapping[str, Any]
+
+
+def markdown(results: Results) -> str:
+    """The machine, the rows, and the growth of each mechanism; only what was measured."""
+    parts = [*_machine(results.get("machine")), *_rows(results), *_growth(results)]
+    return "\n".join(parts) + "\n"
+
+
+def slope(points: list[Mapping[str, Any]]) -> float:
+    """The slope of log time on log length, by least squares."""
+    lengths = [point["length"] for point in points]
+    seconds = [point["seconds"]["median"] for point in points]
+    return float(np.polyfit(np.log(lengths), np.log(seconds), 1)[0])
+
+
+def _machine(machine: Any) -> Iterator[str]:
+    if machine is None or "description" not in machine:
+        return
+    about = machine["description"]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    yield (
+        f"{about['processor']}, {about['cores']} cores, {about['memory_gib']} GiB; "
+        f"Python {about['python']}, {versions}."
+    )
+    yield ""
+    yield (
+        f"Its best rates, measured in the same run: {_giga(machine['operations'])} billion "
+        f"operations a second in products of float32 matrices, {_giga(machine['bytes'])} GB a "
+        "second to and from memory."
+    )
+    yield ""
+
+
+def _giga(figure: Mapping[str, float]) -> str:
+    return f"{figure['median'] / 1e9:.1f} ({figure['low'] / 1e9:.1f} to {figure['high'] / 1e9:.1f})"
+
+
+def _rows(results: Results) -> Iterator[str]:
+    rows = [row for row in ROWS if row.name in results]
+    if not rows:
+        return
+    yield "| what | against | measured | wanted | kept | what took | against took |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    notes: dict[str, int] = {}
+    for row in rows:
+        result = results[row.name]
+        if "value" not in result:
+            yield f"| {row.what} | {row.against} | {_missing(result)} | {row.bound} | | | |"
+            continue
+        value, sides = result["value"], result["sides"]
+        kept = "yes" if row.at_least <= value["median"] <= row.at_most else "**no**"
+        mark = ""
+        if result["note"]:
+            mark = f" [{notes.setdefault(result['note'], len(notes) + 1)}]"
+        cells = [
+            row.what + mark, row.against, _figure(value), row.bound, kept if row.bound else "",
+            _side(sides.get("what"), result["unit"]), _side(sides.get("against"), result["unit"]),
+        ]  # fmt: skip
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield "Medians, and the quartiles of rounds in which both sides took turns."
+    yield ""
+    for note, number in notes.items():
+        yield f"[{number}] {note[0].upper()}{note[1:]}."
+        yield ""
+
+
+def _growth(results: Results) -> Iterator[str]:
+    curves = [curve for curve in CURVES if name_of(curve) in results]
+    if not curves:
+        return
+    yield "| training step, batch 4, width 64 | tokens | slope | wanted | kept | at most tokens |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for curve in curves:
+        points = results[name_of(curve)]
+        if not isinstance(points, list):
+            yield f"| {curve.subject} | {_missing(points)} | | | | |"
+            continue
+        steep = slope(points)
+        wanted = f"at most {STEEPEST}" if curve.linear else ""
+        kept = ("yes" if steep <= STEEPEST else "**no**") if curve.linear else ""
+        last = points[-1]
+        took = f"{_seconds(last['seconds']['median'])}, {last['bytes'] / 2**20:,.0f} MiB"
+        tokens = f"{points[0]['length']:,} to {last['length']:,}"
+        yield f"| {curve.subject} | {tokens} | {steep:.2f} | {wanted} | {kept} | {took} |"
+    yield ""
+
+
+def name_of(curve: Curve) -> str:
+    """What the results call a curve."""
+    return f"curve-{curve.subject.replace(', ', '-').replace(' ', '-')}"
+
+
+def _missing(result: Mapping[str, str]) -> str:
+    kind, why = next(iter(result.items()))
+    return f"{kind}: {why}"
+
+
+def _figure(value: Mapping[str, float]) -> str:
+    median, low, high = (f"{value[key]:.3g}" for key in ("median", "low", "high"))
+    return median if low == high else f"{median} ({low} to {high})"
+
+
+def _side(side: Mapping[str, float] | None, unit: str) -> str:
+    if side is None:
+        return ""
+    if unit == "s":
+        return _seconds(side["median"])
+    if unit == "bytes":
+        return f"{side['median'] / 2**20:,.0f} MiB"
+    return f"{side['median'] / 1e9:.1f} billion {unit}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def draw(results: Results, folder: Path) -> None:
+    """`scaling.svg`: time and memory of every curve, on logarithmic axes."""
+    curves = [curve for curve in CURVES if isinstance(results.get(name_of(curve)), list)]
+    if not curves:
+        return
+    figure = Figure(figsize=(11, 4.8), layout="constrained")
+    time, memory = figure.subplots(1, 2)
+    colours = mpl.color_sequences["tab10"]
+    for number, curve in enumerate(curves):
+        points = results[name_of(curve)]
+        lengths = [point["length"] for point in points]
+        style: dict[str, Any] = {
+            "label": curve.subject,
+            "color": colours[number % len(colours)],
+            "linestyle": "-" if curve.linear else "--",
+            "marker": "osD^vP*Xph<>"[number],
+            "markersize": 4,
+            "linewidth": 1.4,
+        }
+        time.plot(lengths, [point["seconds"]["median"] for point in points], **style)
+        shown = [(point["length"], point["bytes"] / 2**20) for point in points if point["bytes"]]
+        memory.plot(*zip(*shown, strict=True), **style) if shown else None
+    for axes, label in ((time, "seconds"), (memory, "MiB beyond a step of 64 tokens")):
+        axes.set(xscale="log", yscale="log", xlabel="tokens", ylabel=label)
+        axes.xaxis.set_major_locator(mpl.ticker.LogLocator(base=2, subs=(1,), numticks=16))
+        axes.xaxis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,.0f}"))
+        axes.tick_params(axis="x", rotation=45)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    time.set_title("A training step (forward and backward), batch 4, width 64")
+    memory.set_title("The memory that it adds")
+    figure.legend(*time.get_legend_handles_labels(), loc="outside right center", frameon=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "scaling.svg", metadata={"Date": None})
+    figure.savefig(folder / "scaling.png", dpi=110)

@@ -1,0 +1,144 @@
+"""What is measured: the rows of the table and the curves of the picture.
+
+Nothing here loads Keras: each row is measured by a process of its own, on the row's backend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Backend = Literal["tensorflow", "jax", "torch"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table; without a bound it is there for information.
+
+    Attributes:
+        name: What `--only` calls it.
+        what: What is measured.
+        against: What beside it.
+        function: `module:function` below `benchmarks.measures`.
+        arguments: Of the function.
+        at_least: The least value it should have.
+        at_most: The largest.
+        backend: Keras's backend.
+        needs: A module that has to be installed, other than the backend's.
+    """
+
+    name: str
+    what: str
+    against: str
+    function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    backend: Backend = "tensorflow"
+    needs: str | None = None
+
+    @property
+    def bound(self) -> str:
+        """The bound in words."""
+        if math.isfinite(self.at_least):
+            return f"at least {self.at_least:g}"
+        return f"at most {self.at_most:g}" if math.isfinite(self.at_most) else ""
+
+
+_NETWORK = "network on IMDb's lengths, 256 units, batches of 256"
+_PADDED = "every token, all padded to 2,494"
+
+ROWS = (
+    Row("relation-readout", f"Relation {_NETWORK}, readout", _PADDED, "networks:relation",
+        {"compute": "readout"}, at_least=40),
+    Row("attention-readout", f"Attention {_NETWORK}, readout", _PADDED, "networks:attention",
+        {"compute": "readout"}, at_least=300),
+    Row("relation-all", f"Relation {_NETWORK}, all tokens", _PADDED, "networks:relation",
+        {"compute": "all"}, at_least=8),
+    Row("relation-layer", "Relation, N=2494, 256 units, input 100", "equations 7-12 as written",
+        "layers:relation", at_least=1.8),
+    Row("linear-attention-layer", "LinearAttention, N=2494, 256 units, input 100",
+        "equation 5 as written", "layers:linear_attention", at_least=1.25),
+    Row("contextualizer-467", "Contextualizer, N=467, m=128, rank 256, K=5",
+        "the equations as written", "layers:contextualizer", {"length": 467}, at_least=6),
+    Row("contextualizer-2494", "Contextualizer, N=2494, m=128, rank 256, K=5",
+        "the equations as written", "layers:contextualizer", {"length": 2494}, at_least=6),
+    Row("fofe", "FOFE, N=2494, width 300", "products with the N x N matrix", "layers:fofe",
+        at_least=4),
+    Row("fcsr", "FCSR, N=467, width 300, forward", "the machine's matrix products", "layers:fcsr",
+        at_least=0.5),
+    Row("attention-memory", "Attention, N=6231, 64 units: peak memory", "the N x N matrix",
+        "attention:memory", at_least=8),
+    Row("attention-time", "Attention, N=6231, 64 units: seconds of the N x N matrix times ...",
+        "the N x N matrix", "attention:time", at_most=1.25),
+    *(
+        Row(f"attention-keras-{n}", f"Attention, N={n}, 64 units",
+            "keras.layers.MultiHeadAttention(1 head)", "attention:against_keras", {"length": n},
+            at_least=1)
+        for n in (128, 512, 2494)
+    ),
+    *(
+        Row(f"attention-torch-{n}", f"Attention on PyTorch, N={n}, 64 units",
+            "scaled_dot_product_attention", "attention:against_torch", {"length": n}, at_least=1,
+            backend="torch")
+        for n in (128, 512, 2494)
+    ),
+    Row("rows-tensorflow", 'Adam, embedding_updates="rows", 214,100 x 100', "dense",
+        "optimizers:embedding_updates", at_least=5),
+    Row("rows-jax", 'Adam on JAX, embedding_updates="rows", 214,100 x 100', "dense",
+        "optimizers:embedding_updates", at_least=5, backend="jax"),
+    *(
+        Row(f"{name}-{mechanism}-{compute}", f"epoch with {shown}: {mechanism}, {compute}",
+            "without", "options:option",
+            {"mechanism": mechanism, "compute": compute, "settings": settings})
+        for name, shown, settings in (
+            ("rows", 'embedding_updates = "rows"', {"embedding_updates": "rows"}),
+            ("bfloat16", 'precision = "bfloat16"', {"precision": "bfloat16"}),
+            ("xla", "xla = true", {"xla": True}),
+        )
+        for mechanism, compute in (("relation", "readout"), ("relation", "all"),
+                                   ("linear-attention", "all"), ("attention", "all"))
+    ),
+)  # fmt: skip
+
+LENGTHS = tuple(128 * 2**k for k in range(9))  # to 32,768
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve of the picture.
+
+    Attributes:
+        subject: A mechanism, or what it is compared with.
+        lengths: Numbers of tokens.
+        linear: Whether its time has to grow no faster than length to the power of 1.1.
+        backend: Keras's backend.
+        needs: A module that has to be installed, other than the backend's.
+    """
+
+    subject: str
+    lengths: tuple[int, ...] = LENGTHS
+    linear: bool = False
+    backend: Backend = "tensorflow"
+    needs: str | None = None
+
+
+CURVES = (
+    Curve("Relation", linear=True),
+    Curve("LinearAttention", linear=True),
+    Curve("PointwiseMLP", linear=True),
+    Curve("Contextualizer", linear=True),
+    Curve("FOFE", (*LENGTHS, 50_000), linear=True),
+    Curve("FCSR", linear=True),
+    Curve("Attention", LENGTHS[:7]),
+    Curve("Attention, N x N", LENGTHS[:6]),
+    Curve("Keras MultiHeadAttention", LENGTHS[:6]),
+    Curve("PyTorch scaled_dot_product_attention", LENGTHS[:7], backend="torch"),
+    Curve("PyTorch linear-attention-transformer", backend="torch",
+          needs="linear_attention_transformer"),
+    Curve("JAX dot_product_attention", LENGTHS[:6], backend="jax"),
+)  # fmt: skip
+
+STEEPEST = 1.1

@@ -1,0 +1,88 @@
+"""`python -m benchmarks`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from benchmarks import __main__ as command
+from benchmarks.worker import MeasurementError, measure
+
+app = typer.Typer()
+app.command()(command.main)
+ROW = {
+    "value": {"median": 5.0, "low": 4.0, "high": 6.0, "n": 5},
+    "sides": {}, "unit": "s", "note": "",
+}  # fmt: skip
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What was measured, in order; no process is started."""
+    asked = []
+
+    def measure(function, arguments, backend):
+        asked.append((function, backend))
+        if function == "layers:fofe" and asked.count((function, backend)) == 1:
+            raise KeyboardInterrupt
+        return ROW
+
+    monkeypatch.setattr(command, "measure", measure)
+    return asked
+
+
+def test_a_list():
+    result = run("--list")
+    assert result.exit_code == 0
+    assert "fofe" in result.output
+    assert "curve-Relation" in result.output
+
+
+def test_an_unknown_name():
+    result = run("--only", "fofo")
+    assert result.exit_code == 2
+    assert "Received: fofo" in " ".join(result.output.split())
+
+
+def test_interrupted_it_goes_on_where_it_was(measured, tmp_path):
+    arguments = "--out", tmp_path, "--only", "contextualizer,fofe"
+    assert run(*arguments).exit_code == 130
+    assert run(*arguments).exit_code == 0
+    assert [function for function, _ in measured] == [
+        "layers:contextualizer", "layers:contextualizer", "layers:fofe", "layers:fofe",
+    ]  # fmt: skip
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert set(results) == {"finished", "contextualizer-467", "contextualizer-2494", "fofe"}
+    assert "FOFE" in (tmp_path / "results.md").read_text()
+    assert not (tmp_path / "measurements").exists()
+
+
+def test_what_is_not_installed_is_skipped(measured, monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "jax" else name)
+    assert run("--out", tmp_path, "--only", "rows").exit_code == 0
+    assert measured == [("optimizers:embedding_updates", "tensorflow")]
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["rows-jax"] == {"skipped": "jax is not installed"}
+
+
+def test_a_failure_is_told_at_the_end(monkeypatch, tmp_path):
+    def fail(function, arguments, backend):
+        raise MeasurementError("exit code 1: no memory")
+
+    monkeypatch.setattr(command, "measure", fail)
+    result = run("--out", tmp_path, "--only", "fofe")
+    assert result.exit_code == 1
+    assert "failed: exit code 1: no memory" in result.output
+
+
+@pytest.mark.slow
+def test_a_measurement_that_fails_is_told_in_a_line():
+    with pytest.raises(MeasurementError, match=r"^exit code 1: .*no_such_subject"):
+        measure("scaling:grow", {"subject": "no_such_subject", "lengths": [8]}, "tensorflow")

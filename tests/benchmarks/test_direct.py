@@ -1,0 +1,41 @@
+"""The equations as written give what the layers give: a speed counts only then."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from benchmarks import direct
+from relation_tf import layers
+
+X = np.random.default_rng(0).normal(size=(2, 7, 5)).astype(np.float32)
+MASK = np.array([[1, 1, 1, 0, 1, 0, 0], [1] * 7], bool)
+
+
+@pytest.mark.parametrize(
+    ("layer", "equations"),
+    [
+        (layers.Relation(4), direct.relation),
+        (layers.LinearAttention(4, normalization="none"), direct.linear_attention),
+        (layers.Contextualizer(rank=3), direct.contextualizer),
+    ],
+)
+def test_equations(layer, equations):
+    np.testing.assert_allclose(layer(X), equations(layer, X), atol=1e-5)
+
+
+def test_relation_as_a_layer():
+    slow, fast = direct.Relation.original(4), layers.Relation.original(4)
+    fast(X)
+    slow(X)
+    slow.set_weights(fast.get_weights())
+    np.testing.assert_allclose(slow(X, mask=MASK), fast(X, mask=MASK), atol=1e-5)
+
+
+@pytest.mark.parametrize("decay", [0.2, 0.9])
+def test_fofe(decay):
+    left, right = layers.FOFE(decay)(X)
+    matrix = direct.fofe_matrix(7, decay)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(left), matrix @ X, atol=1e-5)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(right), matrix.T @ X, atol=1e-5)

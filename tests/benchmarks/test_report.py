@@ -1,0 +1,74 @@
+"""What is written of the measurements."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.report import draw, markdown, name_of, slope
+from benchmarks.table import CURVES
+
+
+def figure(median):
+    return {"median": median, "low": 0.9 * median, "high": 1.1 * median, "n": 5}
+
+
+def points(power):
+    return [
+        {"length": n, "seconds": figure(1e-6 * n**power), "bytes": 2**20 * n} for n in (8, 16, 32)
+    ]
+
+
+ROW = {
+    "value": figure(5.0),
+    "sides": {"what": figure(0.002), "against": figure(1.5)},
+    "unit": "s",
+    "note": "a note",
+}
+MACHINE = {
+    "description": {
+        "processor": "A processor", "cores": 2, "memory_gib": 8.0, "python": "3.11",
+        "versions": {"keras": "3"},
+    },
+    "operations": figure(2e11), "bytes": figure(3e10),
+}  # fmt: skip
+
+
+def test_a_row_that_keeps_its_bound_and_one_that_does_not():
+    lines = markdown({"machine": MACHINE, "fofe": ROW, "relation-readout": ROW}).splitlines()
+    fofe, readout = (next(x for x in lines if name in x) for name in ("FOFE", "Relation network"))
+    assert "[1] | products with the N x N matrix | 5 (4.5 to 5.5) | at least 4 | yes |" in fofe
+    assert fofe.endswith("| 2 ms | 1.5 s |")
+    assert "| at least 40 | **no** |" in readout
+    assert "[1] A note." in lines
+    assert lines[0] == "A processor, 2 cores, 8.0 GiB; Python 3.11, keras 3."
+    assert "200.0 (180.0 to 220.0) billion" in lines[2]
+
+
+@pytest.mark.parametrize("why", [{"skipped": "jax is not installed"}, {"failed": "exit code 1"}])
+def test_what_was_not_measured_says_why(why):
+    kind, reason = next(iter(why.items()))
+    curve = next(curve for curve in CURVES if curve.backend == "jax")
+    text = markdown({"rows-jax": why, name_of(curve): why})
+    assert text.count(f"| {kind}: {reason} |") == 2
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_growth(power):
+    curve = next(curve for curve in CURVES if curve.linear)
+    assert slope(points(power)) == pytest.approx(power)
+    row = markdown({name_of(curve): points(power)}).splitlines()[2]
+    kept = "yes" if power == 1 else "**no**"
+    assert row.startswith(f"| {curve.subject} | 8 to 32 | {power:.2f} | at most 1.1 | {kept} |")
+
+
+def test_the_picture_has_every_curve_that_was_measured(tmp_path):
+    measured = {name_of(curve): points(1.0) for curve in CURVES[:-1]}
+    draw(measured | {name_of(CURVES[-1]): {"skipped": "it is not installed"}}, tmp_path)
+    picture = (tmp_path / "scaling.svg").read_text()
+    assert "legend" in picture
+    assert (tmp_path / "scaling.png").stat().st_size > 10_000
+
+
+def test_no_picture_of_nothing(tmp_path):
+    draw({"fofe": ROW}, tmp_path)
+    assert not list(tmp_path.iterdir())

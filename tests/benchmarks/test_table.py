@@ -1,0 +1,44 @@
+"""The rows and curves name what is there."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import pytest
+
+from benchmarks.measures import scaling
+from benchmarks.table import CURVES, ROWS
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_names_differ():
+    names = [row.name for row in ROWS] + [curve.subject for curve in CURVES]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_names_a_function_and_its_arguments(row):
+    module, _, name = row.function.partition(":")
+    function = getattr(importlib.import_module(f"benchmarks.measures.{module}"), name)
+    inspect.signature(function).bind(**row.arguments)
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.subject)
+def test_a_curve_names_a_subject_and_lengths_that_grow(curve):
+    assert curve.subject in scaling.SUBJECTS
+    assert list(curve.lengths) == sorted(set(curve.lengths))
+
+
+def test_a_bound_in_words():
+    bounds = {row.name: row.bound for row in ROWS}
+    assert bounds["fofe"] == "at least 4"
+    assert bounds["attention-time"] == "at most 1.25"
+
+
+def test_a_curve_is_measured():
+    points = scaling.grow("Relation", [3, 65])
+    assert [point.length for point in points] == [3, 65]
+    assert all(0 < point.seconds.low <= point.seconds.median for point in points)
+    assert all(point.bytes >= 0 for point in points)
