@@ -138,6 +138,10 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="Word vectors to start from, as text.")
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="Runs at once.")] = 1,
+    run_timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="End a run that takes longer; it has failed then."),
+    ] = None,
     tasks: Annotated[str | None, typer.Option(metavar="A,B", help="Run these tasks only.")] = None,
     methods: Annotated[
         str | None, typer.Option(metavar="A,B", help="Run these methods only.")
@@ -169,6 +173,7 @@ def run(
         tfds_folder=tfds,
         glove=glove,
         jobs=jobs,
+        run_timeout=run_timeout,
         settings=_settings(settings or []),
         skip_bad_lines=skip_bad_lines,
     )
@@ -176,6 +181,40 @@ def run(
         _report(results)
         _submit_if_whole(results, fill_missing)
     if results.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check_layer(
+    layer: Annotated[
+        str,
+        typer.Argument(
+            metavar="LAYER", help="package.module:Name of a layer of your own, or a mechanism."
+        ),
+    ],
+    units: Annotated[int, typer.Option(metavar="N", min=1, help="Width asked of the layer.")] = 8,
+    width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of its input.")] = 6,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set an option of the layer; may be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Check a layer of your own before a suite: shapes, padding, gradients, saving and more.
+
+    The exit code is 1 where a suite must not run with it; warnings are advice.
+    """
+    from relation_tf.networks import check_layer
+
+    options = _settings(settings or [])
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        report = check_layer(layer, units, width, options)
+    except ValueError as error:  # the name; what the layer raises is in the report
+        raise typer.BadParameter(str(error)) from None
+    typer.echo(str(report))
+    if not report.passed:
         raise typer.Exit(1)
 
 

@@ -353,3 +353,56 @@ def test_what_tfds_does_not_have_cannot_be_downloaded(tmp_path, monkeypatch, cap
     assert "task MR" in printed
     assert printed.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+LAYER = """
+import keras
+
+
+@keras.saving.register_keras_serializable()
+class Mine(keras.layers.Layer):
+    def __init__(self, units, scale=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.scale = scale
+        self.dense = keras.layers.Dense(units)
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x, mask=None):
+        return self.scale * self.dense(x)
+"""
+
+
+def test_check_layer(tmp_path, monkeypatch, capsys):
+    """A layer in the working folder: its faults decide the exit code, its warnings do not."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "checked_layer.py").write_text(LAYER, encoding="utf-8")
+    command = ("check-layer", "checked_layer:Mine", "--units", "3", "--set", "scale=0.5")
+    assert call(monkeypatch, *command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("checked_layer:Mine with units=3, width=6, scale=0.5 (")
+    assert any(line.split() == ["ok", "made", "Mine", "is", "made."] for line in lines)
+    # Padding does no harm to a layer by tokens; where it holds NaN, its gradients do.
+    assert [line.split()[1] for line in lines if line.startswith("warning")] == ["NaN"]
+    assert call(monkeypatch, *command, "--set", "scale=nan") == 1
+    assert "failed: " in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["relatoin"], "Did you mean 'relation'?"),
+        (["nowhere:Layer"], "cannot import mechanism 'nowhere:Layer'"),
+        (["relation", "--set", "algorithm"], "--set: expected KEY=VALUE. Received: 'algorithm'"),
+        (["relation", "--units", "0"], "'--units'"),
+    ],
+)
+def test_check_layer_of_bad_input(monkeypatch, capsys, arguments, message):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert call(monkeypatch, "check-layer", *arguments) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""

@@ -95,6 +95,8 @@ class Progress:
         with self._lock:
             task, method, seed = event["run"]
             name = f"{task}/{method}/seed-{seed}"
+            if event["event"] == "start":
+                return
             if event["event"] == "note":
                 if event["note"] not in self._notes:
                     self._notes.add(event["note"])

@@ -5,6 +5,7 @@
         config.json  manifest.json  history.csv  predictions/<split>.tsv  result.json
 
 A run is done when its result.json is there: it is written last, under another name, then renamed.
+One that is not done has a state.npz, from which it goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from relation_tf.bench.checkpoint import STATE
 from relation_tf.bench.suite import RunConfig, Suite, SuiteError, load_suite, source_name
 
 
@@ -81,7 +83,9 @@ class RunFolder:
         try:
             yield
         except OSError as error:
-            raise SuiteError(f"{self.path}: cannot be written: {error.strerror}") from error
+            place = error.filename or self.path
+            reason = error.strerror or error
+            raise SuiteError(f"{place}: cannot be written: {reason}") from error
 
     def suite(self) -> Suite:
         """What was asked.
@@ -90,7 +94,7 @@ class RunFolder:
             SuiteError: Where the folder is not one of a suite.
         """
         path = self.path / "suite.toml"
-        if not path.exists():
+        if not _is_there(path):
             raise SuiteError(f"{self.path}: expected a suite's folder, with a suite.toml in it")
         return load_suite(path)
 
@@ -106,7 +110,7 @@ class RunFolder:
                 values.
         """
         folder = self.run(config)
-        if not (folder / "result.json").exists():
+        if not _is_there(folder / "result.json"):
             return False
         asked = config.model_dump(mode="json")
         found = read_config(folder)
@@ -125,11 +129,15 @@ class RunFolder:
         return True
 
     def start(self, config: RunConfig) -> Path:
-        """An empty folder for a run, with its configuration; what was half done goes."""
+        """A folder for a run, with its configuration, empty but for the state of one half done."""
         folder = self.run(config)
-        if folder.exists():
-            shutil.rmtree(folder)
-        (folder / "predictions").mkdir(parents=True)
+        with self._writing():
+            for path in folder.glob("*"):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path.name != STATE:
+                    path.unlink()
+            (folder / "predictions").mkdir(parents=True)
         write_json(folder / "config.json", config.model_dump(mode="json"))
         return folder
 
@@ -137,14 +145,21 @@ class RunFolder:
         """The folders of all finished runs, in order of task, method and seed."""
         suite = self.suite()
         for config in suite.runs():
-            if (self.run(config) / "result.json").exists():
+            if _is_there(self.run(config) / "result.json"):
                 yield self.run(config)
 
     def failed(self) -> Iterator[Path]:
         """The folders of all failed runs."""
         for config in self.suite().runs():
-            if (self.run(config) / "error.json").exists():
+            if _is_there(self.run(config) / "error.json"):
                 yield self.run(config)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -195,8 +210,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SuiteError(f"{path}: expected JSON: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
+        raise SuiteError(f"{path}: expected JSON: {reason}") from error
     if not isinstance(content, dict):
         raise SuiteError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content

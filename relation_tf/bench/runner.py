@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import multiprocessing
-import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
@@ -26,7 +22,7 @@ from relation_tf.bench.suite import (
     make_suite,
     select,
 )
-from relation_tf.bench.worker import Cell, Tell, check_methods, ignore_interrupts, run_cell
+from relation_tf.bench.worker import Cell, check_methods, run_cell
 from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import find_source
@@ -46,6 +42,7 @@ def run_suite(
     tfds_folder: str | Path | None = None,
     glove: str | Path | None = None,
     jobs: int = 1,
+    run_timeout: float | None = None,
     settings: Mapping[str, Any] | None = None,
     skip_bad_lines: bool = False,
     quiet: bool = False,
@@ -64,7 +61,10 @@ def run_suite(
         data: The folder that holds the tasks' files, such as `glue_data`.
         tfds_folder: The folder of TFDS's prepared sets, by default its own.
         glove: A file of word vectors, for `embeddings = "glove"`.
-        jobs: Runs at once. Above 1 they run in processes of their own; what they give is the same.
+        jobs: Runs at once. Above 1 they run in processes of their own, of which one that dies costs
+            only its run; what they give is the same.
+        run_timeout: Seconds after which a run is ended and has failed; it then runs in a process of
+            its own whatever `jobs` is. The same call goes on from its last epoch.
         settings: Keys to set over what the suite says, such as `{"stopping": "best"}`.
         skip_bad_lines: Leave out malformed lines of training files and count them.
         quiet: Print nothing.
@@ -85,13 +85,16 @@ def run_suite(
     """
     if jobs < 1:
         raise SuiteError(f"jobs: expected 1 or more. Received: {jobs}")
+    if run_timeout is not None and not run_timeout > 0:
+        raise SuiteError(f"run_timeout: expected seconds above 0. Received: {run_timeout:g}")
     suite = load_suite(suite, settings)
     if methods is not None:
         suite = make_suite(
             "methods", {**suite.model_dump(), "method": [_method(m) for m in methods]}
         )
+    in_processes = jobs > 1 or run_timeout is not None
     folder = RunFolder(Path(out) if out is not None else Path("runs") / suite.name)
-    digests = {m.mechanism: _digest(m, jobs) for m in suite.methods()}
+    digests = {m.mechanism: _digest(m, in_processes) for m in suite.methods()}
     runs = [_with_digest(config, digests) for config in suite.runs()]
     keys = {config.key for config in select(suite, tasks, only_methods, seeds)}
     names = dict.fromkeys(config.task for config in runs if config.key in keys)
@@ -120,99 +123,13 @@ def run_suite(
                     progress.say(f"{source.task.name}: from TFDS, {source}")
             if num_methods > 1:
                 progress.say(what_can_be_shown(num_methods, num_seeds, suite.alpha))
-            if jobs == 1 or len(cells) <= 1:
+            if cells and in_processes:
+                run_in_processes(cells, jobs, progress.tell, run_timeout)
+            else:
                 check_methods(pending, folder.path)
                 for cell in cells:
                     run_cell(cell, progress.tell)
-            else:
-                _run_in_processes(cells, jobs, progress.tell)
     return read_results(folder.path)
-
-
-def _run_in_processes(cells: list[Cell], jobs: int, tell: Tell) -> None:
-    context = multiprocessing.get_context("spawn")
-    events = context.SimpleQueue()
-    listener = _Listener(events, tell)
-    listener.start()
-    pool = ProcessPoolExecutor(
-        min(jobs, len(cells)), context, initializer=_start_worker, initargs=(events,)
-    )
-    try:
-        pool.submit(check_methods, _configs(cells), cells[0].folder).result()
-        # As many cells as workers are given out at once, so that they go in order.
-        waiting = iter(cells)
-        running: set[Future[None]] = {pool.submit(_work, cell) for cell in islice(waiting, jobs)}
-        while running:
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                future.result()
-            listener.raise_error()
-            running |= {pool.submit(_work, cell) for cell in islice(waiting, len(finished))}
-        pool.shutdown()
-        events.put(None)
-        listener.join()
-        listener.raise_error()
-    except BrokenProcessPool as error:
-        raise SuiteError(
-            "a worker process died, killed or out of memory; finished runs are kept. "
-            "Run the same command again to go on, with fewer --jobs if memory was short. "
-            "(A script that calls run_suite with jobs needs `if __name__ == '__main__':`.)"
-        ) from error
-    except BaseException:
-        # Nothing is put into the queue from here on: a worker may have died with its lock.
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-
-
-def _configs(cells: Sequence[Cell]) -> list[RunConfig]:
-    return [config for cell in cells for config in cell.runs]
-
-
-class _Listener(threading.Thread):
-    """Hands on what workers tell. It never stops reading, or they would wait for room for ever."""
-
-    def __init__(self, events: Any, tell: Tell) -> None:
-        super().__init__(daemon=True)
-        self._events, self._tell = events, tell
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        while (event := self._events.get()) is not None:
-            if self._error is None:
-                try:
-                    self._tell(event)
-                except BaseException as error:
-                    # Rich answers a closed output with SystemExit, which would end this thread.
-                    self._error = error
-
-    def raise_error(self) -> None:
-        """Raise what `tell` raised, such as the broken pipe of `| head`."""
-        if self._error is not None:
-            raise self._error
-
-
-_events: Any = None  # of a worker process
-
-
-def _start_worker(events: Any) -> None:
-    global _events
-    _events = events
-    ignore_interrupts()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End this worker where its parent was killed: it would train on, into a folder given up."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _work(cell: Cell) -> None:
-    run_cell(cell, _events.put)
 
 
 def _method(method: Method | type | str) -> dict[str, Any]:
@@ -221,7 +138,7 @@ def _method(method: Method | type | str) -> dict[str, Any]:
     return {"mechanism": method}
 
 
-def _digest(method: Method, jobs: int) -> str | None:
+def _digest(method: Method, in_processes: bool) -> str | None:
     """Of the class of a layer of one's own, so that runs of an older one are not taken for its.
 
     Raises:
@@ -231,7 +148,7 @@ def _digest(method: Method, jobs: int) -> str | None:
         return None
     if find_mechanism(method.mechanism).reads == "text":
         return _saved_model_digest(method)
-    if jobs > 1 and method.mechanism.startswith("__main__:"):
+    if in_processes and method.mechanism.startswith("__main__:"):
         raise SuiteError(
             f"method {method.name}: {method.mechanism} cannot be imported by worker processes: "
             "put it into a module, or use jobs=1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,13 +29,25 @@ class Stop:
 
 
 class StoppingRule(Protocol):
-    """Told the monitored value after each epoch, it may end the run."""
+    """Told the monitored value after each epoch, it may end the run.
+
+    Attributes:
+        kept: The weights that it holds back, or None.
+    """
+
+    kept: Weights | None
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
         """Take the value of an epoch (from 1); `weights()` gives a copy of the network's."""
 
     def finish(self, epoch: int, limit: str) -> Stop:
         """The run has come to a limit, such as `"100 epochs"`, at this epoch."""
+
+    def state(self) -> dict[str, Any]:
+        """What it remembers beside `kept`, as JSON has it."""
+
+    def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
+        """Go on from what `state` and `kept` gave."""
 
 
 class SmoothedCost:
@@ -56,6 +68,8 @@ class SmoothedCost:
         >>> rule.update(4, 5.0, list).epoch
         4
     """
+
+    kept: Weights | None = None
 
     def __init__(self, patience: int = 5, higher_is_better: bool = False, window: int = 10) -> None:
         self.patience = patience
@@ -85,6 +99,15 @@ class SmoothedCost:
         """The last weights are kept here too."""
         return Stop(f"reached {limit}", epoch)
 
+    def state(self) -> dict[str, Any]:
+        """The last values, the best mean, and for how many epochs there was none better."""
+        return {"values": list(self._values), "best": self._best, "waited": self._waited}
+
+    def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
+        """Go on from `state`."""
+        self._values.extend(state["values"])
+        self._best, self._waited = state["best"], state["waited"]
+
 
 class BestWeights:
     """The usual rule: no better value for `patience` epochs, and back to the best weights.
@@ -108,20 +131,28 @@ class BestWeights:
         self._sign = -1.0 if higher_is_better else 1.0
         self._best = math.inf
         self._epoch = 0
-        self._weights: Weights | None = None
+        self.kept: Weights | None = None
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
         """Take the value of an epoch."""
         value = _worst_if_nan(self._sign * value)
         if value < self._best or self._epoch == 0:
-            self._best, self._epoch, self._weights = value, epoch, weights()
+            self._best, self._epoch, self.kept = value, epoch, weights()
         if epoch - self._epoch < self.patience:
             return None
-        return Stop(f"not better for {self.patience} epochs", self._epoch, self._weights)
+        return Stop(f"not better for {self.patience} epochs", self._epoch, self.kept)
 
     def finish(self, epoch: int, limit: str) -> Stop:
         """Back to the best weights."""
-        return Stop(f"reached {limit}", self._epoch, self._weights)
+        return Stop(f"reached {limit}", self._epoch, self.kept)
+
+    def state(self) -> dict[str, Any]:
+        """The best value and its epoch."""
+        return {"best": self._best, "epoch": self._epoch}
+
+    def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
+        """Go on from `state` and the best weights."""
+        self._best, self._epoch, self.kept = state["best"], state["epoch"], kept
 
 
 class AccuracyReached:
@@ -147,6 +178,8 @@ class AccuracyReached:
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, Table 2.
     """
 
+    kept: Weights | None = None
+
     def __init__(self, target: float = 0.8, epochs: int = 10) -> None:
         self.target = target
         self.epochs = epochs
@@ -163,6 +196,14 @@ class AccuracyReached:
     def finish(self, epoch: int, limit: str) -> Stop:
         """The target was not reached."""
         return Stop(f"not reached in {limit}", epoch, reached=False)
+
+    def state(self) -> dict[str, Any]:
+        """In how many epochs the accuracy has been above the target."""
+        return {"above": self._above}
+
+    def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
+        """Go on from `state`."""
+        self._above = state["above"]
 
 
 def _worst_if_nan(cost: float) -> float:

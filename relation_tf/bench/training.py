@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf import networks, optimizers
+from relation_tf.bench.checkpoint import Checkpoint, State
 from relation_tf.bench.stopping import (
     AccuracyReached,
     BestWeights,
@@ -54,6 +55,7 @@ class Trained:
         seconds: Time spent: `training` (of it `input`, the making of batches), `evaluation` after
             each epoch, and the `total` with what is answered at the end; all without compilation.
         padding: The share of padding in the training batches.
+        resumed: The epochs after which the run, interrupted, was taken up again.
     """
 
     history: list[dict[str, float]]
@@ -62,6 +64,7 @@ class Trained:
     metrics: Mapping[str, Mapping[str, float]]
     seconds: Mapping[str, float]
     padding: float
+    resumed: Sequence[int] = ()
 
 
 @dataclass
@@ -141,8 +144,7 @@ class CompiledNetwork:
         """Take a step of each shape, and then back what it changed."""
         size = self.config.batch_size
         labels = _labels(self.task.splits["train"])[:size]
-        variables = [*self.model.variables, *self._optimizer.variables]
-        values = _values(variables)
+        before = self.state()
         try:
             with self.quietly():
                 for shape in shapes:
@@ -153,8 +155,7 @@ class CompiledNetwork:
                 f"({_unsupported(error)}). Received: xla=True"
             ) from error
         finally:
-            for variable, value in zip(variables, values, strict=True):
-                variable.assign(value)
+            self.go_on(before)
 
     def refill(self, seed: int) -> None:
         """Start over: the weights and random state that a new network of this seed would have."""
@@ -186,6 +187,16 @@ class CompiledNetwork:
     def restore(self, weights: list[np.ndarray]) -> None:
         """Take back what `weights` gave."""
         for variable, value in zip(self.model.variables, weights, strict=True):
+            variable.assign(value)
+
+    def state(self) -> list[np.ndarray]:
+        """A copy of all variables, those of the optimizer too."""
+        return _values([*self.model.variables, *self._optimizer.variables])
+
+    def go_on(self, state: list[np.ndarray]) -> None:
+        """Take back what `state` gave."""
+        variables = [*self.model.variables, *self._optimizer.variables]
+        for variable, value in zip(variables, state, strict=True):
             variable.assign(value)
 
     def _build(self, seed: int) -> keras.Model:
@@ -249,7 +260,10 @@ class CompiledNetwork:
 
 
 def train_run(
-    network: CompiledNetwork, config: RunConfig, on_epoch: EpochCallback | None = None
+    network: CompiledNetwork,
+    config: RunConfig,
+    on_epoch: EpochCallback | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Trained:
     """Train from the start values of the run's seed, and answer all that is scored or answered.
 
@@ -257,11 +271,14 @@ def train_run(
         network: The compiled network of the run's task and method.
         config: The run.
         on_epoch: Told each epoch (from 1) and its history row.
+        checkpoint: Where the run's state is kept; one that is there is gone on from, to the same
+            end.
     """
-    clock = _Clock(network)
     network.refill(config.seed)
     rule, watched = _rule(config, network.task.task)
-    history: list[dict[str, float]] = []
+    state = checkpoint.read() if checkpoint is not None else None
+    history, resumed = _resume(state, network, rule)
+    clock = _Clock(network, 0.0 if state is None else state.seconds)
     stop: Stop | None = None
     padding = 0.0
     while stop is None:
@@ -274,21 +291,42 @@ def train_run(
         limit = _limit(config, epoch, clock.seconds())
         if stop is None and limit is not None:
             stop = rule.finish(epoch, limit)
+        if stop is None and checkpoint is not None and checkpoint.due():
+            values = network.state()
+            checkpoint.write(
+                State(history, clock.seconds(), rule.state(), values, rule.kept, resumed)
+            )
     if stop.weights is not None:
         network.restore(stop.weights)
     predictions, metrics = _answer(network)
     columns = {"training": "seconds", "input": "input_seconds", "evaluation": "evaluation_seconds"}
     seconds = {name: sum(row[column] for row in history) for name, column in columns.items()}
     seconds["total"] = clock.seconds()
-    return Trained(history, stop, predictions, metrics, seconds, padding)
+    return Trained(history, stop, predictions, metrics, seconds, padding, resumed)
+
+
+def _resume(
+    state: State | None, network: CompiledNetwork, rule: StoppingRule
+) -> tuple[list[dict[str, float]], list[int]]:
+    """The history so far, and the epochs after which the run was taken up again."""
+    if state is None:
+        return [], []
+    network.go_on(state.variables)
+    rule.restore(state.rule, state.kept)
+    return list(state.history), [*state.resumed, len(state.history)]
 
 
 class _Clock:
-    """The seconds since it was made, without those in which the network was compiled."""
+    """The seconds since it was made, without those in which the network was compiled.
 
-    def __init__(self, network: CompiledNetwork) -> None:
+    Args:
+        network: The network.
+        spent: Seconds that were spent before.
+    """
+
+    def __init__(self, network: CompiledNetwork, spent: float = 0.0) -> None:
         self._network = network
-        self._start = self._now()
+        self._start = self._now() - spent
 
     def _now(self) -> float:
         return time.perf_counter() - self._network.compile_seconds

@@ -6,6 +6,7 @@ Keras and TensorFlow are loaded when the first cell is run, not with this module
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import gc
 import os
@@ -24,6 +25,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
 from relation_tf.networks.registry import MECHANISMS, find_mechanism
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 _PACKAGES = (
     "relation_tf", "tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas"
 )  # fmt: skip
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -67,13 +71,15 @@ def run_cell(cell: Cell, tell: Tell) -> None:
 
     Args:
         cell: The runs.
-        tell: Told what happens: `{"event": "note" | "epoch" | "done" | "failed", "run": key,
-            ...}`.
+        tell: Told what happens: `{"event": "start" | "note" | "epoch" | "done" | "failed", "run":
+            key, ...}`.
     """
     network: CompiledNetwork | None = None
     for config in cell.runs:
-        folder = RunFolder(cell.folder).start(config)
+        tell({"event": "start", "run": config.key})
+        folder = RunFolder(cell.folder).run(config)
         try:
+            RunFolder(cell.folder).start(config)
             if network is None:
                 network = _compile(cell, config)
                 for note in _notes(network):
@@ -84,9 +90,19 @@ def run_cell(cell: Cell, tell: Tell) -> None:
                 # built, a seed that was traced. Each seed has a network of its own.
                 network = None
         except (DataError, SuiteError) as error:
-            _fail(folder, config, str(error), tell)
+            fail(folder, config, str(error), tell)
+        except OSError as error:
+            if error.errno not in _NO_ROOM and (folder / "config.json").exists():
+                fail(folder, config, _one_line(error), tell, traceback.format_exc())
+                network = None
+                continue
+            # No other run could be written either.
+            raise SuiteError(
+                f"{folder}: cannot be written: {error.strerror or error}. Finished runs are kept; "
+                "the same command goes on from there"
+            ) from error
         except Exception as error:
-            _fail(folder, config, _one_line(error), tell, traceback.format_exc())
+            fail(folder, config, _one_line(error), tell, traceback.format_exc())
             network = None  # what is left of it may be broken
 
 
@@ -225,7 +241,8 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     def on_epoch(epoch: int, row: Any) -> None:
         tell({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
 
-    trained = train_run(network, config, on_epoch)
+    checkpoint = Checkpoint(folder / STATE, _made_by(config))
+    trained = train_run(network, config, on_epoch, checkpoint)
     for (split, name), outputs in trained.predictions.items():
         path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
         _write_predictions(path, network, split, outputs)
@@ -234,6 +251,7 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
     result = _result(network, config, trained) | _peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
+    checkpoint.remove()
     tell({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
           "metrics": trained.metrics})  # fmt: skip
 
@@ -296,10 +314,9 @@ def _manifest(
     return {
         "started": started,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "resumed_after_epochs": list(trained.resumed),
         "command": _command(),
-        "python": platform.python_version(),
-        "versions": {name: metadata.version(name) for name in _PACKAGES},
-        "commit": _commit(),
+        **_software(),
         "platform": platform.platform(),
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -324,6 +341,19 @@ def _manifest(
         if vectors is None
         else {"found": str(vectors), "digest": config.glove_digest},
     }
+
+
+def _software() -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "versions": {name: metadata.version(name) for name in _PACKAGES},
+        "commit": _commit(),
+    }
+
+
+def _made_by(config: RunConfig) -> dict[str, Any]:
+    """What a half-done run goes on with; with anything else it would not end as it began."""
+    return {"config": config.model_dump(mode="json"), "processor": _processor(), **_software()}
 
 
 def _forget_peaks() -> Literal["run", "process"]:
@@ -384,7 +414,8 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {last}"
 
 
-def _fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:
+def fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:
+    """Write down why a run failed, and tell."""
     write_json(folder / "error.json", {"error": reason, "traceback": detail})
     tell({"event": "failed", "run": config.key, "error": reason, "detail": bool(detail)})
 

@@ -42,3 +42,16 @@ def suite():
         return Suite(**(values | changes))
 
     return make
+
+
+@pytest.fixture
+def network(small_glue, suite):
+    """Make the compiled network of the first run of a task."""
+    from relation_tf.bench.training import CompiledNetwork
+    from relation_tf.tasks import load_task
+
+    def make(name="CoLA", **changes):
+        config = suite(tasks=[name], **changes).runs()[0]
+        return CompiledNetwork(config, load_task(name, data=small_glue)), config
+
+    return make

@@ -19,8 +19,8 @@ from relation_tf.bench import (
     run_suite,
 )
 from relation_tf.bench import worker as worker_module
+from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.published import load_published
-from relation_tf.bench.runner import _run_in_processes
 from relation_tf.bench.worker import Cell
 from relation_tf.tasks import DataError, load_task
 
@@ -176,7 +176,7 @@ def test_a_reader_that_closes_our_output_ends_the_suite(tmp_path, small_glue, su
     folder.open(made)
     cells = [Cell([config], tmp_path, small_glue) for config in made.runs()]
     with pytest.raises(ClosedError):
-        _run_in_processes(cells, 2, tell)
+        run_in_processes(cells, 2, tell)
 
 
 OWN = """
@@ -561,3 +561,37 @@ def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
     gone = suite(**PLAIN, tokens="text", method=[Method(mechanism="saved-model:no", name="mine")])
     with pytest.raises(SuiteError, match=r"method mine: expected a folder with a saved_model\.pb"):
         run_suite(gone, tmp_path / "other", data=sentences, quiet=True)
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_full_disk_ends_the_suite_in_a_line(tmp_path, small_glue, suite, jobs):
+    """A limit on the size of files stands for it; what was done goes on when there is room."""
+    resource = pytest.importorskip("resource")
+    asked = suite(tasks=["CoLA"], epochs=2)
+    whole = run_suite(asked, tmp_path / "whole", data=small_glue, quiet=True)
+    out = tmp_path / "full"
+    run_suite(asked, out, seeds=[1], data=small_glue, quiet=True)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(SuiteError, match=r"cannot be written: File too large") as error:
+            run_suite(asked, out, data=small_glue, quiet=True, jobs=jobs)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "\n" not in str(error.value)
+    assert len(read_results(out).runs) == 2
+    again = run_suite(asked, out, data=small_glue, quiet=True)
+    assert again.metrics.equals(whole.metrics)
+
+
+def test_a_folder_that_goes_away_ends_the_suite_in_a_line(tmp_path, small_glue, suite, monkeypatch):
+    write = worker_module._write_predictions
+
+    def write_where_nothing_is(path, *arguments):
+        shutil.rmtree(tmp_path / "runs", ignore_errors=True)
+        write(path, *arguments)
+
+    monkeypatch.setattr(worker_module, "_write_predictions", write_where_nothing_is)
+    asked = suite(tasks=["CoLA"], epochs=1)
+    with pytest.raises(SuiteError, match=r"CoLA/relation-8/seed-1: cannot be written: .*goes on"):
+        run_suite(asked, tmp_path, data=small_glue, quiet=True)

@@ -1,0 +1,155 @@
+"""The state of a run, and going on from it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relation_tf.bench.checkpoint import Checkpoint, State
+from relation_tf.bench.stopping import AccuracyReached, BestWeights, SmoothedCost
+
+STATE = State(
+    history=[{"epoch": 1, "loss": 0.1 + 0.2, "val_loss": math.inf}],
+    seconds=1.5,
+    rule={"best": math.inf, "epoch": 0},
+    variables=[np.array([1.5, np.nan], np.float32), np.array(7, np.int64)],
+    kept=[np.array([[2.0]], np.float32)],
+    resumed=[3],
+)
+
+
+def equal(a: State, b: State) -> bool:
+    arrays = [*a.variables, *(a.kept or [])], [*b.variables, *(b.kept or [])]
+    same = all(
+        x.dtype == y.dtype and x.tobytes() == y.tobytes() for x, y in zip(*arrays, strict=True)
+    )
+    others = ("history", "seconds", "rule", "resumed")
+    return same and all(getattr(a, name) == getattr(b, name) for name in others)
+
+
+def test_a_state_comes_back_bit_by_bit(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "state.npz", {"keras": "3"})
+    assert checkpoint.read() is None
+    checkpoint.write(STATE)
+    assert equal(checkpoint.read(), STATE)
+    assert [path.name for path in tmp_path.iterdir()] == ["state.npz"]
+    checkpoint.remove()
+    assert checkpoint.read() is None
+    checkpoint.remove()
+
+
+def test_no_state_of_others(tmp_path):
+    Checkpoint(tmp_path / "state.npz", {"keras": "3.9"}).write(STATE)
+    assert Checkpoint(tmp_path / "state.npz", {"keras": "3.10"}).read() is None
+
+
+@pytest.mark.parametrize("size", [0, 10, 300, -1])
+def test_a_damaged_state_is_none(tmp_path, size):
+    path = tmp_path / "state.npz"
+    checkpoint = Checkpoint(path, {})
+    checkpoint.write(STATE)
+    path.write_bytes(path.read_bytes()[:size])
+    assert checkpoint.read() is None
+
+
+def test_nothing_is_unpickled(tmp_path):
+    path = tmp_path / "state.npz"
+    np.savez(path, about=np.array([{"made_by": {}}], dtype=object))
+    assert Checkpoint(path, {}).read() is None
+
+
+def test_not_more_often_than_asked(tmp_path):
+    often, seldom = (Checkpoint(tmp_path / "a", {}, every=every) for every in (0, 1e6))
+    for checkpoint in (often, seldom):
+        assert checkpoint.due()
+        checkpoint.write(STATE)
+    assert often.due()
+    assert not seldom.due()
+
+
+COSTS = st.lists(st.floats(0, 1) | st.just(math.nan) | st.just(math.inf), min_size=1, max_size=40)
+RULES = {
+    "smoothed": lambda: SmoothedCost(patience=2, window=3),
+    "best": lambda: BestWeights(patience=3),
+    "accuracy": lambda: AccuracyReached(0.5, epochs=3),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(costs=COSTS, cut=st.integers(1, 40))
+def test_a_rule_goes_on_as_if_nothing_had_been(rule, costs, cut):
+    """InterruptedRunError after any epoch it ends where it would have ended."""
+
+    def ends(rule, first, costs):
+        for epoch, cost in enumerate(costs, start=first):
+            stop = rule.update(epoch, cost, lambda epoch=epoch: [epoch])
+            if stop is not None:
+                return stop
+        return rule.finish(first + len(costs) - 1, "limit")
+
+    whole, before, after = (RULES[rule]() for _ in range(3))
+    expected = ends(whole, 1, costs)
+    for epoch, cost in enumerate(costs[:cut], start=1):
+        if before.update(epoch, cost, lambda epoch=epoch: [epoch]) is not None:
+            return
+    after.restore(before.state(), before.kept)
+    if len(costs) > cut:
+        assert ends(after, cut + 1, costs[cut:]) == expected
+
+
+class InterruptedRunError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("stopping", ["best", "smoothed"])
+def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopping):
+    """Whatever the epoch, and twice; dropout, Adam, batches and the rule go on where they were."""
+    from relation_tf.bench.training import train_run
+
+    made, config = network(epochs=9, stopping=stopping, dropout=0.3, batch_size=16)
+    expected = train_run(made, config)
+    checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
+    for kills in ([1], [2, 5], [8]):
+        at = iter([*kills, math.inf])
+        for next_kill in at:
+
+            def interrupt(epoch, row, next_kill=next_kill):
+                # Before the state of this epoch is written.
+                if epoch > next_kill:
+                    raise InterruptedRunError
+
+            try:
+                trained = train_run(made, config, interrupt, checkpoint)
+            except InterruptedRunError:
+                made.refill(99)  # nothing of the run is left in the network
+        checkpoint.remove()
+        assert trained.resumed == kills
+        for key in expected.history[0].keys() - {"seconds", "input_seconds", "evaluation_seconds"}:
+            assert [row[key] for row in trained.history] == [row[key] for row in expected.history]
+        assert (trained.stop.epoch, trained.stop.reason) == (
+            expected.stop.epoch, expected.stop.reason,
+        )  # fmt: skip
+        for key, outputs in expected.predictions.items():
+            assert trained.predictions[key].tobytes() == outputs.tobytes()
+        assert trained.metrics == expected.metrics
+        assert trained.seconds["total"] > 0
+
+
+def test_time_goes_on_too(network, tmp_path):
+    from relation_tf.bench.training import train_run
+
+    made, config = network(epochs=50, time_limit=1e5)
+    checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
+    scores = dict.fromkeys(("loss", "val_loss", "val_accuracy", "val_matthews"), 1.0)
+    times = dict.fromkeys(("seconds", "input_seconds", "evaluation_seconds"), 1.0)
+    row = {"epoch": 1.0, **scores, **times}
+    rule = {"values": [], "best": math.inf, "waited": 0}
+    checkpoint.write(State([row], 1e6, rule, made.state()))
+    trained = train_run(made, config, checkpoint=checkpoint)
+    assert trained.stop.reason == "reached 100000 s"
+    assert len(trained.history) == 2
+    assert trained.seconds["total"] > 1e6
