@@ -35,8 +35,9 @@ demo: $(VENV)/base.stamp  ## train, compare and submit on embedded data, in a fe
 test: $(VENV)/test.stamp  ## the tests that everyone runs, under 10 minutes on 2 cores
 	$(PYTEST) -n 2 -m 'not slow'
 
-test-all: $(VENV)/backends.stamp  ## all tests with coverage, then the layers on JAX and PyTorch
-	$(PYTEST) -n 2 --cov --cov-report=term --cov-fail-under=90
+test-all: $(VENV)/backends.stamp  ## all tests with coverage, ten thousand broken inputs a reader, and the layers on JAX and PyTorch
+	$(PYTEST) -n 2 -m 'not fuzz' --cov --cov-report=term --cov-fail-under=90
+	$(PYTEST) -n 2 -m fuzz tests/fuzz
 	KERAS_BACKEND=jax $(PYTEST) -n 2 -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py
 	KERAS_BACKEND=torch $(PYTEST) -n 2 -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py
 

@@ -7,6 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+
+COUNTS = pytest.mark.parametrize(
+    "count", [200, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.fuzz])]
+)
+
 LONGEST_MESSAGE = 500
 SECONDS = 1.0  # of the processor's time, which other programs do not lengthen
 

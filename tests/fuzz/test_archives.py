@@ -22,9 +22,8 @@ from glue_submit import TASKS, SubmissionError, check
 from glue_submit import cli as submit_cli
 from relation_tf.tasks import DataError
 from relation_tf.tasks.keras_archives import archive_files, read_archive
-from tests.fuzz.mutations import check_line, mutate, mutations, refusal
+from tests.fuzz.mutations import COUNTS, check_line, mutate, mutations, refusal
 
-FEW, MANY = 200, 10_000
 ROWS = dict.fromkeys(TASKS, 4)
 PEAK = 64 * 2**20  # bytes; the largest honest file and what is made of it take 170 MB
 
@@ -56,7 +55,7 @@ def checked(path: Path) -> bool:
     return report.ok
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@COUNTS
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_a_broken_zip_is_checked_to_its_end(tmp_path, method, count):
     whole = zipped(MEMBERS, method)
@@ -72,7 +71,7 @@ def test_a_broken_zip_is_checked_to_its_end(tmp_path, method, count):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@COUNTS
 def test_a_broken_file_in_a_zip_is_checked_to_its_end(tmp_path, count):
     path = tmp_path / "s.zip"
     generator = random.Random(1)
@@ -148,6 +147,7 @@ BOMBS = {
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.parametrize("data", BOMBS.values(), ids=list(BOMBS))
 def test_a_bomb_as_large_as_a_file_may_be(tmp_path, data):
     """QQP's file may have 26,070,336 bytes."""
@@ -265,7 +265,7 @@ def read(path: Path) -> None:
     assert all(type(text) is str for text in texts)
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@COUNTS
 @pytest.mark.parametrize("name", ["x", "y"])
 def test_a_broken_array_under_a_right_checksum_is_read_or_named(tmp_path, name, count):
     path = tmp_path / "imdb.npz"

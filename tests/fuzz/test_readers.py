@@ -18,9 +18,7 @@ from relation_tf.tasks import DataError, read_glove
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.own import OwnTask
 from relation_tf.tasks.task import TaskText
-from tests.fuzz.mutations import mutations, refusal
-
-FEW, MANY = 200, 10_000
+from tests.fuzz.mutations import COUNTS, mutations, refusal
 
 
 def archive(**arrays: object) -> bytes:
@@ -254,7 +252,7 @@ def below(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*"))
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@COUNTS
 @pytest.mark.parametrize("name", CASES)
 def test_a_broken_file_is_read_or_named(tmp_path, name, count):
     case = CASES[name]
@@ -403,7 +401,7 @@ def vectors(path: Path) -> None:
     assert len(set(found.ids.tolist())) == len(found.ids)
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@COUNTS
 @pytest.mark.parametrize("name", GLOVES)
 def test_broken_word_vectors_are_read_or_named(tmp_path, name, count):
     path = tmp_path / name

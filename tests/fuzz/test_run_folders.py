@@ -18,9 +18,8 @@ from relation_tf.bench import RunFolder, SuiteError, read_results
 from relation_tf.bench.run_folder import write_json, write_table
 from relation_tf.bench.suite import RunConfig, make_suite
 from relation_tf.tasks.catalogue import find_task
-from tests.fuzz.mutations import mutations, refusal
+from tests.fuzz.mutations import COUNTS, mutations, refusal
 
-FEW, MANY = 200, 10_000
 FILES = ("result.json", "config.json", "manifest.json", "history.csv")
 SUITE = make_suite(
     "here",
@@ -107,7 +106,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@COUNTS
 @pytest.mark.parametrize("file", FILES)
 def test_a_broken_file_is_read_or_named(folder, file, count):
     read(folder)

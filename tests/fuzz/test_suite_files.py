@@ -10,9 +10,8 @@ import pytest
 
 from relation_tf.bench import SuiteError, load_suite
 from relation_tf.bench.suite import MAX_RUNS, Suite, make_suite
-from tests.fuzz.mutations import mutations, refusal
+from tests.fuzz.mutations import COUNTS, mutations, refusal
 
-FEW, MANY = 200, 10_000
 LINES = 11  # ten faults and how many more
 
 HEAD = 'name = "x"\ntasks = ["RTE"]\n'
@@ -66,7 +65,7 @@ def load(path: Path) -> None:
         assert all(".." not in folder.parts and len(folder.parts) == 3 for folder in folders)
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@COUNTS
 def test_a_broken_suite_is_read_or_named(tmp_path, count):
     path = tmp_path / "whole.toml"
     path.write_text(WHOLE, encoding="utf-8")
