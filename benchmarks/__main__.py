@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
+import subprocess
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,13 +24,17 @@ _console = Console(highlight=False, soft_wrap=True)
 def main(
     out: Annotated[Path, typer.Option(help="Where the results go.")] = Path("benchmarks/results"),
     only: Annotated[str, typer.Option(help="Names, or beginnings of names, with commas.")] = "",
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure anew what this commit has.")
+    ] = False,
     show: Annotated[bool, typer.Option("--list", help="List what there is and end.")] = False,
 ) -> None:
     """Measure this package against the equations as written and against its peers.
 
-    Interrupted, the same command goes on where it was.
+    What was measured of this commit is kept: interrupted, the same command goes on where it was.
     """
-    chosen = [job for job in _jobs() if job.name.startswith(tuple(only.split(",")))]
+    beginnings = tuple(name.strip() for name in only.split(",") if name.strip()) or ("",)
+    chosen = [job for job in _jobs() if job.name.startswith(beginnings)]
     if not chosen:
         names = ", ".join(job.name for job in _jobs())
         raise typer.BadParameter(f"expected some of {names}. Received: {only}")
@@ -39,25 +42,29 @@ def main(
         for job in chosen:
             _console.print(f"{job.name:42} {job.title}")
         return
-    kept = out / "measurements"
-    kept.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
+    path, commit = out / "results.json", _commit()
+    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     began = time.monotonic()
     for number, job in enumerate(chosen, start=1):
-        path = kept / f"{job.name}.json"
-        if not path.exists():
-            _write(path, job.run())
-        minutes = (time.monotonic() - began) / 60
-        left = minutes / number * (len(chosen) - number)
+        found = results.get(job.name, {})
+        if again or found.get("commit") != commit or "measured" not in found:
+            results[job.name] = {"commit": commit} | job.run()
+            _write(path, results)
+        left = (time.monotonic() - began) / 60 / number * (len(chosen) - number)
         _console.print(f"{number}/{len(chosen)} {job.name}, about {left:.0f} min left")
-    results = {job.name: json.loads((kept / f"{job.name}.json").read_text()) for job in chosen}
-    written = {"finished": datetime.now(UTC).isoformat(timespec="seconds"), **results}
-    _write(out / "results.json", written)
     (out / "results.md").write_text(markdown(results), encoding="utf-8")
     draw(results, out)
-    shutil.rmtree(kept)
     _console.print((out / "results.md").read_text(encoding="utf-8"), markup=False)
-    if any("failed" in result for result in results.values()):
+    if any("failed" in results[job.name] for job in chosen):
         raise typer.Exit(1)
+
+
+def _commit() -> str:
+    """The commit of this checkout, and whether it was changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    answer = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    return answer.stdout.strip() or "unknown"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,13 +76,13 @@ class _Job:
     backend: str
     needs: str | None
 
-    def run(self) -> Any:
+    def run(self) -> dict[str, Any]:
         """What is measured, or why it is not."""
         for module in (self.needs, self.backend):
             if module is not None and find_spec(module) is None:
                 return {"skipped": f"{module} is not installed"}
         try:
-            return measure(self.function, self.arguments, self.backend)
+            return {"measured": measure(self.function, self.arguments, self.backend)}
         except MeasurementError as error:
             return {"failed": str(error)}
 

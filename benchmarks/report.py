@@ -12,24 +12,31 @@ from matplotlib.figure import Figure
 
 from benchmarks.table import CURVES, ROWS, STEEPEST, Curve
 
+_LONG = 2048
+
 Results = Mapping[str, Any]
 
 
 def markdown(results: Results) -> str:
     """The machine, the rows, and the growth of each mechanism; only what was measured."""
-    parts = [*_machine(results.get("machine")), *_rows(results), *_growth(results)]
+    parts = [*_machine(results), *_rows(results), *_growth(results)]
     return "\n".join(parts) + "\n"
 
 
 def slope(points: list[Mapping[str, Any]]) -> float:
-    """The slope of log time on log length, by least squares."""
+    """The slope of log time on log length, by least squares.
+
+    Short texts show the fixed cost alone, and would flatten it.
+    """
+    points = [point for point in points if point["length"] >= _LONG] or points
     lengths = [point["length"] for point in points]
     seconds = [point["seconds"]["median"] for point in points]
     return float(np.polyfit(np.log(lengths), np.log(seconds), 1)[0])
 
 
-def _machine(machine: Any) -> Iterator[str]:
-    if machine is None or "description" not in machine:
+def _machine(results: Results) -> Iterator[str]:
+    machine = results.get("machine", {}).get("measured")
+    if machine is None:
         return
     about = machine["description"]
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
@@ -58,9 +65,10 @@ def _rows(results: Results) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     notes: dict[str, int] = {}
     for row in rows:
-        result = results[row.name]
-        if "value" not in result:
-            yield f"| {row.what} | {row.against} | {_missing(result)} | {row.bound} | | | |"
+        result = results[row.name].get("measured")
+        if result is None:
+            missing = _missing(results[row.name])
+            yield f"| {row.what} | {row.against} | {missing} | {row.bound} | | | |"
             continue
         value, sides = result["value"], result["sides"]
         kept = "yes" if row.at_least <= value["median"] <= row.at_most else "**no**"
@@ -73,7 +81,11 @@ def _rows(results: Results) -> Iterator[str]:
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
     yield ""
-    yield "Medians, and the quartiles of rounds in which both sides took turns."
+    commits = sorted({results[row.name]["commit"] for row in rows})
+    yield (
+        "Medians, and the quartiles of rounds in which both sides took turns. Commit "
+        f"{', '.join(commits)}."
+    )
     yield ""
     for note, number in notes.items():
         yield f"[{number}] {note[0].upper()}{note[1:]}."
@@ -84,12 +96,12 @@ def _growth(results: Results) -> Iterator[str]:
     curves = [curve for curve in CURVES if name_of(curve) in results]
     if not curves:
         return
-    yield "| training step, batch 4, width 64 | tokens | slope | wanted | kept | at most tokens |"
+    yield "| step, batch 4, width 64 | tokens | slope from 2,048 on | wanted | kept | the longest |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for curve in curves:
-        points = results[name_of(curve)]
-        if not isinstance(points, list):
-            yield f"| {curve.subject} | {_missing(points)} | | | | |"
+        points = results[name_of(curve)].get("measured")
+        if points is None:
+            yield f"| {curve.subject} | {_missing(results[name_of(curve)])} | | | | |"
             continue
         steep = slope(points)
         wanted = f"at most {STEEPEST}" if curve.linear else ""
@@ -107,8 +119,7 @@ def name_of(curve: Curve) -> str:
 
 
 def _missing(result: Mapping[str, str]) -> str:
-    kind, why = next(iter(result.items()))
-    return f"{kind}: {why}"
+    return next(f"{kind}: {result[kind]}" for kind in ("skipped", "failed") if kind in result)
 
 
 def _figure(value: Mapping[str, float]) -> str:
@@ -132,14 +143,14 @@ def _seconds(seconds: float) -> str:
 
 def draw(results: Results, folder: Path) -> None:
     """`scaling.svg`: time and memory of every curve, on logarithmic axes."""
-    curves = [curve for curve in CURVES if isinstance(results.get(name_of(curve)), list)]
+    curves = [curve for curve in CURVES if "measured" in results.get(name_of(curve), {})]
     if not curves:
         return
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     time, memory = figure.subplots(1, 2)
     colours = mpl.color_sequences["tab10"]
     for number, curve in enumerate(curves):
-        points = results[name_of(curve)]
+        points = results[name_of(curve)]["measured"]
         lengths = [point["length"] for point in points]
         style: dict[str, Any] = {
             "label": curve.subject,
@@ -152,7 +163,7 @@ def draw(results: Results, folder: Path) -> None:
         time.plot(lengths, [point["seconds"]["median"] for point in points], **style)
         shown = [(point["length"], point["bytes"] / 2**20) for point in points if point["bytes"]]
         memory.plot(*zip(*shown, strict=True), **style) if shown else None
-    for axes, label in ((time, "seconds"), (memory, "MiB beyond a step of 64 tokens")):
+    for axes, label in ((time, "seconds"), (memory, "MiB")):
         axes.set(xscale="log", yscale="log", xlabel="tokens", ylabel=label)
         axes.xaxis.set_major_locator(mpl.ticker.LogLocator(base=2, subs=(1,), numticks=16))
         axes.xaxis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,.0f}"))

@@ -25,7 +25,9 @@ def measure(function: str, arguments: Mapping[str, Any], backend: str) -> Any:
         command = [sys.executable, "-m", "benchmarks.worker"]
         process = subprocess.run(
             [*command, function, json.dumps(dict(arguments)), str(answer)],
-            env=os.environ | {"KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "2"},
+            # On the processor: memory is the process's, and PyTorch does not wait for a GPU.
+            env=os.environ
+            | {"KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""},
             stderr=subprocess.PIPE,
             text=True,
         )

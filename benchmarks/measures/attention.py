@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from benchmarks.measured import Measured, compare, tokens
+from benchmarks.memory import added_memory
 from benchmarks.steps import train_step
 from benchmarks.timing import Spread, in_turn, ratio, spread
 from benchmarks.worker import measure
@@ -40,16 +39,14 @@ def memory() -> Measured:
         Spread(value, value, value, 3),
         {"what": needed["auto"], "against": needed["direct"]},
         unit="bytes",
-        note="what a step adds to the most that a fresh process had in memory",
+        note="the most memory within a step, beyond what the process held before it",
     )
 
 
 def peak(algorithm: str) -> int:
-    """Bytes that a step adds to the most that this process, a fresh one, had in memory."""
+    """Bytes that a step needs, in a fresh process."""
     _step(algorithm, 4, 64)()
-    before = peak_memory()
-    _step(algorithm, 4, _LENGTH)()
-    return peak_memory() - before
+    return added_memory(_step(algorithm, 4, _LENGTH))
 
 
 def against_keras(length: int) -> Measured:
@@ -83,9 +80,3 @@ def _step(algorithm: str, batch: int, length: int) -> Callable[[], Any]:
     layer, x = Attention(_UNITS, algorithm=algorithm), tokens(batch, length, _WIDTH)
     layer.build(x.shape)
     return train_step(layer, [x], layer.trainable_variables)
-
-
-def peak_memory() -> int:
-    """The most memory that this process has had, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

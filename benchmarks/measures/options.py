@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from benchmarks.lengths import imdb_lengths
 from benchmarks.measured import Measured
@@ -23,6 +24,8 @@ _VOCABULARY = 68_688
 
 def option(mechanism: str, settings: dict[str, Any], compute: str = "readout") -> Measured:
     """Seconds an epoch with some settings over those with none of them, 64 units."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
     task = _task()
     sides = {
         "what": _epoch(task, mechanism, {"compute": compute, **settings}),

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from benchmarks.measured import tokens
-from benchmarks.measures.attention import peak_memory
+from benchmarks.memory import added_memory
 from benchmarks.steps import train_step
 from benchmarks.timing import Spread, in_turn, spread
 from relation_tf import layers
@@ -19,7 +19,7 @@ _BATCH, _WIDTH = 4, 64
 
 @dataclass(frozen=True)
 class Point:
-    """A length, the seconds of a step and the bytes that it adds to the most in memory before."""
+    """A length, the seconds of a step, and the bytes that it needs beyond what was held before."""
 
     length: int
     seconds: Spread
@@ -27,17 +27,14 @@ class Point:
 
 
 def grow(subject: str, lengths: list[int]) -> list[Point]:
-    """A curve, measured in a fresh process.
-
-    Lengths have to grow: the most memory that a process has had never shrinks.
-    """
+    """A curve, in a process that has nothing else to do."""
     build = SUBJECTS[subject]
     _step(build(), 64)()
-    before = peak_memory()
     points = []
     for length in lengths:
-        seconds = in_turn({"step": _step(build(), length)}, seconds=3.0)["step"]
-        points.append(Point(length, spread(seconds), peak_memory() - before))
+        step = _step(build(), length)
+        memory = added_memory(step)
+        points.append(Point(length, spread(in_turn({"step": step}, seconds=3.0)["step"]), memory))
     return points
 
 

@@ -52,24 +52,37 @@ def test_an_unknown_name():
 
 
 def test_interrupted_it_goes_on_where_it_was(measured, tmp_path):
-    arguments = "--out", tmp_path, "--only", "contextualizer,fofe"
+    arguments = "--out", tmp_path, "--only", "contextualizer, fofe,"
     assert run(*arguments).exit_code == 130
     assert run(*arguments).exit_code == 0
     assert [function for function, _ in measured] == [
         "layers:contextualizer", "layers:contextualizer", "layers:fofe", "layers:fofe",
     ]  # fmt: skip
     results = json.loads((tmp_path / "results.json").read_text())
-    assert set(results) == {"finished", "contextualizer-467", "contextualizer-2494", "fofe"}
+    assert set(results) == {"contextualizer-467", "contextualizer-2494", "fofe"}
     assert "FOFE" in (tmp_path / "results.md").read_text()
-    assert not (tmp_path / "measurements").exists()
+
+
+def test_what_was_measured_stays(measured, monkeypatch, tmp_path):
+    """Of another commit it is measured anew, and so where asked."""
+    for _ in range(2):
+        assert run("--out", tmp_path, "--only", "contextualizer").exit_code == 0
+    assert run("--out", tmp_path, "--only", "relation-layer").exit_code == 0
+    assert len(measured) == 3
+    assert run("--out", tmp_path, "--only", "relation-layer", "--again").exit_code == 0
+    assert len(measured) == 4
+    monkeypatch.setattr(command, "_commit", lambda: "another")
+    assert run("--out", tmp_path, "--only", "relation-layer").exit_code == 0
+    assert len(measured) == 5
+    assert len(json.loads((tmp_path / "results.json").read_text())) == 3
 
 
 def test_what_is_not_installed_is_skipped(measured, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "jax" else name)
-    assert run("--out", tmp_path, "--only", "rows").exit_code == 0
+    assert run("--out", tmp_path, "--only", "rows-tensorflow,rows-jax").exit_code == 0
     assert measured == [("optimizers:embedding_updates", "tensorflow")]
     results = json.loads((tmp_path / "results.json").read_text())
-    assert results["rows-jax"] == {"skipped": "jax is not installed"}
+    assert results["rows-jax"]["skipped"] == "jax is not installed"
 
 
 def test_a_failure_is_told_at_the_end(monkeypatch, tmp_path):

@@ -18,6 +18,10 @@ def points(power):
     ]
 
 
+def of(measured):
+    return {"commit": "1234", "measured": measured}
+
+
 ROW = {
     "value": figure(5.0),
     "sides": {"what": figure(0.002), "against": figure(1.5)},
@@ -34,7 +38,9 @@ MACHINE = {
 
 
 def test_a_row_that_keeps_its_bound_and_one_that_does_not():
-    lines = markdown({"machine": MACHINE, "fofe": ROW, "relation-readout": ROW}).splitlines()
+    lines = markdown(
+        {"machine": of(MACHINE), "fofe": of(ROW), "relation-readout": of(ROW)}
+    ).splitlines()
     fofe, readout = (next(x for x in lines if name in x) for name in ("FOFE", "Relation network"))
     assert "[1] | products with the N x N matrix | 5 (4.5 to 5.5) | at least 4 | yes |" in fofe
     assert fofe.endswith("| 2 ms | 1.5 s |")
@@ -47,6 +53,7 @@ def test_a_row_that_keeps_its_bound_and_one_that_does_not():
 @pytest.mark.parametrize("why", [{"skipped": "jax is not installed"}, {"failed": "exit code 1"}])
 def test_what_was_not_measured_says_why(why):
     kind, reason = next(iter(why.items()))
+    why = {"commit": "1234"} | why
     curve = next(curve for curve in CURVES if curve.backend == "jax")
     text = markdown({"rows-jax": why, name_of(curve): why})
     assert text.count(f"| {kind}: {reason} |") == 2
@@ -56,13 +63,13 @@ def test_what_was_not_measured_says_why(why):
 def test_growth(power):
     curve = next(curve for curve in CURVES if curve.linear)
     assert slope(points(power)) == pytest.approx(power)
-    row = markdown({name_of(curve): points(power)}).splitlines()[2]
+    row = markdown({name_of(curve): of(points(power))}).splitlines()[2]
     kept = "yes" if power == 1 else "**no**"
     assert row.startswith(f"| {curve.subject} | 8 to 32 | {power:.2f} | at most 1.1 | {kept} |")
 
 
 def test_the_picture_has_every_curve_that_was_measured(tmp_path):
-    measured = {name_of(curve): points(1.0) for curve in CURVES[:-1]}
+    measured = {name_of(curve): of(points(1.0)) for curve in CURVES[:-1]}
     draw(measured | {name_of(CURVES[-1]): {"skipped": "it is not installed"}}, tmp_path)
     picture = (tmp_path / "scaling.svg").read_text()
     assert "legend" in picture
@@ -70,5 +77,5 @@ def test_the_picture_has_every_curve_that_was_measured(tmp_path):
 
 
 def test_no_picture_of_nothing(tmp_path):
-    draw({"fofe": ROW}, tmp_path)
+    draw({"fofe": of(ROW)}, tmp_path)
     assert not list(tmp_path.iterdir())
