@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 
 STATE = "state.npz"
+
+_SHARE = 20  # Writing takes no more than a twentieth of the time.
 
 
 @dataclass(frozen=True)
@@ -52,32 +53,40 @@ class Checkpoint:
         self._path = path
         self._made_by = json.loads(json.dumps(made_by))
         self._every = every
-        self._written = -every
+        self._cost = 0.0
+        self._written = time.monotonic()
 
     def due(self) -> bool:
-        """Whether it is time for another state."""
-        return time.monotonic() - self._written >= self._every
+        """Whether it is time for another state; one that takes long to write is written seldom."""
+        pause = max(self._every, _SHARE * self._cost) if self._every else 0.0
+        return time.monotonic() - self._written >= pause
 
     def write(self, state: State) -> None:
         """Write a state, whole or not at all."""
+        began = time.monotonic()
         about = {
             "made_by": self._made_by,
             "history": state.history,
             "seconds": state.seconds,
             "rule": state.rule,
             "resumed": state.resumed,
-            "kept": state.kept is not None,
+            "variables": len(state.variables),
+            "kept": None if state.kept is None else len(state.kept),
         }
         arrays: dict[str, Any] = {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)}
         arrays |= {f"variable_{i}": array for i, array in enumerate(state.variables)}
         arrays |= {f"kept_{i}": array for i, array in enumerate(state.kept or [])}
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
+        try:
+            with temporary.open("wb") as file:
+                np.savez(file, allow_pickle=False, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+        finally:
+            temporary.unlink(missing_ok=True)
         self._written = time.monotonic()
+        self._cost = self._written - began
 
     def read(self) -> State | None:
         """The last state; None where there is none, or one that others have made or damaged."""
@@ -90,18 +99,14 @@ class Checkpoint:
                     about["history"],
                     about["seconds"],
                     about["rule"],
-                    _series(file, "variable"),
-                    _series(file, "kept") if about["kept"] else None,
+                    _series(file, "variable", about["variables"]),
+                    None if about["kept"] is None else _series(file, "kept", about["kept"]),
                     about["resumed"],
                 )
-        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        except Exception:
+            # Whatever is wrong with it: without a state the run begins anew.
             return None
 
-    def remove(self) -> None:
-        """Forget the state, once the run is done."""
-        self._path.unlink(missing_ok=True)
 
-
-def _series(file: Mapping[str, np.ndarray], name: str) -> list[np.ndarray]:
-    count = sum(key.startswith(f"{name}_") for key in file)
+def _series(file: Mapping[str, np.ndarray], name: str, count: int) -> list[np.ndarray]:
     return [file[f"{name}_{i}"] for i in range(count)]

@@ -67,10 +67,11 @@ def run_in_processes(
 
 def _check(worker: _Worker, cells: Sequence[Cell]) -> None:
     """Let a process, which has TensorFlow to load anyway, build one network of each method."""
-    worker.connection.send(([run for cell in cells for run in cell.runs], cells[0].folder))
+    one_of_each = {run.method: run for cell in cells for run in cell.runs}
     try:
+        worker.connection.send((list(one_of_each.values()), cells[0].folder))
         error = worker.connection.recv()
-    except EOFError:
+    except (EOFError, OSError):
         worker.process.join()
         raise SuiteError(
             f"a process that was to build the networks {_ended(worker.process.exitcode)} before it "
@@ -84,7 +85,8 @@ def _wait(workers: Sequence[_Worker], run_timeout: float | None) -> None:
     """Until a process tells something or ends, or a run has had its time."""
     busy = [worker for worker in workers if worker.cell is not None]
     left = [worker.began + run_timeout - time.monotonic() for worker in busy] if run_timeout else []
-    wait([worker.connection for worker in busy], max(0.0, min(left)) if left else None)
+    # An hour at most, since a system counts no time without end.
+    wait([worker.connection for worker in busy], min(3600.0, max(0.0, min(left))) if left else None)
 
 
 def _after(worker: _Worker, end: _End, tries: dict[Key, int], tell: Tell) -> Cell | None:
@@ -92,12 +94,17 @@ def _after(worker: _Worker, end: _End, tries: dict[Key, int], tell: Tell) -> Cel
     worker.kill()
     assert worker.cell is not None
     cell, left = worker.cell, worker.left
-    if left:
+    folder = RunFolder(cell.folder)
+    if left and (folder.run(left[0]) / "result.json").exists():
+        # It had finished, and not yet said so.
+        tell({"event": "done", "run": left[0].key})
+        left = left[1:]
+    elif left:
         run = left[0]
         tries[run.key] = tries.get(run.key, 0) + 1
         if not end.again or tries[run.key] == _TRIES:
             often = f", {_TRIES} times" if end.again else ""
-            fail(RunFolder(cell.folder).run(run), run, end.reason + often, tell)
+            fail(folder.run(run), run, end.reason + often, tell)
             left = left[1:]
     return replace(cell, runs=left) if left else None
 

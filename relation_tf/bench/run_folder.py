@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import ENOTDIR
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,9 @@ class RunFolder:
                 )
         with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
+            for state in self.path.glob(f"runs/*/*/*/{STATE}"):
+                if (state.parent / "result.json").exists():  # killed before it could tidy up
+                    state.unlink()
             if suite.published is not None and Path(suite.published).is_file():
                 # The folder tells all by itself.
                 write_text(self.path / "published.toml", Path(suite.published).read_text("utf-8"))
@@ -132,6 +136,8 @@ class RunFolder:
         """A folder for a run, with its configuration, empty but for the state of one half done."""
         folder = self.run(config)
         with self._writing():
+            if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+                raise NotADirectoryError(ENOTDIR, "a folder is expected here", str(folder))
             for path in folder.glob("*"):
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
@@ -165,11 +171,14 @@ def _is_there(path: Path) -> bool:
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -193,6 +193,19 @@ class CompiledNetwork:
         """A copy of all variables, those of the optimizer too."""
         return _values([*self.model.variables, *self._optimizer.variables])
 
+    def fits(self, state: list[np.ndarray], kept: list[np.ndarray] | None) -> bool:
+        """Whether `go_on` and `restore` can take these back."""
+        variables = [*self.model.variables, *self._optimizer.variables]
+        pairs = [(variables, state), (self.model.variables, kept or self.weights())]
+        return all(
+            len(own) == len(values)
+            and all(
+                (x.shape, x.dtype) == (y.shape, y.dtype.name)
+                for x, y in zip(own, values, strict=True)
+            )
+            for own, values in pairs
+        )
+
     def go_on(self, state: list[np.ndarray]) -> None:
         """Take back what `state` gave."""
         variables = [*self.model.variables, *self._optimizer.variables]
@@ -278,7 +291,7 @@ def train_run(
     rule, watched = _rule(config, network.task.task)
     state = checkpoint.read() if checkpoint is not None else None
     history, resumed = _resume(state, network, rule)
-    clock = _Clock(network, 0.0 if state is None else state.seconds)
+    clock = _Clock(network, state.seconds if state is not None and history else 0.0)
     stop: Stop | None = None
     padding = 0.0
     while stop is None:
@@ -292,10 +305,11 @@ def train_run(
         if stop is None and limit is not None:
             stop = rule.finish(epoch, limit)
         if stop is None and checkpoint is not None and checkpoint.due():
-            values = network.state()
+            spent = clock.seconds()
             checkpoint.write(
-                State(history, clock.seconds(), rule.state(), values, rule.kept, resumed)
+                State(history, spent, rule.state(), network.state(), rule.kept, resumed)
             )
+            clock.set_to(spent)  # what was written is no part of the run
     if stop.weights is not None:
         network.restore(stop.weights)
     predictions, metrics = _answer(network)
@@ -309,7 +323,7 @@ def _resume(
     state: State | None, network: CompiledNetwork, rule: StoppingRule
 ) -> tuple[list[dict[str, float]], list[int]]:
     """The history so far, and the epochs after which the run was taken up again."""
-    if state is None:
+    if state is None or not network.fits(state.variables, state.kept):
         return [], []
     network.go_on(state.variables)
     rule.restore(state.rule, state.kept)
@@ -333,6 +347,10 @@ class _Clock:
 
     def seconds(self) -> float:
         return self._now() - self._start
+
+    def set_to(self, seconds: float) -> None:
+        """Leave out what has passed since it gave these."""
+        self._start = self._now() - seconds
 
 
 def _rule(config: RunConfig, task: Task) -> tuple[StoppingRule, str]:

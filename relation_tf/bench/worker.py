@@ -97,10 +97,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
                 network = None
                 continue
             # No other run could be written either.
-            raise SuiteError(
-                f"{folder}: cannot be written: {error.strerror or error}. Finished runs are kept; "
-                "the same command goes on from there"
-            ) from error
+            raise _unwritable(folder, error) from error
         except Exception as error:
             fail(folder, config, _one_line(error), tell, traceback.format_exc())
             network = None  # what is left of it may be broken
@@ -241,7 +238,9 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     def on_epoch(epoch: int, row: Any) -> None:
         tell({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
 
-    checkpoint = Checkpoint(folder / STATE, _made_by(config))
+    # A layer of one's own may hold what no variable holds; its runs begin anew.
+    ours = config.mechanism in MECHANISMS
+    checkpoint = Checkpoint(folder / STATE, _made_by(config)) if ours else None
     trained = train_run(network, config, on_epoch, checkpoint)
     for (split, name), outputs in trained.predictions.items():
         path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
@@ -251,7 +250,7 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
     result = _result(network, config, trained) | _peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
-    checkpoint.remove()
+    (folder / STATE).unlink(missing_ok=True)
     tell({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
           "metrics": trained.metrics})  # fmt: skip
 
@@ -308,8 +307,6 @@ def _write_predictions(path: Path, network: CompiledNetwork, split: str, outputs
 def _manifest(
     network: CompiledNetwork, config: RunConfig, cell: Cell, started: str, trained: Trained
 ) -> dict[str, Any]:
-    import tensorflow as tf
-
     vectors = network.vectors
     return {
         "started": started,
@@ -317,15 +314,9 @@ def _manifest(
         "resumed_after_epochs": list(trained.resumed),
         "command": _command(),
         **_software(),
-        "platform": platform.platform(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "devices": [device.device_type for device in tf.config.list_physical_devices()],
-        "backend": "tensorflow",
-        "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+        **_machine(),
         "xla": network.xla,
         "op_determinism": False,
-        "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
         "seed": config.seed,
         "data": {
             "source": network.task.source.kind,
@@ -351,9 +342,23 @@ def _software() -> dict[str, Any]:
     }
 
 
+def _machine() -> dict[str, Any]:
+    import tensorflow as tf
+
+    return {
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "devices": [device.device_type for device in tf.config.list_physical_devices()],
+        "backend": "tensorflow",
+        "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+        "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+    }
+
+
 def _made_by(config: RunConfig) -> dict[str, Any]:
     """What a half-done run goes on with; with anything else it would not end as it began."""
-    return {"config": config.model_dump(mode="json"), "processor": _processor(), **_software()}
+    return {"config": config.model_dump(mode="json"), **_machine(), **_software()}
 
 
 def _forget_peaks() -> Literal["run", "process"]:
@@ -415,9 +420,24 @@ def _one_line(error: Exception) -> str:
 
 
 def fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:
-    """Write down why a run failed, and tell."""
-    write_json(folder / "error.json", {"error": reason, "traceback": detail})
+    """Write down why a run failed, and tell.
+
+    Raises:
+        SuiteError: Where it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "error.json", {"error": reason, "traceback": detail})
+    except OSError as error:
+        raise _unwritable(folder, error) from error
     tell({"event": "failed", "run": config.key, "error": reason, "detail": bool(detail)})
+
+
+def _unwritable(folder: Path, error: OSError) -> SuiteError:
+    return SuiteError(
+        f"{folder}: cannot be written: {error.strerror or error}. Finished runs are kept; the same "
+        "command goes on from there"
+    )
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from keras import ops
 
 from relation_tf.layers.masking import softmax, widened
 
-# The most queries whose weights are held at a time.
+# The most queries whose weights are held at a time (one more where they do not divide).
 _CHUNK = 512
 
 

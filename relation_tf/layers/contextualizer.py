@@ -44,7 +44,8 @@ class Contextualizer(keras.layers.Layer):
     `s = sum_i x_i` once; then `z_j = LayerNorm(sum_l A_lj C_lj + b_j s_j)` with
     `A = U diag(c V) W`, and a step costs the same for any number of tokens. `"auto"` takes the one
     of fewer multiplications, at run time where the number of tokens is not known before. Sums over
-    tokens, the context and all of `"moments"` are in float32 or wider.
+    tokens, the context and all of `"moments"` are in float32 or wider. On JAX `"moments"` has no
+    forward-mode derivative.
 
     Args:
         rank: Width between U, V and W, at least 1.

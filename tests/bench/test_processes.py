@@ -74,7 +74,8 @@ def error_of(tmp_path, run):
     return json.loads((tmp_path / "out" / "runs" / run / "error.json").read_text())["error"]
 
 
-@pytest.mark.parametrize("signal", ["SIGKILL", pytest.param("SIGSEGV", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSEGV"])
 def test_a_process_that_dies_costs_its_run_alone(mortal, tmp_path, small_glue, suite, signal):
     asked = suite(tasks=["CoLA"], seeds=[1, 2], epochs=1, method=[mortal(signal), BASELINE])
     results = run(asked, tmp_path, small_glue, jobs=2)

@@ -126,6 +126,7 @@ def test_finished_runs_are_kept_and_half_done_ones_redone(tmp_path, small_glue, 
     assert contents(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_bytes(tmp_path, small_glue, suite):
     run_suite(suite(), tmp_path / "one", data=small_glue, quiet=True)
     run_suite(suite(), tmp_path / "two", data=small_glue, jobs=2, quiet=True)
