@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_a_suite_from_the_shell(work, monkeypatch, capsys):
     assert call(monkeypatch, *run) == 0
     printed = capsys.readouterr()
     assert "2 methods x 2 seeds: Steel-Dwass can never reach p < .05" in printed.out
-    assert "8 of 8 runs done" in printed.out
+    assert re.search(r"8 of 8 runs done, [\d.]+ min, [\d,]+ runs an hour", printed.out)
     assert "report: out/report/report.html" in printed.out
     assert (work / "out" / "report" / "report.html").exists()
     assert "no submissions: SST-2, MRPC, STS-B, QQP, MNLI, QNLI, WNLI not in the" in printed.out

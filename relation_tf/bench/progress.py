@@ -42,7 +42,7 @@ class Progress:
         self._console = Console(quiet=quiet, highlight=False, soft_wrap=True)
         self._folder, self._total, self._jobs = folder, total, jobs
         self._pending = {config.key for config in pending}
-        self._done = total - len(pending)
+        self._done = self._done_before = total - len(pending)
         self._failed = 0
         self._notes: set[str] = set()
         self._spent: dict[str, list[float]] = defaultdict(list)
@@ -84,7 +84,9 @@ class Progress:
         elif kind is None and self._total:
             minutes = (time.monotonic() - self._began) / 60
             failed = f", {self._failed} failed" if self._failed else ""
-            self.say(f"{self._done} of {self._total} runs done{failed}, {minutes:.1f} min")
+            now = self._done - self._done_before
+            rate = f", {60 * now / minutes:,.0f} runs an hour" if now else ""
+            self.say(f"{self._done} of {self._total} runs done{failed}, {minutes:.1f} min{rate}")
 
     def say(self, text: str) -> None:
         """Print a line."""
