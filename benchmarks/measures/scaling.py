@@ -53,7 +53,7 @@ def _contexts() -> Callable[[Any], Any]:
     return lambda x: keras.ops.concatenate(fofe(x), axis=-1)
 
 
-class _KerasAttention(keras.Layer):
+class KerasAttention(keras.Layer):
     """Self-attention by Keras's layer with one head."""
 
     def build(self, shape: tuple[int | None, ...]) -> None:
@@ -65,7 +65,7 @@ class _KerasAttention(keras.Layer):
         return self.attention(x, x)
 
 
-class _Projected(keras.Layer):
+class Projected(keras.Layer):
     """Q, K and V, and what a library makes of them."""
 
     def __init__(self, attend: Callable[[Any, Any, Any], Any]) -> None:
@@ -83,7 +83,10 @@ class _Projected(keras.Layer):
 def _torch_attention() -> Any:
     from torch.nn.functional import scaled_dot_product_attention
 
-    return _built(_Projected(scaled_dot_product_attention))
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])
+
+    return _built(Projected(attend))
 
 
 def _torch_linear_attention() -> Any:
@@ -92,7 +95,7 @@ def _torch_linear_attention() -> Any:
     def attend(q: Any, k: Any, v: Any) -> Any:
         return linear_attn(q[:, None], k[:, None], v[:, None])
 
-    return _built(_Projected(attend))
+    return _built(Projected(attend))
 
 
 def _jax_attention() -> Any:
@@ -101,7 +104,7 @@ def _jax_attention() -> Any:
     def attend(q: Any, k: Any, v: Any) -> Any:
         return dot_product_attention(q[:, :, None], k[:, :, None], v[:, :, None])
 
-    return _built(_Projected(attend))
+    return _built(Projected(attend))
 
 
 SUBJECTS: dict[str, Callable[[], Any]] = {
@@ -113,7 +116,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "FCSR": lambda: _built(layers.FCSR()),
     "Attention": lambda: _built(layers.Attention(_WIDTH)),
     "Attention, N x N": lambda: _built(layers.Attention(_WIDTH, algorithm="direct")),
-    "Keras MultiHeadAttention": lambda: _built(_KerasAttention()),
+    "Keras MultiHeadAttention": lambda: _built(KerasAttention()),
     "PyTorch scaled_dot_product_attention": _torch_attention,
     "PyTorch linear-attention-transformer": _torch_linear_attention,
     "JAX dot_product_attention": _jax_attention,
