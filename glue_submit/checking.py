@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import io
-import lzma
 import os
 import stat
-import struct
 import sys
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +14,7 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 
-from glue_submit.errors import SubmissionError
+from glue_submit.errors import UNREADABLE, SubmissionError
 from glue_submit.tables import INDEX
 from glue_submit.tasks import TASKS, Task, received, row_table
 
@@ -34,20 +31,6 @@ _DIRECTORY_BYTES = 1 << 20
 _LINES_SHOWN = 5
 _ENTRIES_SHOWN = 25
 _NAME_SHOWN = 80
-
-# All that zipfile lets through on bytes that are no zip, or a broken one.
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +162,7 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
     with stream:
         try:
             archive = zipfile.ZipFile(stream)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             fault = Fault(None, None, f"expected a zip archive. Received: {_reason(error)}")
             return Report(path, (fault,))
         with archive:
@@ -256,7 +239,7 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) ->
         with archive.open(entry) as stream:
             # With a bound, for the size that the entry declares may be a lie.
             return stream.read(limit + 1)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise SubmissionError(f"expected a readable file. Received: {_reason(error)}") from error
 
 

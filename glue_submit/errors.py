@@ -1,6 +1,11 @@
-"""The one exception that this package raises for bad input."""
+"""What this package raises for bad input, and what archives raise when they are broken."""
 
 from __future__ import annotations
+
+import lzma
+import struct
+import zipfile
+import zlib
 
 
 class SubmissionError(ValueError):
@@ -14,3 +19,19 @@ class SubmissionError(ValueError):
         ...     print(str(error).rpartition(". ")[2])
         Received: 'MNLI'
     """
+
+
+UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    ValueError,
+)
+"""What `gzip` and `zipfile` raise for a file that is cut off, broken, encrypted (`RuntimeError`) or
+packed in a way that they do not know."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.tasks.archives import UNREADABLE
+from glue_submit.errors import UNREADABLE
 from relation_tf.tasks.tsv import DataError, listed
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.tasks.archives import UNREADABLE
+from glue_submit.errors import UNREADABLE
 from relation_tf.tasks.task import TextSplit
 from relation_tf.tasks.tsv import DataError, check_spelled, listed, shown
 
