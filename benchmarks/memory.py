@@ -9,9 +9,14 @@ from pathlib import Path
 def added_memory(function: Callable[[], object]) -> int:
     """Bytes by which resident memory at its highest within a call is above what was held before."""
     Path("/proc/self/clear_refs").write_text("5")  # the highest begins anew
-    before = _resident("VmRSS")
+    before = resident_memory()
     function()
     return max(0, _resident("VmHWM") - before)
+
+
+def resident_memory() -> int:
+    """Bytes of resident memory that this process holds now."""
+    return _resident("VmRSS")
 
 
 def _resident(kind: str) -> int:
