@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.table import CURVES, ROWS, STEEPEST, Curve
 
-_LONG = 2048
+_FROM, _LONG, _TO = 128, 2048, 32_768  # tokens
 
 Results = Mapping[str, Any]
 
@@ -23,12 +23,9 @@ def markdown(results: Results) -> str:
     return "\n".join(parts) + "\n"
 
 
-def slope(points: list[Mapping[str, Any]]) -> float:
-    """The slope of log time on log length, by least squares.
-
-    Short texts show the fixed cost alone, and would flatten it.
-    """
-    points = [point for point in points if point["length"] >= _LONG] or points
+def slope(points: list[Mapping[str, Any]], shortest: int, longest: int) -> float:
+    """The slope of log time on log length between two lengths, by least squares."""
+    points = [point for point in points if shortest <= point["length"] <= longest]
     lengths = [point["length"] for point in points]
     seconds = [point["seconds"]["median"] for point in points]
     return float(np.polyfit(np.log(lengths), np.log(seconds), 1)[0])
@@ -96,20 +93,24 @@ def _growth(results: Results) -> Iterator[str]:
     curves = [curve for curve in CURVES if name_of(curve) in results]
     if not curves:
         return
-    yield "| step, batch 4, width 64 | tokens | slope from 2,048 on | wanted | kept | the longest |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    head = f"slope to {_TO:,} | wanted | kept | from {_LONG:,} to the longest"
+    yield f"| step, batch 4, width 64 | tokens | {head} | the longest |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
     for curve in curves:
         points = results[name_of(curve)].get("measured")
         if points is None:
-            yield f"| {curve.subject} | {_missing(results[name_of(curve)])} | | | | |"
+            yield f"| {curve.subject} | {_missing(results[name_of(curve)])} | | | | | |"
             continue
-        steep = slope(points)
+        steep = slope(points, _FROM, _TO)
+        # Short texts show the fixed cost alone, which flattens the whole.
+        steep_end = slope(points, _LONG, points[-1]["length"])
         wanted = f"at most {STEEPEST}" if curve.linear else ""
         kept = ("yes" if steep <= STEEPEST else "**no**") if curve.linear else ""
         last = points[-1]
         took = f"{_seconds(last['seconds']['median'])}, {last['bytes'] / 2**20:,.0f} MiB"
         tokens = f"{points[0]['length']:,} to {last['length']:,}"
-        yield f"| {curve.subject} | {tokens} | {steep:.2f} | {wanted} | {kept} | {took} |"
+        cells = [curve.subject, tokens, f"{steep:.2f}", wanted, kept, f"{steep_end:.2f}", took]
+        yield f"| {' | '.join(cells)} |"
     yield ""
 
 

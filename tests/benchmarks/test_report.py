@@ -14,7 +14,8 @@ def figure(median):
 
 def points(power):
     return [
-        {"length": n, "seconds": figure(1e-6 * n**power), "bytes": 2**20 * n} for n in (8, 16, 32)
+        {"length": n, "seconds": figure(1e-6 * n**power), "bytes": 2**20 * n}
+        for n in (128, 2048, 4096, 50_000)
     ]
 
 
@@ -62,10 +63,22 @@ def test_what_was_not_measured_says_why(why):
 @pytest.mark.parametrize("power", [1.0, 2.0])
 def test_growth(power):
     curve = next(curve for curve in CURVES if curve.linear)
-    assert slope(points(power)) == pytest.approx(power)
+    assert slope(points(power), 128, 32_768) == pytest.approx(power)
     row = markdown({name_of(curve): of(points(power))}).splitlines()[2]
     kept = "yes" if power == 1 else "**no**"
-    assert row.startswith(f"| {curve.subject} | 8 to 32 | {power:.2f} | at most 1.1 | {kept} |")
+    begins = (
+        f"| {curve.subject} | 128 to 50,000 | {power:.2f} | at most 1.1 | {kept} | {power:.2f} |"
+    )
+    assert row.startswith(begins)
+
+
+def test_growth_is_judged_up_to_the_length_that_is_asked_and_shown_beyond():
+    curve = next(curve for curve in CURVES if curve.linear)
+    *most, last = points(1.0)
+    slow = last | {"seconds": figure(100 * last["seconds"]["median"])}
+    row = markdown({name_of(curve): of([*most, slow])}).splitlines()[2].split(" | ")
+    assert row[2:5] == ["1.00", "at most 1.1", "yes"]
+    assert float(row[5]) > 2
 
 
 def test_the_picture_has_every_curve_that_was_measured(tmp_path):
