@@ -15,7 +15,8 @@ from relation_tf.bench.published import load_published
 from relation_tf.bench.results import Results, read_results
 from relation_tf.report import learning_time, provenance, tables
 from relation_tf.report.answer import design_sentence, short_answer
-from relation_tf.report.plots import Picture, pictures, styles, swatch
+from relation_tf.report.pictures.drawing import Picture, styles, swatch
+from relation_tf.report.pictures.runs import pictures
 from relation_tf.stats.design import format_level, format_pvalue
 
 _METRIC_NAMES = {"matthews": "Matthews", "accuracy": "acc.", "f1": "F1", "pearson": "Pearson",
@@ -165,7 +166,9 @@ def _html(content: Mapping[str, Any], results: Results, drawn: list[Picture]) ->
     environment = _environment(autoescape=True)
     return environment.get_template("report.html.jinja").render(
         **content,
-        swatches={name: swatch(style) for name, style in styles(results).items()},
+        swatches={
+            name: swatch(style) for name, style in styles(tables.method_names(results)).items()
+        },
         panels={picture.name: picture.inline for picture in drawn},
     )
 

@@ -1,0 +1,228 @@
+"""How every picture is drawn: one look a method, panels with words, colours of the page.
+
+A picture is drawn panel by panel. The page takes the panels one by one, so that they flow to its
+width and take its colours; Markdown takes them as one picture.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import matplotlib as mpl
+from markupsafe import Markup, escape
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+# Okabe and Ito's colours that can be told apart and show on white and on black, then grey.
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f")
+# Their number has no factor in common with that of the colours: 70 different pairs.
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+INK, GRID, PAPER = "#1b1b1d", "#d9d9dc", "#ffffff"
+_STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.axisbelow": True,
+    "axes.facecolor": "none",
+    "axes.formatter.useoffset": False,
+    "figure.facecolor": PAPER,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": GRID,
+    "ytick.color": GRID,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "lines.linewidth": 0.9,
+    "legend.frameon": False,
+    "savefig.facecolor": PAPER,
+    "svg.fonttype": "none",
+}  # fmt: skip
+
+_ACROSS = 3  # panels of a file
+_TOP, _RIGHT, _GAP = 0.3, 0.1, 0.12  # margins of a panel and between its axes, in inches
+
+Draw = Callable[[Sequence[Axes]], None]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a method is drawn, in every picture."""
+
+    color: str
+    marker: str
+    dashes: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a picture.
+
+    Attributes:
+        title: What it shows.
+        alt: The same in words, for those who do not see it.
+        draw: Draws it on `axes` axes, one below the other.
+        axes: How many.
+    """
+
+    title: str
+    alt: str
+    draw: Draw
+    axes: int = 1
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Panels that belong together.
+
+    Attributes:
+        name: Of the file.
+        alt: What it shows, for those who do not see it.
+        panels: In order.
+        size: Of a panel, width and height in inches.
+        left: Its left margin in inches.
+        bottom: Its bottom margin in inches.
+        legend: The methods to explain, where the panels do not name them.
+    """
+
+    name: str
+    alt: str
+    panels: list[Panel]
+    size: tuple[float, float]
+    left: float
+    bottom: float
+    legend: dict[str, Style]
+
+    @cached_property
+    def inline(self) -> list[Markup]:
+        """Each panel as an SVG element that takes the colours of its page."""
+        return [
+            _inline(self._figure([panel], 1), f"{self.name} {panel.title}", panel.alt)
+            for panel in self.panels
+        ]
+
+    def svg(self) -> str:
+        """All panels in one SVG file on white."""
+        width, height = (72 * inches for inches in self.size)
+        across = width * min(_ACROSS, len(self.panels))
+        step = 42 + 5.5 * max(map(len, self.legend), default=0)
+        in_a_row = max(1, int(across / step))
+        parts = []
+        for i, (name, style) in enumerate(self.legend.items()):
+            x, y = 10 + i % in_a_row * step, i // in_a_row * 18
+            parts.append(_placed(swatch(style), x, y + 4, 24.48, 12.96))
+            parts.append(f'<text x="{x + 30}" y="{y + 14}" font-size="9">{escape(name)}</text>')
+        top = 18 * math.ceil(len(self.legend) / in_a_row)
+        for i, panel in enumerate(self.inline):
+            row, column = divmod(i, _ACROSS)
+            parts.append(_placed(panel, column * width, row * height + top, width, height))
+        down = height * math.ceil(len(self.panels) / _ACROSS) + top
+        size = f'width="{across:.0f}" height="{down:.0f}"'
+        drawing = "\n".join(parts).replace("var(--rule)", GRID).replace("currentColor", INK)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" role="img"'
+            f' aria-label="{escape(self.alt)}">\n'
+            f'<rect {size} fill="{PAPER}"/>\n{drawing}\n</svg>\n'
+        )
+
+    def png(self) -> bytes:
+        """All panels as a PNG on white."""
+        return _save(self._figure(self.panels, min(_ACROSS, len(self.panels))), "png")
+
+    def _figure(self, panels: Sequence[Panel], across: int) -> Figure:
+        """Panels side by side, their axes at fixed places so that those of all panels align."""
+        width, height = self.size
+        down = math.ceil(len(panels) / across)
+        with mpl.rc_context(_STYLE):
+            figure = Figure(figsize=(width * across, height * down))
+            for i, panel in enumerate(panels):
+                row, column = divmod(i, across)
+                tall = (height - _TOP - self.bottom - _GAP * (panel.axes - 1)) / panel.axes
+                own = []
+                for j in range(panel.axes):
+                    y = height * (down - row) - _TOP - tall * (j + 1) - _GAP * j
+                    place = (column * width + self.left, y, width - self.left - _RIGHT, tall)
+                    own.append(figure.add_axes(_relative(place, figure)))
+                panel.draw(own)
+                own[0].set_title(panel.title)
+        return figure
+
+
+def styles(methods: Sequence[str]) -> dict[str, Style]:
+    """A colour, a marker and a line for each method, by its place among them."""
+    return {
+        name: Style(
+            _COLORS[i % len(_COLORS)],
+            _MARKERS[i % len(_MARKERS)],
+            ("-", "--", ":")[i // len(_COLORS) % 3],
+        )
+        for i, name in enumerate(methods)
+    }
+
+
+def swatch(style: Style) -> Markup:
+    """A method's line and marker, to stand before its name."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(0.34, 0.18))
+        axes = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
+        axes.add_line(_handle(style, xdata=[0.05, 0.5, 0.95], markevery=[1], markersize=6.5))
+        axes.set(xlim=(0, 1), ylim=(-1, 1))
+    return _inline(figure, f"swatch {style}", "")
+
+
+def _handle(style: Style, *, xdata: Sequence[float] = (), **kwargs: Any) -> Line2D:
+    return Line2D(xdata, [0] * len(xdata), color=style.color, marker=style.marker,
+                  linestyle=style.dashes, markeredgewidth=0, **kwargs)  # fmt: skip
+
+
+def _relative(place: tuple[float, ...], figure: Figure) -> tuple[float, float, float, float]:
+    x, y, width, height = place
+    across, down = figure.get_size_inches()
+    return x / across, y / down, width / across, height / down
+
+
+def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str:
+    place = f'<svg x="{x:.0f}" y="{y:.0f}" width="{width:.2f}" height="{height:.2f}"'
+    return place + str(svg).removeprefix("<svg")
+
+
+def _save(figure: Figure, format: str) -> bytes:
+    buffer = io.BytesIO()
+    # No date and no version: equal results give equal bytes.
+    unsaid = ("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",)
+    figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(unsaid))
+    content = buffer.getvalue()
+    if format == "png":
+        return content
+    # A tenth of a point is enough for a place; what is written stays whole.
+    return re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d)\d+", rb"\1", tag[0]), content)
+
+
+def _inline(figure: Figure, salt: str, alt: str) -> Markup:
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": salt}):
+        svg = _save(figure, "svg").decode()
+    svg = svg[svg.index("<svg") :]
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert box is not None
+    label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
+    svg = re.sub(r"^<svg[^>]*>", f'<svg {label} {box[0]} stroke-linejoin="round">', svg)
+    # The style element would style the whole page.
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # the same in every picture, so not unique
+    svg = svg.replace("xlink:href", "href").replace(INK, "currentColor")
+    svg = svg.replace(PAPER, "none").replace(GRID, "var(--rule)")
+    return Markup(re.sub(r"\s*\n\s*", " ", svg).replace(" L ", "L").strip())

@@ -1,0 +1,177 @@
+"""The pictures of runs: every seed as a dot, learning curves, time against score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from relation_tf.bench.results import Results
+from relation_tf.report.pictures.drawing import Draw, Panel, Picture, Style, styles
+from relation_tf.report.tables import columns, method_names, rows_of
+from relation_tf.stats import mean_interval
+
+
+def pictures(results: Results, how: pd.DataFrame) -> list[Picture]:
+    """The pictures that the results allow.
+
+    Args:
+        results: The finished runs.
+        how: `how_run` of them.
+    """
+    if not results.runs:
+        return []
+    look = styles(method_names(results))
+    height = 0.6 + 0.27 * len(look)
+    names = 0.15 + 0.075 * max(map(len, look))
+    return [
+        Picture(
+            "scores",
+            "The score of every seed, mean and 95 % t interval, by task and method.",
+            _score_panels(results, look),
+            size=(2.4 + names, height),
+            left=names,
+            bottom=0.3,
+            legend={},
+        ),
+        Picture(
+            "learning",
+            "Validation cost and metric by epoch, by task and method.",
+            _learning_panels(results, look),
+            size=(3.7, 3.9),
+            left=0.6,
+            bottom=0.45,
+            legend=look,
+        ),
+        Picture(
+            "time",
+            "Mean score against the median time of an epoch, by task and method.",
+            _time_panels(results, how, look),
+            size=(3.7, 2.4),
+            left=0.6,
+            bottom=0.45,
+            legend=look,
+        ),
+    ]
+
+
+def _score_panels(results: Results, look: dict[str, Style]) -> list[Panel]:
+    panels = []
+    for task in columns(results):
+        samples = results.samples(task)
+        if samples:
+            means = ", ".join(
+                f"{name} {100 * np.mean(scores):.1f} ({len(scores)})"
+                for name, scores in samples.items()
+            )
+            alt = f"{task}, score of every seed in points; means (and seeds): {means}."
+            panels.append(Panel(task, alt, _draw_scores(samples, look)))
+    return panels
+
+
+def _draw_scores(samples: dict[str, list[float]], look: dict[str, Style]) -> Draw:
+    def draw(axes: Sequence[Axes]) -> None:
+        (ax,) = axes
+        for y, (name, style) in enumerate(look.items()):
+            points = 100 * np.array(samples.get(name, []), dtype=float)
+            ax.plot(points, np.full(len(points), y + 0.16), color=style.color, marker=style.marker,
+                    linestyle="none", markersize=4.5, alpha=0.65, markeredgewidth=0)  # fmt: skip
+            if len(points) and np.isfinite(points).all():
+                ax.plot([points.mean()] * 2, [y - 0.32, y], color=style.color, linewidth=2)
+            if len(points) > 1 and np.isfinite(points).all():
+                ax.plot(mean_interval(points), [y - 0.16] * 2, color=style.color, linewidth=1.2)
+        ax.set_yticks(range(len(look)), list(look))
+        ax.set_ylim(len(look) - 0.5, -0.6)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="x")
+        ax.spines["left"].set_visible(False)
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+
+    return draw
+
+
+def _learning_panels(results: Results, look: dict[str, Style]) -> list[Panel]:
+    panels = []
+    for task in results.suite.tasks:
+        runs = [run for run in results.runs if run["task"] == task]
+        if runs:
+            metric = results.suite.find_task(task).metrics[0]
+            epochs = f"{min(run['epochs'] for run in runs)} to {max(run['epochs'] for run in runs)}"
+            alt = (
+                f"{task}, validation cost and {metric} by epoch, a line for each of {len(runs)} "
+                f"runs, which took {epochs} epochs."
+            )
+            histories = [(look[run["method"]], run, results.history(run)) for run in runs]
+            panels.append(Panel(task, alt, _draw_learning(histories, metric), axes=2))
+    return panels
+
+
+def _draw_learning(
+    histories: list[tuple[Style, dict[str, Any], pd.DataFrame]], metric: str
+) -> Draw:
+    def draw(axes: Sequence[Axes]) -> None:
+        for ax, column, factor, label in zip(
+            axes,
+            ("val_loss", f"val_{metric}"),
+            (1, 100),
+            ("validation cost", f"{metric}, points"),
+            strict=True,
+        ):
+            for style, run, history in histories:
+                epochs = history["epoch"].to_numpy()
+                values = factor * history[column].to_numpy(dtype=float)
+                values = np.where(np.isfinite(values), values, np.nan)
+                ax.plot(epochs, values, color=style.color, linestyle=style.dashes, alpha=0.75)
+                kept = epochs == run["kept_epoch"]
+                ax.plot(epochs[kept], values[kept], color=style.color, marker=style.marker,
+                        markersize=4.5, markeredgewidth=0, linestyle="none")  # fmt: skip
+            ax.set_ylabel(label)
+            ax.grid(axis="y")
+            ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            ax.yaxis.set_major_locator(MaxNLocator(4))
+        costs = np.concatenate([history["val_loss"].to_numpy() for *_, history in histories])
+        costs = costs[np.isfinite(costs)]
+        if costs.size and costs.min() > 0 and costs.max() > 50 * costs.min():
+            axes[0].set_yscale("log")  # a run that went astray would flatten all others
+        axes[0].tick_params(labelbottom=False)
+        axes[-1].set_xlabel("epoch")
+
+    return draw
+
+
+def _time_panels(results: Results, how: pd.DataFrame, look: dict[str, Style]) -> list[Panel]:
+    panels = []
+    for task in results.suite.tasks:
+        rows = how[how["task"] == task]
+        if len(rows):
+            first = next(iter(results.suite.find_task(task).scored))
+            samples = results.samples(first)
+            points = {
+                row.method: (row.seconds_epoch, 100 * float(np.mean(samples[row.method])))
+                for row in rows_of(rows)
+            }
+            values = ", ".join(f"{name} {x:.2g} s, {y:.1f}" for name, (x, y) in points.items())
+            alt = f"{first}, median seconds an epoch against mean score in points: {values}."
+            panels.append(Panel(first, alt, _draw_time(points, look)))
+    return panels
+
+
+def _draw_time(points: dict[str, tuple[float, float]], look: dict[str, Style]) -> Draw:
+    def draw(axes: Sequence[Axes]) -> None:
+        (ax,) = axes
+        for name, (x, y) in points.items():
+            ax.plot(x, y, color=look[name].color, marker=look[name].marker, linestyle="none",
+                    markersize=7, markeredgewidth=0)  # fmt: skip
+        ax.set_xlim(left=0, right=1.1 * max(x for x, _ in points.values()))
+        ax.margins(y=0.2)
+        ax.grid()
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+        ax.set_xlabel("seconds an epoch")
+        ax.set_ylabel("points")
+
+    return draw
