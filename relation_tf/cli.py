@@ -266,10 +266,11 @@ def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
 
 
 def _report(results: Results) -> None:
-    from relation_tf.report import render, summarize
+    from relation_tf.report import make_report
 
-    typer.echo(f"\n{summarize(results)}\n")
-    typer.echo(f"report: {render(results)}")
+    report = make_report(results)
+    typer.echo(f"\n{report}\n")
+    typer.echo(f"report: {report.write(results.folder / 'report')}")
 
 
 def _submit_if_whole(results: Results, fill_missing: bool) -> None:

@@ -1,4 +1,3 @@
-from .console import summarize
-from .render import render
+from .report import Report, make_report, render
 
-__all__ = ["render", "summarize"]
+__all__ = ["Report", "make_report", "render"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.report.tables import Comparison, compare_samples, method_names, rows_of
+from relation_tf.report.comparisons import Comparison, compare_samples, rows_of
 from relation_tf.stats.design import format_level
 
 
@@ -51,7 +51,7 @@ def summarize_times(times: pd.DataFrame, results: Results) -> pd.DataFrame:
     """
     rows = []
     for task in results.suite.tasks:
-        for method in method_names(results):
+        for method in _methods(results):
             own = times[(times["task"] == task) & (times["method"] == method)]
             if len(own):
                 rows.append({"task": task, "method": method, **_means(own)})
@@ -78,10 +78,10 @@ def compare_times(times: pd.DataFrame, results: Results) -> dict[str, Comparison
         seconds = own["seconds"].where(own["reached"].astype(bool), math.inf)
         samples = {
             name: list(seconds[own["method"] == name])
-            for name in method_names(results)
+            for name in _methods(results)
             if (own["method"] == name).any()
         }
-        comparison = compare_samples(samples, results.suite.alpha)
+        comparison = compare_samples(samples, results.suite.alpha, higher_is_better=False)
         if comparison is not None:
             comparisons[task] = comparison
     return comparisons
@@ -135,7 +135,7 @@ def _separated(task: str, comparison: Comparison) -> str:
     pairs = comparison.pairs()
     alpha = comparison.result.alpha
     decided = [
-        f"{row.a} than {row.b}" if row.statistic > 0 else f"{row.b} than {row.a}"
+        f"{row.better} than {row.a if row.better == row.b else row.b}"
         for row in rows_of(pairs[pairs["significant"]])
     ]
     if not decided:
@@ -145,6 +145,10 @@ def _separated(task: str, comparison: Comparison) -> str:
     return (
         f"Faster on {task} ({format_level(alpha)}): {', '.join(decided)}{others if rest else ''}."
     )
+
+
+def _methods(results: Results) -> list[str]:
+    return [str(method.name) for method in results.suite.methods()]
 
 
 def _means(runs: pd.DataFrame) -> dict[str, Any]:

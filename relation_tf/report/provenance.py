@@ -10,7 +10,8 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.bench.suite import Override
 from relation_tf.networks.registry import find_mechanism
-from relation_tf.report.tables import counted, rows_of
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.runs import counted
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "onednn")  # fmt: skip

@@ -145,11 +145,11 @@ def changed(values: dict[str, Any], place: tuple[Any, ...], foreign: Any) -> dic
 
 @pytest.mark.parametrize("file", FILES[:3])
 def test_a_foreign_value_at_any_key_is_read_or_named(folder, file):
-    from relation_tf.report import summarize
+    from relation_tf.report import make_report
 
     def report() -> None:
         read(folder)
-        summarize(read_results(folder))
+        make_report(folder)
 
     report()  # for the first time, which imports what it needs
     path = folder / BROKEN / file

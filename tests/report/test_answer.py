@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from relation_tf.bench.results import read_results
-from relation_tf.report.answer import design_sentence, listed, short_answer
-from relation_tf.report.tables import all_runs, compare
+from relation_tf.report import make_report
+from relation_tf.report.answer import design_sentence, listed
+from relation_tf.report.scores import Scores
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 
@@ -14,8 +15,8 @@ LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 @pytest.fixture
 def answer(suite_of, fabricate):
     def answer_to(score, **suite):
-        results = read_results(fabricate(suite_of(**suite), score))
-        return short_answer(results, all_runs(results), compare(results))
+        report = make_report(fabricate(suite_of(**suite), score))
+        return report.content.values["answer"]
 
     return answer_to
 
@@ -26,8 +27,8 @@ def test_everything_separated(answer):
         "Mean of the tasks in points, highest first: "
         "relation 83.0, attention 73.0, linear 63.0, baseline 53.0."
     )
-    assert "relation scores higher than attention on all 2 dev sets (p < .05)." in sentences
-    assert "linear scores higher than baseline on all 2 dev sets (p < .05)." in sentences
+    assert "relation is better than attention on all 2 dev sets (p < .05)." in sentences
+    assert "linear is better than baseline on all 2 dev sets (p < .05)." in sentences
     assert len(sentences) == 1 + 6 + 1
     assert not any("separated" in sentence for sentence in sentences)
 
@@ -47,7 +48,7 @@ def test_higher_here_and_lower_there(answer):
     methods = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
     sentences = answer(score, tasks=["CoLA", "SST-2", "RTE", "WNLI"], method=methods)
     assert (
-        "relation scores higher than baseline on 2 of 4 dev sets (p < .05: CoLA, SST-2), lower on "
+        "relation is better than baseline on 2 of 4 dev sets (p < .05: CoLA, SST-2), worse on "
         "1 (RTE) and cannot be separated from it by 5 seeds on 1."
     ) in sentences
 
@@ -57,7 +58,7 @@ def test_one_dev_set_is_named(answer):
         return LEVEL[config.method if config.method != "linear" else "attention"] + config.seed / 99
 
     sentences = answer(score, tasks=["CoLA"])
-    assert "relation scores higher than baseline on CoLA (p < .05)." in sentences
+    assert "relation is better than baseline on CoLA (p < .05)." in sentences
     assert "Cannot be separated by 5 seeds on CoLA: attention and linear." in sentences
 
 
@@ -68,7 +69,7 @@ def test_design_that_can_show_nothing(answer):
     assert sentences[1].startswith(
         "Nothing can be significant here: 5 methods x 5 seeds: Steel-Dwass can never reach p < .05"
     )
-    assert not any("scores higher" in sentence for sentence in sentences)
+    assert not any("better" in sentence for sentence in sentences)
 
 
 def test_ties_can_separate_what_seeds_alone_cannot(answer):
@@ -79,7 +80,7 @@ def test_ties_can_separate_what_seeds_alone_cannot(answer):
         return config.units / 200 + (config.seed / 1e4 if config.units < 64 else 0)
 
     sentences = answer(score, method=methods)
-    assert any("scores higher" in sentence for sentence in sentences)
+    assert any("better" in sentence for sentence in sentences)
     assert not any("can never reach" in sentence for sentence in sentences)
 
 
@@ -108,7 +109,7 @@ def test_many_pairs_are_counted(answer):
 
 def test_design_sentence_needs_something_to_compare(suite_of, fabricate):
     results = read_results(fabricate(suite_of(seeds=1), lambda *_: None))
-    assert design_sentence(results) is None
+    assert design_sentence(Scores.of(results)) is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from relation_tf.bench.results import read_results
 from relation_tf.report.provenance import data, made, settings, warnings
-from relation_tf.report.tables import all_runs
+from relation_tf.report.runs import all_runs
 
 
 @pytest.fixture

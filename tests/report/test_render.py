@@ -14,7 +14,7 @@ from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder, write_json
 from relation_tf.bench.suite import SuiteError
 from relation_tf.report import render
-from relation_tf.report.render import escape_markdown
+from relation_tf.report.report import escape_markdown
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 FILES = {
@@ -296,7 +296,7 @@ def test_a_folder_that_is_no_suite(tmp_path):
 
 def test_loads_no_tensorflow():
     code = (
-        "import relation_tf.report.render, sys; "
+        "import relation_tf.report.report, sys; "
         "print([m for m in ('keras', 'tensorflow', 'relation_tf.layers') if m in sys.modules])"
     )
     answer = subprocess.run(

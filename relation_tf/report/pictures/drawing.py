@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -105,7 +105,7 @@ class Picture:
     size: tuple[float, float]
     left: float
     bottom: float
-    legend: dict[str, Style]
+    legend: Mapping[str, Style]
 
     @cached_property
     def inline(self) -> list[Markup]:

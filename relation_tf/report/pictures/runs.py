@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,73 +11,81 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from relation_tf.bench.results import Results
-from relation_tf.report.pictures.drawing import Draw, Panel, Picture, Style, styles
-from relation_tf.report.tables import columns, method_names, rows_of
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.pictures.drawing import Draw, Panel, Picture, Style
+from relation_tf.report.scores import Scores
 from relation_tf.stats import mean_interval
 
 
-def pictures(results: Results, how: pd.DataFrame) -> list[Picture]:
-    """The pictures that the results allow.
+def score_dots(scores: Scores, look: Mapping[str, Style]) -> Picture:
+    """Every seed as a dot, with the mean and its interval, by task and method."""
+    names = 0.15 + 0.075 * max(map(len, look))
+    return Picture(
+        "scores",
+        "The score of every seed, mean and 95 % t interval, by task and method.",
+        _score_panels(scores, look),
+        size=(2.4 + names, 0.6 + 0.27 * len(look)),
+        left=names,
+        bottom=0.3,
+        legend={},
+    )
+
+
+def learning_curves(results: Results, look: Mapping[str, Style]) -> Picture:
+    """Validation cost and metric by epoch, by task and method."""
+    return Picture(
+        "learning",
+        "Validation cost and metric by epoch, by task and method.",
+        _learning_panels(results, look),
+        size=(3.7, 3.9),
+        left=0.6,
+        bottom=0.45,
+        legend=look,
+    )
+
+
+def time_and_score(
+    results: Results, scores: Scores, how: pd.DataFrame, look: Mapping[str, Style]
+) -> Picture:
+    """Mean score against the median time of an epoch, by task and method.
 
     Args:
         results: The finished runs.
+        scores: Their scores.
         how: `how_run` of them.
+        look: How each method is drawn.
     """
-    if not results.runs:
-        return []
-    look = styles(method_names(results))
-    height = 0.6 + 0.27 * len(look)
-    names = 0.15 + 0.075 * max(map(len, look))
-    return [
-        Picture(
-            "scores",
-            "The score of every seed, mean and 95 % t interval, by task and method.",
-            _score_panels(results, look),
-            size=(2.4 + names, height),
-            left=names,
-            bottom=0.3,
-            legend={},
-        ),
-        Picture(
-            "learning",
-            "Validation cost and metric by epoch, by task and method.",
-            _learning_panels(results, look),
-            size=(3.7, 3.9),
-            left=0.6,
-            bottom=0.45,
-            legend=look,
-        ),
-        Picture(
-            "time",
-            "Mean score against the median time of an epoch, by task and method.",
-            _time_panels(results, how, look),
-            size=(3.7, 2.4),
-            left=0.6,
-            bottom=0.45,
-            legend=look,
-        ),
-    ]
+    return Picture(
+        "time",
+        "Mean score against the median time of an epoch, by task and method.",
+        _time_panels(results, scores, how, look),
+        size=(3.7, 2.4),
+        left=0.6,
+        bottom=0.45,
+        legend=look,
+    )
 
 
-def _score_panels(results: Results, look: dict[str, Style]) -> list[Panel]:
+def _score_panels(scores: Scores, look: Mapping[str, Style]) -> list[Panel]:
     panels = []
-    for task in columns(results):
-        samples = results.samples(task)
+    for task in scores.tasks:
+        samples = scores.samples(task)
         if samples:
+            shown = {name: scores.factor * np.array(own) for name, own in samples.items()}
             means = ", ".join(
-                f"{name} {100 * np.mean(scores):.1f} ({len(scores)})"
-                for name, scores in samples.items()
+                f"{name} {own.mean():.{scores.digits}f} ({len(own)})" for name, own in shown.items()
             )
-            alt = f"{task}, score of every seed in points; means (and seeds): {means}."
-            panels.append(Panel(task, alt, _draw_scores(samples, look)))
+            unit = " in points" if scores.in_points else ""
+            alt = f"{task}, score of every seed{unit}; means (and seeds): {means}."
+            panels.append(Panel(task, alt, _draw_scores(shown, look)))
     return panels
 
 
-def _draw_scores(samples: dict[str, list[float]], look: dict[str, Style]) -> Draw:
+def _draw_scores(samples: Mapping[str, np.ndarray], look: Mapping[str, Style]) -> Draw:
     def draw(axes: Sequence[Axes]) -> None:
         (ax,) = axes
         for y, (name, style) in enumerate(look.items()):
-            points = 100 * np.array(samples.get(name, []), dtype=float)
+            points = np.array(samples.get(name, []), dtype=float)
             ax.plot(points, np.full(len(points), y + 0.16), color=style.color, marker=style.marker,
                     linestyle="none", markersize=4.5, alpha=0.65, markeredgewidth=0)  # fmt: skip
             if len(points) and np.isfinite(points).all():
@@ -94,7 +102,7 @@ def _draw_scores(samples: dict[str, list[float]], look: dict[str, Style]) -> Dra
     return draw
 
 
-def _learning_panels(results: Results, look: dict[str, Style]) -> list[Panel]:
+def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]:
     panels = []
     for task in results.suite.tasks:
         runs = [run for run in results.runs if run["task"] == task]
@@ -143,13 +151,15 @@ def _draw_learning(
     return draw
 
 
-def _time_panels(results: Results, how: pd.DataFrame, look: dict[str, Style]) -> list[Panel]:
+def _time_panels(
+    results: Results, scores: Scores, how: pd.DataFrame, look: Mapping[str, Style]
+) -> list[Panel]:
     panels = []
     for task in results.suite.tasks:
-        rows = how[how["task"] == task]
+        rows = how[how["task"] == task] if len(how) else how
         if len(rows):
             first = next(iter(results.suite.find_task(task).scored))
-            samples = results.samples(first)
+            samples = scores.samples(first)
             points = {
                 row.method: (row.seconds_epoch, 100 * float(np.mean(samples[row.method])))
                 for row in rows_of(rows)
@@ -160,7 +170,7 @@ def _time_panels(results: Results, how: pd.DataFrame, look: dict[str, Style]) ->
     return panels
 
 
-def _draw_time(points: dict[str, tuple[float, float]], look: dict[str, Style]) -> Draw:
+def _draw_time(points: dict[str, tuple[float, float]], look: Mapping[str, Style]) -> Draw:
     def draw(axes: Sequence[Axes]) -> None:
         (ax,) = axes
         for name, (x, y) in points.items():

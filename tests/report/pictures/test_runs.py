@@ -6,18 +6,15 @@ import re
 
 import pytest
 
-from relation_tf.bench.results import read_results
+from relation_tf.report import make_report
 from relation_tf.report.pictures.drawing import styles
-from relation_tf.report.pictures.runs import pictures
-from relation_tf.report.tables import all_runs, how_run
 
 
 @pytest.fixture
 def drawn(suite_of, fabricate):
     def draw(score=lambda config, *_: 0.5 + config.seed / 100, change=lambda *_: None, **suite):
-        results = read_results(fabricate(suite_of(**suite), score, change))
-        how = how_run(all_runs(results))
-        return {picture.name: picture for picture in pictures(results, how)}
+        report = make_report(fabricate(suite_of(**suite), score, change))
+        return {picture.name: picture for picture in report.content.pictures}
 
     return draw
 

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, read_results
-from relation_tf.report.tables import (
-    all_pvalues,
-    all_runs,
-    columns,
-    compare,
-    computed,
-    how_run,
-    summarize,
-)
+from relation_tf.report.comparisons import all_pvalues, compare, summarize
+from relation_tf.report.scores import Scores
 from relation_tf.stats import steel_dwass
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
@@ -28,7 +21,7 @@ def noisy(config, task, metric):
 
 def test_columns_are_dev_sets_and_the_average(suite_of, fabricate):
     results = read_results(fabricate(suite_of(tasks=NINE, method=TWO, seeds=2), noisy))
-    assert columns(results) == [
+    assert Scores.of(results).tasks == [
         "CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
         GLUE_AVERAGE,
     ]  # fmt: skip
@@ -36,12 +29,13 @@ def test_columns_are_dev_sets_and_the_average(suite_of, fabricate):
 
 def test_average_of_fewer_tasks_has_another_name(suite_of, fabricate):
     results = read_results(fabricate(suite_of(method=TWO, seeds=2), noisy))
-    assert columns(results) == ["CoLA", "MRPC", MEAN_OF_TASKS]
+    assert Scores.of(results).tasks == ["CoLA", "MRPC", MEAN_OF_TASKS]
 
 
 def test_summary_is_of_the_score_and_of_each_metric(suite_of, fabricate):
     suite = suite_of(tasks=["MRPC"], method=TWO)
-    table = summarize(read_results(fabricate(suite, noisy)), {}).set_index(["method", "metric"])
+    results = read_results(fabricate(suite, noisy))
+    table = summarize(Scores.of(results), {}, results.metrics).set_index(["method", "metric"])
     values = {
         metric: [noisy(run, "MRPC", metric) for run in suite.runs() if run.method == "relation"]
         for metric in ("f1", "accuracy")
@@ -55,7 +49,7 @@ def test_summary_is_of_the_score_and_of_each_metric(suite_of, fabricate):
 
 def test_pvalues_are_those_of_the_samples(suite_of, fabricate):
     results = read_results(fabricate(suite_of(), noisy))
-    comparisons = compare(results)
+    comparisons = compare(Scores.of(results))
     assert list(comparisons) == ["CoLA", "MRPC", MEAN_OF_TASKS]
     table = all_pvalues(comparisons)
     for task in comparisons:
@@ -74,7 +68,7 @@ def test_few_arrangements_are_enumerated(suite_of, fabricate):
         return config.seed / 100 + (config.method == "relation")
 
     results = read_results(fabricate(suite_of(tasks=["CoLA"], method=TWO), score))
-    pvalues = all_pvalues(compare(results))
+    pvalues = all_pvalues(compare(Scores.of(results)))
     assert pvalues["permutation_pvalue"].tolist() == pytest.approx([2 / 252])
 
 
@@ -85,7 +79,7 @@ def test_verdict_that_hangs_on_the_approximation_is_noted(suite_of, fabricate):
         return config.seed / 100 + (config.method == "relation")
 
     suite = suite_of(tasks=["CoLA"], method=TWO, seeds=3)
-    notes = compare(read_results(fabricate(suite, score)))["CoLA"].notes()
+    notes = compare(Scores.of(read_results(fabricate(suite, score))))["CoLA"].notes()
     assert (
         "baseline and relation: the verdict hangs on the approximation "
         "(p = .0495; by permutation p = .100)"
@@ -96,7 +90,7 @@ def test_letters_only_where_a_pair_is_separated(suite_of, fabricate):
     def score(config, task, metric):
         return config.seed / 100 + (task == "CoLA") * (config.method == "relation") / 2
 
-    comparisons = compare(read_results(fabricate(suite_of(method=TWO), score)))
+    comparisons = compare(Scores.of(read_results(fabricate(suite_of(method=TWO), score))))
     cola = comparisons["CoLA"].letters()
     assert set(cola) == {"baseline", "relation"}
     assert cola["baseline"] != cola["relation"]
@@ -107,51 +101,8 @@ def test_a_method_with_one_seed_stays_in_the_test(suite_of, fabricate):
     def score(config, *args):
         return noisy(config, *args) if config.method != "linear" or config.seed == 1 else None
 
-    comparison = compare(read_results(fabricate(suite_of(tasks=["CoLA"]), score)))["CoLA"]
+    results = read_results(fabricate(suite_of(tasks=["CoLA"]), score))
+    comparison = compare(Scores.of(results))["CoLA"]
     assert {name: len(values) for name, values in comparison.result.samples.items()} == {
         "attention": 5, "linear": 1, "relation": 5, "baseline": 5
     }  # fmt: skip
-
-
-def test_how_each_method_was_run(suite_of, fabricate):
-    def change(config, files):
-        files["result"]["epochs"] = 10 * config.seed
-        files["result"]["peak_memory_mib"] = 100 * config.seed
-        files["result"]["stopped"] = "reached the end" if config.seed == 3 else "not better"
-
-    runs = all_runs(read_results(fabricate(suite_of(method=TWO, seeds=3), noisy, change)))
-    row = how_run(runs).iloc[0]
-    assert (row["task"], row["method"], row["n"]) == ("CoLA", "baseline", 3)
-    assert (row["parameters"], row["without_embedding"]) == (569_186, 569_186 - 541_600)
-    assert (row["epochs"], row["peak_memory_mib"]) == (20, 300)
-    assert row["stopped"] == "not better (2); reached the end (1)"
-
-
-def test_tokens_a_second(suite_of, fabricate):
-    def change(config, files):
-        files["result"]["seconds"]["epoch"] = float(config.seed)
-        if config.method == "relation":
-            files["result"] |= {"tokens": 6000, "peak_memory_of": "run",
-                                "peak_device_memory_mib": None}  # fmt: skip
-
-    runs = all_runs(read_results(fabricate(suite_of(method=TWO, seeds=3), noisy, change)))
-    table = how_run(runs).set_index(["task", "method"])
-    assert table.loc[("CoLA", "relation"), "tokens_second"] == 3000
-    # A run of an earlier version.
-    assert np.isnan(table.loc[("CoLA", "baseline"), "tokens_second"])
-    of_process = table.loc["CoLA", "of_process"].to_dict()
-    assert of_process == {"baseline": True, "relation": False}
-    assert set(runs["tokens"].dropna()) == {6000}
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ({}, 'Computed: only the token that is read (compute = "readout"), float32, without XLA.'),
-        ({"compute": "all", "precision": "bfloat16", "xla": True},
-         'Computed: all tokens (compute = "all"), bfloat16, the training step by XLA.'),
-        ({"method": [{"mechanism": "fcsr"}]}, "Computed: float32, without XLA."),
-    ],
-)  # fmt: skip
-def test_how_it_was_computed(suite_of, fabricate, values, expected):
-    assert computed(read_results(fabricate(suite_of(**values), lambda *_: None))) == expected

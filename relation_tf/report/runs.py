@@ -1,0 +1,127 @@
+"""How runs went and what they took, as tables."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.bench.results import Results
+from relation_tf.networks.registry import find_mechanism
+from relation_tf.report.scores import tasks_of
+
+
+def all_runs(results: Results) -> pd.DataFrame:
+    """A row for each run that was asked: done, failed or not done, and how it went.
+
+    A finished run is `diverged` where a cost in its history is not finite.
+    """
+    done = {(run["task"], run["method"], run["seed"]): run for run in results.runs}
+    errors = dict(results.failures)
+    rows = []
+    for config in results.suite.runs():
+        run, error = done.get(config.key), errors.get(str(config))
+        status = "done" if run else "not done" if error is None else "failed"
+        row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
+        rows.append(row | (_measured(results, run) if run else {}) | {"error": error})
+    return pd.DataFrame(rows)
+
+
+def how_run(runs: pd.DataFrame) -> pd.DataFrame:
+    """What the finished runs of each task and method took: medians over seeds, the most memory."""
+    done = runs[runs["status"] == "done"]
+    if done.empty:
+        return pd.DataFrame()
+    table = done.groupby(["task", "method"], sort=False, as_index=False).agg(
+        n=("seed", "size"),
+        parameters=("parameters", "median"),
+        without_embedding=("without_embedding", "median"),
+        mechanism=("mechanism", "median"),
+        epochs=("epochs", "median"),
+        seconds_epoch=("seconds_epoch", "median"),
+        tokens_second=("tokens_second", "median"),
+        seconds_batch=("seconds_batch", "median"),
+        seconds_compilation=("seconds_compilation", "median"),
+        padding=("padding", "median"),
+        peak_memory_mib=("peak_memory_mib", "max"),
+        of_process=("peak_memory_of", lambda of: of.eq("process").any()),
+        stopped=("stopped", _counted),
+    )
+    return table
+
+
+def computed(results: Results) -> str:
+    """How the networks were computed, in a sentence."""
+    suite = results.suite
+    which = {"readout": "only the token that is read", "all": "all tokens"}[suite.compute]
+    reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
+    parts = [f'{which} (compute = "{suite.compute}")'] if reads_a_token else []
+    parts += [suite.precision, "the training step by XLA" if suite.xla else "without XLA"]
+    return f"Computed: {', '.join(parts)}."
+
+
+def scored_on(results: Results) -> str:
+    """What the scores are worth, in a sentence or two."""
+    by_stopping: dict[bool, list[str]] = {True: [], False: []}
+    for task in tasks_of(results):
+        own = results.suite.setting(task.name, "validation") is None
+        stops = own and task.validation in task.scored.values()
+        by_stopping[stops].append(task.name)
+    dev, test = by_stopping[True], by_stopping[False]
+    sentences = []
+    if dev:
+        which = f" of {', '.join(dev)}" if test else ""
+        sentences.append(
+            f"The dev sets{which} both stop the training and give the scores: they are no unbiased "
+            "estimate of test scores."
+        )
+    if test:
+        which = f" of {', '.join(test)}" if dev else ""
+        sentences.append(f"The scores{which} are of rows that neither train nor stop the training.")
+    return " ".join(sentences)
+
+
+def counted(values: Any) -> list[tuple[str, int]]:
+    """Distinct values as text, with how often each occurs, the most frequent first."""
+    return Counter(map(str, values)).most_common()
+
+
+def _counted(values: pd.Series[str]) -> str:
+    reasons = counted(values)
+    if len(reasons) == 1:
+        return reasons[0][0]
+    return "; ".join(f"{reason} ({count})" for reason, count in reasons)
+
+
+def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
+    parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
+    tokens = run.get("tokens") or math.nan  # of text and in earlier versions not counted
+    costs = results.history(run)[["loss", "val_loss"]].to_numpy(dtype=float)
+    return {
+        "epochs": run["epochs"],
+        "kept_epoch": run["kept_epoch"],
+        "stopped": run["stopped"],
+        "diverged": not np.isfinite(costs).all(),
+        "parameters": parameters["total"],
+        "without_embedding": parameters["total"] - parameters["embedding"],
+        "mechanism": parameters["mechanism"],
+        "padding": run["padding"],
+        "tokens": tokens,
+        "tokens_second": tokens / seconds["epoch"],
+        # Runs of earlier versions did not count their batches.
+        **{f"seconds_{name}": value for name, value in ({"batch": math.nan} | seconds).items()},
+        "peak_memory_mib": run["peak_memory_mib"],
+        "peak_memory_of": run.get("peak_memory_of", "process"),
+        "peak_device_memory_mib": run.get("peak_device_memory_mib"),
+        "compute": run["config"]["compute"],
+        "precision": run["config"]["precision"],
+        "xla": manifest["xla"],
+        "started": manifest["started"],
+        "finished": manifest["finished"],
+        "commit": manifest["commit"],
+        "processor": manifest["processor"],
+        "threads": manifest["threads"],
+    }

@@ -1,0 +1,95 @@
+"""Scores of methods on tasks, one a seed, wherever they are from: what is compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pandas as pd
+
+from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
+from relation_tf.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One score for each task, method and seed.
+
+    Attributes:
+        table: Columns `task`, `method`, `seed` and `score`.
+        methods: The methods, in the order in which they are shown.
+        tasks: What is scored, in the same way; averages come last.
+        seeds: How many seeds of a method were asked.
+        averages: Those of the tasks that are a seed's average over the others.
+        noun: What the tasks are called together, such as "dev sets".
+        lower_is_better: The tasks whose lowest score is the best.
+        in_points: Whether the scores are fractions, which a page shows times 100.
+        alpha: The level of the tests.
+    """
+
+    table: pd.DataFrame
+    methods: Sequence[str]
+    tasks: Sequence[str]
+    seeds: int
+    averages: Sequence[str] = ()
+    noun: str = "tasks"
+    lower_is_better: frozenset[str] = frozenset()
+    in_points: bool = False
+    alpha: float = 0.05
+
+    @classmethod
+    def of(cls, results: Results) -> Self:
+        """The scores of a suite's finished runs."""
+        there = set(results.scores["task"])
+        averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in there]
+        return cls(
+            table=results.scores.astype({"task": str}),
+            methods=[str(method.name) for method in results.suite.methods()],
+            tasks=[*(name for task in tasks_of(results) for name in task.scored), *averages],
+            seeds=len(results.suite.seeds),
+            averages=averages,
+            noun=_noun(results),
+            in_points=True,
+            alpha=results.suite.alpha,
+        )
+
+    @property
+    def own_tasks(self) -> list[str]:
+        """The tasks without the averages."""
+        return [task for task in self.tasks if task not in self.averages]
+
+    @property
+    def factor(self) -> int:
+        """What a page shows the scores times."""
+        return 100 if self.in_points else 1
+
+    @property
+    def digits(self) -> int:
+        """Decimals that a page shows: one of points, else what the scores' spread asks for."""
+        if self.in_points:
+            return 1
+        spread = float(self.table["score"].std()) if len(self.table) > 1 else math.nan
+        if not (math.isfinite(spread) and spread > 0):
+            return 3
+        return min(6, max(0, 2 - math.floor(math.log10(spread))))
+
+    def samples(self, task: str) -> dict[str, list[float]]:
+        """The scores of a task: for each method that has some, those of its seeds."""
+        rows = self.table[self.table["task"] == task]
+        by_method = {name: list(group["score"]) for name, group in rows.groupby("method")}
+        return {name: by_method[name] for name in self.methods if name in by_method}
+
+
+def tasks_of(results: Results) -> list[Task]:
+    """The tasks of a suite."""
+    return [results.suite.find_task(name) for name in results.suite.tasks]
+
+
+def _noun(results: Results) -> str:
+    splits = [split for task in tasks_of(results) for split in task.scored.values()]
+    for kind in ("dev", "test"):
+        if all(split.startswith(kind) for split in splits):
+            return f"{kind} sets"
+    return "tasks"

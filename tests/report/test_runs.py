@@ -1,0 +1,60 @@
+"""How runs went, against what their files say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relation_tf.bench.results import read_results
+from relation_tf.report.runs import all_runs, computed, how_run
+
+TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
+
+
+def noisy(config, task, metric):
+    where = [config.seed, *task.encode(), *config.method.encode(), *metric.encode()]
+    return float(np.random.default_rng(where).uniform(0.4, 0.8))
+
+
+def test_how_each_method_was_run(suite_of, fabricate):
+    def change(config, files):
+        files["result"]["epochs"] = 10 * config.seed
+        files["result"]["peak_memory_mib"] = 100 * config.seed
+        files["result"]["stopped"] = "reached the end" if config.seed == 3 else "not better"
+
+    runs = all_runs(read_results(fabricate(suite_of(method=TWO, seeds=3), noisy, change)))
+    row = how_run(runs).iloc[0]
+    assert (row["task"], row["method"], row["n"]) == ("CoLA", "baseline", 3)
+    assert (row["parameters"], row["without_embedding"]) == (569_186, 569_186 - 541_600)
+    assert (row["epochs"], row["peak_memory_mib"]) == (20, 300)
+    assert row["stopped"] == "not better (2); reached the end (1)"
+
+
+def test_tokens_a_second(suite_of, fabricate):
+    def change(config, files):
+        files["result"]["seconds"]["epoch"] = float(config.seed)
+        if config.method == "relation":
+            files["result"] |= {"tokens": 6000, "peak_memory_of": "run",
+                                "peak_device_memory_mib": None}  # fmt: skip
+
+    runs = all_runs(read_results(fabricate(suite_of(method=TWO, seeds=3), noisy, change)))
+    table = how_run(runs).set_index(["task", "method"])
+    assert table.loc[("CoLA", "relation"), "tokens_second"] == 3000
+    # A run of an earlier version.
+    assert np.isnan(table.loc[("CoLA", "baseline"), "tokens_second"])
+    of_process = table.loc["CoLA", "of_process"].to_dict()
+    assert of_process == {"baseline": True, "relation": False}
+    assert set(runs["tokens"].dropna()) == {6000}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, 'Computed: only the token that is read (compute = "readout"), float32, without XLA.'),
+        ({"compute": "all", "precision": "bfloat16", "xla": True},
+         'Computed: all tokens (compute = "all"), bfloat16, the training step by XLA.'),
+        ({"method": [{"mechanism": "fcsr"}]}, "Computed: float32, without XLA."),
+    ],
+)  # fmt: skip
+def test_how_it_was_computed(suite_of, fabricate, values, expected):
+    assert computed(read_results(fabricate(suite_of(**values), lambda *_: None))) == expected
