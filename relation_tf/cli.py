@@ -251,6 +251,46 @@ def report(folder: Folder) -> None:
 
 
 @app.command()
+def compare(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Suites' or reports' folders, CSV files with task, method, seed and score.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = Path(
+        "comparison"
+    ),
+    labels: Annotated[
+        str | None, typer.Option(metavar="A,B", help="What the sources are called.")
+    ] = None,
+    merge: Annotated[
+        bool,
+        typer.Option("--merge", help="A method's seeds of several sources are of one method."),
+    ] = False,
+    lower_is_better: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Tasks whose lowest score is the best.")
+    ] = None,
+    alpha: Annotated[float, typer.Option(metavar="P", help="Level of the tests.")] = 0.05,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Of the report.")] = "",
+) -> None:
+    """Compare scores of any origin, with no training: suites side by side, or tables of others."""
+    from relation_tf.report import compare as compare_scores
+
+    report = compare_scores(
+        *sources,
+        labels=_split(labels),
+        merge=merge,
+        lower_is_better=_split(lower_is_better) or (),
+        alpha=alpha,
+        title=title,
+    )
+    typer.echo(f"\n{report}\n")
+    typer.echo(f"report: {report.write(out.expanduser())}")
+
+
+@app.command()
 def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
     """Write and check a GLUE submission for each method and seed of a suite."""
     from relation_tf.bench import SuiteError, read_results

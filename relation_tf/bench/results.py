@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,16 +98,25 @@ class Results:
         suite: What was asked.
         runs: `result.json` of each finished run, with its `config`, `manifest` and `folder`.
         failures: For each failed run its name and error.
+        configs: The runs that were asked, where they are not all of the suite.
+        parts: The results that these are joined from, if they are.
     """
 
     folder: Path
     suite: Suite
     runs: list[dict[str, Any]]
     failures: list[tuple[str, str]]
+    configs: Sequence[RunConfig] | None = None
+    parts: Sequence[Results] = ()
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return f"<Results of suite {self.suite.name}: {len(self.runs)} runs{failed}, {self.folder}>"
+
+    @cached_property
+    def asked(self) -> Sequence[RunConfig]:
+        """The configuration of each run that was asked."""
+        return self.suite.runs() if self.configs is None else self.configs
 
     @cached_property
     def metrics(self) -> pd.DataFrame:

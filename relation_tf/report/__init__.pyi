@@ -1,3 +1,3 @@
-from .report import Report, make_report, render
+from .report import Report, compare, make_report, render
 
-__all__ = ["Report", "make_report", "render"]
+__all__ = ["Report", "compare", "make_report", "render"]

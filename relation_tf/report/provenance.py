@@ -36,7 +36,13 @@ _OF_A_RULE = {
 
 
 def settings(results: Results) -> dict[str, str]:
-    """How all networks were trained, as the suite says; without what has no part in it."""
+    """How all networks were trained, as the suite says; without what has no part in it.
+
+    Of several suites: what they have in common.
+    """
+    if results.parts:
+        common, *others = map(settings, results.parts)
+        return dict(item for item in common.items() if all(item in o.items() for o in others))
     suite = results.suite.model_dump(mode="json")
     left_out = {"name", "title", "question", "task", "tasks", "seeds", "method", "published"}
     left_out |= set().union(*_OF_A_RULE.values()) - _OF_A_RULE[results.suite.stopping]

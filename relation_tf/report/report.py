@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from relation_tf.bench.results import Results, read_results
+from relation_tf.bench.suite import SuiteError
+from relation_tf.report.answer import listed
 from relation_tf.report.content import Content, content_of, pvalue_only
 from relation_tf.report.pictures.drawing import swatch
 from relation_tf.report.scores import Scores
+from relation_tf.report.sources import ScoreSource, join, join_results, read_source
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,6 +153,63 @@ def make_report(results: Results | str | Path) -> Report:
     return Report(
         content_of(Scores.of(results), results, suite.title or suite.name, suite.question)
     )
+
+
+def compare(
+    *sources: ScoreSource,
+    labels: Sequence[str] | None = None,
+    merge: bool = False,
+    lower_is_better: Iterable[str] = (),
+    alpha: float = 0.05,
+    title: str = "",
+    question: str = "",
+) -> Report:
+    """Compare scores of any origin: suites side by side, or tables that no suite has made.
+
+    A method that several sources have is called after its source as well, such as
+    `relation-64 (before)`; with `merge` it is one method whose seeds the sources share.
+
+    Args:
+        sources: Each a suite's folder or its `Results`; a folder with a report's `scores.csv`; or a
+            CSV file or `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
+            `value`), where several rows of a seed with a `metric` each count their mean.
+        labels: What the sources are called, by default their folders or files.
+        merge: Whether a method's seeds of several sources are those of one method.
+        lower_is_better: The tasks whose lowest score is the best.
+        alpha: The level of the tests, between 0 and 1.
+        title: Of the report, by default the labels.
+        question: What the comparison is to answer.
+
+    Raises:
+        SuiteError, DataError: For a source that cannot be read or stand beside the others.
+
+    Example:
+        >>> import pandas as pd
+        >>> rows = [("MR", method, seed, level + seed / 1000)
+        ...         for method, level in (("CNN", 0.78), ("GRU", 0.79)) for seed in range(5)]
+        >>> table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+        >>> print(compare(table, title="Two of mine"))
+                    CNN              GRU
+        MR  0.7820 ± 0.0016  0.7920 ± 0.0016
+        <BLANKLINE>
+        - GRU is better than CNN on MR (p < .05).
+    """
+    if not sources:
+        raise SuiteError("compare: expected at least one source of scores, found none")
+    if not 0 < alpha < 1:
+        raise SuiteError(f"alpha: expected a number between 0 and 1. Received: {alpha!r}")
+    if labels is not None and len(labels) != len(sources):
+        raise SuiteError(
+            f"labels: expected one for each of {len(sources)} sources. Received: {len(labels)}"
+        )
+    named: Sequence[str | None] = labels or [None] * len(sources)
+    read = [
+        read_source(source, label, number)
+        for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
+    ]
+    scores, names = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
+    title = title or listed([source.label for source in read])
+    return Report(content_of(scores, join_results(read, names), title, question))
 
 
 def render(results: Results | str | Path, out: str | Path | None = None) -> Path:

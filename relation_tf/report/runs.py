@@ -22,7 +22,7 @@ def all_runs(results: Results) -> pd.DataFrame:
     done = {(run["task"], run["method"], run["seed"]): run for run in results.runs}
     errors = dict(results.failures)
     rows = []
-    for config in results.suite.runs():
+    for config in results.asked:
         run, error = done.get(config.key), errors.get(str(config))
         status = "done" if run else "not done" if error is None else "failed"
         row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}

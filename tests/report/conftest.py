@@ -51,21 +51,22 @@ def fabricate(tmp_path: Path) -> Fabricate:
     """Write a suite's folder: `fabricate(suite, score=...)`.
 
     `score(config, task, metric)` is the value of a metric, or None for a run that is not done;
-    `change(config, files)` may change what the files of a run hold.
+    `change(config, files)` may change what the files of a run hold; `name` is the folder's.
     """
 
     def make(
         suite: Suite,
         score: Callable[[RunConfig, str, str], float | None],
         change: Callable[[RunConfig, dict[str, Any]], None] = lambda config, files: None,
+        name: str = "suite",
     ) -> Path:
-        folder = RunFolder(tmp_path / "suite")
+        folder = RunFolder(tmp_path / name)
         folder.open(suite)
         for config in suite.runs():
             metrics = {
-                name: {metric: score(config, name, metric) for metric in task.metrics}
+                scored: {metric: score(config, scored, metric) for metric in task.metrics}
                 for task in [find_task(config.task)]
-                for name in task.scored
+                for scored in task.scored
             }
             if any(value is None for task in metrics.values() for value in task.values()):
                 continue
