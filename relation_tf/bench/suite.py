@@ -292,6 +292,47 @@ def _value_name(option: str, value: Any) -> str:
     return _SYMBOLS.get(option, option.removeprefix("num_")) + text
 
 
+class Layout(BaseModel):
+    """How a paper lays its table out.
+
+    Attributes:
+        rows: What makes a row: `"method"`, `"task"`, `"mechanism"`, `"units"`, `"size"` or options
+            of the methods, several of them nested.
+        columns: What makes a column, of the same.
+        measures: What a cell holds: `"score"`, `"milliseconds a batch"`, `"seconds an epoch"`, and
+            with the stopping rule `"accuracy_reached"` `"seconds"`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    rows: Annotated[list[str], Field(min_length=1)] = ["method"]
+    columns: Annotated[list[str], Field(min_length=1)] = ["task"]
+    measures: Annotated[
+        list[Literal["score", "seconds", "seconds an epoch", "milliseconds a batch"]],
+        Field(min_length=1),
+    ] = ["score"]
+
+    def place(self, method: Method, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The row and the column of a method, expanded, on a task."""
+        known = {
+            "task": task,
+            "method": method.name,
+            "mechanism": method.mechanism,
+            "units": method.units,
+            "size": None if method.size is None else _size_name(cast(int, method.size)),
+            **method.options,
+        }
+
+        def values(keys: Sequence[str]) -> tuple[str, ...]:
+            return tuple(_said(known.get(key)) for key in keys)
+
+        return values(self.rows), values(self.columns)
+
+
+def _said(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
 class RunConfig(Training):
     """One run: a task, a method, a seed, and how it is trained."""
 
@@ -336,6 +377,9 @@ class Suite(Training):
         overrides: What is other for some tasks: for each a table of `batch_size`, `start_token`,
             `max_words`, `max_length`, `validation`, `epochs` or `time_limit`.
         alpha: The level of the tests.
+        control: The method that all others are compared with, by default all are with all; declared
+            before the runs, it makes a smaller family of tests, which can show more.
+        layout: How the paper lays its table out, shown beside ours.
         published: A paper's figures to stand beside ours: a name of the package, or a TOML file,
             looked for beside the suite's.
     """
@@ -355,7 +399,9 @@ class Suite(Training):
     method: Annotated[list[Method], Field(min_length=1)]
     overrides: dict[str, Override] = Field(default_factory=dict)
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    control: str | None = None
     published: str | None = None
+    layout: Layout | None = None
 
     @field_validator("published")
     @classmethod
@@ -425,6 +471,43 @@ class Suite(Training):
         if repeated:
             raise ValueError(
                 f"two methods are called {min(repeated)!r}: give them names of their own"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _control_is_a_method(self) -> Self:
+        names = [str(method.name) for method in self.methods()]
+        if self.control is not None and self.control not in names:
+            raise ValueError(
+                f"key 'control': expected a method of the suite, {listed(names)}. "
+                f"Received: {self.control!r:.80}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _layout_has_a_place_for_each(self) -> Self:
+        if self.layout is None:
+            return self
+        keys = {"task", "method", "mechanism", "units", "size"}
+        keys |= {option for method in self.methods() for option in method.options}
+        for key in (*self.layout.rows, *self.layout.columns):
+            if key not in keys:
+                raise ValueError(
+                    f"key 'layout': expected some of {listed(sorted(keys))}. Received: {key!r:.80}"
+                )
+        if "seconds" in self.layout.measures and self.stopping != "accuracy_reached":
+            raise ValueError(
+                "key 'layout': the measure 'seconds' is for stopping = 'accuracy_reached'. "
+                f"Received: {self.stopping!r}"
+            )
+        places = Counter(
+            self.layout.place(method, task) for method in self.methods() for task in self.tasks
+        )
+        (row, column), times = places.most_common(1)[0]
+        if times > 1:
+            raise ValueError(
+                "key 'layout': expected a cell of its own for each method and task, found "
+                f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
             )
         return self
 

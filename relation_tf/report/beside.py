@@ -26,7 +26,7 @@ def beside_published(
     ours = _measured_points(summary, how)
     rows = []
     for figure in published.figure:
-        name = _own_name(results, figure.method)
+        name = own_name(results, figure.method)
         n, mean, sd = ours.get((figure.task, name, figure.metric), (0, math.nan, math.nan))
         row = (figure.task, figure.metric, name, figure.value, figure.sd, mean, sd, n)
         rows.append((*row, mean - figure.value))
@@ -49,7 +49,7 @@ def _measured_points(
     return points
 
 
-def _own_name(results: Results, name: str) -> str:
+def own_name(results: Results, name: str) -> str:
     """Our method of a name, or the only one of that mechanism; else the paper's own name."""
     methods = results.suite.methods()
     own = [str(method.name) for method in methods if method.mechanism == name]

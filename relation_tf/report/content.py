@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from relation_tf.bench.published import load_published
+from relation_tf.bench.published import Published, load_published
 from relation_tf.bench.results import Results
 from relation_tf.report import learning_time, provenance
 from relation_tf.report import runs as how_runs_went
@@ -24,6 +24,7 @@ from relation_tf.report.comparisons import (
     rows_of,
     summarize,
 )
+from relation_tf.report.layout import laid_out
 from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.pictures.runs import learning_curves, score_dots, time_and_score
 from relation_tf.report.scores import Scores, tasks_of
@@ -140,6 +141,7 @@ _NO_RUNS: Mapping[str, Any] = {
     "computed": "",
     "settings": {},
     "published": None,
+    "laid_out": [],
     "made": {},
     "data": [],
     "warnings": [],
@@ -181,6 +183,7 @@ def _content_of_runs(
         "computed": how_runs_went.computed(results),
         "settings": provenance.settings(results),
         "published": _published(results, beside) if beside is not None else None,
+        "laid_out": laid_out(results, scores, summary, how, summarized, _figures(results)),
         "made": provenance.made(results),
         "data": provenance.data(results).to_dict("records"),
         "warnings": provenance.warnings(results, runs),
@@ -220,9 +223,12 @@ def _columns(scores: Scores, results: Results | None) -> dict[str, str]:
 
 
 def _beside(results: Results, summary: pd.DataFrame, how: pd.DataFrame) -> pd.DataFrame | None:
-    if results.suite.published is None:
-        return None
-    return beside_published(results, summary, how, load_published(results.suite.published))
+    published = _figures(results)
+    return None if published is None else beside_published(results, summary, how, published)
+
+
+def _figures(results: Results) -> Published | None:
+    return load_published(results.suite.published) if results.suite.published else None
 
 
 def _published(results: Results, beside: pd.DataFrame) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def settings(results: Results) -> dict[str, str]:
         common, *others = map(settings, results.parts)
         return dict(item for item in common.items() if all(item in o.items() for o in others))
     suite = results.suite.model_dump(mode="json")
-    left_out = {"name", "title", "question", "task", "tasks", "seeds", "method", "published"}
+    left_out = {"name", "title", "question", "task", "tasks", "seeds", "method"}
+    left_out |= {"published", "layout", "control"}
     left_out |= set().union(*_OF_A_RULE.values()) - _OF_A_RULE[results.suite.stopping]
     left_out |= {key for key in ("overrides", "time_limit") if not suite[key]}
     if results.suite.network == "plain":

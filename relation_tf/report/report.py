@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import textwrap
@@ -78,14 +79,41 @@ class Report:
             .render(**self._values)
         )
 
+    def latex(self) -> str:
+        """The tables for a paper, with booktabs: scores, the paper's own layout, pairs."""
+        environment = _environment(
+            finalize=escape_latex,
+            block_start_string="<%",
+            block_end_string="%>",
+            variable_start_string="<<",
+            variable_end_string=">>",
+            comment_start_string="<#",
+            comment_end_string="#>",
+        )
+        return environment.get_template("report.tex.jinja").render(**self._values)
+
+    def json(self) -> str:
+        """The answer and all tables as JSON; what is not a finite number is null."""
+        values = self.content.values
+        content = {
+            "title": values["title"],
+            "question": values["question"],
+            "answer": values["answer"],
+            "warnings": values["warnings"],
+            "failures": [list(failure) for failure in values["failures"]],
+            "tables": {name: _records(table) for name, table in self.tables.items()},
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
     def _repr_html_(self) -> str:
         return self._page("notebook.html.jinja")
 
     def write(self, folder: str | Path) -> Path:
         """Write all renderings into a folder.
 
-        `report.html` is one page with everything in it; beside it lie `report.md`, its `figures/`,
-        and the tables as CSV, whose scores are as they came: fractions, where a suite made them.
+        `report.html` is one page with everything in it; beside it lie `report.md` with its
+        `figures/`, `report.tex`, `report.json`, and the tables as CSV, whose scores are as they
+        came: fractions, where a suite made them.
 
         Args:
             folder: Where; made where it is not there.
@@ -103,6 +131,8 @@ class Report:
             if picture.name == "scores":
                 file.with_suffix(".png").write_bytes(picture.png())
         (folder / "report.md").write_text(self.markdown(), encoding="utf-8", newline="\n")
+        (folder / "report.tex").write_text(self.latex(), encoding="utf-8", newline="\n")
+        (folder / "report.json").write_text(self.json(), encoding="utf-8", newline="\n")
         page = folder / "report.html"
         page.write_text(self.html(), encoding="utf-8", newline="\n")
         return page
@@ -238,6 +268,17 @@ def render(results: Results | str | Path, out: str | Path | None = None) -> Path
     return make_report(results).write(results.folder / "report" if out is None else out)
 
 
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows, with None for what JSON has no number for."""
+    return [
+        {
+            str(key): None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in row.items()
+        }
+        for row in table.to_dict("records")
+    ]
+
+
 def escape_markdown(value: Any) -> str:
     r"""Text that Markdown shows as it is, on one line and within a table's cell.
 
@@ -246,6 +287,30 @@ def escape_markdown(value: Any) -> str:
         a\|b \*c\*
     """
     return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", " ".join(str(value).split()))
+
+
+def escape_latex(value: Any) -> str:
+    r"""Text that LaTeX shows as it is, on one line.
+
+    Example:
+        >>> print(escape_latex("50 % of a_b"))
+        50 \% of a\_b
+    """
+    text = " ".join(str(value).split())
+    return re.sub(r"[\\&%$#_{}~^<>±×−]", lambda found: _LATEX[found[0]], text)
+
+
+_LATEX = {
+    **{each: f"\\{each}" for each in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+}  # fmt: skip
 
 
 def _environment(**options: Any) -> Environment:

@@ -18,7 +18,8 @@ from relation_tf.report.report import escape_markdown
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 FILES = {
-    "report.html", "report.md", "scores.csv", "table.csv", "pvalues.csv", "runs.csv",
+    "report.html", "report.md", "report.tex", "report.json",
+    "scores.csv", "table.csv", "pvalues.csv", "runs.csv",
     "figures/scores.svg", "figures/scores.png", "figures/learning.svg", "figures/time.svg",
 }  # fmt: skip
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from relation_tf.bench.results import read_results
 from relation_tf.report import make_report
+from relation_tf.report.report import escape_latex
 
 
 def test_scores_and_answer(suite_of, fabricate):
@@ -41,3 +46,32 @@ def test_a_notebook_shows_the_answer_the_means_and_every_seed(suite_of, fabricat
     assert shown.count("53.0") >= 4 * 2
     assert shown.count('role="img"') == 3
     assert repr(report) == f"<Report: {title}>"
+
+
+def test_json_holds_the_answer_and_the_tables(suite_of, fabricate):
+    report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
+    content = json.loads(report.json())
+    assert content["answer"] == report.content.values["answer"]
+    assert set(content["tables"]) == {"scores", "table", "pvalues", "runs"}
+    assert content["tables"]["scores"][0] == {
+        "task": "CoLA", "method": "attention", "seed": 1, "metric": "matthews", "value": 1 / 7
+    }  # fmt: skip
+
+
+def test_latex_escapes_what_it_is_given(suite_of, fabricate):
+    title = r"50 % of a_b & \write18{rm} #1 $x$ ~^"
+    latex = make_report(fabricate(suite_of(title=title), lambda *_: 0.5)).latex()
+    assert r"50 \% of a\_b \& \textbackslash{}write18\{rm\} \#1 \$x\$" in latex
+    assert r"\write18" not in latex
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    for table in latex.split(r"\midrule")[1:]:
+        rows = table.split(r"\bottomrule")[0].strip().splitlines()
+        assert len({row.count("&") for row in rows}) == 1
+        assert all(row.endswith(r" \\") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("a_b", r"a\_b"), ("−0.5", "$-$0.5"), ("\\", r"\textbackslash{}")]
+)
+def test_escape_latex(text, expected):
+    assert escape_latex(text) == expected

@@ -1,0 +1,195 @@
+"""A table as its paper lays it out: ours, and the published figures where they are at hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.bench.published import Published
+from relation_tf.bench.results import Results
+from relation_tf.report.beside import MILLISECONDS, own_name
+from relation_tf.report.comparisons import SCORE, rows_of
+from relation_tf.report.scores import Scores, tasks_of
+
+
+class LaidOutCell(NamedTuple):
+    """A method on a task, in one measure.
+
+    Attributes:
+        mean: Ours, in points or in the unit of the measure.
+        deviation: Its standard deviation; empty where there is none.
+        best: Whether none on this task has a better mean, and some a worse one.
+        letters: Methods on this task that share one cannot be separated; of scores alone.
+        published: The paper's figure, where it is at hand.
+        difference: Ours less the paper's.
+    """
+
+    mean: str
+    deviation: str
+    best: bool
+    letters: str
+    published: str
+    difference: str
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """A table.
+
+    Attributes:
+        measure: What it shows.
+        row_names: What makes a row, such as "units".
+        column_names: What makes a column.
+        rows: The names of each row, nested.
+        columns: The names of each column, nested.
+        cells: By row and column; none where no run is done.
+    """
+
+    measure: str
+    row_names: list[str]
+    column_names: list[str]
+    rows: list[tuple[str, ...]]
+    columns: list[tuple[str, ...]]
+    cells: Mapping[tuple[tuple[str, ...], tuple[str, ...]], LaidOutCell]
+
+    def heading(self, column: tuple[str, ...]) -> str:
+        """What stands over a column; a number says of what."""
+        named = zip(self.column_names, column, strict=True)
+        return " ".join(f"{name} {part}" if part[:1].isdigit() else part for name, part in named)
+
+
+def laid_out(
+    results: Results,
+    scores: Scores,
+    summary: pd.DataFrame,
+    how: pd.DataFrame,
+    times: pd.DataFrame,
+    published: Published | None,
+) -> list[LaidOut]:
+    """The tables of a suite's layout, one for each measure; none where it has no layout.
+
+    Args:
+        results: The finished runs.
+        scores: Their scores.
+        summary: `summarize` of them.
+        how: `how_run` of the runs.
+        times: `summarize_times` of them.
+        published: The paper's figures.
+    """
+    layout = results.suite.layout
+    if layout is None or results.parts:
+        return []
+    figures = _figures(results, scores, published)
+    tables = []
+    for measure in layout.measures:
+        found = _means(measure, scores, summary, how, times)
+        tasks = scores.tasks if measure == SCORE else results.suite.tasks
+        places = {
+            (str(method.name), task): layout.place(method, task)
+            for method in results.suite.methods()
+            for task in tasks
+        }
+        tables.append(
+            LaidOut(
+                "score" + (", points" if scores.in_points else "") if measure == SCORE else measure,
+                layout.rows,
+                layout.columns,
+                _nested(row for row, _ in places.values()),
+                _nested(column for _, column in places.values()),
+                {
+                    places[row.method, row.task]: _cell(
+                        row, figures.get((row.method, row.task, measure))
+                    )
+                    for row in rows_of(found)
+                },
+            )
+        )
+    return tables
+
+
+def _nested(names: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Each once, those together that share their first part; parts in the order they came in."""
+    distinct = [*dict.fromkeys(names)]
+    orders = [
+        {part: i for i, part in reversed([*enumerate(parts)])}
+        for parts in zip(*distinct, strict=True)
+    ]
+    return sorted(
+        distinct,
+        key=lambda name: [order[part] for order, part in zip(orders, name, strict=True)],
+    )
+
+
+def _means(
+    measure: str, scores: Scores, summary: pd.DataFrame, how: pd.DataFrame, times: pd.DataFrame
+) -> pd.DataFrame:
+    """Columns `task`, `method`, `mean`, `sd`, `letters`, `digits` and `best`."""
+    if measure == SCORE:
+        own = summary[summary["metric"] == SCORE].copy()
+        own[["mean", "sd"]] *= scores.factor
+        lower = own["task"].isin(scores.lower_is_better)
+        digits = scores.digits
+    else:
+        own = _times(measure, how, times).assign(letters="")
+        lower = pd.Series(data=True, index=own.index)
+        digits = 2 if measure == "seconds an epoch" else 1
+    signed = own["mean"].where(~lower, -own["mean"])
+    by_task = signed.groupby(own["task"])
+    highest, lowest = by_task.transform("max"), by_task.transform("min")
+    return own.assign(best=np.isclose(signed, highest) & (lowest < highest), digits=digits)
+
+
+def _times(measure: str, how: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
+    if measure == MILLISECONDS:
+        return pd.DataFrame(
+            {
+                "task": how.get("task"),
+                "method": how.get("method"),
+                "mean": 1000 * how["seconds_batch"] if len(how) else None,
+                "sd": math.nan,
+            }
+        )
+    if len(times):
+        column = "seconds" if measure == "seconds" else "seconds_epoch"
+        own = times[["task", "method", column, f"{column}_sd"]].copy()
+        own.columns = pd.Index(["task", "method", "mean", "sd"])
+        # The mean of the lucky seeds is no time of the method.
+        return own if measure != "seconds" else own[times["reached"] == times["n"]]
+    if how.empty:
+        return pd.DataFrame(columns=["task", "method", "mean", "sd"])
+    own = how[["task", "method"]].assign(mean=how["seconds_epoch"], sd=math.nan)
+    return own
+
+
+def _cell(row: Any, figure: float | None) -> LaidOutCell:
+    def shown(value: float, sign: str = "") -> str:
+        return "" if math.isnan(value) else f"{value:{sign}z,.{row.digits}f}".replace("-", "−")
+
+    return LaidOutCell(
+        shown(row.mean),
+        shown(row.sd),
+        bool(row.best),
+        str(row.letters),
+        "" if figure is None else shown(figure),
+        "" if figure is None else shown(row.mean - figure, "+"),
+    )
+
+
+def _figures(
+    results: Results, scores: Scores, published: Published | None
+) -> dict[tuple[str, str, str], float]:
+    """The paper's figures by our method, task and measure; a task's score has one metric here."""
+    if published is None:
+        return {}
+    metrics = {name: task.metrics for task in tasks_of(results) for name in task.scored}
+    figures = {}
+    for figure in published.figure:
+        own = metrics.get(figure.task, ())
+        measure = SCORE if own == (figure.metric,) or figure.metric == SCORE else figure.metric
+        figures[own_name(results, figure.method), figure.task, measure] = figure.value
+    return figures

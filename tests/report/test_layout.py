@@ -1,0 +1,121 @@
+"""Tables as papers lay them out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from relation_tf.bench.suite import SuiteError, make_suite
+from relation_tf.report import make_report
+
+GRID = {
+    "mechanism": "contextualizer",
+    "grid": {"num_steps": [1, 5], "initial_context": ["ones", "uniform"]},
+}
+
+
+def level(config, task, metric):
+    steps = config.options.get("num_steps", 0)
+    return (
+        0.5 + steps / 20 + config.seed / 1000 + (config.options["initial_context"] == "ones") / 10
+    )
+
+
+def test_options_make_rows_and_columns(suite_of, fabricate):
+    layout = {"rows": ["initial_context"], "columns": ["num_steps"]}
+    suite = suite_of(tasks=["MR"], method=[GRID], layout=layout)
+    report = make_report(fabricate(suite, level))
+    (table,) = report.content.values["laid_out"]
+    assert table.rows == [("ones",), ("uniform",)]
+    assert [table.heading(column) for column in table.columns] == ["num_steps 1", "num_steps 5"]
+    cell = table.cells[("ones",), ("5",)]
+    assert (cell.mean, cell.deviation, cell.best) == ("85.3", "0.2", True)
+    assert table.cells[("uniform",), ("1",)].mean == "55.3"
+    assert re.search(
+        r"\| ones \| 65.3<sup>[a-d]</sup> ± 0.2 \| \*\*85.3\*\*<sup>[a-d]</sup> ± 0.2",
+        report.markdown(),
+    )
+    latex = r"ones & 65.3\\textsuperscript{[a-d]} {\\footnotesize \$\\pm\$ 0.2} & \\textbf{85.3}"
+    assert re.search(latex, report.latex())
+
+
+def test_nested_rows_stand_together(suite_of, fabricate):
+    methods = [{"mechanism": name, "units": [8, 16]} for name in ("relation", "attention")]
+    layout = {"rows": ["units", "mechanism"], "columns": ["task"],
+              "measures": ["score", "seconds an epoch", "milliseconds a batch"]}  # fmt: skip
+
+    def change(config, files):
+        files["result"]["seconds"] |= {"epoch": config.units / 8, "batch": config.units / 1000}
+
+    suite = suite_of(tasks=["CoLA", "MNLI"], method=methods, layout=layout)
+    report = make_report(fabricate(suite, lambda config, *_: config.units / 20, change))
+    scores, epochs, batches = report.content.values["laid_out"]
+    assert scores.rows == epochs.rows == [
+        ("8", "relation"), ("8", "attention"), ("16", "relation"), ("16", "attention")
+    ]  # fmt: skip
+    assert scores.columns == [("CoLA",), ("MNLI-m",), ("MNLI-mm",), ("mean of these tasks",)]
+    assert epochs.columns == [("CoLA",), ("MNLI",)]
+    assert epochs.cells[("16", "relation"), ("MNLI",)].mean == "2.00"
+    assert batches.cells[("8", "attention"), ("CoLA",)].mean == "8.0"
+    # The least time is the best one; the highest score.
+    assert epochs.cells[("8", "relation"), ("CoLA",)].best
+    assert not epochs.cells[("16", "relation"), ("CoLA",)].best
+    assert scores.cells[("16", "attention"), ("CoLA",)].best
+
+
+def test_published_figures_stand_in_their_cells(suite_of, fabricate, tmp_path):
+    figures = tmp_path / "figures.toml"
+    figures.write_text(
+        'source = "A paper"\nsplit = "test"\n'
+        '[[figure]]\nmethod = "relation"\ntask = "MR"\nvalue = 77.0\n'
+        '[[figure]]\nmethod = "relation"\ntask = "MR"\n'
+        'metric = "milliseconds a batch"\nvalue = 9\n',
+        encoding="utf-8",
+    )
+    layout = {"measures": ["score", "milliseconds a batch"]}
+    method = [{"name": "relation", "mechanism": "relation"}]
+    suite = suite_of(tasks=["MR"], method=method, layout=layout, published=str(figures))
+    report = make_report(
+        fabricate(
+            suite,
+            lambda *_: 0.8,
+            lambda config, files: files["result"]["seconds"].update(batch=0.0125),
+        )
+    )
+    score, batch = (
+        table.cells[("relation",), ("MR",)] for table in report.content.values["laid_out"]
+    )
+    assert (score.mean, score.published, score.difference) == ("80.0", "77.0", "+3.0")
+    assert (batch.mean, batch.published, batch.difference) == ("12.5", "9.0", "+3.5")
+    assert "paper 77.0 (+3.0)" in report.html()
+
+
+def test_a_time_that_some_seeds_did_not_reach_is_none(suite_of, fabricate):
+    layout = {"rows": ["mechanism"], "measures": ["seconds"]}
+    methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention")]
+
+    def change(config, files):
+        files["result"]["reached"] = config.seed > 1 or config.mechanism == "relation"
+        files["result"]["seconds"]["input"] = 0.1
+
+    suite = suite_of(tasks=["RTE"], method=methods, layout=layout, stopping="accuracy_reached")
+    report = make_report(fabricate(suite, lambda *_: 0.9, change))
+    (table,) = report.content.values["laid_out"]
+    assert ("relation",) in {row for row, _ in table.cells}
+    assert ("attention",) not in {row for row, _ in table.cells}
+    assert table.rows == [("relation",), ("attention",)]
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ({"rows": ["depth"]}, "expected some of .*mechanism.* Received: 'depth'"),
+        ({"rows": ["task"], "columns": ["units"]}, "a cell of its own .* found 2 in row CoLA"),
+        ({"measures": ["seconds"]}, "'seconds' is for stopping = 'accuracy_reached'"),
+    ],
+)
+def test_a_layout_that_cannot_be(layout, message):
+    methods = [{"mechanism": "relation"}, {"mechanism": "attention"}]
+    with pytest.raises(SuiteError, match=message):
+        make_suite("it", {"name": "it", "tasks": ["CoLA"], "method": methods, "layout": layout})
