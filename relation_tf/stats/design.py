@@ -10,108 +10,162 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
+
+from relation_tf.stats.dunnett import Alternative, largest_exceeds, rank_loadings
+from relation_tf.stats.presentation import count
+from relation_tf.stats.samples import FloatArray
+
 DesignMethod: TypeAlias = Literal["asymptotic", "exact"]
+Family: TypeAlias = Literal["all-pairs", "one-against-all"]
+
+TESTS: dict[Family, str] = {"all-pairs": "Steel-Dwass", "one-against-all": "Steel's test"}
 
 
 def attainable_pvalue(
-    num_methods: int, num_seeds: int | Sequence[int], method: DesignMethod = "asymptotic"
+    num_methods: int,
+    num_seeds: int | Sequence[int],
+    method: DesignMethod = "asymptotic",
+    *,
+    family: Family = "all-pairs",
+    alternative: Alternative = "two-sided",
 ) -> float:
-    """Smallest Steel-Dwass p that a design can give.
+    """Smallest p that a design can give, by `steel_dwass` or `steel_many_to_one`.
 
     It is reached where the scores of two methods do not overlap at all. Scores without ties are
     assumed: ties change the variance, and two different constants reach a smaller p.
 
     For k methods with n seeds each, `exact` is the probability that in a random order of all
-    scores any two of the methods do not overlap,
+    scores any two of the family's methods do not overlap: over all pairs,
     `1 - k Int_0^1 n (1-t)^(n-1) [1 - (1-t)^n - t^n]^(k-1) dt`.
 
     Args:
-        num_methods: Number of methods compared, all pairs.
-        num_seeds: Number of scores of every method, or a sequence of one number a method.
-        method: p from the studentized range, or from all joint permutations.
+        num_methods: Number of methods compared, the control included.
+        num_seeds: Number of scores of every method, or a sequence of one number a method, the
+            control's first.
+        method: p from the asymptotic distribution, or from all joint permutations.
+        family: Which differences are tested: of all pairs, or of one control to each method.
+        alternative: For one against all, as for `steel_many_to_one`.
 
     Returns:
         The smallest p.
 
     Raises:
-        ValueError: If a number or the method is out of range.
+        ValueError: If a number or an option is out of range.
 
     Example:
         >>> round(attainable_pvalue(4, 5), 4), round(attainable_pvalue(5, 5), 4)
         (0.0447, 0.0683)
+        >>> round(attainable_pvalue(5, 5, "exact", family="one-against-all"), 4)
+        0.0282
 
     References:
         M. Dwass (1960), Some k-sample rank-order tests, Contributions to Probability and
         Statistics, 198-202.
     """
     sizes = _sizes(num_methods, num_seeds)
-    if method not in get_args(DesignMethod):
-        raise ValueError(f"`method` must be 'asymptotic' or 'exact'. Received: method={method!r}")
+    check_option("method", method, DesignMethod)
+    check_family(family, alternative)
     if method == "exact":
-        return _exact_attainable(sizes)
-    from scipy.stats import studentized_range
+        return _exact_attainable(sizes, family, alternative)
+    # The statistic of two separated groups grows with both sizes: the largest groups reach most.
+    largest = sorted(sizes)[-2:] if family == "all-pairs" else (sizes[0], max(sizes[1:]))
+    m, n = largest
+    statistic = math.sqrt(3 * m * n / (m + n + 1))
+    if alternative == "less":
+        statistic = -statistic
+    return float(asymptotic_pvalues(np.array([statistic]), sizes, family, alternative)[0])
 
-    # |W*| of two separated groups grows with both sizes, so the two largest groups reach most.
-    *_, m, n = sorted(sizes)
-    return float(studentized_range.sf(math.sqrt(6 * m * n / (m + n + 1)), num_methods, math.inf))
 
-
-def seeds_needed(num_methods: int, alpha: float = 0.05, method: DesignMethod = "asymptotic") -> int:
-    """Fewest seeds a method with which the Steel-Dwass test can give p < alpha.
+def seeds_needed(
+    num_methods: int,
+    alpha: float = 0.05,
+    method: DesignMethod = "asymptotic",
+    *,
+    family: Family = "all-pairs",
+    alternative: Alternative = "two-sided",
+) -> int:
+    """Fewest seeds a method with which a family can give p < alpha at all.
 
     The answer is about the p of the `method` named. For two methods and alpha 0.05 that is 3
     seeds by the asymptotic p (0.0495), whose exact value is 0.10: 4 in truth, as
-    `method="exact"` says. `what_can_be_shown` recommends the larger of the two.
+    `method="exact"` says. `what_can_be_shown` recommends the larger of the two. How many seeds
+    find a difference of a given size, `seeds_for_power` says.
 
     Args:
-        num_methods: Number of methods compared, all pairs.
+        num_methods: Number of methods compared, the control included.
         alpha: Level of the test, between 0 and 1.
-        method: p from the studentized range, or from all joint permutations.
+        method: p from the asymptotic distribution, or from all joint permutations.
+        family: Which differences are tested: of all pairs, or of one control to each method.
+        alternative: For one against all, as for `steel_many_to_one`.
 
     Returns:
         Number of seeds, the same for every method.
 
     Raises:
-        ValueError: If a number or the method is out of range.
+        ValueError: If a number or an option is out of range.
 
     Example:
         >>> seeds_needed(4), seeds_needed(5), seeds_needed(9)
         (5, 6, 7)
+        >>> seeds_needed(9, family="one-against-all")
+        6
     """
     check_alpha(alpha)
-    return next(n for n in itertools.count(1) if attainable_pvalue(num_methods, n, method) < alpha)
+
+    def reached(num_seeds: int) -> bool:
+        smallest = attainable_pvalue(
+            num_methods, num_seeds, method, family=family, alternative=alternative
+        )
+        return smallest < alpha
+
+    return next(num_seeds for num_seeds in itertools.count(1) if reached(num_seeds))
 
 
-def what_can_be_shown(num_methods: int, num_seeds: int, alpha: float = 0.05) -> str:
-    """Says in a sentence what the Steel-Dwass test of a design can show, before it is run.
+def what_can_be_shown(
+    num_methods: int, num_seeds: int, alpha: float = 0.05, *, family: Family = "all-pairs"
+) -> str:
+    """Says in a sentence what the test of a design can show, before it is run.
 
     Args:
-        num_methods: Number of methods compared, all pairs.
+        num_methods: Number of methods compared, the control included.
         num_seeds: Number of scores of every method.
         alpha: Level of the test, between 0 and 1.
+        family: Which differences are tested: of all pairs (Steel-Dwass), or of one control to
+            each method (Steel).
 
     Returns:
         One sentence.
 
     Raises:
-        ValueError: If a number is out of range.
+        ValueError: If a number or the family is out of range.
 
     Example:
         >>> print(what_can_be_shown(5, 5))  # doctest: +NORMALIZE_WHITESPACE
         5 methods x 5 seeds: Steel-Dwass can never reach p < .05 (p = .068 at best without ties,
         where two methods' seeds do not overlap at all); use at least 6 seeds or compare fewer
         methods.
+        >>> print(what_can_be_shown(5, 5, family="one-against-all"))
+        ... # doctest: +NORMALIZE_WHITESPACE
+        5 methods x 5 seeds, one against all: Steel's test can reach p = .032 at best, only where
+        two methods' seeds do not overlap at all; at least 5 seeds are needed for p < .05.
     """
     check_alpha(alpha)
-    asymptotic = attainable_pvalue(num_methods, num_seeds)
-    exact = attainable_pvalue(num_methods, num_seeds, "exact")
-    needed = max(seeds_needed(num_methods, alpha), seeds_needed(num_methods, alpha, "exact"))
+    asymptotic = attainable_pvalue(num_methods, num_seeds, family=family)
+    exact = attainable_pvalue(num_methods, num_seeds, "exact", family=family)
+    needed = max(
+        seeds_needed(num_methods, alpha, family=family),
+        seeds_needed(num_methods, alpha, "exact", family=family),
+    )
     level = format_level(alpha)
-    design = f"{num_methods} methods x {num_seeds} {'seed' if num_seeds == 1 else 'seeds'}"
+    test = TESTS[family]
+    design = f"{num_methods} methods x {count(num_seeds, 'seed')}"
+    if family == "one-against-all":
+        design += ", one against all"
     best = format_pvalue(asymptotic, alpha)
     if max(asymptotic, exact) < alpha:
         return (
-            f"{design}: Steel-Dwass can reach {best} at best, only where two methods' seeds do "
+            f"{design}: {test} can reach {best} at best, only where two methods' seeds do "
             f"not overlap at all; at least {needed} seeds are needed for {level}."
         )
     if asymptotic < alpha:
@@ -125,17 +179,42 @@ def what_can_be_shown(num_methods: int, num_seeds: int, alpha: float = 0.05) -> 
         reason = f"{best} at best without ties, where two methods' seeds do not overlap at all"
     fewer = num_methods > 2 and attainable_pvalue(2, num_seeds, "exact") < alpha
     return (
-        f"{design}: Steel-Dwass can never reach {level} ({reason}); "
+        f"{design}: {test} can never reach {level} ({reason}); "
         f"use at least {needed} seeds{' or compare fewer methods' if fewer else ''}."
     )
 
 
-def format_pvalue(pvalue: float, alpha: float = 0.05) -> str:
-    """Writes a p, with as many decimals (three or more) as keep it on its side of alpha.
+def asymptotic_pvalues(
+    statistics: FloatArray,
+    sizes: Sequence[int],
+    family: Family = "all-pairs",
+    alternative: Alternative = "two-sided",
+) -> FloatArray:
+    """Asymptotic family-wise p of standardized U statistics, without ties.
+
+    Args:
+        statistics: `(U - n_i n_j / 2) / sqrt(V)`, any shape.
+        sizes: Number of scores of every method, the control's first.
+        family: Which pairs are compared.
+        alternative: For one against all, as for `steel_many_to_one`.
+
+    Returns:
+        p, of the shape of the statistics.
+    """
+    if family == "one-against-all":
+        return largest_exceeds(statistics, rank_loadings(sizes), alternative)
+    from scipy.stats import studentized_range
+
+    return studentized_range.sf(math.sqrt(2) * np.abs(statistics), len(sizes), math.inf)
+
+
+def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:
+    """Writes a p, with as many decimals as keep it on its side of alpha.
 
     Args:
         pvalue: A probability.
         alpha: The level that readers compare it with.
+        decimals: The fewest decimals.
 
     Returns:
         Such as `p = .045` or `p < .001`.
@@ -146,7 +225,7 @@ def format_pvalue(pvalue: float, alpha: float = 0.05) -> str:
     """
     if pvalue < min(alpha, 0.001):
         return format_level(min(alpha, 0.001))
-    same_side = (d for d in range(3, 17) if (round(pvalue, d) < alpha) == (pvalue < alpha))
+    same_side = (d for d in range(decimals, 17) if (round(pvalue, d) < alpha) == (pvalue < alpha))
     return "p = " + f"{pvalue:.{next(same_side, 17)}f}".removeprefix("0")
 
 
@@ -175,6 +254,42 @@ def check_alpha(alpha: float) -> None:
         raise ValueError(f"`alpha` must lie between 0 and 1. Received: alpha={alpha}")
 
 
+def check_option(name: str, value: object, allowed: object) -> None:
+    """Refuses a value that a `Literal` does not name.
+
+    Args:
+        name: What the option is called.
+        value: What was given.
+        allowed: The `Literal`.
+
+    Raises:
+        ValueError: If the value is not in it.
+    """
+    if value not in get_args(allowed):
+        raise ValueError(
+            f"`{name}` must be one of {', '.join(map(repr, get_args(allowed)))}. "
+            f"Received: {name}={value!r}"
+        )
+
+
+def check_family(family: Family, alternative: Alternative) -> None:
+    """Refuses what is no family or no alternative, and one side of all pairs.
+
+    Args:
+        family: Which pairs are compared.
+        alternative: Which side of a difference counts.
+
+    Raises:
+        ValueError: If one of them is refused.
+    """
+    check_option("family", family, Family)
+    check_option("alternative", alternative, Alternative)
+    if family == "all-pairs" and alternative != "two-sided":
+        raise ValueError(
+            f"all pairs are compared two-sided only. Received: alternative={alternative!r}"
+        )
+
+
 def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     if operator.index(num_methods) < 2:
         raise ValueError(f"`num_methods` must be at least 2. Received: num_methods={num_methods}")
@@ -187,14 +302,20 @@ def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     return sizes
 
 
-def _exact_attainable(sizes: Sequence[int]) -> float:
-    # Only the two largest sizes reach the largest |W*|: pairs among the largest groups, or,
-    # where one group is larger than all others, its pairs with the second largest ones.
-    (n, largest), *rest = sorted(Counter(sizes).items(), reverse=True)
-    if largest > 1:
-        return _any_pair_separated(largest, n)
-    second, others = rest[0]
-    return _one_separated(n, second, others)
+def _exact_attainable(sizes: Sequence[int], family: Family, alternative: Alternative) -> float:
+    # Only the largest sizes reach the largest statistic: pairs among the largest groups, or, where
+    # one group is the control or larger than all others, its pairs with the largest of them.
+    if family == "one-against-all":
+        control, others = sizes[0], Counter(sizes[1:])
+    else:
+        control, others = max(sizes), Counter(sizes)
+        if others[control] > 1:
+            return _any_pair_separated(others[control], control)
+        del others[control]
+    size = max(others)
+    if alternative == "two-sided":
+        return _one_separated(control, size, others[size])
+    return _one_above(control, size, others[size])
 
 
 def _any_pair_separated(k: int, n: int) -> float:
@@ -222,6 +343,15 @@ def _one_separated(n: int, m: int, others: int) -> float:
         total = n + m * (below + above)
         ways = math.comb(total, n) * math.comb(total - n, m * below)
         none += Fraction((-1) ** (below + above) * terms, ways)
+    return float(1 - none)
+
+
+def _one_above(n: int, m: int, others: int) -> float:
+    """P(any one of several groups of m lies above a group of n), by inclusion-exclusion."""
+    none = sum(
+        Fraction((-1) ** above * math.comb(others, above), math.comb(n + m * above, n))
+        for above in range(others + 1)
+    )
     return float(1 - none)
 
 

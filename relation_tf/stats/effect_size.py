@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from numpy.typing import ArrayLike
 
-from relation_tf.stats.pairwise import dominance, observed_counts
+from relation_tf.stats.pairwise import dominance, observed_groups
 from relation_tf.stats.samples import rank_samples
+from relation_tf.stats.summary import Interval, check_confidence
 
 
 def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
@@ -28,11 +31,103 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
 
     Example:
         >>> cliffs_delta([0.8, 0.9, 0.9], [0.7, 0.8])
-        0.8333333333333333
+        0.8333333333333334
 
     References:
         N. Cliff (1993), Dominance statistics: ordinal analyses to answer ordinal questions,
         Psychological Bulletin 114, 494-509.
     """
     ranked = rank_samples({"b": b, "a": a}, nan="raise")
-    return float(dominance(observed_counts(ranked))[0, 0, 1])
+    return float(dominance(observed_groups(ranked), [(0, 1)])[0, 0])
+
+
+def probability_higher(a: ArrayLike, b: ArrayLike) -> float:
+    """How likely a score of `a` is higher than one of `b`, `P(a > b) + P(a = b) / 2`.
+
+    It is `(cliffs_delta(a, b) + 1) / 2`; also called the common-language effect size or the area
+    under the curve.
+
+    Args:
+        a: Scores of one method, shape `(n,)`.
+        b: Scores of the other, shape `(m,)`.
+
+    Returns:
+        A probability.
+
+    Raises:
+        TypeError: If a score is not a number.
+        ValueError: If a sample is empty, has more than one axis or holds NaN.
+
+    Example:
+        >>> round(probability_higher([0.8, 0.9, 0.9], [0.7, 0.8]), 4)
+        0.9167
+    """
+    return (cliffs_delta(a, b) + 1) / 2
+
+
+def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Interval:
+    """Confidence interval of Cliff's delta that is honest for few scores.
+
+    Wilson's interval of a proportion, for P(a > b) with min(n, m) trials. Whatever the two
+    distributions are, the variance of the estimate of P is at most `P (1 - P) / min(n, m)`, and the
+    interval holds every P that the estimate is not too far from by that bound. So it needs no equal
+    spread, is never a point, and its ends move with the estimate. For similar spreads it is wider
+    than it would have to be. The interval of P(a > b) is this one mapped by `(delta + 1) / 2`.
+
+    How often the 95 % interval covers the true delta, in percent, with five scores each (40,000
+    simulations, `tests/stats/test_effect_size.py`):
+
+    | scores | delta 0 | 0.5 | 0.8 | 0.9 | 0.95 |
+    | --- | --- | --- | --- | --- | --- |
+    | normal | 98.5 | 97.9 | 98.2 | 98.3 | 98.3 |
+    | one spreads three times as far | 97.1 | 97.5 | 96.9 | 97.5 | 95.2 |
+    | one spreads ten times as far | 95.0 | 97.8 | 94.3 | 97.4 | 90.8 |
+    | log-normal | 98.5 | 97.6 | 96.6 | 97.3 | 92.6 |
+    | one method fails in a fifth of the runs | 98.1 | 97.2 | 97.0 | 97.9 | 97.9 |
+
+    Args:
+        a: Scores of one method, shape `(n,)`.
+        b: Scores of the other, shape `(m,)`.
+        confidence: Coverage, between 0 and 1.
+
+    Returns:
+        Lower and upper end, from -1 to 1.
+
+    Raises:
+        TypeError: If a score is not a number.
+        ValueError: If a sample is empty, has more than one axis or holds NaN, or the confidence is
+            out of range.
+
+    Example:
+        >>> low, high = cliffs_delta_interval([6, 7, 8, 9, 10], [1, 2, 3, 4, 5])
+        >>> round(low, 2), round(high, 2)
+        (0.13, 1.0)
+
+    References:
+        Z. W. Birnbaum, O. M. Klose (1957), Bounds for the variance of the Mann-Whitney statistic,
+        Annals of Mathematical Statistics 28, 933-945.
+        E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference,
+        Journal of the American Statistical Association 22, 209-212.
+    """
+    ranked = rank_samples({"b": b, "a": a}, nan="raise")
+    return delta_interval(cliffs_delta(a, b), int(ranked.sizes.min()), confidence)
+
+
+def delta_interval(delta: float, fewest: int, confidence: float = 0.95) -> Interval:
+    """The interval of `cliffs_delta_interval` from the estimate.
+
+    Args:
+        delta: Cliff's delta.
+        fewest: Number of scores of the method with fewer.
+        confidence: Coverage, between 0 and 1.
+
+    Returns:
+        Lower and upper end.
+    """
+    from scipy.stats import norm
+
+    check_confidence(confidence)
+    z2 = float(norm.isf((1 - confidence) / 2)) ** 2
+    half = math.sqrt(z2 * (fewest * (1 - delta**2) + z2))
+    low, high = ((fewest * delta + side * half) / (fewest + z2) for side in (-1, 1))
+    return Interval(max(low, -1.0), min(high, 1.0))

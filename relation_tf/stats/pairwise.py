@@ -1,13 +1,16 @@
-"""All-pairs rank statistics of many label arrangements at once, and their permutation p.
+"""Rank statistics of many arrangements at once, and their joint permutation p.
 
-The pooled scores are sorted once; only labels are permuted. An arrangement is then a table
-`counts` of shape `(arrangements, groups, distinct scores)`: how often a group has a score.
+An arrangement deals the pooled scores to the groups. The scores are their dense ranks, in the
+smallest integers that hold them, and the arrangements lie along the last axis: `groups[i]` of shape
+`(n_i, B)` holds what group i got in each of B arrangements.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,74 +18,80 @@ from numpy.typing import NDArray
 from relation_tf.stats.samples import FloatArray, RankedSamples
 
 MAX_ARRANGEMENTS = 1_000_000
-_CHUNK_ELEMENTS = 2**19  # elements of `counts` held at once: some MiB, near the processor's cache
+_CHUNK_ELEMENTS = 2**16  # scores dealt at once: the comparisons of a pair stay in the cache
 _ROUNDING = 1e-9  # statistics this close are equal
 
-Labels = NDArray[np.intp]
+Codes: TypeAlias = NDArray[np.integer[Any]]
+Groups: TypeAlias = Sequence[Codes]
+Pairs: TypeAlias = Sequence[tuple[int, int]]
+Tail: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
-def observed_counts(ranked: RankedSamples) -> FloatArray:
-    """Counts how often each group has each distinct score.
-
-    Args:
-        ranked: k groups with D distinct scores.
-
-    Returns:
-        The counts of the one arrangement that was observed, shape `(1, k, D)`.
-    """
-    distinct = 1 + max(int(codes.max()) for codes in ranked.codes.values())
-    rows = [np.bincount(codes, minlength=distinct) for codes in ranked.codes.values()]
-    return np.array([rows], dtype=np.float64)
+def all_pairs(num_groups: int) -> Pairs:
+    """Every pair of groups, the upper triangle row by row."""
+    return list(itertools.combinations(range(num_groups), 2))
 
 
-def win_counts(counts: FloatArray) -> FloatArray:
-    """Mann-Whitney's U of every pair: how often the column's group is higher, a tie counting half.
-
-    Args:
-        counts: Shape `(B, k, D)`.
-
-    Returns:
-        U, shape `(B, k, k)`.
-    """
-    below = np.cumsum(counts, axis=-1) - counts / 2
-    return below @ counts.swapaxes(-1, -2)
+def one_against_all(num_groups: int) -> Pairs:
+    """The first group with each of the others."""
+    return [(0, other) for other in range(1, num_groups)]
 
 
-def dominance(counts: FloatArray) -> FloatArray:
-    """Cliff's delta of every pair: P(column higher) - P(row higher).
+def observed_groups(ranked: RankedSamples) -> Groups:
+    """The one arrangement that was observed, `(n_i, 1)` for each group."""
+    codes = list(ranked.codes.values())
+    dtype = np.min_scalar_type(max(int(group.max()) for group in codes))
+    return [group.astype(dtype)[:, None] for group in codes]
+
+
+def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
+    """How often the second group of a pair is higher, less how often it is lower.
 
     Args:
-        counts: Shape `(B, k, D)`.
+        groups: k groups of shape `(n_i, B)`.
+        pairs: P pairs of their numbers.
 
     Returns:
-        Deltas from -1 to 1, shape `(B, k, k)`.
+        Counts from `-n_i n_j` to `n_i n_j`, shape `(P, B)`.
     """
-    sizes = counts.sum(axis=-1)
-    return 2 * win_counts(counts) / (sizes[:, :, None] * sizes[:, None, :]) - 1
+    tied = _tied_codes(groups).size > 0
+    wins = np.empty((len(pairs), groups[0].shape[1]))
+    for row, (i, j) in zip(wins, pairs, strict=True):
+        first, second = groups[i][:, None], groups[j]
+        product = groups[i].shape[0] * second.shape[0]
+        dtype = np.min_scalar_type(product)
+        row[:] = (first < second).sum(axis=(0, 1), dtype=dtype)
+        row -= (first > second).sum(axis=(0, 1), dtype=dtype) if tied else product - row
+    return wins
 
 
-def standardized_wins(counts: FloatArray) -> FloatArray:
-    """Steel-Dwass's W* of every pair, `sqrt(2) (U - n_i n_j / 2) / sqrt(V)`.
+def dominance(groups: Groups, pairs: Pairs) -> FloatArray:
+    """Cliff's delta of every pair, `P(second higher) - P(first higher)`, shape `(P, B)`."""
+    return net_wins(groups, pairs) / _products(groups, pairs)
 
-    V is the variance of U given the ties between the two groups. Where it is zero (all scores
-    of the pair are one value), W* is 0.
+
+def standardized_wins(groups: Groups, pairs: Pairs) -> FloatArray:
+    """Mann-Whitney's U of every pair, standardized given the ties between the two groups.
+
+    `(U - n_i n_j / 2) / sqrt(V)`, positive where the second group is higher. Where V is zero (all
+    scores of the pair are one value) it is 0.
 
     Args:
-        counts: Shape `(B, k, D)`.
+        groups: k groups of shape `(n_i, B)`.
+        pairs: P pairs of their numbers.
 
     Returns:
-        W*, positive where the column's group is higher, shape `(B, k, k)`.
+        Shape `(P, B)`.
     """
-    sizes = counts[0].sum(axis=-1)  # (k,), the same in all arrangements
-    product = sizes[:, None] * sizes
-    total = sizes[:, None] + sizes
-    variance = product / (12 * total * (total - 1)) * (total**3 - total - _tie_sums(counts))
-    deviation = math.sqrt(2) * (win_counts(counts) - product / 2)
+    product = _products(groups, pairs)
+    total = np.array([[groups[i].shape[0] + groups[j].shape[0]] for i, j in pairs], dtype=float)
+    variance = product / (12 * total * (total - 1)) * (total**3 - total - _tie_sums(groups, pairs))
+    deviation = net_wins(groups, pairs) / 2
     return np.divide(deviation, np.sqrt(variance), out=np.zeros_like(deviation), where=variance > 0)
 
 
 def num_arrangements(sizes: NDArray[np.intp]) -> int:
-    """Counts the ways to deal labels to the pooled scores, `N! / (n_1! ... n_k!)`.
+    """Counts the ways to deal the pooled scores, `N! / (n_1! ... n_k!)`.
 
     Args:
         sizes: Group sizes, shape `(k,)`.
@@ -94,46 +103,68 @@ def num_arrangements(sizes: NDArray[np.intp]) -> int:
     return math.prod(math.comb(n, size) for n, size in zip(totals, sizes.tolist(), strict=True))
 
 
-def exact_pvalues(counts: FloatArray) -> FloatArray:
-    """Joint permutation p of every pair from all arrangements.
+def exact_maxima(groups: Groups, pairs: Pairs, tail: Tail = np.abs) -> FloatArray:
+    """The largest statistic of all pairs in every arrangement of the pooled scores.
 
     Args:
-        counts: The observed arrangement, shape `(1, k, D)`.
+        groups: The observed arrangement, `(n_i, 1)` each.
+        pairs: P pairs of their numbers.
+        tail: Turns a standardized U into the statistic that is large against the hypothesis.
 
     Returns:
-        P(the largest |W*| of all pairs >= this pair's |W*|), shape `(k, k)`.
+        The maxima, sorted, shape `(arrangements,)`.
     """
-    sizes = counts[0].sum(axis=-1).astype(np.intp)
-    total = num_arrangements(sizes)
-    chunks = (
-        arrangements(sizes, np.arange(start, stop))
-        for start, stop in _chunks(total, counts[0].size)
+    pool, sizes = np.sort(np.concatenate(groups), axis=None), _sizes(groups)
+    numbers = _chunks(num_arrangements(sizes), pool.size)
+    # A stable sort of labels lists the places of the first label, then of the second ...
+    places = (
+        np.argsort(arrangements(sizes, np.arange(start, stop)), axis=1, kind="stable")
+        for start, stop in numbers
     )
-    return _reached(counts, chunks) / total
+    return _sorted_maxima((pool[chunk] for chunk in places), sizes, pairs, tail)
 
 
-def monte_carlo_pvalues(counts: FloatArray, permutations: int, seed: int) -> FloatArray:
-    """Joint permutation p of every pair from random arrangements and the observed one.
+def monte_carlo_maxima(
+    groups: Groups, pairs: Pairs, permutations: int, seed: int, tail: Tail = np.abs
+) -> FloatArray:
+    """As `exact_maxima`, of random arrangements.
 
     Args:
-        counts: The observed arrangement, shape `(1, k, D)`.
-        permutations: Number of random arrangements B.
+        groups: The observed arrangement, `(n_i, 1)` each.
+        pairs: P pairs of their numbers.
+        permutations: Number of random arrangements.
         seed: Seed of the random arrangements.
+        tail: As for `exact_maxima`.
 
     Returns:
-        `(1 + #{largest |W*| >= this pair's |W*|}) / (B + 1)`, shape `(k, k)`.
+        The maxima, sorted, shape `(permutations,)`.
     """
     rng = np.random.default_rng(seed)
-    sizes = counts[0].sum(axis=-1).astype(np.intp)
-    labels = np.repeat(np.arange(sizes.size), sizes)
-    chunks = (
-        rng.permuted(np.tile(labels, (stop - start, 1)), axis=1)
-        for start, stop in _chunks(permutations, counts[0].size)
+    pool = np.sort(np.concatenate(groups), axis=None)
+    dealt = (
+        rng.permuted(np.tile(pool, (stop - start, 1)), axis=1)
+        for start, stop in _chunks(permutations, pool.size)
     )
-    return (1 + _reached(counts, chunks)) / (permutations + 1)
+    return _sorted_maxima(dealt, _sizes(groups), pairs, tail)
 
 
-def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Labels:
+def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bool) -> FloatArray:
+    """Family-wise p: how many arrangements have any pair that reaches a statistic.
+
+    Args:
+        statistics: Observed statistics, of the maxima's tail.
+        maxima: What `exact_maxima` or `monte_carlo_maxima` gave.
+        drawn: Whether the arrangements are random ones: then the observed one is counted too,
+            `(1 + #) / (B + 1)`.
+
+    Returns:
+        p, of the shape of the statistics.
+    """
+    reached = maxima.size - np.searchsorted(maxima, statistics - _ROUNDING)
+    return (reached + drawn) / (maxima.size + drawn)
+
+
+def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Codes:
     """Label arrangements by their number in lexicographic order.
 
     Args:
@@ -144,47 +175,58 @@ def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Labels:
         Labels from 0 to k - 1, shape `(B, N)`.
     """
     num_labels = int(sizes.sum())
-    labels = np.empty((numbers.size, num_labels), dtype=np.intp)
-    rows = np.arange(numbers.size)
+    labels = np.empty((num_labels, numbers.size), dtype=np.min_scalar_type(sizes.size))
+    columns = np.arange(numbers.size)
     offset = numbers.copy()
-    left = np.tile(sizes, (numbers.size, 1))  # (B, k): labels still to be dealt
+    left = np.tile(sizes[:, None], numbers.size)  # (k, B): labels still to be dealt
     ways = np.full(numbers.size, num_arrangements(sizes))  # (B,): of dealing them
     for place in range(num_labels):
         # Of all ways to go on, the part that starts with a label is that label's share of the rest.
-        ways_with = ways[:, None] * left // (num_labels - place)
-        ends = np.cumsum(ways_with, axis=1)
-        label = (offset[:, None] >= ends).sum(axis=1)
-        labels[:, place] = label
-        ways = ways_with[rows, label]
-        offset -= ends[rows, label] - ways
-        left[rows, label] -= 1
-    return labels
+        ways_with = ways * left // (num_labels - place)
+        ends = np.cumsum(ways_with, axis=0)
+        label = (offset >= ends).sum(axis=0)
+        labels[place] = label
+        ways = ways_with[label, columns]
+        offset -= ends[label, columns] - ways
+        left[label, columns] -= 1
+    return labels.T
 
 
-def _tie_sums(counts: FloatArray) -> FloatArray | float:
+def _sorted_maxima(
+    dealt: Iterator[Codes], sizes: NDArray[np.intp], pairs: Pairs, tail: Tail
+) -> FloatArray:
+    splits = np.cumsum(sizes)[:-1]
+    maxima = [
+        tail(standardized_wins(np.split(np.ascontiguousarray(codes.T), splits), pairs)).max(axis=0)
+        for codes in dealt
+    ]
+    return np.sort(np.concatenate(maxima))
+
+
+def _tie_sums(groups: Groups, pairs: Pairs) -> FloatArray | float:
     """Sum of `t^3 - t` over the distinct scores of every pair, t being both groups' count."""
-    tied = counts[:, :, counts[0].sum(axis=0) > 1]
+    tied = _tied_codes(groups)
     if tied.size == 0:
         return 0.0
-    cubes = (tied**3 - tied).sum(axis=-1)
-    mixed = tied**2 @ tied.swapaxes(-1, -2)
-    return cubes[:, :, None] + cubes[:, None, :] + 3 * (mixed + mixed.swapaxes(-1, -2))
+    counts = [(group == tied[:, None, None]).sum(axis=1, dtype=np.float64) for group in groups]
+    both = (counts[i] + counts[j] for i, j in pairs)  # (codes, B) each
+    return np.array([(t * (t * t - 1)).sum(axis=0) for t in both])
 
 
-def _reached(counts: FloatArray, chunks: Iterator[Labels]) -> NDArray[np.intp]:
-    """For every pair, in how many arrangements any pair reaches its |W*|; shape `(k, k)`."""
-    multiplicity = counts[0].sum(axis=0).astype(np.intp)  # (D,): how often a score occurs
-    groups = np.arange(counts.shape[1])[:, None]
-    starts = np.cumsum(multiplicity) - multiplicity
-    maxima = []
-    for labels in chunks:
-        permuted = (labels[:, None, :] == groups).astype(np.float64)  # (B, k, N)
-        if multiplicity.max() > 1:
-            permuted = np.add.reduceat(permuted, starts, axis=-1)  # (B, k, D)
-        maxima.append(np.abs(standardized_wins(permuted)).max(axis=(1, 2)))
-    ordered = np.sort(np.concatenate(maxima))
-    observed = np.abs(standardized_wins(counts)[0])
-    return ordered.size - np.searchsorted(ordered, observed - _ROUNDING)
+def _tied_codes(groups: Groups) -> Codes:
+    """The codes that occur more than once, the same in all arrangements."""
+    codes, multiplicity = np.unique(
+        np.concatenate([group[:, 0] for group in groups]), return_counts=True
+    )
+    return codes[multiplicity > 1]
+
+
+def _products(groups: Groups, pairs: Pairs) -> FloatArray:
+    return np.array([[groups[i].shape[0] * groups[j].shape[0]] for i, j in pairs], dtype=float)
+
+
+def _sizes(groups: Groups) -> NDArray[np.intp]:
+    return np.array([group.shape[0] for group in groups], dtype=np.intp)
 
 
 def _chunks(total: int, elements: int) -> Iterator[tuple[int, int]]:

@@ -38,6 +38,11 @@ class RankedSamples:
         """Number of scores a group, shape `(k,)`."""
         return np.array([group.size for group in self.codes.values()], dtype=np.intp)
 
+    @property
+    def multiplicity(self) -> NDArray[np.intp]:
+        """How often each distinct score occurs in the pool, shape `(D,)`."""
+        return np.bincount(np.concatenate(list(self.codes.values())))
+
 
 def rank_samples(
     samples: Samples,
@@ -64,8 +69,7 @@ def rank_samples(
     """
     if nan not in get_args(NanPolicy):
         raise ValueError(f"`nan` must be 'worst' or 'raise'. Received: nan={nan!r}")
-    if not 0 <= rtol < 1:
-        raise ValueError(f"`rtol` must be at least 0 and below 1. Received: rtol={rtol}")
+    check_rtol(rtol)
     scores = {name: numeric_scores(group, name) for name, group in _groups(samples).items()}
     if len(scores) < 2:
         raise ValueError(
@@ -132,6 +136,19 @@ def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
     ranks = np.empty(values.size, dtype=np.intp)
     ranks[order] = np.concatenate(([0], np.cumsum(~tied)))
     return ranks
+
+
+def check_rtol(rtol: float) -> None:
+    """Refuses a relative tolerance that is negative or ties everything.
+
+    Args:
+        rtol: Relative difference up to which scores are tied.
+
+    Raises:
+        ValueError: If it is.
+    """
+    if not 0 <= rtol < 1:
+        raise ValueError(f"`rtol` must be at least 0 and below 1. Received: rtol={rtol}")
 
 
 def _groups(samples: Samples) -> dict[Hashable, Any]:

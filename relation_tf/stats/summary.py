@@ -44,10 +44,7 @@ def mean_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval:
     """
     from scipy.stats import t
 
-    if not 0 < confidence < 1:
-        raise ValueError(
-            f"`confidence` must lie between 0 and 1. Received: confidence={confidence}"
-        )
+    check_confidence(confidence)
     values = numeric_scores(scores, "scores")
     if values.size < 2 or not np.isfinite(values).all():
         raise ValueError(
@@ -57,6 +54,21 @@ def mean_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval:
     half = float(t.isf((1 - confidence) / 2, values.size - 1) * values.std(ddof=1))
     half /= math.sqrt(values.size)
     return Interval(mean - half, mean + half)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuses a coverage that is no probability strictly between 0 and 1.
+
+    Args:
+        confidence: Coverage of an interval.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(
+            f"`confidence` must lie between 0 and 1. Received: confidence={confidence}"
+        )
 
 
 def separation_from_summary(
@@ -74,7 +86,8 @@ def separation_from_summary(
     - between: both occur.
 
     Without ties, the smallest p of Steel-Dwass (`attainable_pvalue`) needs separation. The numbers
-    are taken as exact: a mean or SD rounded for a table may lie on either side of a close bound.
+    are taken as exact: a mean or SD rounded for a table may lie on either side of a close bound;
+    `read_published` takes that into account.
 
     Args:
         mean_a: Mean of one method's n scores.
@@ -102,8 +115,23 @@ def separation_from_summary(
             "means must be finite and standard deviations finite and at least 0. "
             f"Received: mean_a={mean_a}, sd_a={sd_a}, mean_b={mean_b}, sd_b={sd_b}"
         )
-    difference = abs(mean_a - mean_b) * math.sqrt(n)
-    spread = sd_a + sd_b
-    if difference <= spread:
+    difference, spread = abs(mean_a - mean_b), sd_a + sd_b
+    return separation_within((difference, difference), (spread, spread), n)
+
+
+def separation_within(
+    difference: tuple[float, float], spread: tuple[float, float], n: int
+) -> Separation:
+    """`separation_from_summary` where the figures are known within bounds only.
+
+    Args:
+        difference: Least and largest absolute difference of the means.
+        spread: Least and largest sum of the standard deviations.
+        n: Number of scores of each method.
+
+    Returns:
+        `"certain"` or `"impossible"` where it is so for all figures within the bounds.
+    """
+    if difference[1] * math.sqrt(n) <= spread[0]:
         return "impossible"
-    return "certain" if difference > (n - 1) * spread else "undetermined"
+    return "certain" if difference[0] * math.sqrt(n) > (n - 1) * spread[1] else "undetermined"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
-from scipy.integrate import quad
+from scipy.integrate import dblquad, quad
+from scipy.stats import norm
 
 from relation_tf.stats import attainable_pvalue, seeds_needed, what_can_be_shown
 from relation_tf.stats.design import format_pvalue
@@ -13,12 +17,79 @@ ASYMPTOTIC = [0.0090, 0.0245, 0.0447, 0.0683, 0.0945, 0.1225, 0.1517, 0.1817, 0.
 EXACT = [0.0079, 0.0218, 0.0402, 0.0619, 0.0862, 0.1124, 0.1399, 0.1683, 0.1973]
 SEEDS_ASYMPTOTIC = [3, 5, 5, 6, 6, 7, 7, 7, 8]
 SEEDS_EXACT = [4, 5, 5, 6, 6, 6, 6, 7, 7]
+# One control against all others, five seeds.
+ONE_AGAINST_ALL = [0.0079, 0.0152, 0.0219, 0.0282, 0.0341, 0.0397, 0.0450, 0.0500, 0.0548]
 
 
 @pytest.mark.parametrize(("method", "table"), [("asymptotic", ASYMPTOTIC), ("exact", EXACT)])
 def test_smallest_p_of_five_seeds(method, table):
     reached = [attainable_pvalue(k, 5, method) for k in range(2, 11)]
     assert reached == pytest.approx(table, abs=5.1e-5)
+
+
+def test_smallest_p_of_one_against_all():
+    reached = [attainable_pvalue(k, 5, "exact", family="one-against-all") for k in range(2, 11)]
+    assert reached == pytest.approx(ONE_AGAINST_ALL, abs=5.1e-5)
+
+
+@pytest.mark.parametrize("k", [2, 4, 9])
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_exact_p_of_one_against_all_is_the_integral(k, n):
+    # Of n control scores the lowest is x and the highest y; another method misses both sides of
+    # them with 1 - x^n - (1 - y)^n, and is not above with 1 - (1 - y)^n.
+    def both(x, y):
+        return n * (n - 1) * (y - x) ** (n - 2) * (1 - x**n - (1 - y) ** n) ** (k - 1)
+
+    def above(y):
+        return n * y ** (n - 1) * (1 - (1 - y) ** n) ** (k - 1)
+
+    def smallest(alternative):
+        return attainable_pvalue(k, n, "exact", family="one-against-all", alternative=alternative)
+
+    separated = 1 - dblquad(both, 0, 1, 0, lambda y: y)[0]
+    assert smallest("two-sided") == pytest.approx(separated, abs=1e-8)
+    assert smallest("greater") == pytest.approx(1 - quad(above, 0, 1)[0], abs=1e-9)
+    assert smallest("less") == smallest("greater")
+
+
+@pytest.mark.parametrize("family", ["all-pairs", "one-against-all"])
+def test_exact_p_is_how_often_equal_methods_are_separated(family):
+    experiments = np.random.default_rng(0).random((40_000, 5, 5))
+    low, high = experiments.min(axis=-1), experiments.max(axis=-1)
+    separated = high[:, :, None] < low[:, None, :]
+    separated |= separated.swapaxes(1, 2)
+    found = (
+        (separated if family == "all-pairs" else separated[:, 0]).reshape(40_000, -1).any(axis=1)
+    )
+    expected = attainable_pvalue(5, 5, "exact", family=family)
+    assert found.mean() == pytest.approx(expected, abs=4 * math.sqrt(expected / 40_000))
+
+
+def test_asymptotic_p_of_one_against_all():
+    # Two rank sums with a common control correlate by n / (2n + 1); given u they are independent.
+    n, statistic = 5, 12.5 / math.sqrt(25 * 11 / 12)
+    loading = math.sqrt(5 / 11)
+
+    def within(u):
+        spread = math.sqrt(1 - loading**2)
+        edges = [(side * statistic - loading * u) / spread for side in (-1, 1)]
+        return norm.pdf(u) * (norm.cdf(edges[1]) - norm.cdf(edges[0])) ** 3
+
+    expected = 1 - quad(within, -10, 10)[0]
+    assert attainable_pvalue(4, n, family="one-against-all") == pytest.approx(expected, abs=1e-9)
+
+
+def test_seeds_needed_against_one_control():
+    for k in (2, 5, 9):
+        for method in ("asymptotic", "exact"):
+            n = seeds_needed(k, method=method, family="one-against-all")
+            reached, missed = (
+                attainable_pvalue(k, seeds, method, family="one-against-all")
+                for seeds in (n, n - 1)
+            )
+            assert reached < 0.05 <= missed
+    one_sided = seeds_needed(9, family="one-against-all", alternative="greater")
+    assert one_sided < seeds_needed(9, family="one-against-all")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +162,14 @@ def test_what_can_be_shown(design, sentence):
     assert what_can_be_shown(*design) == sentence
 
 
+def test_what_one_against_all_can_show():
+    assert what_can_be_shown(8, 5, family="one-against-all") == (
+        "8 methods x 5 seeds, one against all: Steel's test can never reach p < .05 (asymptotic "
+        "p = .052 at best without ties, where two methods' seeds do not overlap at all; by "
+        "permutation p = .045 can be reached); use at least 6 seeds or compare fewer methods."
+    )
+
+
 def test_a_written_p_stays_on_its_side_of_alpha():
     assert format_pvalue(0.0499996) == "p = .0499996"
     assert format_pvalue(0.05) == "p = .050"
@@ -98,6 +177,7 @@ def test_a_written_p_stays_on_its_side_of_alpha():
     assert format_pvalue(0.0004, alpha=0.0005) == "p < .0005"
     assert format_pvalue(0.0004, alpha=0.0001) == "p = .0004"
     assert format_pvalue(1.0) == "p = 1.000"
+    assert format_pvalue(0.04466, decimals=4) == "p = .0447"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +187,9 @@ def test_a_written_p_stays_on_its_side_of_alpha():
         (lambda: attainable_pvalue(3, 0), "Received: num_seeds=0"),
         (lambda: attainable_pvalue(3, (5, 5)), r"Received: num_seeds=\(5, 5\)"),
         (lambda: attainable_pvalue(3, 5, "monte-carlo"), "Received: method='monte-carlo'"),
+        (lambda: attainable_pvalue(3, 5, family="pairs"), "Received: family='pairs'"),
+        (lambda: attainable_pvalue(3, 5, alternative="less"), "two-sided only. Received: alt"),
+        (lambda: what_can_be_shown(3, 5, family="all"), "Received: family='all'"),
         (lambda: seeds_needed(3, 1.5), "Received: alpha=1.5"),
         (lambda: what_can_be_shown(3, 5, 0), "Received: alpha=0"),
     ],

@@ -11,37 +11,56 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from relation_tf.stats.pairwise import (
+    all_pairs,
     arrangements,
-    exact_pvalues,
-    monte_carlo_pvalues,
+    exact_maxima,
+    monte_carlo_maxima,
+    net_wins,
     num_arrangements,
-    observed_counts,
+    observed_groups,
+    one_against_all,
+    permutation_pvalues,
     standardized_wins,
 )
 from relation_tf.stats.samples import rank_samples
 
+GROUPS = st.lists(
+    st.lists(st.integers(0, 4), min_size=1, max_size=6), min_size=2, max_size=5
+)  # mostly tied
+UNTIED = st.permutations(range(12)).map(lambda order: [order[:3], order[3:7], order[7:]])
+
+
+def observed(groups):
+    return observed_groups(rank_samples(dict(enumerate(groups))))
+
 
 def naive_statistic(first, second):
-    """W* as the formula is written."""
+    """Standardized U as the formula of rank sums is written."""
     ranks = rankdata([*first, *second])
     n_i, n_j = len(first), len(second)
     n = n_i + n_j
     _, ties = np.unique(ranks, return_counts=True)
     variance = n_i * n_j / (12 * n * (n - 1)) * (n**3 - n - np.sum(ties**3 - ties))
     deviation = ranks[n_i:].sum() - n_j * (n + 1) / 2
-    return np.sqrt(2) * deviation / np.sqrt(variance) if variance > 0 else 0.0
+    return deviation / np.sqrt(variance) if variance > 0 else 0.0
 
 
-def naive_maximum(groups):
-    return max(abs(naive_statistic(*pair)) for pair in itertools.combinations(groups, 2))
-
-
+@pytest.mark.parametrize("family", [all_pairs, one_against_all])
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=6), min_size=2, max_size=5))
-def test_statistic_is_the_formulas(groups):
-    statistic = standardized_wins(observed_counts(rank_samples(dict(enumerate(groups)))))[0]
-    for i, j in itertools.combinations(range(len(groups)), 2):
-        assert statistic[i, j] == pytest.approx(naive_statistic(groups[i], groups[j]), abs=1e-12)
+@given(groups=GROUPS | UNTIED)
+def test_statistics_are_the_formulas(family, groups):
+    pairs = family(len(groups))
+    wins = net_wins(observed(groups), pairs)[:, 0]
+    statistic = standardized_wins(observed(groups), pairs)[:, 0]
+    for row, (i, j) in enumerate(pairs):
+        signs = [np.sign(y - x) for x, y in itertools.product(groups[i], groups[j])]
+        assert wins[row] == sum(signs)
+        assert statistic[row] == pytest.approx(naive_statistic(groups[i], groups[j]), abs=1e-12)
+
+
+def test_many_scores_overflow_nothing():
+    groups = observed([range(300), range(300, 600)])
+    assert net_wins(groups, [(0, 1)]) == 300 * 300
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (1, 2, 2), (2, 2, 1, 1)])
@@ -54,20 +73,33 @@ def test_arrangements_are_all_and_in_order(sizes):
     assert [tuple(row) for row in dealt.tolist()] == expected
 
 
+@pytest.mark.parametrize("tail", [np.abs, np.positive, np.negative])
+@pytest.mark.parametrize("family", [all_pairs, one_against_all])
 @pytest.mark.parametrize(
     "groups", [[[1, 2, 5], [3, 4, 6], [7, 8]], [[1, 1, 2], [2, 2, 3], [1, 3]], [[0, 0], [1, 1, 1]]]
 )
-def test_permutation_p_is_that_of_a_loop(groups):
+def test_permutation_p_is_that_of_a_loop(groups, family, tail):
+    pairs = family(len(groups))
     pool = np.concatenate(groups)
     labels = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    arranged = (np.array(order) for order in set(itertools.permutations(labels.tolist())))
-    maxima = np.array(
-        [naive_maximum([pool[order == i] for i in range(len(groups))]) for order in arranged]
+    naive = np.array(
+        [
+            max(tail(naive_statistic(pool[order == i], pool[order == j])) for i, j in pairs)
+            for order in map(np.array, set(itertools.permutations(labels.tolist())))
+        ]
     )
-    counts = observed_counts(rank_samples(dict(enumerate(groups))))
-    exact = exact_pvalues(counts)
-    drawn = monte_carlo_pvalues(counts, 20_000, seed=1)
-    for i, j in itertools.combinations(range(len(groups)), 2):
-        expected = np.mean(maxima >= abs(naive_statistic(groups[i], groups[j])) - 1e-9)
-        assert exact[i, j] == pytest.approx(expected, abs=1e-12)
-        assert drawn[i, j] == pytest.approx(expected, abs=0.02)
+    statistics = tail(standardized_wins(observed(groups), pairs)[:, 0])
+    exact = exact_maxima(observed(groups), pairs, tail)
+    np.testing.assert_allclose(exact, np.sort(naive), atol=1e-12)
+    drawn = monte_carlo_maxima(observed(groups), pairs, 20_000, seed=1, tail=tail)
+    expected = [np.mean(naive >= statistic - 1e-9) for statistic in statistics]
+    np.testing.assert_allclose(permutation_pvalues(statistics, exact, drawn=False), expected)
+    np.testing.assert_allclose(
+        permutation_pvalues(statistics, drawn, drawn=True), expected, atol=0.02
+    )
+
+
+def test_random_p_counts_the_observed_arrangement():
+    maxima = np.array([1.0, 2.0, 3.0])
+    assert permutation_pvalues(np.array([2.0, 4.0]), maxima, drawn=True).tolist() == [3 / 4, 1 / 4]
+    assert permutation_pvalues(np.array([2.0]), maxima, drawn=False).tolist() == [2 / 3]

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import studentized_range
+from scikit_posthocs import posthoc_dscf
 
 import relation_tf.stats
-from relation_tf.stats import cliffs_delta, steel_dwass
+from relation_tf.stats import cliffs_delta, cliffs_delta_interval, steel_dwass
 from tests.golden import GOLDEN_VALUES
 
 GOLDEN = [
@@ -73,13 +73,12 @@ def test_permutation_p(name):
 
 @settings(deadline=None, max_examples=50)
 @given(GROUPS)
-def test_the_librarys_p_belongs_to_our_statistic(samples):
-    result = steel_dwass(samples)
-    expected = studentized_range.sf(np.abs(result.statistic), len(samples), np.inf)
-    off_diagonal = ~np.eye(len(samples), dtype=bool)
-    np.testing.assert_allclose(
-        result.pvalue.to_numpy()[off_diagonal], expected[off_diagonal], atol=1e-9
-    )
+def test_asymptotic_p_is_that_of_scikit_posthocs(samples):
+    with np.errstate(invalid="ignore"):
+        expected = posthoc_dscf(list(samples.values())).to_numpy(copy=True)
+    # It divides 0 by 0 where all scores of a pair are equal.
+    expected[np.isnan(expected)] = 1
+    np.testing.assert_allclose(steel_dwass(samples).pvalue, expected, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=50)
@@ -283,6 +282,52 @@ def test_pairs_say_in_words_what_was_found():
         "cannot be separated by 5 and 4 seeds",
     ]
     assert list(pairs["significant"]) == [True, False, False]
+
+
+def test_pairs_say_which_method_is_better():
+    samples = {"fast": range(5), "slow": range(10, 15), "mid": [2, 3, 11, 12]}
+    assert list(steel_dwass(samples).pairs()["better"]) == ["slow", None, None]
+    pairs = steel_dwass(samples, higher_is_better=False).pairs()
+    assert list(pairs["better"]) == ["fast", None, None]
+    # "Higher" is the score's, whatever is better.
+    assert pairs["verdict"][0] == "slow higher, fast better"
+    assert pairs["statistic"][0] > 0
+
+
+def test_effect_sizes_have_intervals():
+    result = steel_dwass({"a": range(5), "b": range(5, 10), "c": [0, 7, 8, math.nan]})
+    sizes = result.effect_sizes()
+    assert list(sizes) == ["a", "b", "delta", "low", "high", "probability"]
+    assert sizes["delta"].tolist() == result.pairs()["effect_size"].tolist()
+    assert tuple(sizes.loc[0, ["low", "high"]]) == cliffs_delta_interval(range(5, 10), range(5))
+    assert tuple(sizes.loc[1, ["low", "high"]]) == pytest.approx(
+        cliffs_delta_interval([0, 7, 8, -1], range(5))
+    )
+    narrow = result.effect_sizes(confidence=0.8)
+    assert (narrow["high"] - narrow["low"] < sizes["high"] - sizes["low"]).all()
+    assert (sizes["probability"] == (sizes["delta"] + 1) / 2).all()
+
+
+@settings(deadline=None, max_examples=50)
+@given(GROUPS, st.randoms(use_true_random=False))
+def test_order_of_the_methods_changes_no_p(samples, random):
+    order = list(samples)
+    random.shuffle(order)
+    result = steel_dwass(samples)
+    shuffled = steel_dwass({name: samples[name] for name in order})
+    pd.testing.assert_frame_equal(
+        shuffled.pvalue.loc[list(samples), list(samples)], result.pvalue, check_exact=False
+    )
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.permutations(range(9)))
+def test_without_ties_no_p_is_below_the_attainable_one(order):
+    samples = {"a": order[:3], "b": order[3:5], "c": order[5:]}
+    for method in ("asymptotic", "exact"):
+        result = steel_dwass(samples, method=method)
+        assert result.pvalue.min(axis=None) >= result.attainable_pvalue - 1e-9
+        assert not any("due to ties" in note for note in result.notes)
 
 
 def test_printed_result():

@@ -1,0 +1,317 @@
+"""How likely a difference of a given size is found, by simulation before any run."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relation_tf.stats.comparisons import PAIRS, PvalueMethod, check_enumerable, check_options
+from relation_tf.stats.design import (
+    TESTS,
+    DesignMethod,
+    Family,
+    asymptotic_pvalues,
+    check_option,
+    format_level,
+    seeds_needed,
+)
+from relation_tf.stats.pairwise import (
+    Groups,
+    exact_maxima,
+    monte_carlo_maxima,
+    permutation_pvalues,
+)
+from relation_tf.stats.presentation import Shown, count
+from relation_tf.stats.samples import FloatArray
+
+Separated: TypeAlias = Literal["one", "any", "all"]
+
+_MAX_SEEDS = 1000
+_SCORES = 2**18  # simulated at once
+
+
+class Estimate(NamedTuple):
+    """A simulated probability and its 95 % confidence interval, of the simulation's error only."""
+
+    probability: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Power(Shown):
+    """What `power` found.
+
+    Attributes:
+        one: How likely the shifted method is separated from a given other one.
+        any: How likely it is separated from at least one of the others.
+        all: How likely it is separated from every one of them.
+        num_methods: Number of methods compared.
+        num_seeds: Number of scores of every method.
+        shift: How far the one method is shifted, in standard deviations.
+        alpha: Level of the test.
+        method: How p is computed.
+        family: Which pairs are compared.
+        simulations: Number of simulated experiments.
+        seed: Their seed.
+    """
+
+    one: Estimate
+    any: Estimate
+    all: Estimate
+    num_methods: int
+    num_seeds: int
+    shift: float
+    alpha: float
+    method: PvalueMethod
+    family: Family
+    simulations: int
+    seed: int
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Columns `separated_from` (one, any or all of the others), `power`, `low`, `high`."""
+        events = {"one": self.one, "any": self.any, "all": self.all}
+        rows = [(event, *estimate) for event, estimate in events.items()]
+        return pd.DataFrame(rows, columns=["separated_from", "power", "low", "high"])
+
+    def _title(self) -> str:
+        return (
+            f"Power of {TESTS[self.family]}, {self.method} p: {self.num_methods} methods x "
+            f"{count(self.num_seeds, 'seed')}, one shifted by {self.shift:g} SD, "
+            f"{format_level(self.alpha)}"
+        )
+
+    def _remarks(self) -> Iterator[str]:
+        yield (
+            f"From {self.simulations:,} simulations of normal scores, seed {self.seed}; low and "
+            "high are the 95 % interval of the simulation's error."
+        )
+
+
+def power(
+    num_methods: int,
+    num_seeds: int,
+    shift: float,
+    alpha: float = 0.05,
+    method: PvalueMethod = "asymptotic",
+    family: Family = "all-pairs",
+    *,
+    simulations: int = 10_000,
+    seed: int = 0,
+    permutations: int = 100_000,
+) -> Power:
+    """Simulates how likely a method that is better is found to be so.
+
+    Scores are normal with one standard deviation, the same for all methods. One method's mean is
+    `shift` standard deviations above that of all others; in the family `one-against-all` it is the
+    control. It is separated from another method where p < alpha and it is the higher one.
+
+    Args:
+        num_methods: Number of methods compared, the shifted one included.
+        num_seeds: Number of scores of every method.
+        shift: Difference of the means in standard deviations over seeds, at least 0.
+        alpha: Level of the test.
+        method: How p is computed, as for `steel_dwass`.
+        family: Which pairs are compared.
+        simulations: Number of simulated experiments.
+        seed: Seed of the simulation, and of the random arrangements of `monte-carlo`.
+        permutations: Number of random arrangements for `monte-carlo`.
+
+    Returns:
+        A `Power` with three probabilities and their Monte-Carlo error; `print` shows it.
+
+    Raises:
+        ValueError: If a number or an option is out of range, or `exact` would need more than
+            1,000,000 arrangements.
+
+    Example:
+        >>> four = power(4, 5, shift=2)
+        >>> print(f"{four.one.probability:.2f} {four.all.probability:.2f}")
+        0.38 0.15
+        >>> print(f"{power(4, 5, 2, family='one-against-all').one.probability:.2f}")
+        0.53
+    """
+    check_options(alpha, method, permutations)
+    check_option("family", family, Family)
+    if min(num_methods - 1, num_seeds, simulations) < 1 or not 0 <= shift < math.inf:
+        raise ValueError(
+            "power needs at least 2 methods, 1 seed and 1 simulation, and a finite shift of at "
+            f"least 0. Received: num_methods={num_methods}, num_seeds={num_seeds}, "
+            f"simulations={simulations}, shift={shift}"
+        )
+    wins = _wins_needed(num_methods, num_seeds, alpha, method, family, permutations, seed)
+    rng = np.random.default_rng(seed)
+    step = max(1, _SCORES // (num_methods * num_seeds))
+    separated = np.concatenate(
+        [
+            _wins(rng, min(step, simulations - start), num_methods, num_seeds, shift) >= wins
+            for start in range(0, simulations, step)
+        ]
+    )
+    return Power(
+        one=_estimate(separated[:, 0]),
+        any=_estimate(np.any(separated, axis=1)),
+        all=_estimate(np.all(separated, axis=1)),
+        num_methods=num_methods,
+        num_seeds=num_seeds,
+        shift=shift,
+        alpha=alpha,
+        method=method,
+        family=family,
+        simulations=simulations,
+        seed=seed,
+    )
+
+
+def seeds_for_power(
+    num_methods: int,
+    shift: float,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    method: PvalueMethod = "asymptotic",
+    family: Family = "all-pairs",
+    *,
+    separated_from: Separated = "one",
+    simulations: int = 10_000,
+    seed: int = 0,
+    permutations: int = 100_000,
+) -> int:
+    """Seeds a method with which a shift of some standard deviations is found often enough.
+
+    Args:
+        num_methods: Number of methods compared, the shifted one included.
+        shift: Difference of the means in standard deviations over seeds, above 0.
+        power: Probability with which it is to be found, between 0 and 1.
+        alpha: Level of the test.
+        method: How p is computed, as for `steel_dwass`.
+        family: Which pairs are compared.
+        separated_from: Whether the shifted method is to be separated from `"one"` given other
+            method, from `"any"` or from `"all"`.
+        simulations: Number of simulated experiments for each number of seeds; the answer is as
+            exact as they are.
+        seed: Seed of the simulation.
+        permutations: Number of random arrangements for `monte-carlo`.
+
+    Returns:
+        Number of seeds that reaches this power, while one seed fewer does not.
+
+    Raises:
+        ValueError: If a number or an option is out of range, or 1,000 seeds are not enough.
+
+    Example:
+        >>> seeds_for_power(4, shift=2), seeds_for_power(4, shift=2, separated_from="all")
+        (9, 11)
+    """
+    check_option("separated_from", separated_from, Separated)
+    if not 0 < power < 1 or not shift > 0:
+        raise ValueError(
+            "`power` must lie between 0 and 1 and `shift` above 0. "
+            f"Received: power={power}, shift={shift}"
+        )
+
+    def enough(num_seeds: int) -> bool:
+        found = _power(
+            num_methods,
+            num_seeds,
+            shift,
+            alpha,
+            method,
+            family,
+            simulations=simulations,
+            seed=seed,
+            permutations=permutations,
+        )
+        estimate: Estimate = getattr(found, separated_from)
+        return estimate.probability >= power
+
+    check_options(alpha, method, permutations)
+    how: DesignMethod = "asymptotic" if method == "asymptotic" else "exact"
+    low = seeds_needed(num_methods, alpha, how, family=family) - 1  # can find nothing
+    high = low + 1
+    while not enough(high):
+        if high >= _MAX_SEEDS:
+            raise ValueError(
+                f"{_MAX_SEEDS:,} seeds do not reach this power. "
+                f"Received: power={power}, shift={shift}, num_methods={num_methods}"
+            )
+        low, high = high, min(2 * high, _MAX_SEEDS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+_power = power  # `seeds_for_power` has an argument of this name
+
+
+def _wins_needed(
+    num_methods: int,
+    num_seeds: int,
+    alpha: float,
+    method: PvalueMethod,
+    family: Family,
+    permutations: int,
+    seed: int,
+) -> int:
+    """How many of a pair's `num_seeds^2` comparisons have to be won for p < alpha.
+
+    Without ties p depends on nothing else. One more than there are, where none is enough.
+    """
+    product = num_seeds**2
+    if method == "asymptotic":
+        sizes = [num_seeds] * num_methods
+        pvalues = functools.partial(asymptotic_pvalues, sizes=sizes, family=family)
+    else:
+        maxima = _untied_maxima(num_methods, num_seeds, method, family, permutations, seed)
+        drawn = method == "monte-carlo"
+        pvalues = functools.partial(permutation_pvalues, maxima=maxima, drawn=drawn)
+    deviation = math.sqrt(product * (2 * num_seeds + 1) / 12)
+
+    def significant(wins: int) -> bool:
+        return float(pvalues(np.array((wins - product / 2) / deviation))) < alpha
+
+    more_than_half = range(product // 2 + 1, product + 1)
+    return more_than_half.start + bisect.bisect_left(more_than_half, True, key=significant)
+
+
+def _untied_maxima(
+    num_methods: int,
+    num_seeds: int,
+    method: PvalueMethod,
+    family: Family,
+    permutations: int,
+    seed: int,
+) -> FloatArray:
+    ranks = np.arange(num_methods * num_seeds, dtype=np.min_scalar_type(num_methods * num_seeds))
+    groups: Groups = list(ranks.reshape(num_methods, num_seeds, 1))
+    pairs = PAIRS[family](num_methods)
+    if method == "exact":
+        check_enumerable(np.full(num_methods, num_seeds))
+        return exact_maxima(groups, pairs)
+    return monte_carlo_maxima(groups, pairs, permutations, seed)
+
+
+def _wins(
+    rng: np.random.Generator, simulations: int, num_methods: int, num_seeds: int, shift: float
+) -> NDArray[np.intp]:
+    """How often the shifted method's scores are above each other's, `(simulations, k - 1)`."""
+    scores = rng.standard_normal((simulations, num_methods, num_seeds))
+    shifted, others = scores[:, :1] + shift, scores[:, 1:]
+    pooled = np.concatenate([np.broadcast_to(shifted, others.shape), others], axis=-1)
+    ranks = (np.argsort(pooled, axis=-1) < num_seeds) @ np.arange(2 * num_seeds)
+    return ranks - num_seeds * (num_seeds - 1) // 2
+
+
+def _estimate(found: NDArray[np.bool_]) -> Estimate:
+    from scipy.stats import binomtest
+
+    interval = binomtest(int(found.sum()), found.size).proportion_ci(0.95, method="exact")
+    return Estimate(float(found.mean()), float(interval.low), float(interval.high))

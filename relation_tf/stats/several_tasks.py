@@ -1,0 +1,396 @@
+"""Methods over several tasks: average ranks, and how often a method wins, never pooled seeds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relation_tf.stats.comparisons import RankComparisons
+from relation_tf.stats.design import check_alpha, check_option, format_level, format_pvalue
+from relation_tf.stats.presentation import Shown, count
+from relation_tf.stats.samples import (
+    TIE_RTOL,
+    FloatArray,
+    NanPolicy,
+    check_rtol,
+    dense_ranks,
+    numeric_scores,
+)
+
+_FEW_TASKS = 10  # Demsar's rule of thumb for the approximations of Friedman's p
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FriedmanNemenyiResult(Shown):
+    """What `friedman_nemenyi` found.
+
+    Attributes:
+        ranks: Tasks x methods: the method's rank in the task, 1 the best, ties averaged.
+        average_ranks: Method -> its mean rank.
+        statistic: Friedman's chi-square, corrected for ties.
+        friedman_pvalue: Its p, by the chi-square distribution.
+        f_statistic: Iman's and Davenport's F of it.
+        f_pvalue: Its p, by the F distribution.
+        pvalue: Nemenyi's p of every pair, a symmetric k x k table with 1 on its diagonal.
+        significant: p < alpha, k x k.
+        critical_difference: Average ranks that differ by more are separated.
+        attainable_pvalue: Smallest p of Nemenyi that this number of methods and tasks can give.
+        tasks_needed: Fewest tasks with which this many methods can give p < alpha.
+        alpha: Level of the tests.
+        notes: What a reader has to know beside the numbers.
+    """
+
+    ranks: pd.DataFrame
+    average_ranks: pd.Series[float]
+    statistic: float
+    friedman_pvalue: float
+    f_statistic: float
+    f_pvalue: float
+    pvalue: pd.DataFrame
+    significant: pd.DataFrame
+    critical_difference: float
+    attainable_pvalue: float
+    tasks_needed: int
+    alpha: float
+    notes: tuple[str, ...]
+
+    def pairs(self) -> pd.DataFrame:
+        """Lists all pairs, one a row.
+
+        Returns:
+            A table with columns `a`, `b`, `rank_a`, `rank_b` (average ranks), `pvalue`,
+            `significant`, `better` (the better method of a significant pair, else None), and
+            `verdict` in words.
+        """
+        first, second = np.triu_indices(len(self.average_ranks), 1)
+        names = list(self.average_ranks.index)
+        table = pd.DataFrame(
+            {
+                "a": pd.Series([names[i] for i in first]),
+                "b": pd.Series([names[j] for j in second]),
+                "rank_a": self.average_ranks.to_numpy()[first],
+                "rank_b": self.average_ranks.to_numpy()[second],
+                "pvalue": self.pvalue.to_numpy()[first, second],
+                "significant": self.significant.to_numpy()[first, second],
+            }
+        )
+        rows = list(zip(*(table[c] for c in ("a", "b", "rank_a", "rank_b")), strict=True))
+        better = [a if rank_a < rank_b else b for a, b, rank_a, rank_b in rows]
+        table["better"] = pd.Series(better, dtype=object).where(table["significant"], None)
+        tasks = count(len(self.ranks), "task")
+        table["verdict"] = [
+            f"{name} better" if significant else f"cannot be separated by {tasks}"
+            for name, significant in zip(better, table["significant"], strict=True)
+        ]
+        return table
+
+    def cliques(self) -> list[tuple[Hashable, ...]]:
+        """The bars of a critical-difference diagram.
+
+        Returns:
+            The largest groups of two or more methods of which no two are separated, best first.
+        """
+        order = np.argsort(self.average_ranks.to_numpy(), kind="stable")
+        names = [self.average_ranks.index[place] for place in order]
+        together = ~self.significant.to_numpy()[np.ix_(order, order)]
+        # p falls with the distance in rank: a group runs on until its first is separated from one.
+        ends = [
+            start + int(np.append(row[start:], False).argmin())
+            for start, row in enumerate(together)
+        ]
+        return [
+            tuple(names[start:end])
+            for start, end in enumerate(ends)
+            if end - start > 1 and end > max(ends[:start], default=0)
+        ]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table of `pairs`."""
+        return self.pairs()
+
+    def _shown(self) -> pd.DataFrame:
+        return self.pairs().drop(columns="better")
+
+    def _title(self) -> str:
+        num_tasks, num_methods = self.ranks.shape
+        return (
+            f"Friedman and Nemenyi tests: {num_methods} methods over {count(num_tasks, 'task')}, "
+            f"alpha = {self.alpha:g}"
+        )
+
+    def _remarks(self) -> Iterator[str]:
+        num_tasks, num_methods = self.ranks.shape
+        freedom = num_methods - 1
+        yield (
+            f"Friedman: chi-square({freedom}) = {self.statistic:.2f}, "
+            f"{format_pvalue(self.friedman_pvalue, self.alpha)}; Iman-Davenport: "
+            f"F({freedom}, {freedom * (num_tasks - 1)}) = {self.f_statistic:.2f}, "
+            f"{format_pvalue(self.f_pvalue, self.alpha)}."
+        )
+        yield (
+            f"Average ranks (1 is best) that differ by more than {self.critical_difference:.2f} "
+            f"are separated, {format_level(self.alpha)}."
+        )
+        yield (
+            f"This design can reach {format_pvalue(self.attainable_pvalue, self.alpha)} at best; "
+            f"{format_level(self.alpha)} needs at least {self.tasks_needed} tasks."
+        )
+        yield from (f"Note: {note}" for note in self.notes)
+
+
+def friedman_nemenyi(
+    table: pd.DataFrame,
+    alpha: float = 0.05,
+    *,
+    higher_is_better: bool = True,
+    nan: NanPolicy = "raise",
+    rtol: float = TIE_RTOL,
+) -> FriedmanNemenyiResult:
+    """Compares methods over several tasks: Friedman's test, and Nemenyi's of all pairs.
+
+    Each task counts once, by the ranks of its methods' scores, such as the means over seeds. Seeds
+    are no tasks: they must not be rows. The tests speak of tasks like these, the test of one task's
+    seeds (`steel_dwass`) of this task.
+
+    Args:
+        table: Rows are tasks, columns methods, cells scores. Scores of different tasks need no
+            common scale; negate a task's where lower is better in it alone.
+        alpha: Level of the tests.
+        higher_is_better: Whether the highest score of a task has rank 1, or the lowest.
+        nan: `"raise"` refuses a NaN, because an empty cell is more often a task that was not run
+            than a run that diverged; `"worst"` ranks it worst and notes it.
+        rtol: Neighbouring scores of a task that differ by at most this part of their size are tied.
+
+    Returns:
+        A `FriedmanNemenyiResult`; `print` shows it.
+
+    Raises:
+        TypeError: If the table is no `pandas.DataFrame` or holds something other than numbers.
+        ValueError: If there are fewer than two tasks or three methods, names occur twice, a score
+            is a refused NaN, or an option is out of range.
+
+    Example:
+        >>> scores = pd.DataFrame(
+        ...     {"a": [0.9, 0.8, 0.7, 0.9], "b": [0.8, 0.7, 0.6, 0.8], "c": [0.7, 0.6, 0.5, 0.7]},
+        ...     index=["CoLA", "SST-2", "MRPC", "RTE"],
+        ... )
+        >>> result = friedman_nemenyi(scores)
+        >>> result.average_ranks.to_dict(), round(result.critical_difference, 3)
+        ({'a': 1.0, 'b': 2.0, 'c': 3.0}, 1.657)
+        >>> result.cliques()
+        [('a', 'b'), ('b', 'c')]
+
+    References:
+        J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
+        Machine Learning Research 7, 1-30.
+        R. L. Iman, J. M. Davenport (1980), Approximations of the critical region of the Friedman
+        statistic, Communications in Statistics - Theory and Methods 9, 571-595.
+    """
+    from scikit_posthocs import posthoc_nemenyi_friedman
+    from scipy.stats import f, studentized_range
+
+    check_alpha(alpha)
+    check_option("nan", nan, NanPolicy)
+    check_rtol(rtol)
+    scores, notes = _scores(table, higher_is_better, nan)
+    ranks = _ranks(scores, higher_is_better, rtol)
+    num_tasks, num_methods = ranks.shape
+    statistic, friedman_pvalue = _friedman(ranks)
+    left = num_tasks * (num_methods - 1) - statistic
+    f_statistic = (num_tasks - 1) * statistic / left if left > 1e-9 else math.inf
+    freedom = num_methods - 1
+    names = pd.Index(list(table.columns), tupleize_cols=False)
+    pvalue = posthoc_nemenyi_friedman(ranks).to_numpy(dtype=np.float64)
+    attainable = _attainable(num_methods, num_tasks)
+    notes += _small_notes(num_methods, num_tasks, attainable, alpha)
+    quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
+    pvalues = pd.DataFrame(pvalue, index=names, columns=names)
+    return FriedmanNemenyiResult(
+        ranks=pd.DataFrame(ranks, index=table.index, columns=names),
+        average_ranks=pd.Series(ranks.mean(axis=0), index=names),
+        statistic=statistic,
+        friedman_pvalue=friedman_pvalue,
+        f_statistic=f_statistic,
+        f_pvalue=float(f.sf(f_statistic, freedom, freedom * (num_tasks - 1))),
+        pvalue=pvalues,
+        significant=pvalues < alpha,
+        critical_difference=quantile * _standard_error(num_methods, num_tasks),
+        attainable_pvalue=attainable,
+        tasks_needed=next(n for n in itertools.count(2) if _attainable(num_methods, n) < alpha),
+        alpha=alpha,
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WinTieLoss(Shown):
+    """How often each method is significantly better than each other one, over tasks.
+
+    Attributes:
+        wins: k x k: on how many tasks the row's method is better than the column's.
+        ties: k x k: on how many tasks the two cannot be separated.
+        losses: k x k: on how many tasks the row's method is worse.
+        num_tasks: Number of tasks.
+    """
+
+    wins: pd.DataFrame
+    ties: pd.DataFrame
+    losses: pd.DataFrame
+    num_tasks: int
+
+    def pairs(self) -> pd.DataFrame:
+        """Lists all pairs: columns `a`, `b`, and a's `wins`, `ties` and `losses` against b."""
+        first, second = np.triu_indices(len(self.wins), 1)
+        names = list(self.wins.index)
+        table = {
+            "a": pd.Series([names[i] for i in first]),
+            "b": pd.Series([names[j] for j in second]),
+        }
+        for column in ("wins", "ties", "losses"):
+            table[column] = pd.Series(getattr(self, column).to_numpy()[first, second])
+        return pd.DataFrame(table)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table of `pairs`."""
+        return self.pairs()
+
+    def _title(self) -> str:
+        return f"Wins, ties and losses of a against b over {count(self.num_tasks, 'task')}"
+
+    def _remarks(self) -> Iterator[str]:
+        yield "A win is a significant difference; a tie is none: the two cannot be separated."
+
+
+def win_tie_loss(tests: Mapping[Any, RankComparisons[Any]]) -> WinTieLoss:
+    """Counts over tasks how often a method is significantly better, or cannot be separated.
+
+    Each task is tested by itself, at its own level, which the counts do not correct for. A pair is
+    counted where both methods were tested.
+
+    Args:
+        tests: Task -> the result of `steel_dwass` (or of `steel_many_to_one`, which has only the
+            pairs with its control).
+
+    Returns:
+        A `WinTieLoss`; `print` shows it.
+
+    Raises:
+        TypeError: If a value is no such result.
+        ValueError: If there is no task.
+
+    Example:
+        >>> from relation_tf.stats import steel_dwass
+        >>> low, high = [1, 2, 3, 4, 5], [6, 7, 8, 9, 10]
+        >>> tests = {
+        ...     "CoLA": steel_dwass({"a": low, "b": high}),
+        ...     "RTE": steel_dwass({"a": low, "b": low}),
+        ... }
+        >>> print(win_tie_loss(tests).pairs().to_string(index=False))
+        a b  wins  ties  losses
+        a b     0     1       1
+    """
+    if not tests:
+        raise ValueError("`tests` must hold at least one task. Received: 0 tasks")
+    for task, test in tests.items():
+        if not isinstance(test, RankComparisons):
+            raise TypeError(
+                "`tests` must map a task to the result of steel_dwass. "
+                f"Received: {type(test).__name__} for {task!r}"
+            )
+    methods = list(dict.fromkeys(name for test in tests.values() for name in test.samples))
+    place = {name: number for number, name in enumerate(methods)}
+    wins = np.zeros((len(methods), len(methods)), dtype=np.int64)
+    ties = wins.copy()
+    for test in tests.values():
+        pairs = test.pairs()
+        for a, b, better in zip(pairs["a"], pairs["b"], pairs["better"], strict=True):
+            if better is None:
+                ties[place[a], place[b]] += 1
+                ties[place[b], place[a]] += 1
+            else:
+                wins[place[better], place[b if better == a else a]] += 1
+    names = pd.Index(methods, tupleize_cols=False)
+
+    def table(counts: NDArray[np.int64]) -> pd.DataFrame:
+        return pd.DataFrame(counts, index=names, columns=names)
+
+    return WinTieLoss(table(wins), table(ties), table(wins.T), len(tests))
+
+
+def _scores(
+    table: pd.DataFrame, higher_is_better: bool, nan: NanPolicy
+) -> tuple[FloatArray, list[str]]:
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(
+            "`table` must be a pandas.DataFrame with a row a task and a column a method. "
+            f"Received: {type(table).__name__}"
+        )
+    for axis, index in (("task", table.index), ("method", table.columns)):
+        if not index.is_unique:
+            raise ValueError(f"names must be unique, one a {axis}. Received: {list(index)}")
+    num_tasks, num_methods = table.shape
+    if num_tasks < 2 or num_methods < 3:
+        raise ValueError(
+            "`table` must hold at least two tasks (rows) and three methods (columns; for two, see "
+            f"scipy.stats.wilcoxon). Received: shape {table.shape}"
+        )
+    scores = np.column_stack([numeric_scores(table[name], name) for name in table.columns])
+    notes = []
+    for task, row in zip(table.index, scores, strict=True):
+        missing = [name for name, value in zip(table.columns, row, strict=True) if np.isnan(value)]
+        if missing and nan == "raise":
+            raise ValueError(f"scores of {task!r} must not be NaN. Received: NaN for {missing}")
+        if missing:
+            notes.append(f"{task}: NaN ranked worst ({', '.join(map(str, missing))})")
+    return np.where(np.isnan(scores), -np.inf if higher_is_better else np.inf, scores), notes
+
+
+def _ranks(scores: FloatArray, higher_is_better: bool, rtol: float) -> FloatArray:
+    from scipy.stats import rankdata
+
+    codes = np.array([dense_ranks(row, rtol) for row in scores])
+    return rankdata(-codes if higher_is_better else codes, axis=1)
+
+
+def _friedman(ranks: FloatArray) -> tuple[float, float]:
+    from scipy.stats import friedmanchisquare
+
+    if (ranks == ranks[:, :1]).all():
+        return 0.0, 1.0  # every task ties all methods, where scipy divides by zero
+    statistic, pvalue = friedmanchisquare(*ranks.T)
+    return float(statistic), float(pvalue)
+
+
+def _standard_error(num_methods: int, num_tasks: int) -> float:
+    """Of an average rank: what a difference is divided by for the studentized range."""
+    return math.sqrt(num_methods * (num_methods + 1) / (12 * num_tasks))
+
+
+def _attainable(num_methods: int, num_tasks: int) -> float:
+    """Nemenyi's p of a method that is best in every task against one that is always last."""
+    from scipy.stats import studentized_range
+
+    largest = (num_methods - 1) / _standard_error(num_methods, num_tasks)
+    return float(studentized_range.sf(largest, num_methods, math.inf))
+
+
+def _small_notes(num_methods: int, num_tasks: int, attainable: float, alpha: float) -> list[str]:
+    from scipy.stats import chi2
+
+    notes = []
+    if num_tasks < _FEW_TASKS:
+        alike = float(chi2.sf(num_tasks * (num_methods - 1), num_methods - 1))
+        notes.append(
+            f"with fewer than {_FEW_TASKS} tasks the approximate p are rough; where all tasks rank "
+            f"the methods alike, Friedman's is {format_pvalue(alike, alpha)}"
+        )
+    if attainable >= alpha:
+        notes.append(f"{count(num_tasks, 'task')} can separate no two of {num_methods} methods")
+    return notes

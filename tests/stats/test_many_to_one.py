@@ -1,0 +1,220 @@
+"""Steel's many-one test against published values, brute force and simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
+
+from relation_tf.stats import steel_dwass, steel_many_to_one
+from tests.stats.test_pairwise import naive_statistic
+
+# S. Aoki (Gunma University), Steel.R: the control and two treated groups of ten.
+AOKI = {
+    "control": [50, 55, 65, 63, 60, 68, 69, 60, 52, 49],
+    "high": [80, 86, 74, 66, 79, 81, 70, 62, 60, 72],
+    "like": [42, 48, 58, 63, 62, 55, 63, 60, 53, 45],
+}
+# The IQ data of Steel (1959), as R's kSamples has them; the first group is the control.
+STEEL = {
+    "z1": [103, 111, 136, 106, 122, 114],
+    "z2": [119, 100, 97, 89, 112, 86],
+    "z3": [89, 132, 86, 114, 114, 125],
+    "z4": [92, 114, 86, 119, 131, 94],
+}
+GROUPS = st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=5), min_size=2, max_size=4).map(
+    lambda groups: {f"m{i}": group for i, group in enumerate(groups)}
+)
+ALTERNATIVES = ("two-sided", "greater", "less")
+
+
+def test_statistic_is_the_published_one():
+    assert steel_many_to_one(AOKI, "control").statistic["high"] == pytest.approx(2.952566, abs=5e-7)
+
+
+def test_p_of_steels_data_is_near_the_simulated_one_of_r():
+    # kSamples::Steel.test simulates .10474 in 100,000 splits; it standardizes by the ties of all
+    # groups instead of each two, so the two p are near each other and not the same.
+    options = {"alternative": "less", "permutations": 100_000}
+    result = steel_many_to_one(STEEL, "z1", method="monte-carlo", **options)
+    assert result.pvalue.min() == pytest.approx(0.10474, abs=0.005)
+    assert result.pvalue.idxmin() == "z2"
+    asymptotic = steel_many_to_one(STEEL, "z1", alternative="less")
+    assert asymptotic.pvalue.min() == pytest.approx(0.0946, abs=0.003)
+
+
+@settings(deadline=None, max_examples=30)
+@given(GROUPS, st.sampled_from(ALTERNATIVES))
+def test_exact_p_is_that_of_a_loop(samples, alternative):
+    groups = list(samples.values())
+    sizes = [len(group) for group in groups]
+    total = math.factorial(sum(sizes)) // math.prod(map(math.factorial, sizes))
+    assume(total <= 700)
+    tail = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
+    pool = np.concatenate(groups)
+
+    def statistics(labels):
+        control = pool[labels == 0]
+        others = (pool[labels == j] for j in range(1, len(groups)))
+        return [tail(naive_statistic(control, other)) for other in others]
+
+    labels = np.repeat(np.arange(len(groups)), sizes)
+    maxima = [max(statistics(order)) for order in arrangements_of(labels)]
+    result = steel_many_to_one(samples, "m0", method="exact", alternative=alternative)
+    for pvalue, statistic in zip(result.pvalue, statistics(labels), strict=True):
+        assert pvalue == pytest.approx(np.mean(np.array(maxima) >= statistic - 1e-9))
+
+
+def arrangements_of(labels):
+    """Every distinct order of the labels, by choosing the places of each label in turn."""
+    places, (label, *rest) = range(len(labels)), sorted(set(labels.tolist()))
+    if not rest:
+        yield labels
+        return
+    others = labels[labels != label]
+    for chosen in itertools.combinations(places, int((labels == label).sum())):
+        for order in arrangements_of(others):
+            whole = np.full(len(labels), label)
+            whole[[place for place in places if place not in chosen]] = order
+            yield whole
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_of_two_methods_it_is_the_mann_whitney_test(alternative):
+    control, other = [1, 4, 6, 8, 8], [3, 7, 9, 8, 11, 12]
+    for method in ("asymptotic", "exact"):
+        result = steel_many_to_one((control, other), "1", method=method, alternative=alternative)
+        if method == "asymptotic":
+            expected = mannwhitneyu(
+                other, control, use_continuity=False, alternative=alternative, method="asymptotic"
+            )
+            assert result.pvalue["2"] == pytest.approx(expected.pvalue)
+        elif alternative == "two-sided":
+            both = steel_dwass((control, other), method="exact")
+            assert result.pvalue["2"] == both.pvalue.loc["1", "2"]
+
+
+def test_asymptotic_p_is_near_that_of_random_arrangements():
+    rng = np.random.default_rng(0)
+    samples = {"c": rng.normal(size=30), "x": rng.normal(0.7, size=20), "y": rng.normal(size=40)}
+    for alternative in ALTERNATIVES:
+        asymptotic, drawn = (
+            steel_many_to_one(
+                samples, "c", method=method, alternative=alternative, permutations=50_000
+            ).pvalue
+            for method in ("asymptotic", "monte-carlo")
+        )
+        np.testing.assert_allclose(asymptotic, drawn, atol=0.015)
+
+
+def test_level_is_kept():
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(300):  # no method differs
+        samples = dict(zip("cxy", rng.normal(size=(3, 3)), strict=True))
+        rejected += steel_many_to_one(samples, "c", 0.3, method="exact").significant.any()
+    assert 0.15 < rejected / 300 <= 0.3 + 3 * math.sqrt(0.3 * 0.7 / 300)
+
+
+@settings(deadline=None, max_examples=20)
+@given(GROUPS, st.randoms(use_true_random=False))
+def test_invariances(samples, random):
+    result = steel_many_to_one(samples, "m0")
+    warped = {name: np.exp(np.array(group) / 2) for name, group in samples.items()}
+    np.testing.assert_allclose(steel_many_to_one(warped, "m0").pvalue, result.pvalue, atol=1e-9)
+    turned = {name: [-x for x in group] for name, group in samples.items()}
+    np.testing.assert_allclose(
+        steel_many_to_one(turned, "m0").statistic, -result.statistic, atol=1e-12
+    )
+    one_sided = steel_many_to_one(samples, "m0", alternative="greater").pvalue
+    other_side = steel_many_to_one(turned, "m0", alternative="less").pvalue
+    np.testing.assert_allclose(one_sided, other_side, atol=1e-9)
+    order = list(samples)
+    random.shuffle(order)
+    shuffled = steel_many_to_one({name: samples[name] for name in order}, "m0")
+    np.testing.assert_allclose(shuffled.pvalue[result.pvalue.index], result.pvalue, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.permutations(range(9)), st.sampled_from(ALTERNATIVES))
+def test_without_ties_no_p_is_below_the_attainable_one(order, alternative):
+    samples = {"c": order[:3], "x": order[3:5], "y": order[5:]}
+    for method in ("asymptotic", "exact"):
+        result = steel_many_to_one(samples, "c", method=method, alternative=alternative)
+        assert result.pvalue.min() >= result.attainable_pvalue - 1e-9
+        assert not any("due to ties" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (3, 3, 3), (2, 4, 4), (4, 3, 2), (3, 1, 2, 2)])
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_separated_groups_reach_the_attainable_p(sizes, alternative):
+    side = -1 if alternative == "less" else 1
+    samples = {i: side * (np.arange(n) + 100 * i) for i, n in enumerate(sizes)}
+    for method in ("asymptotic", "exact"):
+        result = steel_many_to_one(samples, 0, method=method, alternative=alternative)
+        assert result.pvalue.min() == pytest.approx(result.attainable_pvalue, abs=1e-12)
+
+
+def test_monte_carlo_is_repeatable_and_says_how_it_was_drawn():
+    options = {"method": "monte-carlo", "permutations": 999}
+    first, again, other = (
+        steel_many_to_one(STEEL, "z1", seed=seed, **options) for seed in (7, 7, 8)
+    )
+    assert first.pvalue.equals(again.pvalue)
+    assert not first.pvalue.equals(other.pvalue)
+    assert "p from 999 random permutations, seed 7" in first.notes
+
+
+def test_constant_equal_groups():
+    result = steel_many_to_one({"c": [1, 1], "x": [1, 1], "y": [2, 3]}, "c")
+    assert (result.statistic["x"], result.pvalue["x"]) == (0, 1)
+    assert "c and x: all scores are equal, so p = 1" in result.notes
+    assert (steel_many_to_one(([1, 1], [1, 1]), "1", method="exact").pvalue == 1).all()
+
+
+def test_printed_result():
+    scores = {"attention": range(5), "<relation>": range(5, 10), "mlp": [1, 2, 3, 4, math.nan]}
+    result = steel_many_to_one(scores, "attention")
+    text = str(result)
+    assert text.splitlines()[0] == (
+        "Steel test of all against attention, asymptotic p: 3 methods x 5 seeds, alpha = 0.05"
+    )
+    assert "+2.611" in text
+    assert "<relation> higher" in text
+    assert "Note: mlp: 1 of 5 scores are NaN, ranked worst" in text
+    assert "p < .05 needs at least 4 seeds" in text
+    assert "&lt;relation&gt; higher" in result._repr_html_()
+    assert "<relation>" not in result._repr_html_()
+    one_sided = steel_many_to_one(scores, "attention", alternative="greater")
+    assert str(one_sided).startswith("Steel test of all against attention (greater), ")
+
+
+def test_pairs_are_those_with_the_control():
+    result = steel_many_to_one(AOKI, "like", higher_is_better=False)
+    pairs = result.pairs()
+    assert list(pairs["a"] + "|" + pairs["b"]) == ["like|control", "like|high"]
+    assert list(pairs["better"]) == [None, "like"]
+    assert list(pairs["verdict"]) == [
+        "cannot be separated by 10 seeds",
+        "high higher, like better",
+    ]
+    assert pairs["statistic"].tolist() == result.statistic.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"control": "x"}, r"one of \['control', 'high', 'like'\]. Received: control='x'"),
+        ({"control": "like", "alternative": "both"}, "Received: alternative='both'"),
+        ({"control": "like", "method": "bootstrap"}, "Received: method='bootstrap'"),
+        ({"control": "like", "method": "exact"}, r"about 10\^12.7 arrangements"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        steel_many_to_one(AOKI, **options)

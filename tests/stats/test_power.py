@@ -1,0 +1,137 @@
+"""Simulated power against single experiments, closed forms and its own limits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from relation_tf.stats import power, seeds_for_power, steel_dwass, steel_many_to_one
+from relation_tf.stats._power import Estimate
+
+
+@pytest.mark.parametrize("family", ["all-pairs", "one-against-all"])
+@pytest.mark.parametrize("method", ["asymptotic", "exact", "monte-carlo"])
+@pytest.mark.parametrize(("num_methods", "num_seeds"), [(2, 4), (3, 3), (3, 4)])
+def test_is_what_single_experiments_show(family, method, num_methods, num_seeds):
+    simulations, alpha, shift = 25, 0.2, 1.5
+    options = {"method": method, "permutations": 2_000}
+    found = power(
+        num_methods, num_seeds, shift, alpha, family=family, simulations=simulations, **options
+    )
+    rng = np.random.default_rng(0)
+    separated = []
+    for scores in rng.standard_normal((simulations, num_methods, num_seeds)):
+        scores[0] += shift
+        samples = dict(enumerate(scores))
+        if family == "all-pairs":
+            tests = steel_dwass(samples, alpha, **options)
+            table = tests.significant.loc[0], tests.effect_size.loc[0]
+        else:
+            tests = steel_many_to_one(samples, 0, alpha, **options)
+            table = tests.significant, tests.effect_size
+        significant, effect_size = (own[range(1, num_methods)].to_numpy() for own in table)
+        separated.append(significant & (effect_size < 0))
+    separated = np.array(separated)
+    assert found.one.probability == separated[:, 0].mean()
+    assert found.any.probability == separated.any(axis=1).mean()
+    assert found.all.probability == separated.all(axis=1).mean()
+
+
+def test_complete_separation_of_two_methods_has_a_closed_form():
+    # Four and four at alpha .03: only complete separation is significant (p = .0209).
+    shift, n = 1.5, 4
+    chance, _ = quad(
+        lambda x: n * norm.pdf(x, shift) * norm.sf(x, shift) ** (n - 1) * norm.cdf(x) ** n, -9, 9
+    )
+    found = power(2, n, shift, alpha=0.03, simulations=20_000)
+    assert found.one.probability == pytest.approx(chance, abs=0.012)
+    assert found.one.low < chance < found.one.high
+
+
+def test_grows_with_shift_and_seeds_and_with_the_smaller_family():
+    def one(*args, **options):
+        return power(*args, simulations=2_000, **options).one.probability
+
+    assert one(4, 6, 1) < one(4, 6, 2) < one(4, 12, 2)
+    assert one(4, 6, 2) < one(4, 6, 2, family="one-against-all")
+
+
+def test_without_a_difference_the_level_is_kept():
+    for family in ("all-pairs", "one-against-all"):
+        assert power(4, 6, 0, family=family, method="monte-carlo").any.high < 0.05
+
+
+def test_a_design_that_can_show_nothing_has_no_power():
+    found = power(5, 5, 100, simulations=100)
+    assert found.all.probability == found.any.probability == 0
+    assert found.any.high == pytest.approx(1 - 0.025 ** (1 / 100))
+
+
+def test_error_is_the_exact_interval_of_a_proportion():
+    found = power(4, 6, 2, simulations=1_000)
+    p, low, high = found.one
+    error = math.sqrt(p * (1 - p) / 1_000)
+    assert (low, high) == pytest.approx((p - 1.96 * error, p + 1.96 * error), abs=0.004)
+    assert isinstance(found.one, Estimate)
+
+
+def test_is_repeatable():
+    options = {"simulations": 500}
+    first, again, other = (power(4, 6, 2, seed=seed, **options) for seed in (3, 3, 4))
+    assert first.to_pandas().equals(again.to_pandas())
+    assert not first.to_pandas().equals(other.to_pandas())
+
+
+def test_printed_result():
+    found = power(4, 6, 2, simulations=500, family="one-against-all")
+    assert str(found).splitlines()[0] == (
+        "Power of Steel's test, asymptotic p: 4 methods x 6 seeds, one shifted by 2 SD, p < .05"
+    )
+    assert "From 500 simulations of normal scores, seed 0" in str(found)
+    table = found.to_pandas()
+    assert list(table["separated_from"]) == ["one", "any", "all"]
+    one, some, every = table["power"]
+    assert some > one > every
+    assert "<td>one</td>" in found._repr_html_()
+
+
+@pytest.mark.parametrize("separated_from", ["one", "any", "all"])
+def test_seeds_for_power_reach_it_and_one_fewer_do_not(separated_from):
+    n = seeds_for_power(4, 1.5, 0.7, separated_from=separated_from, simulations=2_000)
+    reached, missed = (
+        getattr(power(4, seeds, 1.5, simulations=2_000), separated_from).probability
+        for seeds in (n, n - 1)
+    )
+    assert missed < 0.7 <= reached
+
+
+def test_seeds_for_power_are_never_fewer_than_can_show_anything():
+    assert seeds_for_power(5, 100) == 6  # seeds_needed(5)
+    assert seeds_for_power(3, 100, method="exact", alpha=0.4) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: power(1, 5, 1), "Received: num_methods=1"),
+        (lambda: power(3, 0, 1), "num_seeds=0"),
+        (lambda: power(3, 5, math.nan), "shift=nan"),
+        (lambda: power(3, 5, -1), "shift=-1"),
+        (lambda: power(3, 5, 1, simulations=0), "simulations=0"),
+        (lambda: power(3, 5, 1, family="pairs"), "Received: family='pairs'"),
+        (lambda: power(3, 5, 1, method="bootstrap"), "Received: method='bootstrap'"),
+        (lambda: power(4, 5, 1, method="exact"), r"about 10\^10.1 arrangements"),
+        (lambda: seeds_for_power(3, 0), "Received: power=0.8, shift=0"),
+        (lambda: seeds_for_power(3, 1, 1), "Received: power=1, shift=1"),
+        (lambda: seeds_for_power(3, 1, separated_from="two"), "Received: separated_from='two'"),
+        (lambda: seeds_for_power(3, 1, family="pairs"), "Received: family='pairs'"),
+        (lambda: seeds_for_power(2, 1e-9, simulations=9), "1,000 seeds do not reach this power"),
+    ],
+)
+def test_out_of_range(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

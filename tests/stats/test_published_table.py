@@ -1,0 +1,247 @@
+"""What a published table allows, against scores that round to it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from relation_tf.stats import read_published, separation_from_summary, steel_dwass
+
+WIDE = pd.DataFrame(
+    {
+        "Relation": ["80.6 ± 0.4", "8.1 ± 1.3"],
+        "Attention": ["76.1 ± 0.9", "3.6 ± 2.8"],
+        "MLP": ["56.9 ± 1.3", "2.5 ± 3.1"],
+    },
+    index=["SST-2", "CoLA"],
+)
+
+
+def table_of(a, b, **more):
+    """A table of two methods, each a (mean, sd)."""
+    return pd.DataFrame([("a", *a), ("b", *b)], columns=["method", "mean", "sd"]).assign(**more)
+
+
+def separation(a, b, n=5, **options):
+    return read_published(table_of(a, b), n, **options).pairs()["separation"][0]
+
+
+def test_all_forms_say_the_same():
+    figures = {
+        ("SST-2", "Relation"): (80.6, 0.4),
+        ("CoLA", "Relation"): (8.1, 1.3),
+        ("SST-2", "Attention"): (76.1, 0.9),
+        ("CoLA", "Attention"): (3.6, 2.8),
+        ("SST-2", "MLP"): (56.9, 1.3),
+        ("CoLA", "MLP"): (2.5, 3.1),
+    }
+    long = pd.DataFrame(
+        [(*key, *value) for key, value in figures.items()],
+        columns=["task", "method", "mean", "sd"],
+    )
+    levels = long.pivot(index="task", columns="method", values=["mean", "sd"]).swaplevel(axis=1)
+    expected = read_published(WIDE, 5).pairs()
+    pd.testing.assert_frame_equal(read_published(long, 5).pairs(), expected)
+    pd.testing.assert_frame_equal(read_published(long.astype(str), 5).pairs(), expected)
+    turned = read_published(levels, 5).pairs().set_index(["task", "a", "b"])["significance"]
+    for row in expected.itertuples():
+        same = (row.task, row.a, row.b) in turned.index
+        key = (row.task, row.a, row.b) if same else (row.task, row.b, row.a)
+        assert turned[key] == row.significance
+
+
+@pytest.mark.parametrize("cell", ["80.6±0.4", "80.6 +- 0.4", " 80.6 +/- .4 ", "80.6 (0.4)"])
+def test_ways_to_write_a_cell(cell):
+    found = read_published(pd.DataFrame({"a": [cell], "b": ["70.0 ± 0.4"]}), 5).pairs()
+    assert found["difference"].tolist() == pytest.approx([-10.6])
+    assert found["separation"].tolist() == ["certain"]
+
+
+def test_verdicts_and_reasons():
+    claims = [("SST-2", "Attention", "Relation"), ("CoLA", "Attention", "MLP")]
+    found = read_published(WIDE, 5, claims=claims)
+    assert found.claims()["significance"].tolist() == ["attainable", "undetermined"]
+    assert found.claims()["reason"].tolist() == [
+        "Relation vs Attention on SST-2: separation is certain, so p = .0245 (3 methods, 5 seeds)",
+        "Attention vs MLP on CoLA: separation is impossible, but p < .05 does not need it "
+        "(3 methods, 5 seeds)",
+    ]
+    fourth = read_published(WIDE, 5, num_methods=4, claims=claims).claims()
+    assert fourth["significance"].tolist() == ["attainable", "impossible"]
+
+
+@pytest.mark.parametrize(
+    ("num_methods", "n", "b", "significance", "reason"),
+    [
+        (4, 5, (70.0, 1.0), "attainable", "separation is certain, so p = .0447 (4 methods, 5 seed"),
+        (4, 5, (80.5, 1.0), "impossible", "separation is impossible, so p = .0766 at best (4 meth"),
+        (
+            4,
+            5,
+            (79.0, 1.0),
+            "undetermined",
+            "separation is undetermined; p = .0447 with it, p = .0766 at best without (4 methods",
+        ),
+        (
+            2,
+            5,
+            (80.5, 1.0),
+            "undetermined",
+            "separation is impossible, but p < .05 does not need it (2 methods, 5 seeds)",
+        ),
+        (
+            5,
+            5,
+            (70.0, 1.0),
+            "impossible",
+            "5 methods, 5 seeds cannot reach p < .05 (p = .0683 at best without ties)",
+        ),
+    ],
+)
+def test_significance(num_methods, n, b, significance, reason):
+    table = table_of((80.0, 1.0), b, task="SST-2")
+    found = read_published(table, n, num_methods=num_methods, digits=1).pairs()
+    assert found["significance"][0] == significance
+    assert found["reason"][0].startswith(f"a vs b on SST-2: {reason}")
+
+
+def test_the_smaller_family_allows_more():
+    table = WIDE.assign(**dict.fromkeys(("x", "y"), "50.0 ± 0.1"))
+    assert set(read_published(table, 5).pairs()["significance"]) == {"impossible"}
+    found = read_published(table, 5, family="one-against-all", control="Relation").pairs()
+    assert set(found["a"]) == {"Relation"}
+    assert len(found) == 2 * 4
+    assert found["significance"][0] == "attainable"
+    assert "p = .0324 (5 methods, 5 seeds)" in found["reason"][0]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_never_contradicts_scores_that_round_to_the_table(n, data):
+    scores = data.draw(arrays(np.int64, (2, n), elements=st.integers(-40, 40), unique=True)) / 8
+    digits = data.draw(st.integers(0, 2))
+    ddof = data.draw(st.sampled_from([0, 1]))
+    known = data.draw(st.booleans())
+    texts = [(f"{x.mean():.{digits}f}", f"{x.std(ddof=ddof):.{digits}f}") for x in scores]
+    found = read_published(table_of(*texts), n, ddof=ddof if known else None, alpha=0.2).pairs()
+    a, b = scores
+    separated = a.max() < b.min() or b.max() < a.min()
+    assert found["separation"][0] != ("impossible" if separated else "certain")
+    significant = bool(steel_dwass((a, b), alpha=0.2).significant.loc["1", "2"])
+    assert found["significance"][0] != ("impossible" if significant else "attainable")
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.tuples(*[st.integers(0, 60), st.integers(1, 30)] * 2),
+    arrays(np.float64, 4, elements=st.floats(-0.5, 0.5)),
+)
+def test_is_said_only_where_it_holds_in_the_whole_box(figures, offsets):
+    mean_a, sd_a, mean_b, sd_b = figures
+    said = separation((mean_a, sd_a), (mean_b, sd_b), digits=0)
+    exact = np.array(figures) + offsets
+    if said != "undetermined":
+        assert separation_from_summary(*exact, n=5) == said
+
+
+def test_rounding_decides():
+    # r is 1.8 and the bound 1.789: within half a unit of the last digit both sides are possible.
+    a, b = (80.0, 1.0), (83.6, 1.0)
+    assert separation_from_summary(*a, *b, n=5) == "certain"
+    assert separation(a, b) == "undetermined"
+    assert separation(a, b, digits=3) == "certain"
+    assert separation(("80.000", "1.000"), ("83.600", "1.000")) == "certain"
+    # Of numbers all have as many decimals as the one with most.
+    assert separation((80.0, 1.0), (83.6, 1.001)) == "undetermined"
+    assert separation((80.0, 1.0), (83.601, 1.001)) == "certain"
+    assert separation((np.float32(80.0), np.float32(1.0)), (np.float32(83.6), 1.0)) == (
+        "undetermined"
+    )
+
+
+def test_kind_of_sd_decides():
+    a, b = ("80.000", "1.000"), ("83.700", "1.000")
+    assert separation(a, b) == "certain"
+    assert separation(a, b, ddof=0) == "undetermined"
+    assert separation(a, b, ddof=None) == "undetermined"
+    assert separation(a, ("84.100", "1.000"), ddof=None) == "certain"
+
+
+def test_a_method_may_lack_a_task():
+    table = WIDE.astype(object)
+    table.loc["CoLA", "MLP"] = None
+    found = read_published(table, 5).pairs()
+    assert found["task"].value_counts().to_dict() == {"SST-2": 3, "CoLA": 1}
+    assert found["reason"].iloc[-1].endswith("(2 methods, 5 seeds)")
+
+
+def test_printed_result():
+    table = WIDE.rename(columns={"MLP": "<mlp>"})
+    found = read_published(table, 5, claims=[("SST-2", "Relation", "<mlp>")])
+    text = str(found)
+    assert text.splitlines()[0] == (
+        "What the published means and SD of 5 seeds allow: Steel-Dwass, asymptotic p < .05"
+    )
+    assert "Separation of 6 pairs: certain for 3, " in text
+    assert "Claim: Relation vs <mlp> on SST-2: separation is certain, so p = .0245" in text
+    assert "<mlp>" not in found._repr_html_()
+    assert "claimed" in text
+    assert "claimed" not in str(read_published(WIDE, 5))
+    assert found.to_pandas()["claimed"].sum() == len(found.claims()) == 1
+
+
+def test_claims_without_tasks():
+    found = read_published(table_of((80.0, 1.0), (70.0, 1.0)), 5, claims=[("b", "a")])
+    assert "task" not in found.pairs()
+    assert found.claims()["reason"][0] == (
+        "a vs b: separation is certain, so p = .0090 (2 methods, 5 seeds)"
+    )
+
+
+GOOD = table_of((80.0, 1.0), (70.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "error", "message"),
+    [
+        ({"a": "80 ± 1"}, {}, TypeError, "Received: dict"),
+        (GOOD.iloc[:0], {}, ValueError, "must hold figures. Received: none"),
+        (GOOD.iloc[:1], {}, ValueError, r"two to num_methods=1 methods. Received: \['a'\]"),
+        (GOOD, {"num_methods": 1}, ValueError, "two to num_methods=1 methods"),
+        (GOOD, {"n": 1}, ValueError, "Received: n=1"),
+        (GOOD, {"alpha": 0}, ValueError, "Received: alpha=0"),
+        (GOOD, {"ddof": 2}, ValueError, "Received: ddof=2"),
+        (GOOD, {"family": "pairs"}, ValueError, "Received: family='pairs'"),
+        (GOOD, {"family": "one-against-all"}, ValueError, "control=None"),
+        (GOOD, {"control": "a"}, ValueError, "Received: family='all-pairs', control='a'"),
+        (GOOD, {"family": "one-against-all", "control": "c"}, ValueError, r"\['a', 'b'\].*'c'"),
+        (GOOD, {"claims": [("a", "c")]}, ValueError, r"Received: \('a', 'c'\)"),
+        (GOOD, {"claims": [("RTE", "a", "b")]}, ValueError, r"Received: \('RTE', 'a', 'b'\)"),
+        (WIDE, {"claims": [("MLP", "Relation")]}, ValueError, r"Received: \('MLP', 'Relation'\)"),
+        (table_of((80.0, 1.0), (70.0, math.nan)), {}, ValueError, "mean=70.0, sd=nan for 'b'"),
+        (table_of((80.0, 1.0), (70.0, -1.0)), {}, ValueError, "at least 0. Received: -1.0 for 'b'"),
+        (table_of((80.0, 1.0), ("much", 1)), {}, TypeError, "numbers. Received: 'much' for 'b'"),
+        (table_of((80.0, 1.0), (True, 1)), {}, TypeError, "numbers. Received: True for 'b'"),
+        (pd.concat([GOOD, GOOD]), {}, ValueError, "must occur once. Received: 'a'"),
+        (WIDE.replace("8.1 ± 1.3", "8.1"), {}, ValueError, "'8.1' for 'Relation' on CoLA"),
+        (WIDE.assign(MLP=5), {}, ValueError, "cells. Received: .*5.* for 'MLP' on SST-2"),
+        (WIDE.iloc[:, [0, 0]], {}, ValueError, r"unique. Received: \['Relation', 'Relation'\]"),
+        (
+            pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "mean"), ("b", "sd")])),
+            {},
+            ValueError,
+            r"two levels.*Received: no \[\('a', 'sd'\), \('b', 'mean'\)\]",
+        ),
+    ],
+)
+def test_bad_input_gets_one_line(table, options, error, message):
+    with pytest.raises(error, match=message) as caught:
+        read_published(table, **{"n": 5, **options})
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,267 @@
+"""Ranks over tasks against Demsar's example, scipy and plain loops."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import f, friedmanchisquare, rankdata, studentized_range
+
+from relation_tf.stats import friedman_nemenyi, steel_dwass, steel_many_to_one, win_tie_loss
+
+# Demsar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets. In "voting" the paper ranks
+# two methods apart that print alike; the last digit of one is changed to do the same.
+DEMSAR = pd.DataFrame(
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.9751, 0.975],
+        [0.957, 0.978, 0.946, 0.970],
+    ],
+    columns=["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"],
+)
+TABLES = (
+    st.integers(3, 5)
+    .flatmap(
+        lambda methods: st.lists(
+            st.lists(st.integers(0, 4), min_size=methods, max_size=methods), min_size=2, max_size=8
+        )
+    )
+    .map(lambda rows: pd.DataFrame(rows, columns=[f"m{i}" for i in range(len(rows[0]))]))
+)
+
+
+def test_demsars_example():
+    result = friedman_nemenyi(DEMSAR, alpha=0.1)
+    assert result.average_ranks.round(3).tolist() == [3.143, 2.000, 2.893, 1.964]
+    assert result.critical_difference == pytest.approx(1.12, abs=0.005)
+    assert friedman_nemenyi(DEMSAR).critical_difference == pytest.approx(1.25, abs=0.005)
+    # "C4.5 is significantly worse than C4.5+m and C4.5+m+cf"; nothing else is separated.
+    better = result.pairs().set_index(["a", "b"])["better"].dropna()
+    assert better.to_dict() == {
+        ("C4.5", "C4.5+m"): "C4.5+m",
+        ("C4.5", "C4.5+m+cf"): "C4.5+m+cf",
+    }
+    assert result.cliques() == [("C4.5+m+cf", "C4.5+m", "C4.5+cf"), ("C4.5+cf", "C4.5")]
+
+
+def test_demsars_statistics_without_the_correction_for_ties():
+    result = friedman_nemenyi(DEMSAR)
+    n, k = DEMSAR.shape
+    plain = 12 * n / (k * (k + 1)) * ((result.average_ranks - (k + 1) / 2) ** 2).sum()
+    assert plain == pytest.approx(9.28, abs=0.005)
+    assert (n - 1) * plain / (n * (k - 1) - plain) == pytest.approx(3.69, abs=0.005)
+    ties = sum(
+        (t**3 - t).sum() for t in (np.unique(row, return_counts=True)[1] for row in DEMSAR.values)
+    )
+    assert result.statistic == pytest.approx(plain / (1 - ties / (n * k * (k**2 - 1))))
+
+
+@settings(deadline=None, max_examples=50)
+@given(TABLES)
+def test_is_the_formulas(table):
+    result = friedman_nemenyi(table)
+    n, k = table.shape
+    ranks = rankdata(-table.to_numpy(), axis=1)
+    np.testing.assert_array_equal(result.ranks, ranks)
+    np.testing.assert_allclose(result.average_ranks, ranks.mean(axis=0))
+    if (ranks == ranks[:, :1]).all():
+        assert (result.statistic, result.friedman_pvalue, result.f_statistic) == (0, 1, 0)
+    else:
+        statistic, pvalue = friedmanchisquare(*table.to_numpy().T)
+        assert (result.statistic, result.friedman_pvalue) == pytest.approx((statistic, pvalue))
+    for a, b in itertools.combinations(table, 2):
+        distance = abs(result.average_ranks[a] - result.average_ranks[b])
+        quantile = distance / math.sqrt(k * (k + 1) / (12 * n))
+        expected = studentized_range.sf(quantile, k, np.inf)
+        assert result.pvalue.loc[a, b] == pytest.approx(expected, abs=1e-9)
+        assert result.significant.loc[a, b] == (distance > result.critical_difference)
+        assert result.pvalue.loc[a, b] >= result.attainable_pvalue - 1e-9
+
+
+@settings(deadline=None, max_examples=50)
+@given(TABLES)
+def test_iman_davenport_is_the_variance_ratio_of_ranks(table):
+    ranks = rankdata(-table.to_numpy(), axis=1)
+    n, k = ranks.shape
+    means = ranks.mean(axis=0)
+    between = n * ((means - (k + 1) / 2) ** 2).sum()
+    residual = ((ranks - means) ** 2).sum()
+    result = friedman_nemenyi(table)
+    if residual > 1e-9:
+        ratio = between / (residual / (n - 1))
+        assert result.f_statistic == pytest.approx(ratio)
+        assert result.f_pvalue == pytest.approx(f.sf(ratio, k - 1, (k - 1) * (n - 1)))
+
+
+@settings(deadline=None, max_examples=50)
+@given(TABLES, st.randoms(use_true_random=False))
+def test_invariances(table, random):
+    result = friedman_nemenyi(table)
+    warped = friedman_nemenyi(np.exp(table) + np.arange(len(table))[:, None])
+    np.testing.assert_allclose(warped.pvalue, result.pvalue)
+    turned = friedman_nemenyi(-table, higher_is_better=False)
+    np.testing.assert_allclose(turned.average_ranks, result.average_ranks)
+    order = list(table)
+    random.shuffle(order)
+    shuffled = friedman_nemenyi(table[order].iloc[::-1])
+    np.testing.assert_allclose(shuffled.pvalue.loc[list(table), list(table)], result.pvalue)
+    assert shuffled.statistic == pytest.approx(result.statistic)
+
+
+@settings(deadline=None, max_examples=50)
+@given(TABLES, st.sampled_from([0.05, 0.3, 0.8]))
+def test_cliques_are_the_largest_groups_without_a_separated_pair(table, alpha):
+    result = friedman_nemenyi(table, alpha)
+    together = [
+        set(group)
+        for size in range(2, table.shape[1] + 1)
+        for group in itertools.combinations(table, size)
+        if not any(result.significant.loc[a, b] for a, b in itertools.combinations(group, 2))
+    ]
+    largest = [group for group in together if not any(group < other for other in together)]
+    cliques = result.cliques()
+    assert sorted(map(sorted, cliques)) == sorted(map(sorted, largest))
+    for clique in cliques:
+        assert result.average_ranks[list(clique)].is_monotonic_increasing
+
+
+@pytest.mark.parametrize(("num_methods", "num_tasks"), [(3, 2), (3, 4), (5, 3), (8, 12)])
+def test_attainable_p_is_that_of_methods_ranked_alike(num_methods, num_tasks):
+    table = pd.DataFrame([np.arange(num_methods)] * num_tasks)
+    result = friedman_nemenyi(table)
+    assert result.pvalue.min(axis=None) == pytest.approx(result.attainable_pvalue)
+    assert math.isinf(result.f_statistic)
+    assert result.f_pvalue == 0
+
+
+def test_tasks_needed():
+    needed = friedman_nemenyi(DEMSAR).tasks_needed
+    for tasks, reached in ((needed, True), (needed - 1, False)):
+        attainable = friedman_nemenyi(DEMSAR.iloc[:tasks]).attainable_pvalue
+        assert (attainable < 0.05) == reached
+    few = friedman_nemenyi(DEMSAR.iloc[:2])
+    assert few.notes[-1] == "2 tasks can separate no two of 4 methods"
+    assert few.notes[0].startswith("with fewer than 10 tasks the approximate p are rough")
+    assert friedman_nemenyi(DEMSAR).notes == ()
+
+
+def test_ties_by_tolerance_and_nan():
+    table = pd.DataFrame(
+        [[0.1 + 0.2, 0.3, 0.1], [0.5, math.nan, 0.4]], index=["x", "y"], columns=list("abc")
+    )
+    with pytest.raises(ValueError, match=r"scores of 'y' must not be NaN. Received: NaN for \['b'"):
+        friedman_nemenyi(table)
+    result = friedman_nemenyi(table, nan="worst")
+    assert result.ranks.to_numpy().tolist() == [[1.5, 1.5, 3], [1, 3, 2]]
+    assert "y: NaN ranked worst (b)" in result.notes
+    lowest = friedman_nemenyi(table, nan="worst", higher_is_better=False)
+    assert lowest.ranks.loc["y"].tolist() == [2, 3, 1]
+
+
+def test_printed_result():
+    result = friedman_nemenyi(DEMSAR.rename(columns={"C4.5": "<b>"}), alpha=0.1)
+    text = str(result)
+    assert text.splitlines()[0] == (
+        "Friedman and Nemenyi tests: 4 methods over 14 tasks, alpha = 0.1"
+    )
+    assert "Average ranks (1 is best) that differ by more than 1.12 are separated, p < .1." in text
+    assert "cannot be separated by 14 tasks" in text
+    assert "Iman-Davenport: F(3, 39) = " in text
+    assert "&lt;b&gt;" in result._repr_html_()
+    assert result.to_pandas().equals(result.pairs())
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "message"),
+    [
+        ([[1, 2, 3]] * 3, TypeError, "Received: list"),
+        (DEMSAR.iloc[:1], ValueError, r"Received: shape \(1, 4\)"),
+        (DEMSAR.iloc[:, :2], ValueError, r"scipy.stats.wilcoxon\). Received: shape \(14, 2\)"),
+        (DEMSAR.astype(str), TypeError, "'C4.5' must be numbers"),
+        (DEMSAR.iloc[[0, 0]], ValueError, r"unique, one a task. Received: \[0, 0\]"),
+        (DEMSAR.iloc[:, [0, 0, 1]], ValueError, "unique, one a method"),
+    ],
+)
+def test_bad_tables(table, error, message):
+    with pytest.raises(error, match=message) as caught:
+        friedman_nemenyi(table)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"alpha": 2}, "alpha=2"), ({"nan": "omit"}, "nan='omit'"), ({"rtol": 1}, "rtol=1")],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        friedman_nemenyi(DEMSAR, **options)
+
+
+LOW, MIDDLE, HIGH = range(5), range(10, 15), range(20, 25)
+
+
+def test_wins_ties_and_losses():
+    tests = {
+        "accuracy": steel_dwass({"a": LOW, "b": HIGH, "c": HIGH}),
+        "loss": steel_dwass({"a": HIGH, "b": LOW}, higher_is_better=False),
+        "against c": steel_many_to_one({"a": LOW, "b": MIDDLE, "c": HIGH}, "c"),
+    }
+    counts = win_tie_loss(tests)
+    assert counts.pairs().to_dict("list") == {
+        "a": ["a", "a", "b"],
+        "b": ["b", "c", "c"],
+        "wins": [0, 0, 0],
+        "ties": [0, 0, 1],
+        "losses": [2, 2, 1],
+    }
+    assert counts.wins.loc["b", "a"] == counts.losses.loc["a", "b"] == 2
+    assert (counts.ties == counts.ties.T).all(axis=None)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(
+        st.lists(st.lists(st.integers(0, 30), min_size=5, max_size=5), min_size=3, max_size=3),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_every_task_counts_once(tasks):
+    tests = {task: steel_dwass(tuple(groups)) for task, groups in enumerate(tasks)}
+    counts = win_tie_loss(tests)
+    for a, b in itertools.combinations("123", 2):
+        signs = [np.sign(t.statistic.loc[b, a]) * t.significant.loc[a, b] for t in tests.values()]
+        assert counts.wins.loc[a, b] == signs.count(1)
+        assert counts.losses.loc[a, b] == signs.count(-1)
+        assert counts.ties.loc[a, b] == signs.count(0)
+
+
+def test_printed_counts():
+    counts = win_tie_loss({"x": steel_dwass({"<a>": LOW, "b": HIGH})})
+    assert str(counts).splitlines()[0] == "Wins, ties and losses of a against b over 1 task"
+    assert "&lt;a&gt;" in counts._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("tests", "error", "message"),
+    [({}, ValueError, "Received: 0 tasks"), ({"x": 0.04}, TypeError, "Received: float for 'x'")],
+)
+def test_bad_tests(tests, error, message):
+    with pytest.raises(error, match=message):
+        win_tie_loss(tests)
