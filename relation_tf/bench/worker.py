@@ -299,6 +299,7 @@ def _write_predictions(path: Path, network: CompiledNetwork, split: str, outputs
     }
     labels = network.task.task.labels
     if labels is not None and split in network.task.task.scored.values():
+        columns["label"] = [labels[i] for i in network.task.splits[split].labels.tolist()]
         for i, label in enumerate(labels):
             columns[f"probability_{label}"] = outputs[:, i].tolist()
     write_table(path, columns, "\t")

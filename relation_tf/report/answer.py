@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from relation_tf.report.comparisons import Comparison, all_pvalues, rows_of
+from relation_tf.report.comparisons import Comparison, Test, all_pvalues, rows_of
 from relation_tf.report.scores import Scores
-from relation_tf.stats import SteelDwassResult, what_can_be_shown
+from relation_tf.stats import what_can_be_shown
 from relation_tf.stats.design import format_level
 
 _MOST_PAIRS = 12  # more are counted, not listed
@@ -63,7 +63,12 @@ def design_sentence(scores: Scores) -> str | None:
     """What so many methods and seeds can show, where there is something to compare."""
     if len(scores.methods) < 2 or scores.seeds < 2:
         return None
-    return what_can_be_shown(len(scores.methods), scores.seeds, scores.alpha)
+    return what_can_be_shown(
+        len(scores.methods),
+        scores.seeds,
+        scores.alpha,
+        family="all-pairs" if scores.control is None else "one-against-all",
+    )
 
 
 def listed(names: Sequence[str]) -> str:
@@ -129,7 +134,7 @@ def _by_task(
         if not row.significant:
             pair.undecided.append(row.task)
         else:
-            (pair.better if row.better == row.a else pair.worse).append(row.task)
+            (pair.better if row.ahead == row.a else pair.worse).append(row.task)
     decided = [pair.turned() for pair in pairs.values() if pair.better or pair.worse]
     for pair in decided[:_MOST_PAIRS]:
         yield _pair_sentence(pair, noun, seeds, alpha)
@@ -170,8 +175,8 @@ def _on_average(name: str, comparison: Comparison, alpha: float) -> str:
     found = []
     pairs = comparison.pairs()
     for row in rows_of(pairs[pairs["significant"]]):
-        worse = row.a if row.better == row.b else row.b
-        found.append(f"{row.better} better than {worse}")
+        worse = row.a if row.ahead == row.b else row.b
+        found.append(f"{row.ahead} better than {worse}")
     seeds = _seeds([comparison.result])
     if not found:
         return f"On the {_title(name)}, no two methods can be separated by {seeds}."
@@ -190,7 +195,7 @@ def _is_whole(scores: Scores, comparisons: Mapping[str, Comparison]) -> bool:
     )
 
 
-def _seeds(tests: Sequence[SteelDwassResult]) -> str:
+def _seeds(tests: Sequence[Test]) -> str:
     sizes = [len(values) for test in tests for values in test.samples.values()]
     if not sizes:
         return "these seeds"

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from relation_tf.report.scores import Scores
-from relation_tf.stats import SteelDwassResult, steel_dwass
+from relation_tf.stats import (
+    FriedmanNemenyiResult,
+    SteelDwassResult,
+    SteelManyToOneResult,
+    WinTieLoss,
+    friedman_nemenyi,
+    steel_dwass,
+    steel_many_to_one,
+    win_tie_loss,
+)
+from relation_tf.stats.comparisons import PvalueMethod
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
 
@@ -18,34 +28,38 @@ SCORE = "score"
 PERMUTATIONS = 20_000
 
 
+Test: TypeAlias = SteelDwassResult | SteelManyToOneResult
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """The Steel-Dwass test of a task.
+    """The test of a task: Steel-Dwass, or Steel's many-one test where there is a control.
 
     Attributes:
         result: With the asymptotic p, which gives the verdict.
         permutation: With the p of joint permutations: of all, or of many drawn at random.
-        higher_is_better: Whether the highest score is the best.
     """
 
-    result: SteelDwassResult
-    permutation: SteelDwassResult
-    higher_is_better: bool = True
+    result: Test
+    permutation: Test
 
     def pairs(self) -> pd.DataFrame:
-        """All pairs, one a row, as `SteelDwassResult.pairs` with more columns.
+        """All pairs of the family, one a row, as `SteelDwassResult.pairs` with more columns.
 
-        These are `n_a`, `n_b`, `permutation_pvalue`, and `better`: whose scores rank better,
-        significantly or not; empty where neither's do.
+        These are `n_a`, `n_b`, `permutation_pvalue`, `effect_low` and `effect_high` (the interval
+        of the effect size), and `ahead`: whose scores rank better, significantly or not; empty
+        where neither's do.
         """
         pairs = self.result.pairs()
         sizes = {name: len(scores) for name, scores in self.result.samples.items()}
         pairs.insert(2, "n_a", pairs["a"].map(sizes))
         pairs.insert(3, "n_b", pairs["b"].map(sizes))
-        permutation = self.permutation.pairs()["pvalue"]
-        pairs.insert(6, "permutation_pvalue", permutation)
-        towards_b = pairs["statistic"] * (1 if self.higher_is_better else -1)
-        pairs["better"] = np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], "")
+        pairs.insert(6, "permutation_pvalue", self.permutation.pairs()["pvalue"])
+        effects = self.result.effect_sizes()
+        pairs.insert(8, "effect_low", effects["low"])
+        pairs.insert(9, "effect_high", effects["high"])
+        towards_b = pairs["statistic"] * (1 if self.result.higher_is_better else -1)
+        pairs["ahead"] = np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], "")
         return pairs
 
     def notes(self) -> list[str]:
@@ -61,18 +75,26 @@ class Comparison:
         return [*self.result.notes, *doubtful]
 
     def letters(self) -> dict[str, str]:
-        """The letters of each method; none where no pair can be separated."""
+        """The letters of each method; none where no pair is separated, or not all are tested."""
+        if isinstance(self.result, SteelManyToOneResult):
+            return {}
         if not self.result.significant.to_numpy().any():
             return {}
         return {str(name): letters for name, letters in self.result.letters().items()}
 
 
 def compare(scores: Scores) -> dict[str, Comparison]:
-    """The Steel-Dwass test of each task where at least two methods have at least two seeds."""
+    """The test of each task where at least two methods have at least two seeds.
+
+    With a control: where it is one of them.
+    """
     comparisons = {}
     for task in scores.tasks:
         comparison = compare_samples(
-            scores.samples(task), scores.alpha, task not in scores.lower_is_better
+            scores.samples(task),
+            scores.alpha,
+            higher_is_better=task not in scores.lower_is_better,
+            control=scores.control,
         )
         if comparison is not None:
             comparisons[task] = comparison
@@ -80,25 +102,56 @@ def compare(scores: Scores) -> dict[str, Comparison]:
 
 
 def compare_samples(
-    samples: Mapping[str, list[float]], alpha: float, higher_is_better: bool = True
+    samples: Mapping[str, list[float]],
+    alpha: float,
+    *,
+    higher_is_better: bool = True,
+    control: str | None = None,
 ) -> Comparison | None:
-    """The Steel-Dwass test of some samples; None unless two have two values or more."""
+    """The test of some samples, of which two must have two values, and the control some."""
     sizes = sorted(len(values) for values in samples.values())
-    if len(sizes) < 2 or sizes[-2] < 2:
+    if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
         return None
     by_name: dict[Any, list[float]] = dict(samples)
     few = num_arrangements(np.array(sizes)) <= MAX_ARRANGEMENTS
-    return Comparison(
-        steel_dwass(by_name, alpha, higher_is_better=higher_is_better),
-        steel_dwass(
+
+    def test(method: PvalueMethod) -> Test:
+        if control is None:
+            return steel_dwass(
+                by_name, alpha, method, higher_is_better=higher_is_better, permutations=PERMUTATIONS
+            )
+        return steel_many_to_one(
             by_name,
+            control,
             alpha,
-            "exact" if few else "monte-carlo",
+            method,
             higher_is_better=higher_is_better,
             permutations=PERMUTATIONS,
-        ),
-        higher_is_better,
+        )
+
+    return Comparison(test("asymptotic"), test("exact" if few else "monte-carlo"))
+
+
+def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
+    """Friedman's and Nemenyi's tests of the means of the tasks that all methods have.
+
+    None for fewer than two such tasks or three methods.
+    """
+    means = scores.table.pivot_table(
+        index="task", columns="method", values="score", aggfunc="mean", sort=False
     )
+    tasks = [task for task in scores.own_tasks if task in means.index]
+    means = means.reindex(index=tasks, columns=[*scores.methods]).dropna()
+    if len(means) < 2 or len(scores.methods) < 3:
+        return None
+    lower = means.index.isin(scores.lower_is_better)
+    return friedman_nemenyi(means.mul(np.where(lower, -1, 1), axis=0), scores.alpha)
+
+
+def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> WinTieLoss | None:
+    """On how many tasks each method is significantly better than each; None for a single task."""
+    tests = {task: comparisons[task].result for task in scores.own_tasks if task in comparisons}
+    return win_tie_loss(tests) if len(tests) > 1 else None
 
 
 def summarize(
@@ -144,7 +197,7 @@ def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
     if tables:
         return pd.concat(tables, ignore_index=True)
     names = ["a", "b", "n_a", "n_b", "statistic", "pvalue", "permutation_pvalue", "effect_size",
-             "significant", "verdict", "better"]  # fmt: skip
+             "effect_low", "effect_high", "significant", "better", "verdict", "ahead"]  # fmt: skip
     return pd.DataFrame(columns=["task", *names])
 
 

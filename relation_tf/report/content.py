@@ -21,13 +21,23 @@ from relation_tf.report.comparisons import (
     Comparison,
     all_pvalues,
     compare,
+    over_tasks,
     rows_of,
     summarize,
+    wins,
 )
 from relation_tf.report.layout import laid_out
 from relation_tf.report.pictures.drawing import Picture, Style, styles
-from relation_tf.report.pictures.runs import learning_curves, score_dots, time_and_score
+from relation_tf.report.pictures.runs import learning_curves, score_dots
+from relation_tf.report.pictures.significance import (
+    critical_difference,
+    effect_sizes,
+    pvalue_matrix,
+)
+from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
+from relation_tf.report.predicted import predicted
 from relation_tf.report.scores import Scores, tasks_of
+from relation_tf.stats import FriedmanNemenyiResult, SteelDwassResult
 from relation_tf.stats.design import format_level, format_pvalue
 
 _METRIC_NAMES = {"matthews": "Matthews", "accuracy": "acc.", "f1": "F1", "pearson": "Pearson",
@@ -99,10 +109,16 @@ def content_of(
         question: What the comparison is to answer.
     """
     comparisons = compare(scores)
+    several = over_tasks(scores)
+    won = wins(scores, comparisons)
     look = styles(scores.methods)
     summary = summarize(scores, comparisons, None if results is None else results.metrics)
     pvalues = all_pvalues(comparisons)
-    pictures = [score_dots(scores, look)]
+    pictures = [
+        score_dots(scores, look),
+        *_significance(scores, comparisons, look),
+        *([] if several is None else [_ranks(several, scores, look)]),
+    ]
     values: dict[str, Any] = {
         "title": title,
         "question": question,
@@ -113,23 +129,34 @@ def content_of(
         "seeds": scores.seeds,
         "methods": scores.methods,
         "averages": scores.averages,
+        "filter_tasks": scores.tasks,
+        "widths": {},
         "in_points": scores.in_points,
         "lower_is_better": sorted(scores.lower_is_better),
         "columns": _columns(scores, results),
         "cells": _cells(scores, summary),
         "tests": _tests(comparisons),
         "pairs": _pair_rows(pvalues, scores.alpha),
+        "test": "Steel-Dwass" if scores.control is None else f"Steel against {scores.control}",
+        "several": None if several is None else _several(several, scores.alpha),
+        "wins": [] if won is None else won.pairs().to_dict("records"),
         "permutations": PERMUTATIONS,
         **_NO_RUNS,
     }
-    tables = {"scores": _all_scores(scores, results), "table": summary, "pvalues": pvalues}
+    tables = {
+        "scores": _all_scores(scores, results),
+        "table": summary,
+        "pvalues": pvalues,
+        **({} if several is None else {"ranks": several.ranks.rename_axis("task").reset_index()}),
+    }
     if results is not None:
         of_runs = _content_of_runs(scores, results, summary, look)
         values |= dict(of_runs.values)
         values["answer"] = [*of_runs.values["said"], *values["answer"]]
         tables |= dict(of_runs.tables)
         pictures += of_runs.pictures
-    return Content(values, tables, [picture for picture in pictures if picture.panels], look)
+    drawn = [picture for picture in pictures if picture is not None and picture.panels]
+    return Content(values, tables, drawn, look)
 
 
 _NO_RUNS: Mapping[str, Any] = {
@@ -138,10 +165,13 @@ _NO_RUNS: Mapping[str, Any] = {
     "status": {},
     "times": {},
     "how": {},
+    "methods_as": [],
     "computed": "",
     "settings": {},
     "published": None,
     "laid_out": [],
+    "predicted": [],
+    "predicted_notes": [],
     "made": {},
     "data": [],
     "warnings": [],
@@ -160,6 +190,7 @@ def _content_of_runs(
     summarized = learning_time.summarize_times(times, results)
     time_pvalues = all_pvalues(tested)
     beside = _beside(results, summary, how)
+    answers = predicted(results, look)
     values = {
         "said": [
             *progress(runs),
@@ -181,9 +212,14 @@ def _content_of_runs(
         ],
         "how": _by_task(how),
         "computed": how_runs_went.computed(results),
+        "methods_as": how_runs_went.methods_as_asked(results),
+        "widths": {str(method.name): str(method.units) for method in results.suite.methods()},
+        "filter_tasks": [*dict.fromkeys([*scores.tasks, *results.suite.tasks])],
         "settings": provenance.settings(results),
         "published": _published(results, beside) if beside is not None else None,
         "laid_out": laid_out(results, scores, summary, how, summarized, _figures(results)),
+        "predicted": [*answers.tables["auc"]["task"].unique()] if answers.tables else [],
+        "predicted_notes": answers.notes,
         "made": provenance.made(results),
         "data": provenance.data(results).to_dict("records"),
         "warnings": provenance.warnings(results, runs),
@@ -193,9 +229,97 @@ def _content_of_runs(
         "runs": runs,
         **({} if times.empty else {"times": times, "time-pvalues": time_pvalues}),
         **({} if beside is None or beside.empty else {"published": beside}),
+        **answers.tables,
     }
-    pictures = [learning_curves(results, look), time_and_score(results, scores, how, look)]
-    return Content(values, tables, pictures, look)
+    pictures = [learning_curves(results, look), *_trade_offs(results, scores, how, look)]
+    drawn = [each for each in pictures if each is not None]
+    return Content(values, tables, [*drawn, *answers.pictures], look)
+
+
+def _significance(
+    scores: Scores, comparisons: Mapping[str, Comparison], look: Mapping[str, Style]
+) -> list[Picture | None]:
+    """The p of all pairs, where all are tested, and the effect sizes."""
+    tests = {
+        task: (comparison.result.pvalue, comparison.result.statistic)
+        for task, comparison in comparisons.items()
+        if isinstance(comparison.result, SteelDwassResult)
+    }
+    effects = {
+        task: comparison.pairs()[["a", "b", "effect_size", "effect_low", "effect_high"]].rename(
+            columns={"effect_low": "low", "effect_high": "high"}
+        )
+        for task, comparison in comparisons.items()
+    }
+    return [
+        pvalue_matrix(tests, scores.methods, scores.alpha, scores.lower_is_better),
+        effect_sizes(effects, look),
+    ]
+
+
+def _ranks(
+    several: FriedmanNemenyiResult, scores: Scores, look: Mapping[str, Style]
+) -> Picture | None:
+    return critical_difference(
+        {str(name): float(rank) for name, rank in several.average_ranks.items()},
+        [[str(name) for name in clique] for clique in several.cliques()],
+        several.critical_difference,
+        f"{len(several.ranks)} {scores.noun}",
+        look,
+    )
+
+
+def _several(several: FriedmanNemenyiResult, alpha: float) -> dict[str, Any]:
+    ranks = several.average_ranks.sort_values(kind="stable")
+    return {
+        "tasks": len(several.ranks),
+        "ranks": [(str(name), float(rank)) for name, rank in ranks.items()],
+        "friedman": format_pvalue(several.friedman_pvalue, alpha),
+        "iman": format_pvalue(several.f_pvalue, alpha),
+        "critical_difference": several.critical_difference,
+        "separated": [
+            f"{row.better} better than {row.a if row.better == row.b else row.b}"
+            for row in rows_of(several.pairs())
+            if row.significant
+        ],
+        "attainable": format_pvalue(several.attainable_pvalue, alpha),
+        "tasks_needed": several.tasks_needed,
+        "notes": several.notes,
+    }
+
+
+def _trade_offs(
+    results: Results, scores: Scores, how: pd.DataFrame, look: Mapping[str, Style]
+) -> list[Picture | None]:
+    """Score against time and parameters; time and memory against length."""
+    if how.empty:
+        return []
+    samples = {}
+    for task in results.suite.tasks:
+        # MNLI is scored on two sets, and trained once.
+        first = next(iter(results.suite.find_task(task).scored))
+        own = scores.samples(first)
+        samples[task] = {
+            name: [scores.factor * score for score in values] for name, values in own.items()
+        }
+    costs = {
+        column: {
+            str(task): dict(zip(rows["method"], rows[column], strict=True))
+            for task, rows in how.groupby("task", sort=False)
+        }
+        for column in ("seconds_epoch", "without_embedding")
+    }
+    length = how.assign(
+        milliseconds_per_batch=1000 * how["seconds_batch"], memory_mib=how["peak_memory_mib"]
+    )
+    columns = ["task", "method", "mean_length", "milliseconds_per_batch", "memory_mib"]
+    return [
+        score_against("time", costs["seconds_epoch"], samples, "seconds an epoch", look),
+        score_against(
+            "parameters", costs["without_embedding"], samples, "parameters, no embedding", look
+        ),
+        cost_against_length(length[columns].dropna(subset="mean_length"), look),
+    ]
 
 
 def _all_scores(scores: Scores, results: Results | None) -> pd.DataFrame:
@@ -286,6 +410,7 @@ def _tests(comparisons: Mapping[str, Comparison]) -> list[dict[str, Any]]:
             "task": task,
             "pairs": comparison.pairs().to_dict("records"),
             "notes": comparison.notes(),
+            "kruskal": format_pvalue(comparison.result.kruskal.pvalue, comparison.result.alpha),
             "attainable": format_pvalue(
                 comparison.result.attainable_pvalue, comparison.result.alpha
             ),
@@ -299,7 +424,7 @@ def _pair_rows(pvalues: pd.DataFrame, alpha: float) -> dict[tuple[str, str], dic
     """For each pair of methods the p of each task."""
     rows: dict[tuple[str, str], dict[str, PairCell]] = {}
     for pair in rows_of(pvalues):
-        first = "" if not pair.better else "better" if pair.better == pair.a else "worse"
+        first = "" if not pair.ahead else "better" if pair.ahead == pair.a else "worse"
         rows.setdefault((pair.a, pair.b), {})[pair.task] = PairCell(
             pvalue_only(pair.pvalue, alpha),
             first,

@@ -135,7 +135,7 @@ def _separated(task: str, comparison: Comparison) -> str:
     pairs = comparison.pairs()
     alpha = comparison.result.alpha
     decided = [
-        f"{row.better} than {row.a if row.better == row.b else row.b}"
+        f"{row.ahead} than {row.a if row.ahead == row.b else row.b}"
         for row in rows_of(pairs[pairs["significant"]])
     ]
     if not decided:

@@ -219,7 +219,7 @@ def compare(
         ...         for method, level in (("CNN", 0.78), ("GRU", 0.79)) for seed in range(5)]
         >>> table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
         >>> print(compare(table, title="Two of mine"))
-                    CNN              GRU
+                        CNN              GRU
         MR  0.7820 ± 0.0016  0.7920 ± 0.0016
         <BLANKLINE>
         - GRU is better than CNN on MR (p < .05).
@@ -327,6 +327,7 @@ def _environment(**options: Any) -> Environment:
         "spread": _spread,
         "signed": _signed,
         "pvalue": pvalue_only,
+        "swatch": swatch,
     }
     return environment
 

@@ -46,11 +46,26 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         seconds_batch=("seconds_batch", "median"),
         seconds_compilation=("seconds_compilation", "median"),
         padding=("padding", "median"),
+        mean_length=("mean_length", "median"),
         peak_memory_mib=("peak_memory_mib", "max"),
         of_process=("peak_memory_of", lambda of: of.eq("process").any()),
         stopped=("stopped", _counted),
     )
     return table
+
+
+def methods_as_asked(results: Results) -> list[dict[str, str]]:
+    """What each method is: its mechanism, width and options, as the suite asked for them."""
+    return [
+        {
+            "method": str(method.name),
+            "mechanism": method.mechanism,
+            "units": str(method.units) if method.size is None or method.free != "units" else "",
+            "size": "" if method.size is None else f"{method.size:,} by {method.free}",
+            "options": ", ".join(f"{key} {value}" for key, value in method.options.items()),
+        }
+        for method in results.suite.methods()
+    ]
 
 
 def computed(results: Results) -> str:
@@ -111,6 +126,7 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "padding": run["padding"],
         "tokens": tokens,
         "tokens_second": tokens / seconds["epoch"],
+        "mean_length": tokens / max(1, manifest["data"]["rows"].get("train", 0)),
         # Runs of earlier versions did not count their batches.
         **{f"seconds_{name}": value for name, value in ({"batch": math.nan} | seconds).items()},
         "peak_memory_mib": run["peak_memory_mib"],

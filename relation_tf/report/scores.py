@@ -25,6 +25,7 @@ class Scores:
         averages: Those of the tasks that are a seed's average over the others.
         noun: What the tasks are called together, such as "dev sets".
         lower_is_better: The tasks whose lowest score is the best.
+        control: The method that all others are compared with, by default all are with all.
         in_points: Whether the scores are fractions, which a page shows times 100.
         alpha: The level of the tests.
     """
@@ -36,6 +37,7 @@ class Scores:
     averages: Sequence[str] = ()
     noun: str = "tasks"
     lower_is_better: frozenset[str] = frozenset()
+    control: str | None = None
     in_points: bool = False
     alpha: float = 0.05
 
@@ -51,6 +53,7 @@ class Scores:
             seeds=len(results.suite.seeds),
             averages=averages,
             noun=_noun(results),
+            control=results.suite.control,
             in_points=True,
             alpha=results.suite.alpha,
         )
@@ -67,13 +70,14 @@ class Scores:
 
     @property
     def digits(self) -> int:
-        """Decimals that a page shows: one of points, else what the scores' spread asks for."""
+        """Decimals that a page shows: one of points, else two digits of the seeds' deviations."""
         if self.in_points:
             return 1
-        spread = float(self.table["score"].std()) if len(self.table) > 1 else math.nan
-        if not (math.isfinite(spread) and spread > 0):
+        deviations = self.table.groupby(["task", "method"])["score"].std()
+        spread = float(deviations[deviations > 0].median())
+        if not math.isfinite(spread):
             return 3
-        return min(6, max(0, 2 - math.floor(math.log10(spread))))
+        return min(6, max(0, 1 - math.floor(math.log10(spread))))
 
     def samples(self, task: str) -> dict[str, list[float]]:
         """The scores of a task: for each method that has some, those of its seeds."""

@@ -533,7 +533,7 @@ def test_a_set_without_splits(tmp_path, sentences, suite):
     assert run["manifest"]["data"]["validation"] == "validation"
     assert run["size"]["parameters"] == run["parameters"]["network"]
     table = (Path(run["folder"]) / "predictions" / "MR.test.tsv").read_text().splitlines()
-    assert table[0] == "index\tprediction\tprobability_0\tprobability_1"
+    assert table[0] == "index\tprediction\tlabel\tprobability_0\tprobability_1"
     # By the file's own rows, of which every other is good.
     answers = [line.split("\t")[:2] for line in table[1:]]
     assert len(answers) == 12

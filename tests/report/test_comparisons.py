@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, read_results
-from relation_tf.report.comparisons import all_pvalues, compare, summarize
+from relation_tf.report import make_report
+from relation_tf.report.comparisons import all_pvalues, compare, over_tasks, summarize, wins
 from relation_tf.report.scores import Scores
-from relation_tf.stats import steel_dwass
+from relation_tf.stats import friedman_nemenyi, steel_dwass, steel_many_to_one
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 NINE = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
@@ -106,3 +109,57 @@ def test_a_method_with_one_seed_stays_in_the_test(suite_of, fabricate):
     assert {name: len(values) for name, values in comparison.result.samples.items()} == {
         "attention": 5, "linear": 1, "relation": 5, "baseline": 5
     }  # fmt: skip
+
+
+LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
+
+
+def separated(config, *_):
+    return LEVEL[config.method] + config.seed / 100
+
+
+def test_a_control_makes_a_smaller_family(suite_of, fabricate):
+    report = make_report(fabricate(suite_of(control="baseline"), separated))
+    pvalues = report.tables["pvalues"]
+    own = pvalues[pvalues["task"] == "CoLA"]
+    assert own["a"].tolist() == ["baseline"] * 3
+    scores = Scores.of(read_results(fabricate(suite_of(control="baseline"), separated, name="b")))
+    expected = steel_many_to_one(scores.samples("CoLA"), "baseline").pairs()
+    assert own["pvalue"].tolist() == expected["pvalue"].tolist()
+    answer = report.content.values["answer"]
+    assert "relation is better than baseline on all 2 dev sets (p < .05)." in answer
+    assert not any("relation is better than attention" in sentence for sentence in answer)
+    page = report.html()
+    assert "Steel against baseline" in page
+    assert "Steel-Dwass" not in page
+    assert "pvalues" not in {picture.name for picture in report.content.pictures}
+
+
+def test_tasks_together_by_their_means(suite_of, fabricate):
+    scores = Scores.of(read_results(fabricate(suite_of(tasks=["CoLA", "RTE", "WNLI"]), noisy)))
+    means = scores.table.groupby(["task", "method"])["score"].mean().unstack()
+    means = means.loc[["CoLA", "RTE", "WNLI"], scores.methods]
+    assert over_tasks(scores).average_ranks.equals(friedman_nemenyi(means).average_ranks)
+    # The average is no task.
+    assert len(over_tasks(scores).ranks) == 3
+    turned = over_tasks(replace(scores, lower_is_better=frozenset(["CoLA", "RTE", "WNLI"])))
+    assert turned.average_ranks.to_numpy() == pytest.approx(5 - over_tasks(scores).average_ranks)
+
+
+def test_a_task_that_a_method_lacks_is_none_of_several(suite_of, fabricate):
+    def score(config, *_):
+        return None if config.task == "RTE" and config.method == "linear" else separated(config)
+
+    scores = Scores.of(read_results(fabricate(suite_of(tasks=["CoLA", "RTE", "WNLI"]), score)))
+    assert list(over_tasks(scores).ranks.index) == ["CoLA", "WNLI"]
+    alone = Scores.of(read_results(fabricate(suite_of(tasks=["CoLA"]), score, name="alone")))
+    assert over_tasks(alone) is None
+    assert wins(alone, compare(alone)) is None
+
+
+def test_wins_are_significant_differences(suite_of, fabricate):
+    report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), separated))
+    row = report.content.values["wins"][0]
+    assert row == {"a": "attention", "b": "linear", "wins": 2, "ties": 0, "losses": 0}
+    assert "relation better than baseline" not in report.content.values["several"]["separated"]
+    assert "Nemenyi's test separates no two methods." in report.html()

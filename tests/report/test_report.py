@@ -52,7 +52,7 @@ def test_json_holds_the_answer_and_the_tables(suite_of, fabricate):
     report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
     content = json.loads(report.json())
     assert content["answer"] == report.content.values["answer"]
-    assert set(content["tables"]) == {"scores", "table", "pvalues", "runs"}
+    assert set(content["tables"]) == {"scores", "table", "pvalues", "ranks", "runs"}
     assert content["tables"]["scores"][0] == {
         "task": "CoLA", "method": "attention", "seed": 1, "metric": "matthews", "value": 1 / 7
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The pictures of runs: every seed as a dot, learning curves, time against score."""
+"""The pictures of runs: every seed as a dot, learning curves."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from relation_tf.bench.results import Results
-from relation_tf.report.comparisons import rows_of
 from relation_tf.report.pictures.drawing import Draw, Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.stats import mean_interval
@@ -38,28 +37,6 @@ def learning_curves(results: Results, look: Mapping[str, Style]) -> Picture:
         "Validation cost and metric by epoch, by task and method.",
         _learning_panels(results, look),
         size=(3.7, 3.9),
-        left=0.6,
-        bottom=0.45,
-        legend=look,
-    )
-
-
-def time_and_score(
-    results: Results, scores: Scores, how: pd.DataFrame, look: Mapping[str, Style]
-) -> Picture:
-    """Mean score against the median time of an epoch, by task and method.
-
-    Args:
-        results: The finished runs.
-        scores: Their scores.
-        how: `how_run` of them.
-        look: How each method is drawn.
-    """
-    return Picture(
-        "time",
-        "Mean score against the median time of an epoch, by task and method.",
-        _time_panels(results, scores, how, look),
-        size=(3.7, 2.4),
         left=0.6,
         bottom=0.45,
         legend=look,
@@ -145,43 +122,9 @@ def _draw_learning(
         costs = costs[np.isfinite(costs)]
         if costs.size and costs.min() > 0 and costs.max() > 50 * costs.min():
             axes[0].set_yscale("log")  # a run that went astray would flatten all others
+            axes[0].yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
+            axes[0].yaxis.set_minor_formatter(NullFormatter())
         axes[0].tick_params(labelbottom=False)
         axes[-1].set_xlabel("epoch")
-
-    return draw
-
-
-def _time_panels(
-    results: Results, scores: Scores, how: pd.DataFrame, look: Mapping[str, Style]
-) -> list[Panel]:
-    panels = []
-    for task in results.suite.tasks:
-        rows = how[how["task"] == task] if len(how) else how
-        if len(rows):
-            first = next(iter(results.suite.find_task(task).scored))
-            samples = scores.samples(first)
-            points = {
-                row.method: (row.seconds_epoch, 100 * float(np.mean(samples[row.method])))
-                for row in rows_of(rows)
-            }
-            values = ", ".join(f"{name} {x:.2g} s, {y:.1f}" for name, (x, y) in points.items())
-            alt = f"{first}, median seconds an epoch against mean score in points: {values}."
-            panels.append(Panel(first, alt, _draw_time(points, look)))
-    return panels
-
-
-def _draw_time(points: dict[str, tuple[float, float]], look: Mapping[str, Style]) -> Draw:
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        for name, (x, y) in points.items():
-            ax.plot(x, y, color=look[name].color, marker=look[name].marker, linestyle="none",
-                    markersize=7, markeredgewidth=0)  # fmt: skip
-        ax.set_xlim(left=0, right=1.1 * max(x for x, _ in points.values()))
-        ax.margins(y=0.2)
-        ax.grid()
-        ax.xaxis.set_major_locator(MaxNLocator(5))
-        ax.yaxis.set_major_locator(MaxNLocator(4))
-        ax.set_xlabel("seconds an epoch")
-        ax.set_ylabel("points")
 
     return draw

@@ -1,0 +1,315 @@
+"""The pictures of what a score costs: time, parameters and memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    Locator,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+)
+from numpy.typing import ArrayLike
+
+from relation_tf.report.pictures.drawing import GRID, INK, Draw, Panel, Picture, Style
+
+_LOG_BEYOND = 20  # ratio of the largest cost to the smallest
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.6, 0.45  # of a panel, in inches
+_NAME, _MANY_NAMES = 0.14, 20  # inches that a task's upright name takes, and how many fit
+
+_COSTS_BY_LENGTH = {
+    "milliseconds_per_batch": ("Time", "ms a batch"),
+    "seconds": ("Time", "seconds"),
+    "memory_mib": ("Memory", "MiB"),
+}
+
+
+def pareto_front(costs: ArrayLike, scores: ArrayLike, higher_is_better: bool = True) -> list[int]:
+    """Which are beaten by no other: none is as cheap and as good, and cheaper or better.
+
+    Args:
+        costs: Shape `(n,)`; less is better.
+        scores: Shape `(n,)`.
+        higher_is_better: Whether a higher score is better.
+
+    Returns:
+        Their places, the cheapest first; never a place whose cost or score is not finite.
+
+    Raises:
+        ValueError: If there are not as many costs as scores.
+
+    Example:
+        >>> pareto_front([1, 2, 3, 4], [70, 80, 75, 90])
+        [0, 1, 3]
+    """
+    x, y = np.asarray(costs, dtype=float), np.asarray(scores, dtype=float)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(
+            "`costs` and `scores` must have one axis and be as many. "
+            f"Received: shapes {x.shape} and {y.shape}"
+        )
+    loss = -y if higher_is_better else y
+    front: list[int] = []
+    for place in np.lexsort((loss, x)).tolist():
+        if not (math.isfinite(x[place]) and math.isfinite(loss[place])):
+            continue
+        equal = front and (x[place], loss[place]) == (x[front[-1]], loss[front[-1]])
+        if equal or not front or loss[place] < loss[front[-1]]:
+            front.append(place)
+    return front
+
+
+def score_against(
+    name: str,
+    costs: Mapping[str, Mapping[str, float]],
+    scores: Mapping[str, Mapping[str, Sequence[float]]],
+    label: str,
+    look: Mapping[str, Style],
+    *,
+    score_label: str = "points",
+    lower_is_better: Collection[str] = (),
+) -> Picture | None:
+    """Mean score against what it costs, by task; methods that no other beats are ringed and joined.
+
+    Args:
+        name: Of the picture's file.
+        costs: Task -> method -> its cost.
+        scores: Task -> method -> the scores of its seeds, as they are to be shown.
+        label: What the cost is, such as "seconds an epoch".
+        look: How each method is drawn.
+        score_label: The unit of the scores.
+        lower_is_better: The tasks whose lowest score is the best.
+
+    Returns:
+        The picture, None where no method has both. A method whose cost or mean score is not finite
+        is left out.
+
+    Example:
+        >>> from relation_tf.report.pictures.drawing import styles
+        >>> costs = {"CoLA": {"mlp": 1.5, "relation": 2.0}}
+        >>> scores = {"CoLA": {"mlp": [8.0, 10.0], "relation": [11.0, 13.0]}}
+        >>> look = styles(["mlp", "relation"])
+        >>> picture = score_against("score-seconds", costs, scores, "seconds an epoch", look)
+        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
+        CoLA, mean score in points ± standard deviation against seconds an epoch: mlp 9 ± 1.41 at
+        1.5, relation 12 ± 1.41 at 2; beaten by no other: mlp, relation.
+    """
+    panels = []
+    for task, samples in scores.items():
+        points = _points(costs.get(task, {}), samples)
+        if points:
+            places = pareto_front(
+                [point.cost for point in points],
+                [point.mean for point in points],
+                task not in lower_is_better,
+            )
+            front = [points[place] for place in places]
+            alt = _score_words(task, points, front, label, score_label)
+            panels.append(Panel(task, alt, _draw_scores(points, front, label, score_label, look)))
+    if not panels:
+        return None
+    return Picture(
+        name,
+        f"Mean score against {label}, by task and method; ringed: beaten by no other.",
+        panels,
+        size=(_WIDTH, _HEIGHT),
+        left=_LEFT,
+        bottom=_BOTTOM,
+        legend=look,
+    )
+
+
+class _Point(NamedTuple):
+    method: str
+    cost: float
+    mean: float
+    sd: float  # NaN for one seed
+
+
+def _points(costs: Mapping[str, float], samples: Mapping[str, Sequence[float]]) -> list[_Point]:
+    return [
+        _Point(name, costs[name], fmean(own), stdev(own) if len(own) > 1 else math.nan)
+        for name, own in samples.items()
+        if math.isfinite(costs.get(name, math.nan)) and np.isfinite(own).all()
+    ]
+
+
+def _score_words(
+    task: str, points: Sequence[_Point], front: Sequence[_Point], label: str, score_label: str
+) -> str:
+    values = ", ".join(
+        f"{method} {mean:.3g}{'' if math.isnan(sd) else f' ± {sd:.3g}'} at {_number(cost)}"
+        for method, cost, mean, sd in points
+    )
+    return (
+        f"{task}, mean score in {score_label} ± standard deviation against {label}: {values}; "
+        f"beaten by no other: {', '.join(point.method for point in front)}."
+    )
+
+
+def _draw_scores(
+    points: Sequence[_Point],
+    front: Sequence[_Point],
+    label: str,
+    score_label: str,
+    look: Mapping[str, Style],
+) -> Draw:
+    def draw(axes: Sequence[Axes]) -> None:
+        (ax,) = axes
+        ax.plot([point.cost for point in front], [point.mean for point in front], color=INK,
+                linewidth=0.8, marker="o", markersize=12, markerfacecolor="none",
+                markeredgewidth=0.8, zorder=1.5)  # fmt: skip
+        for method, cost, mean, sd in points:
+            style = look[method]
+            ax.plot([cost, cost], [mean - sd, mean + sd], color=style.color)
+            ax.plot(cost, mean, color=style.color, marker=style.marker, linestyle="none",
+                    markersize=7, markeredgewidth=0)  # fmt: skip
+        costs = [point.cost for point in points]
+        if 0 < _LOG_BEYOND * min(costs) < max(costs):
+            ax.set_xscale("log")
+            ax.set_xlim(_logarithmic(ax.xaxis, costs))
+        else:
+            ax.set_xlim(min(0, 1.1 * min(costs)), 1.1 * max(costs) or 1)
+            ax.xaxis.set_major_locator(MaxNLocator(4))
+            ax.xaxis.set_major_formatter(FuncFormatter(_tick))
+        ax.margins(y=0.2)
+        ax.grid()
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+        ax.set(xlabel=label, ylabel=score_label)
+
+    return draw
+
+
+def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Picture | None:
+    """Time and memory against the mean length of the tasks' texts, a line a method.
+
+    Args:
+        table: Columns `task`, `method`, `mean_length` and any of `milliseconds_per_batch`,
+            `seconds` and `memory_mib`; a row for each task and method.
+        look: How each method is drawn.
+
+    Returns:
+        The picture, None where there are not two tasks of different lengths.
+
+    Example:
+        >>> from relation_tf.report.pictures.drawing import styles
+        >>> rows = [("CoLA", "mlp", 9.0, 2.5), ("IMDb", "mlp", 230.0, 40.0)]
+        >>> table = pd.DataFrame(rows, columns=["task", "method", "mean_length", "seconds"])
+        >>> print(cost_against_length(table, styles(["mlp"])).panels[0].alt)
+        Time in seconds by mean length: mlp 2.5 at 9 (CoLA), 40 at 230 (IMDb).
+    """
+    known = table[table["mean_length"].between(0, math.inf, inclusive="neither")]
+    tasks = known.sort_values("mean_length", kind="stable").drop_duplicates("task")
+    tasks = tasks if len(tasks) <= _MANY_NAMES else tasks[:0]
+    names = 0.2 + 0.06 * max(map(len, tasks["task"]), default=0)
+    panels = []
+    for column, (title, unit) in _COSTS_BY_LENGTH.items():
+        if column not in table:
+            continue
+        rows = known[known[column].between(0, math.inf, inclusive="neither")]
+        rows = rows.sort_values("mean_length", kind="stable")
+        if rows["mean_length"].nunique() > 1:
+            alt = _length_words(rows, column, title, unit)
+            panels.append(Panel(title, alt, _draw_lengths(rows, column, unit, look, tasks, names)))
+    if not panels:
+        return None
+    return Picture(
+        "lengths",
+        "Time and memory against the mean length of the tasks' texts, by method.",
+        panels,
+        size=(_WIDTH, _HEIGHT + names),
+        left=_LEFT,
+        bottom=_BOTTOM,
+        legend=look,
+    )
+
+
+def _length_words(rows: pd.DataFrame, column: str, title: str, unit: str) -> str:
+    values = "; ".join(
+        f"{method} "
+        + ", ".join(
+            f"{_number(cost)} at {_number(length)} ({task})"
+            for task, length, cost in own[["task", "mean_length", column]].itertuples(index=False)
+        )
+        for method, own in rows.groupby("method", sort=False)
+    )
+    return f"{title} in {unit} by mean length: {values}."
+
+
+def _draw_lengths(
+    rows: pd.DataFrame,
+    column: str,
+    unit: str,
+    look: Mapping[str, Style],
+    tasks: pd.DataFrame,
+    names: float,
+) -> Draw:
+    def draw(axes: Sequence[Axes]) -> None:
+        (ax,) = axes
+        for method, own in rows.groupby("method", sort=False):
+            style = look[str(method)]
+            ax.plot(own["mean_length"], own[column], color=style.color, linestyle=style.dashes,
+                    marker=style.marker, markersize=5, markeredgewidth=0)  # fmt: skip
+        ax.set(xscale="log", yscale="log")
+        low, high = _logarithmic(ax.xaxis, rows["mean_length"])
+        ax.set_xlim(low, high)
+        bottom, top = _logarithmic(ax.yaxis, rows[column])
+        below = 1 - names / (_HEIGHT + names - _BOTTOM)  # the part of the axes that has lines
+        ax.set_ylim(bottom, bottom * (top / bottom) ** (1 / below))
+        ax.grid(axis="y")
+        at = np.log(tasks["mean_length"].to_numpy() / low) / math.log(high / low)
+        spread = _spread(at, _NAME / (_WIDTH - _LEFT))
+        for task, x, away in zip(tasks["task"], at, spread, strict=True):
+            ax.plot([x, x, away], [0, below, below + 0.03], color=GRID, linewidth=0.6,
+                    transform=ax.transAxes, zorder=1)  # fmt: skip
+            ax.text(away, below + 0.04, task, fontsize=7.5, rotation=90, ha="center", va="bottom",
+                    transform=ax.transAxes)  # fmt: skip
+        ax.set(xlabel="mean length, tokens", ylabel=unit)
+
+    return draw
+
+
+def _spread(places: np.ndarray, gap: float) -> np.ndarray:
+    """Places in rising order between 0 and 1, moved as little as keeps them a gap apart."""
+    steps = gap * np.arange(len(places))
+    right = np.maximum.accumulate(places - steps) + steps
+    left = np.minimum.accumulate((places - steps)[::-1])[::-1] + steps
+    moved: np.ndarray = np.clip((left + right) / 2, steps, 1 - steps[::-1])
+    return moved
+
+
+def _logarithmic(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
+    """Gives a logarithmic axis round numbers within its values; returns limits with a margin."""
+    low, high = min(values), max(values)
+    margin = max(high / low, 1.5) ** 0.08
+    low, high = low / margin, high * margin
+    if high < 10 * low:
+        locator: Locator = MaxNLocator(4)
+    else:
+        locator = LogLocator(subs=(1.0, 3.0) if high < 1000 * low else (1.0,))
+    ticks = locator.tick_values(low, high)
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    axis.set_major_formatter(FuncFormatter(_tick))
+    axis.set_minor_locator(NullLocator())
+    return low, high
+
+
+def _tick(value: float, _place: int) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.4g} {letter}"
+    return f"{value:.4g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,131 @@
+"""What runs answered on their scored rows, beside the labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.bench.results import Results
+from relation_tf.bench.suite import SuiteError
+from relation_tf.report.pictures.drawing import Picture, Style
+from relation_tf.report.pictures.predictions import (
+    MOST_CLASSES,
+    Predictions,
+    auc_table,
+    calibration,
+    calibration_table,
+    confusion_matrices,
+    confusion_table,
+    roc_curves,
+)
+
+_MOST_MATRICES = 6  # methods; more matrices than that nobody compares, and they fill the page
+_MOST_ANSWERS = 500_000  # of a task; to draw as many takes a few seconds
+
+
+class Predicted(NamedTuple):
+    """What the runs of a suite answered.
+
+    Attributes:
+        tables: `auc`, `calibration` and `confusion`, each with a column `task`.
+        pictures: ROC curves, calibration and confusion, a picture a task.
+        notes: What is not drawn, and why.
+    """
+
+    tables: dict[str, pd.DataFrame]
+    pictures: list[Picture]
+    notes: list[str]
+
+
+def predicted(results: Results, look: dict[str, Style]) -> Predicted:
+    """Tables and pictures of the tasks whose runs have written labels beside their answers.
+
+    Runs of earlier versions have not, and neither have regressions.
+
+    Raises:
+        SuiteError: For a file of predictions that is broken.
+    """
+    tables: dict[str, list[pd.DataFrame]] = {"auc": [], "calibration": [], "confusion": []}
+    pictures: list[Picture | None] = []
+    notes = []
+    for task in results.suite.tasks:
+        found = results.suite.find_task(task)
+        if found.labels is None:
+            continue
+        for name, split in found.scored.items():
+            classes = [str(label) for label in found.labels]
+            rows = _rows(results, task, split)
+            if rows > _MOST_ANSWERS:
+                notes.append(f"{name} has {rows:,} answers, too many to be drawn.")
+                continue
+            answers = _read(results, task, f"{name}.{split.partition('_')[0]}.tsv", classes)
+            if not answers:
+                continue
+            for kind, table in (
+                ("auc", auc_table(answers, classes)),
+                ("calibration", calibration_table(answers, classes)),
+                ("confusion", confusion_table(answers, classes)),
+            ):
+                tables[kind].append(table.assign(task=name)[["task", *table.columns]])
+            pictures.append(roc_curves(name, answers, classes, look))
+            pictures.append(calibration(name, answers, classes, look))
+            if len(classes) <= MOST_CLASSES and len(answers) <= _MOST_MATRICES:
+                pictures.append(confusion_matrices(name, answers, classes))
+            else:
+                notes.append(f"{name}: what is taken for what is in confusion.csv alone.")
+    return Predicted(
+        {kind: pd.concat(parts, ignore_index=True) for kind, parts in tables.items() if parts},
+        [picture for picture in pictures if picture is not None],
+        notes,
+    )
+
+
+def _rows(results: Results, task: str, split: str) -> int:
+    """Of all runs of a task on a split."""
+    own = (run["manifest"]["data"]["rows"] for run in results.runs if run["task"] == task)
+    return sum(int(rows.get(split, 0)) for rows in own)
+
+
+def _read(results: Results, task: str, file: str, classes: list[str]) -> Predictions:
+    answers: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
+    for run in results.runs:
+        if run["task"] != task:
+            continue
+        path = Path(run["folder"]) / "predictions" / file
+        if path.is_file() and (read := _read_run(path, classes)) is not None:
+            answers.setdefault(run["method"], {})[run["seed"]] = read
+    return {name: answers[name] for name in _names(results) if name in answers}
+
+
+def _names(results: Results) -> list[str]:
+    return [str(method.name) for method in results.suite.methods()]
+
+
+def _read_run(path: Path, classes: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Labels and probabilities; None where the file holds no labels."""
+    columns = [f"probability_{name}" for name in classes]
+    try:
+        table = pd.read_csv(
+            path,
+            sep="\t",
+            dtype={"label": str} | dict.fromkeys(columns, float),
+            usecols=lambda name: name == "label" or name in columns,
+            keep_default_na=False,
+            na_values={name: ["nan"] for name in columns},
+            quoting=3,
+        )
+    except (OSError, ValueError) as error:
+        raise SuiteError(
+            f"{path}: expected a row for each answer: {str(error).splitlines()[0]:.100}"
+        ) from error
+    if "label" not in table:
+        return None
+    missing = [name for name in columns if name not in table]
+    labels = pd.Index(classes).get_indexer(table["label"])
+    if missing or (labels < 0).any():
+        what = repr(missing[0]) if missing else f"labels {', '.join(classes)}"
+        raise SuiteError(f"{path}: expected {'a column ' if missing else ''}{what:.160}")
+    return labels.astype(np.intp), table[columns].to_numpy(dtype=float)

@@ -1,0 +1,185 @@
+"""The pictures of costs: the front is that of the definition, axes have round numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relation_tf.report.pictures import trade_offs
+from relation_tf.report.pictures.drawing import styles
+from relation_tf.report.pictures.trade_offs import (
+    cost_against_length,
+    pareto_front,
+    score_against,
+)
+
+
+def axes_of(picture):
+    (axes,) = picture._figure(picture.panels[:1], 1).axes
+    return axes
+
+
+def against(costs, scores, lower_is_better=()):
+    """A picture of one task, CoLA."""
+    look = styles(list(scores))
+    return score_against("score", {"CoLA": costs}, {"CoLA": scores}, "seconds an epoch", look,
+                         lower_is_better=lower_is_better)  # fmt: skip
+
+
+few = st.sampled_from([1.0, 2.0, 3.0, 4.0, math.nan, math.inf])
+
+
+@given(st.lists(st.tuples(few, few), max_size=9), st.booleans())
+def test_front_is_what_no_other_dominates(points, higher_is_better):
+    sign = -1 if higher_is_better else 1
+    losses = [(cost, sign * score) for cost, score in points]
+    known = [i for i, pair in enumerate(losses) if all(map(math.isfinite, pair))]
+    expected = [
+        i
+        for i in known
+        if not any(
+            losses[j][0] <= losses[i][0] and losses[j][1] <= losses[i][1] and losses[j] != losses[i]
+            for j in known
+        )
+    ]
+    found = pareto_front([x for x, _ in points], [y for _, y in points], higher_is_better)
+    assert sorted(found) == expected
+    assert [points[i][0] for i in found] == sorted(points[i][0] for i in found)
+
+
+def test_front_of_unequal_numbers_is_refused():
+    with pytest.raises(ValueError, match=r"must have one axis and be as many.*\(2,\) and \(1,\)"):
+        pareto_front([1, 2], [3])
+
+
+def test_the_direction_of_the_score_decides_the_front():
+    costs, scores = {"a": 1.0, "b": 2.0}, {"a": [10.0, 12.0], "b": [20.0, 22.0]}
+    alt = against(costs, scores).panels[0].alt
+    assert alt == (
+        "CoLA, mean score in points ± standard deviation against seconds an epoch: "
+        "a 11 ± 1.41 at 1, b 21 ± 1.41 at 2; beaten by no other: a, b."
+    )
+    assert against(costs, scores, ["CoLA"]).panels[0].alt.endswith("beaten by no other: a.")
+
+
+def test_a_method_without_finite_cost_and_score_is_left_out():
+    costs = {"a": 1.0, "b": math.nan, "c": 3.0, "d": 4.0}
+    scores = {"a": [1.0], "b": [2.0], "c": [3.0, math.nan], "d": [569_186.0], "e": [5.0]}
+    alt = against(costs, scores).panels[0].alt
+    assert "a 1 at 1, d 5.69e+05 at 4;" in alt
+    assert against({"a": 1.0}, {"b": [2.0]}) is None
+
+
+def test_large_costs_are_written_out():
+    alt = against({"a": 569_186.0}, {"a": [1.0]}).panels[0].alt
+    assert "a 1 at 569,186;" in alt
+
+
+@pytest.mark.parametrize(
+    ("most", "scale"), [(20.0, "linear"), (20.1, "log")], ids=["within", "beyond"]
+)
+def test_costs_far_apart_have_a_logarithmic_axis(most, scale):
+    axes = axes_of(against({"a": 1.0, "b": most}, {"a": [1.0], "b": [2.0]}))
+    assert axes.get_xscale() == scale
+
+
+def test_no_cost_has_a_linear_axis():
+    axes = axes_of(against({"a": 0.0, "b": 0.0}, {"a": [1.0], "b": [1.0]}))
+    assert axes.get_xlim() == (0, 1)
+
+
+def test_front_is_ringed_and_joined():
+    axes = axes_of(against({"a": 1.0, "b": 2.0, "c": 3.0}, {"a": [1.0], "b": [0.5], "c": [4.0]}))
+    (rings,) = [line for line in axes.lines if line.get_markerfacecolor() == "none"]
+    assert rings.get_xydata().tolist() == [[1, 1], [3, 4]]
+
+
+@given(st.floats(1e-3, 1e9), st.floats(1, 1e6))
+def test_logarithmic_axes_have_a_few_numbers(low, ratio):
+    class Axis:
+        def set_major_locator(self, locator):
+            self.ticks = locator()
+
+        def set_major_formatter(self, formatter): ...
+
+        def set_minor_locator(self, locator): ...
+
+    axis = Axis()
+    left, right = trade_offs._logarithmic(axis, [low, low * ratio])
+    assert left < low <= low * ratio < right
+    assert 2 <= len(axis.ticks) <= 8
+    labels = [trade_offs._tick(tick, 0) for tick in axis.ticks]
+    assert len(set(labels)) == len(labels)
+
+
+@given(st.lists(st.floats(0, 1), max_size=20).map(sorted), st.floats(0, 0.05))
+def test_names_are_moved_apart_within_their_room(places, gap):
+    moved = trade_offs._spread(np.array(places), gap)
+    assert all(b - a >= gap - 1e-9 for a, b in itertools.pairwise(moved))
+    assert all(-1e-9 <= place <= 1 + 1e-9 for place in moved)
+    if all(b - a >= gap for a, b in itertools.pairwise(places)):
+        assert moved == pytest.approx(places)
+
+
+def lengths(tasks, methods, **more):
+    rows = [
+        (task, method, length, (1 + place) * length**0.8, 300.0 + place + length)
+        for task, length in tasks.items()
+        for place, method in enumerate(methods)
+    ]
+    columns = ["task", "method", "mean_length", "milliseconds_per_batch", "memory_mib"]
+    return pd.DataFrame(rows, columns=columns).assign(**more)
+
+
+def test_costs_by_length_in_words():
+    table = lengths({"IMDb": 230.0, "CoLA": 9.0}, ["a"]).assign(memory_mib=[1500.0, np.nan])
+    picture = cost_against_length(table, styles(["a"]))
+    assert [(panel.title, panel.alt) for panel in picture.panels] == [
+        ("Time", "Time in ms a batch by mean length: a 5.8 at 9 (CoLA), 77.5 at 230 (IMDb).")
+    ]
+
+
+def test_both_costs_have_a_panel():
+    table = lengths({"IMDb": 230.0, "CoLA": 9.0}, ["a", "b"])
+    picture = cost_against_length(table, styles(["a", "b"]))
+    assert [panel.title for panel in picture.panels] == ["Time", "Memory"]
+
+
+@pytest.mark.parametrize(
+    "tasks", [{}, {"CoLA": 9.0}, {"CoLA": 9.0, "RTE": 9.0}], ids=["none", "one", "equal"]
+)
+def test_one_length_no_picture(tasks):
+    assert cost_against_length(lengths(tasks, ["a", "b"]), styles(["a", "b"])) is None
+
+
+def test_readable(names, readable):
+    look = styles(names)
+    for most in (1.0, 15.0, 400.0, 1e6):
+        costs = {name: most ** (place / 11) for place, name in enumerate(names)}
+        scores = {name: [50.0 + place, 50.0] for place, name in enumerate(names)}
+        readable(against(costs, scores))
+        readable(against(costs, {name: [50.0] for name in names}))
+    glue = {"CoLA": 9.0, "SST-2": 11.0, "MRPC": 44.0, "STS-B": 22.0, "QQP": 25.0, "MNLI": 30.0,
+            "QNLI": 38.0, "RTE": 52.0, "WNLI": 35.0, "WikiText-103": 30.5}  # fmt: skip
+    near = {f"domain-{place}": 100.0 + place / 10 for place in range(20)}
+    many = {f"domain-{place}": 100.0 + place for place in range(30)}
+    for tasks in (glue, near, many, {"IMDb": 230.0, "CoLA": 9.0}):
+        readable(cost_against_length(lengths(tasks, names), look))
+
+
+def test_pictures_are_small_and_equal_numbers_give_equal_bytes(names):
+    def draw():
+        costs = {name: 1.5**place for place, name in enumerate(names)}
+        yield against(costs, {name: [50.0 + place, 50.0] for place, name in enumerate(names)})
+        tasks = {f"task-{place}": 9.0 + place for place in range(10)}
+        yield cost_against_length(lengths(tasks, names), styles(names))
+
+    for one, other, most in zip(draw(), draw(), (16_000, 30_000), strict=True):
+        assert one.inline == other.inline
+        assert max(map(len, one.inline)) < most

@@ -1,0 +1,155 @@
+"""The page in a real browser: it sorts, filters, prints, is accessible and runs no text."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from relation_tf.report import compare, make_report
+
+pytestmark = pytest.mark.slow
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+if CHROMIUM is None:
+    pytest.skip("no Chromium: the page is not looked at in a browser", allow_module_level=True)
+
+LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
+HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>"\'`{{7*7}}'
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Open a page, which may ask for nothing beyond itself and complain of nothing."""
+    contexts = []
+
+    def open_page(path, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.complaints = []
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("request", lambda request: page.complaints.append(request.url)
+                if request.url != path.as_uri() else None)  # fmt: skip
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page_file(suite_of, fabricate, tmp_path):
+    def score(config, *_):
+        return LEVEL[config.method.partition("-")[0]] + config.seed / 100 + config.units / 1e4
+
+    methods = [
+        {"name": "relation", "mechanism": "relation", "units": [8, 16]},
+        {"name": "attention", "mechanism": "attention", "units": [8, 16]},
+    ]
+    folder = fabricate(suite_of(tasks=["CoLA", "MRPC", "RTE"], method=methods), score)
+    return make_report(folder).write(tmp_path / "report")
+
+
+def column(page, number):
+    return page.locator(f"table.scores tbody tr td:nth-child({number + 1}) .mean").all_inner_texts()
+
+
+def test_opens_without_a_word(opened, page_file):
+    page = opened(page_file)
+    assert page.title() == "A made-up suite"
+    assert page.complaints == []
+
+
+def test_a_click_sorts_a_table_and_another_the_other_way(opened, page_file):
+    page = opened(page_file)
+    head = page.locator("table.scores").first.locator("thead th").nth(1)
+    head.locator("button").click()
+    values = [float(text.rstrip("abcd")) for text in column(page, 1)]
+    assert values == sorted(values)
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.locator("button").press("Enter")
+    assert [float(text.rstrip("abcd")) for text in column(page, 1)] == values[::-1]
+    assert head.get_attribute("aria-sort") == "descending"
+
+
+def test_tasks_methods_and_widths_can_be_left_out(opened, page_file):
+    page = opened(page_file)
+    page.locator("#filter summary").click()
+    rows = page.locator("table.scores").first.locator("tbody tr:visible")
+    heads = page.locator("table.scores").first.locator("thead th:visible")
+    assert (rows.count(), heads.count()) == (4, 1 + 4)
+    page.get_by_label("MRPC", exact=True).uncheck()
+    assert heads.count() == 1 + 3
+    page.get_by_label("8", exact=True).uncheck()
+    assert rows.count() == 2
+    assert not page.get_by_label("relation-8", exact=True).is_checked()
+    pairs = page.locator("table.pairs").first.locator("tbody tr:visible")
+    assert pairs.count() == 1
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_function(
+        "document.querySelectorAll('table.scores tbody tr:not([hidden])').length == 4"
+    )
+    assert heads.count() == 1 + 4
+    assert page.complaints == []
+
+
+def test_works_without_scripts(opened, page_file):
+    page = opened(page_file, java_script_enabled=False)
+    assert page.locator("table.scores").first.locator("tbody tr").count() == 4
+    assert page.locator("#filter").is_hidden()
+    assert page.locator("th button").count() == 0
+
+
+def test_prints(opened, page_file, tmp_path):
+    page = opened(page_file)
+    content = page.pdf(path=tmp_path / "report.pdf")
+    assert content.startswith(b"%PDF")
+    page.emulate_media(media="print")
+    assert page.locator("#filter").is_hidden()
+    # What is folded on the screen is on paper.
+    assert page.locator("#tests ~ details table").first.is_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_is_wider_than_the_page(opened, page_file, width):
+    page = opened(page_file, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_is_accessible(opened, page_file, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = opened(page_file, color_scheme=scheme)
+    for details in page.locator("details").all():
+        details.evaluate("each => each.open = true")
+    found = axe.run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_names_and_texts_are_shown_and_not_run(opened, tmp_path):
+    rows = [
+        f'"{name}","{method}",{seed},{level + seed / 100}\n'
+        for name in ("task", HOSTILE.replace('"', '""'))
+        for method, level in (("mine", 0.5), (HOSTILE.replace('"', '""'), 0.8))
+        for seed in range(5)
+    ]
+    table = tmp_path / "scores.csv"
+    table.write_text("task,method,seed,score\n" + "".join(rows), encoding="utf-8")
+    file = compare(table, title=HOSTILE, question=HOSTILE).write(tmp_path / "out")
+    page = opened(file)
+    assert page.evaluate("window.hit") is None
+    assert page.complaints == []
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert HOSTILE in page.locator("table.scores tbody").inner_text()
