@@ -97,7 +97,8 @@ class Results:
         folder: The suite's folder.
         suite: What was asked.
         runs: `result.json` of each finished run, with its `config`, `manifest` and `folder`.
-        failures: For each failed run its name and error.
+        failures: For each failed run its name and error, and for each finished one that cannot be
+            read which file is broken.
         configs: The runs that were asked, where they are not all of the suite.
         parts: The results that these are joined from, if they are.
     """
@@ -168,25 +169,7 @@ class Results:
         Raises:
             SuiteError: Where the file is not there or not one.
         """
-        path = Path(run["folder"]) / "history.csv"
-        try:
-            table = pd.read_csv(path)
-        except (OSError, ValueError) as error:
-            raise SuiteError(
-                f"{path}: expected a row for each epoch: {str(error).splitlines()[0]:.100}"
-            ) from error
-        metrics = self.suite.find_task(run["task"]).metrics
-        for column in ("epoch", "loss", "val_loss", *(f"val_{metric}" for metric in metrics)):
-            if column not in table:
-                raise SuiteError(
-                    f"{path}:1: expected a column {column!r}, found "
-                    f"{listed([*map(repr, map(str, table.columns))])}"
-                )
-            if table[column].dtype.kind not in "if":
-                raise SuiteError(f"{path}: expected numbers in column {column!r}, found others")
-        if table.empty:
-            raise SuiteError(f"{path}: expected a row for each epoch, found none")
-        return table
+        return _read_history(self.suite, run["task"], Path(run["folder"]) / "history.csv")
 
     def _averages(self) -> list[tuple[str, str, int, float]]:
         asked = set(self.suite.tasks)
@@ -215,17 +198,33 @@ class Results:
 def read_results(folder: str | Path) -> Results:
     """Read a suite's folder.
 
+    A run with a broken file counts as failed, so that what the others gave can be reported.
+
     Raises:
-        SuiteError: Where it is not one, or a file in it is broken; the message names the file.
+        SuiteError: Where it is not one, or its suite.toml is broken.
     """
     run_folder = RunFolder(Path(folder))
     suite = run_folder.suite()
-    runs = [_read_run(suite, path) for path in run_folder.done()]
-    failures = [
-        ("/".join(path.parts[-3:]), str(read_json(path / "error.json").get("error")))
-        for path in run_folder.failed()
-    ]
+    runs, failures = [], []
+    for path in run_folder.done():
+        try:
+            runs.append(_read_run(suite, path))
+        except SuiteError as error:
+            failures.append((_name(path), f"{error}; delete the folder to run it again"))
+    failures += [(_name(path), _reason(path)) for path in run_folder.failed()]
     return Results(run_folder.path, suite, runs, failures)
+
+
+def _name(folder: Path) -> str:
+    return "/".join(folder.parts[-3:])
+
+
+def _reason(folder: Path) -> str:
+    """Why a run failed."""
+    try:
+        return str(read_json(folder / "error.json").get("error"))
+    except SuiteError as error:
+        return str(error)
 
 
 def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
@@ -235,7 +234,7 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
     known = {key: value for key, value in config.items() if key in RunConfig.model_fields}
     _checked(folder / "config.json", known, RunConfig)
     manifest = _checked(folder / "manifest.json", read_json(folder / "manifest.json"), _Manifest)
-    run = "/".join(folder.parts[-3:])
+    run = _name(folder)
     for file, values in (("result.json", result), ("config.json", config)):
         written = f"{values['task']}/{values['method']}/seed-{values['seed']}"
         if written != run:
@@ -251,7 +250,29 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
             f"{folder / 'result.json'}: key 'metrics': expected {', '.join(task.metrics)} for "
             f"{', '.join(task.scored)}. Received: {result['metrics']!r:.80}"
         )
+    _read_history(suite, result["task"], folder / "history.csv")
     return {**result, "config": config, "manifest": manifest, "folder": str(folder)}
+
+
+def _read_history(suite: Suite, task: str, path: Path) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise SuiteError(
+            f"{path}: expected a row for each epoch: {str(error).splitlines()[0]:.100}"
+        ) from error
+    metrics = suite.find_task(task).metrics
+    for column in ("epoch", "loss", "val_loss", *(f"val_{metric}" for metric in metrics)):
+        if column not in table:
+            raise SuiteError(
+                f"{path}:1: expected a column {column!r}, found "
+                f"{listed([*map(repr, map(str, table.columns))])}"
+            )
+        if table[column].dtype.kind not in "if":
+            raise SuiteError(f"{path}: expected numbers in column {column!r}, found others")
+    if table.empty:
+        raise SuiteError(f"{path}: expected a row for each epoch, found none")
+    return table
 
 
 def _checked(path: Path, values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:

@@ -76,15 +76,19 @@ class Mechanism:
         else:
             allowed = "'paper' or 'original'" if hasattr(cls, "original") else "'paper'"
             raise ValueError(
-                f"option 'form' of {cls.__name__} must be {allowed}. Received: {form!r}"
+                f"option 'form' of {cls.__name__} must be {allowed}. Received: {_cut(repr(form))}"
             )
         if self.size is not None:
             arguments = {self.size: units, **arguments}
         try:
             return factory(name=name, **arguments)
         except (TypeError, ValueError) as error:
-            given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-            raise ValueError(f"{cls.__name__} cannot be made with {given}: {error}") from error
+            given = ", ".join(
+                f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items()
+            )
+            raise ValueError(
+                f"{cls.__name__} cannot be made with {given}: {_line(str(error), 400)}"
+            ) from error
 
 
 _ORIGINAL: Mapping[str, Any] = MappingProxyType({"form": "original"})
@@ -187,7 +191,7 @@ def find_mechanism(name: str) -> Mechanism:
     near = difflib.get_close_matches(name, MECHANISMS, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(
-        f"unknown mechanism {name!r}: expected one of {', '.join(MECHANISMS)}, "
+        f"unknown mechanism {_cut(name)!r}: expected one of {', '.join(MECHANISMS)}, "
         f"'saved-model:PATH', or 'package.module:Name' for a layer of your own.{hint}"
     )
 
@@ -202,9 +206,23 @@ def load(path: str) -> Any:
     try:
         return operator.attrgetter(attribute)(importlib.import_module(module_name))
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"cannot import mechanism {path!r}: {error}") from error
+        raise ValueError(
+            f"cannot import mechanism {_cut(path)!r}: {_line(str(error), 200)}"
+        ) from error
 
 
 def accepts(layer: Any, argument: str) -> bool:
     """Whether the layer's call takes an argument of that name."""
     return argument in inspect.signature(layer.call).parameters
+
+
+def _cut(text: str, longest: int = 80) -> str:
+    """A text for a message, without its middle where it is long: a path ends with the name."""
+    tail = longest // 4
+    return text if len(text) <= longest else f"{text[: longest - tail - 3]}...{text[-tail:]}"
+
+
+def _line(text: str, longest: int = 80) -> str:
+    """The same on one line, with escapes for what would steer a terminal."""
+    text = _cut(" ".join(text.split()), longest)
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

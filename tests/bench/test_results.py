@@ -64,6 +64,8 @@ def folder(tmp_path):
                     path / "predictions" / f"{name}.test.tsv",
                     {"index": range(rows), "prediction": words}, "\t",
                 )  # fmt: skip
+            columns = ["epoch", "loss", "val_loss", *(f"val_{metric}" for metric in task.metrics)]
+            write_table(path / "history.csv", dict.fromkeys(columns, [1, 2]), ",")
             write_json(path / "manifest.json", MANIFEST)
             write_json(
                 path / "result.json",
@@ -146,6 +148,43 @@ def test_an_unfinished_run_stops_no_other_submission(folder):
     assert "RTE" in str(submissions)
     filled = str(write_submissions(read_results(path), fill_missing=True))
     assert "RTE is filled with the training majority in relation-64/seed-1" in filled
+
+
+BROKEN = {
+    "result.json": ('{"task": "RTE", ', "expected JSON: "),
+    "config.json": ("[]", "expected a JSON object, found list"),
+    "manifest.json": ("{}", "key 'started' is missing"),
+    "history.csv": ("epoch,loss\n1,2\n", "expected a column 'val_loss', found 'epoch', 'loss'"),
+}
+
+
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_broken_run_counts_as_failed_and_the_others_are_read(folder, file):
+    path = folder(["RTE"])
+    content, reason = BROKEN[file]
+    (path / "runs/RTE/relation-64/seed-1" / file).write_text(content)
+    results = read_results(path)
+    assert [(run["method"], run["seed"]) for run in results.runs] == [
+        ("relation-64", 2), ("baseline-64", 1), ("baseline-64", 2),
+    ]  # fmt: skip
+    ((name, error),) = results.failures
+    assert name == "RTE/relation-64/seed-1"
+    assert f"{name}/{file}:" in error
+    assert reason in error
+    assert error.endswith("; delete the folder to run it again")
+    assert "\n" not in error
+
+
+def test_a_broken_reason_of_a_failed_run_is_one_too(folder):
+    path = folder(["RTE"])
+    failed = path / "runs/RTE/baseline-64/seed-2"
+    (failed / "result.json").unlink()
+    (failed / "error.json").write_text("{")
+    results = read_results(path)
+    assert len(results.runs) == 3
+    ((name, error),) = results.failures
+    assert name == "RTE/baseline-64/seed-2"
+    assert f"{name}/error.json: expected JSON" in error
 
 
 def test_metrics_are_a_long_table(folder):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -93,3 +94,24 @@ def test_a_nested_class_is_found() -> None:
 def test_an_unknown_option_is_named_whatever_the_class_raises(cls: str) -> None:
     with pytest.raises(ValueError, match=r"cannot be made with units=8, colour='red': .*'colour'"):
         find_mechanism(cls).make(units=8, dropout=0.5, options={"colour": "red"})
+
+
+STEERING = "x\x1b[2J\n" + "y" * 10_000
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda: find_mechanism(STEERING),
+        lambda: load(f"{STEERING}:Name"),
+        lambda: load(f"relation_tf.layers:{STEERING}"),
+        lambda: find_mechanism("relation").make(8, 0.5, {STEERING: 1}),
+        lambda: find_mechanism("relation").make(8, 0.5, {"colour": STEERING}),
+        lambda: find_mechanism("relation").make(8, 0.5, {"form": STEERING}),
+    ],
+)
+def test_what_a_message_quotes_is_cut_and_escaped(refused: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"x\\x1b\[2J.*yyy\.\.\.yyy") as error:
+        refused()
+    assert len(str(error.value)) < 700
+    assert str(error.value).isprintable()
