@@ -142,6 +142,22 @@ def run(
         float | None,
         typer.Option(metavar="SECONDS", help="End a run that takes longer; it has failed then."),
     ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Share each run among devices: of this host (mirrored), or of all hosts of "
+            "TF_CONFIG (multi-worker).",
+        ),
+    ] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Devices of mirrored.", show_default="all"),
+    ] = None,
+    deterministic: Annotated[
+        bool,
+        typer.Option("--deterministic", help="Give the same bits on a GPU too; without XLA."),
+    ] = False,
     tasks: Annotated[str | None, typer.Option(metavar="A,B", help="Run these tasks only.")] = None,
     methods: Annotated[
         str | None, typer.Option(metavar="A,B", help="Run these methods only.")
@@ -160,9 +176,7 @@ def run(
     """
     from relation_tf.bench import run_suite
 
-    # Where a layer of one's own lies: beside the suite, or here.
-    beside = [str(Path(suite).resolve().parent)] if suite.endswith(".toml") else []
-    sys.path[:0] = [str(Path.cwd()), *beside]
+    _find_layers(suite)
     results = run_suite(
         suite,
         out,
@@ -174,6 +188,9 @@ def run(
         glove=glove,
         jobs=jobs,
         run_timeout=run_timeout,
+        strategy=strategy,
+        devices=devices,
+        deterministic=deterministic,
         settings=_settings(settings or []),
         skip_bad_lines=skip_bad_lines,
     )
@@ -181,7 +198,58 @@ def run(
         _report(results)
         _submit_if_whole(results, fill_missing)
     if results.failures:
+        _tell_failures(results)
         raise typer.Exit(1)
+
+
+@app.command()
+def plan(
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="A name of `suites`, or a TOML file.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the runs.", show_default="runs/SUITE"),
+    ] = None,
+    data: Data = None,
+    tfds: Tfds = None,
+    glove: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Word vectors to start from, as text.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Runs at once.")] = 1,
+    tasks: Annotated[str | None, typer.Option(metavar="A,B", help="Of these tasks only.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Of these methods only.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="1,2", help="Of these seeds only.")] = None,
+    settings: Settings = None,
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option("--skip-bad-lines", help="Leave out malformed lines of training files."),
+    ] = False,
+) -> None:
+    """Say what a suite will take: runs, hours, disk, and what its seeds can show.
+
+    Nothing is run: some steps of a few methods and tasks are timed on this machine.
+    """
+    from relation_tf.bench import plan_suite
+
+    _find_layers(suite)
+    typer.echo(
+        plan_suite(
+            suite,
+            out,
+            tasks=_split(tasks),
+            only_methods=_split(methods),
+            seeds=_integers(seeds),
+            data=data,
+            tfds_folder=tfds,
+            glove=glove,
+            jobs=jobs,
+            settings=_settings(settings or []),
+            skip_bad_lines=skip_bad_lines,
+        )
+    )
 
 
 @app.command()
@@ -247,7 +315,9 @@ def report(folder: Folder) -> None:
     """Write the report of a suite anew: report.html, report.md and the tables."""
     from relation_tf.bench import read_results
 
-    _report(read_results(folder))
+    results = read_results(folder)
+    _report(results)
+    _tell_failures(results)
 
 
 @app.command()
@@ -313,6 +383,14 @@ def _report(results: Results) -> None:
     typer.echo(f"report: {report.write(results.folder / 'report')}")
 
 
+def _tell_failures(results: Results) -> None:
+    """Say which runs gave nothing to report: the first with its reason, the report has them all."""
+    if results.failures:
+        (name, error), *others = results.failures
+        more = f"; and {len(others)} more" if others else ""
+        typer.echo(f"not reported: {name}: {error}{more}")
+
+
 def _submit_if_whole(results: Results, fill_missing: bool) -> None:
     """Submissions after a run, where it has all that they need."""
     from relation_tf.tasks import GLUE
@@ -338,6 +416,12 @@ def _submit(results: Results, fill_missing: bool) -> bool:
         if results.suite.source == "miniglue":
             typer.echo("They answer embedded test sets: right in form, no use to the leaderboard.")
     return not submissions.refused
+
+
+def _find_layers(suite: str) -> None:
+    """Where a layer of one's own lies: beside the suite, or here."""
+    beside = [str(Path(suite).resolve().parent)] if suite.endswith(".toml") else []
+    sys.path[:0] = [str(Path.cwd()), *beside]
 
 
 def _expanded(path: Path | None) -> Path | None:

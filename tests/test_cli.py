@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -107,6 +108,41 @@ def test_a_failed_run_is_exit_code_1(work, monkeypatch, capsys):
 
 
 @pytest.mark.tensorflow
+def test_a_broken_run_is_named_and_the_others_are_reported(work, monkeypatch, capsys):
+    run = ("run", "small.toml", "--data", ".", "--out", "out", "--tasks", "RTE", "--seeds", "1")
+    assert call(monkeypatch, *run) == 0
+    result = work / "out/runs/RTE/relation-8/seed-1/result.json"
+    result.write_text(result.read_text()[:100])
+    capsys.readouterr()
+    for command, code in ((run, 1), (("report", "out"), 0)):
+        assert call(monkeypatch, *command) == code
+        printed = capsys.readouterr().out
+        assert "report: out/report/report.html" in printed
+        said = "not reported: RTE/relation-8/seed-1: out/runs/RTE/relation-8/seed-1/result.json: "
+        assert said in printed
+        assert "delete the folder to run it again" in printed
+    assert "result.json: expected JSON" in (work / "out/report/report.html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_one_run_on_two_devices(work):
+    """In a process of its own, whose CPU is parted before its first use."""
+    command = [
+        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--out", "out",
+        "--tasks", "CoLA", "--seeds", "1", "--strategy", "mirrored", "--devices", "2",
+        "--deterministic",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    manifests = [json.loads(path.read_text()) for path in work.glob("out/runs/*/*/*/manifest.json")]
+    assert len(manifests) == 2
+    for manifest in manifests:
+        assert (manifest["strategy"], manifest["replicas"]) == ("mirrored", 2)
+        assert manifest["op_determinism"]
+
+
+@pytest.mark.tensorflow
 def test_output_that_is_closed_ends_the_command(work):
     command = [
         sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--jobs", "2",
@@ -189,6 +225,10 @@ def test_suites_lists_what_there_is(monkeypatch, capsys):
         (["run", "demo", "--tasks", "cola"], "unknown task 'cola'"),
         (["run", "demo", "--methods", "x"], "unknown method 'x'"),
         (["run", "demo", "--jobs", "0"], "jobs: expected 1 or more. Received: 0"),
+        (["run", "demo", "--strategy", "x"], "strategy: expected mirrored or multi-worker"),
+        (["run", "demo", "--devices", "2"], "devices: expected --strategy mirrored beside it"),
+        (["run", "demo", "--strategy", "mirrored", "--jobs", "2"], "jobs: expected 1 with"),
+        (["run", "demo", "--strategy", "multi-worker"], "TF_CONFIG: --strategy multi-worker"),
         (["run", "demo", "--speed", "9"], "No such option"),
         (["run"], "Missing argument"),
         (["status", "."], "expected a suite's folder"),
@@ -248,6 +288,37 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(work, jobs):
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert {path: path.stat().st_mtime_ns for path in done} == stamps
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see processes")
+def test_ctrl_c_while_workers_are_starting(work):
+    """They are Python's before they are ours: what they import would end with a traceback."""
+    command = [
+        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--jobs", "2",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while not any("spawn_main" in _command_of(child) for child in children.read_text().split()):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.001)
+    time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, printed
+    assert "Traceback" not in printed
+
+
+def _command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def test_folders_of_other_tasks(tmp_path, monkeypatch, capsys):

@@ -26,7 +26,7 @@ def blocks(language: str) -> list[str]:
 
 def named(start: str) -> str:
     """The one block that begins so."""
-    (block,) = (text for language in ("python", "toml") for text in blocks(language)
+    (block,) = (text for language in ("python", "toml", "csv") for text in blocks(language)
                 if text.startswith(start))  # fmt: skip
     return block
 
@@ -61,11 +61,28 @@ def test_every_mechanism_is_named():
 
 def test_the_significance_example(tmp_path, capsys):
     path = tmp_path / "significance.py"
-    path.write_text(named("from relation_tf.stats"), encoding="utf-8")
+    path.write_text(named("from relation_tf.stats import steel"), encoding="utf-8")
     runpy.run_path(str(path))
     printed = capsys.readouterr().out
     assert "5 methods x 5 seeds: Steel-Dwass can never reach p < .05" in printed
     assert "mine higher" in printed
+
+
+def test_the_published_table(tmp_path, capsys):
+    path = tmp_path / "published.py"
+    path.write_text(named("import pandas as pd\nfrom relation_tf.stats"), encoding="utf-8")
+    runpy.run_path(str(path))
+    assert "SST-2 mine theirs" in " ".join(capsys.readouterr().out.split())
+
+
+def test_any_table_of_scores(tmp_path, monkeypatch, capsys):
+    (tmp_path / "scores.csv").write_text(named("task,method,seed,score"), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["relation-tf", "compare", "scores.csv"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    assert "CNN and GRU" in capsys.readouterr().out
+    assert (tmp_path / "comparison" / "report.html").exists()
 
 
 @pytest.mark.slow
@@ -74,7 +91,7 @@ def test_the_notebook_example(tmp_path):
     path = tmp_path / "notebook.py"
     path.write_text(named("from relation_tf.bench"), encoding="utf-8")
     assert len(runpy.run_path(str(path))["results"].runs) == 10
-    assert (tmp_path / "runs" / "demo" / "report" / "report.html").exists()
+    assert (tmp_path / "report" / "report.html").exists()
 
 
 @pytest.mark.tensorflow

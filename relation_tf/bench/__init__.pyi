@@ -1,6 +1,7 @@
+from .planning import SuitePlan
 from .results import Results, read_results
 from .run_folder import RunFolder
-from .runner import run_suite
+from .runner import plan_suite, run_suite
 from .stopping import BestWeights, SmoothedCost, StoppingRule
 from .submissions import Submissions, write_submissions
 from .suite import Method, RunConfig, Suite, SuiteError, list_suites, load_suite
@@ -15,9 +16,11 @@ __all__ = [
     "StoppingRule",
     "Submissions",
     "Suite",
+    "SuitePlan",
     "SuiteError",
     "list_suites",
     "load_suite",
+    "plan_suite",
     "read_results",
     "run_suite",
     "write_submissions",

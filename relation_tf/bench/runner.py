@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
+from relation_tf.bench.distribution import Distribution, make_distribution
+from relation_tf.bench.hosts import met
+from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
@@ -22,7 +28,7 @@ from relation_tf.bench.suite import (
     make_suite,
     select,
 )
-from relation_tf.bench.worker import Cell, check_methods, run_cell
+from relation_tf.bench.worker import LOG, Cell, Tell, check_methods, run_cell
 from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import find_source
@@ -43,6 +49,9 @@ def run_suite(
     glove: str | Path | None = None,
     jobs: int = 1,
     run_timeout: float | None = None,
+    strategy: str | None = None,
+    devices: int | None = None,
+    deterministic: bool = False,
     settings: Mapping[str, Any] | None = None,
     skip_bad_lines: bool = False,
     quiet: bool = False,
@@ -65,15 +74,23 @@ def run_suite(
             only its run; what they give is the same.
         run_timeout: Seconds after which a run is ended and has failed; it then runs in a process of
             its own whatever `jobs` is. The same call goes on from its last epoch.
+        strategy: `"mirrored"` to share each run among the devices of this host, `"multi-worker"`
+            among those of all hosts that the environment variable `TF_CONFIG` names: each makes the
+            same call, and the chief writes what the runs give. By default a run has one device.
+        devices: How many devices `"mirrored"` takes, by default all; without a GPU the CPU is
+            parted into so many.
+        deterministic: Whether TensorFlow's operations are to give the same bits each time, on a GPU
+            too, for as long as the process lasts; XLA is then off. On a CPU they do without.
         settings: Keys to set over what the suite says, such as `{"stopping": "best"}`.
         skip_bad_lines: Leave out malformed lines of training files and count them.
         quiet: Print nothing.
 
     Returns:
-        The results of all finished runs in the folder.
+        The results of all finished runs in the folder; on hosts beside the chief, of none.
 
     Raises:
-        SuiteError: For a suite, option or folder that cannot be.
+        SuiteError: For a suite, option or folder that cannot be, and where one of several hosts
+            is lost.
 
     Example:
         >>> import tempfile
@@ -83,53 +100,212 @@ def run_suite(
         >>> results.metrics[["task", "method", "seed", "metric"]].to_numpy().tolist()
         [['WNLI', 'baseline-64', 1, 'accuracy']]
     """
+    distribution = make_distribution(strategy, devices)
+    suite = _asked(suite, settings, methods)
+    asked = select(suite, tasks, only_methods, seeds)
+    _check_options(asked, jobs, run_timeout, distribution)
+    whole = Cell(
+        asked,
+        Path(out) if out is not None else Path("runs") / suite.name,
+        data=_path(data),
+        tfds_folder=_path(tfds_folder),
+        glove=_path(glove),
+        skip_bad_lines=skip_bad_lines,
+        distribution=distribution,
+        deterministic=deterministic,
+    )
+    with met(distribution, suite.threads, quiet) as hosts:
+        request = _request(suite, whole, in_processes=jobs > 1 or run_timeout is not None)
+        folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
+        with folder.locked(), hosts.log_to(folder.path / LOG):
+            pending = hosts.agreed(
+                request.chosen, request.pending(folder), deterministic, skip_bad_lines
+            )
+            folder.open(suite)
+            cells = [
+                replace(whole, runs=list(runs), folder=folder.path)
+                for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
+            ]
+            quiet = quiet or not hosts.is_chief
+            with Progress(folder.path, len(request.chosen), pending, jobs, quiet=quiet) as progress:
+                for line in _foreword(request, deterministic):
+                    progress.say(line)
+                _execute(cells, progress.tell, jobs, run_timeout)
+        if not hosts.is_chief:
+            return Results(whole.folder, suite, [], [])
+        return read_results(folder.path)
+
+
+def plan_suite(
+    suite: str | Path | Suite,
+    out: str | Path | None = None,
+    methods: Sequence[Method | type | str] | None = None,
+    *,
+    tasks: str | Iterable[str] | None = None,
+    only_methods: str | Iterable[str] | None = None,
+    seeds: int | Iterable[int] | None = None,
+    data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
+    glove: str | Path | None = None,
+    jobs: int = 1,
+    settings: Mapping[str, Any] | None = None,
+    skip_bad_lines: bool = False,
+    quiet: bool = False,
+) -> SuitePlan:
+    """Say what `run_suite` will take with the same arguments; it runs nothing.
+
+    A few steps of some cells are timed on this machine, which takes seconds a cell; runs that are
+    done in the folder say what theirs take. The data is encoded, and kept for the runs.
+
+    Args:
+        suite: As for `run_suite`, and so are all others.
+        out: The folder of the runs.
+        methods: Methods in place of the suite's.
+        tasks: These tasks only.
+        only_methods: These methods only.
+        seeds: These seeds only.
+        data: The folder that holds the tasks' files.
+        tfds_folder: The folder of TFDS's prepared sets.
+        glove: A file of word vectors.
+        jobs: Runs at once.
+        settings: Keys to set over what the suite says.
+        skip_bad_lines: Leave out malformed lines of training files.
+        quiet: Print nothing of what is timed.
+
+    Returns:
+        Runs, hours, disk, and what the seeds can show; `print` shows it.
+
+    Raises:
+        SuiteError, DataError: As `run_suite`.
+
+    Example:
+        >>> import tempfile
+        >>> from relation_tf.bench import plan_suite
+        >>> one = {"tasks": ["WNLI"], "only_methods": ["baseline-64"]}
+        >>> plan = plan_suite("demo", tempfile.mkdtemp(), **one, quiet=True)
+        >>> plan.total, plan.hours[0] < plan.hours[1]
+        (5, True)
+    """
+    suite = _asked(suite, settings, methods)
+    asked = select(suite, tasks, only_methods, seeds)
+    _check_options(asked, jobs, None, None)
+    whole = Cell(
+        asked,
+        Path(out) if out is not None else Path("runs") / suite.name,
+        data=_path(data),
+        tfds_folder=_path(tfds_folder),
+        glove=_path(glove),
+        skip_bad_lines=skip_bad_lines,
+    )
+    request = _request(suite, whole, in_processes=jobs > 1)
+    pending = request.pending(RunFolder(whole.folder))
+    say = Console(quiet=quiet, highlight=False, soft_wrap=True).print
+    return make_plan(suite, request.chosen, pending, whole, jobs, say)
+
+
+def _execute(cells: Sequence[Cell], tell: Tell, jobs: int, run_timeout: float | None) -> None:
+    """Give the cells to what runs them."""
+    if not cells:
+        return
+    if jobs > 1 or run_timeout is not None:
+        run_in_processes(cells, jobs, tell, run_timeout)
+    else:
+        runs = [run for cell in cells for run in cell.runs]
+        check_methods(runs, cells[0].folder, cells[0].distribution)
+        for cell in cells:
+            run_cell(cell, tell)
+
+
+def _check_options(
+    asked: Sequence[RunConfig],
+    jobs: int,
+    run_timeout: float | None,
+    distribution: Distribution | None,
+) -> None:
+    """Refuse options that cannot be, or that do not go together."""
     if jobs < 1:
         raise SuiteError(f"jobs: expected 1 or more. Received: {jobs}")
     if run_timeout is not None and not run_timeout > 0:
         raise SuiteError(f"run_timeout: expected seconds above 0. Received: {run_timeout:g}")
-    suite = load_suite(suite, settings)
-    if methods is not None:
-        suite = make_suite(
-            "methods", {**suite.model_dump(), "method": [_method(m) for m in methods]}
+    if distribution is None:
+        return
+    if jobs > 1:
+        raise SuiteError(
+            f"jobs: expected 1 with --strategy {distribution.strategy}, which gives each run all "
+            f"devices. Received: {jobs}"
         )
-    in_processes = jobs > 1 or run_timeout is not None
-    folder = RunFolder(Path(out) if out is not None else Path("runs") / suite.name)
+    if run_timeout is not None:
+        raise SuiteError(
+            f"run_timeout: expected none with --strategy {distribution.strategy}, which trains in "
+            f"this process. Received: {run_timeout:g}"
+        )
+    if any(config.xla for config in asked):
+        raise SuiteError(
+            f"key 'xla': expected false with --strategy {distribution.strategy}: XLA compiles the "
+            "step of one device. Received: true"
+        )
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What a call asks for.
+
+    Attributes:
+        suite: The suite.
+        runs: All its runs, with the digests of what they are made from where that is asked for.
+        chosen: The runs that are asked for.
+        sources: Where their tasks' text was found.
+    """
+
+    suite: Suite
+    runs: list[RunConfig]
+    chosen: list[RunConfig]
+    sources: Mapping[str, Source]
+
+    def pending(self, folder: RunFolder) -> list[RunConfig]:
+        """What is asked for and not done; all that is done must have been made as now asked."""
+        done = {config.key for config in self.runs if folder.is_done(config)}
+        return [config for config in self.chosen if config.key not in done]
+
+
+def _asked(
+    suite: str | Path | Suite,
+    settings: Mapping[str, Any] | None,
+    methods: Sequence[Method | type | str] | None,
+) -> Suite:
+    suite = load_suite(suite, settings)
+    if methods is None:
+        return suite
+    return make_suite("methods", {**suite.model_dump(), "method": [_method(m) for m in methods]})
+
+
+def _request(suite: Suite, whole: Cell, in_processes: bool) -> _Request:
+    """What is missing for all runs is said here, once."""
     digests = {m.mechanism: _digest(m, in_processes) for m in suite.methods()}
     runs = [_with_digest(config, digests) for config in suite.runs()]
-    keys = {config.key for config in select(suite, tasks, only_methods, seeds)}
+    keys = {config.key for config in whole.runs}
     names = dict.fromkeys(config.task for config in runs if config.key in keys)
-    folders = _path(data), _path(tfds_folder)
-    sources = {name: _find_source(suite, name, *folders) for name in names}
-    vectors = _vectors_digest(suite, _path(glove))
+    sources = {name: _find_source(suite, name, whole.data, whole.tfds_folder) for name in names}
+    vectors = _vectors_digest(suite, whole.glove)
     read = {
         name: {"source": found.kind, "data_digest": found.digest(), "glove_digest": vectors}
         for name, found in sources.items()
     }
     runs = [config.model_copy(update=read.get(config.task, {})) for config in runs]
-    chosen = [config for config in runs if config.key in keys]
-    with folder.locked():
-        done = {config.key for config in runs if folder.is_done(config)}
-        pending = [config for config in chosen if config.key not in done]
-        folder.open(suite)
-        cells = [
-            Cell(list(runs), folder.path, folders[0], _path(glove), skip_bad_lines, folders[1])
-            for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
-        ]
-        with Progress(folder.path, len(chosen), pending, jobs, quiet=quiet) as progress:
-            num_methods = len({config.method for config in chosen})
-            num_seeds = len({config.seed for config in chosen})
-            for source in sources.values():
-                if suite.source == "auto" and source.kind == "tfds":
-                    progress.say(f"{source.task.name}: from TFDS, {source}")
-            if num_methods > 1:
-                progress.say(what_can_be_shown(num_methods, num_seeds, suite.alpha))
-            if cells and in_processes:
-                run_in_processes(cells, jobs, progress.tell, run_timeout)
-            else:
-                check_methods(pending, folder.path)
-                for cell in cells:
-                    run_cell(cell, progress.tell)
-    return read_results(folder.path)
+    return _Request(suite, runs, [config for config in runs if config.key in keys], sources)
+
+
+def _foreword(request: _Request, deterministic: bool) -> Iterator[str]:
+    """What is to be known before the first run."""
+    for source in request.sources.values():
+        if request.suite.source == "auto" and source.kind == "tfds":
+            yield f"{source.task.name}: from TFDS, {source}"
+    if deterministic and any(config.xla for config in request.chosen):
+        yield "XLA is off: op determinism does not hold for what it compiles"
+    num_methods = len({config.method for config in request.chosen})
+    if num_methods > 1:
+        num_seeds = len({config.seed for config in request.chosen})
+        yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha)
 
 
 def _method(method: Method | type | str) -> dict[str, Any]:

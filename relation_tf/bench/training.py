@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from relation_tf import networks, optimizers
 from relation_tf.bench.checkpoint import Checkpoint, State
+from relation_tf.bench.replicas import Replicas
 from relation_tf.bench.stopping import (
     AccuracyReached,
     BestWeights,
@@ -37,6 +38,7 @@ from relation_tf.tasks.scoring import score
 from relation_tf.tasks.task import Task
 
 _EVALUATION_BATCH = 1024
+_SEED_STATE = "seed_generator_state"  # as Keras's seed generators call it
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 EpochCallback = Callable[[int, Mapping[str, float]], None]
@@ -79,6 +81,7 @@ class CompiledNetwork:
     task: EncodedTask
     vectors: Vectors | None = None
     quietly: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext  # as XLA compiles
+    replicas: Replicas = field(default_factory=Replicas)
     match: networks.Match | None = field(init=False, default=None)
     model: keras.Model = field(init=False)
     compile_seconds: float = field(init=False)
@@ -94,14 +97,19 @@ class CompiledNetwork:
             self.match = self._match(self.config.size)
         self.model = self._build(self.config.seed)
         steps = -(-len(self.task.splits["train"]) // self.config.batch_size)
-        self._optimizer = _make_optimizer(self.config, steps)
-        self._optimizer.build(self.model.trainable_variables)
+        with self.replicas.scope():
+            self._optimizer = _make_optimizer(self.config, steps)
+            self._optimizer.build(self.model.trainable_variables)
         self._fresh_optimizer = _values(self._optimizer.variables)
-        self._loss = (
-            keras.losses.MeanSquaredError()
-            if self.task.task.labels is None
-            else keras.losses.SparseCategoricalCrossentropy()
+        self._part_seeds = self.replicas.part_seeds(
+            [state for state in self.model.variables if state.name == _SEED_STATE]
         )
+        loss = (
+            keras.losses.MeanSquaredError
+            if self.task.task.labels is None
+            else keras.losses.SparseCategoricalCrossentropy
+        )
+        self._loss = loss(reduction="sum")
         text = tf.TensorSpec((None,), tf.string)
         ids = tuple(
             text if self.task.vocabulary is None else tf.TensorSpec((None, None), tf.int32)
@@ -109,19 +117,25 @@ class CompiledNetwork:
         )
         labels = tf.TensorSpec((None,), _labels(self.task.splits["train"]).dtype)
         # Traced once for any number of rows and any length.
-        self._train = tf.function(self._train_step).get_concrete_function(ids, labels)
-        self._predict = tf.function(self._predict_step).get_concrete_function(ids)
+        train = self.replicas.summed(self._train_step)
+        predict = self.replicas.gathered(self._predict_step)
+        self._train = tf.function(train).get_concrete_function(ids, labels)
+        self._predict = tf.function(predict).get_concrete_function(ids)
         self._first_step()
         self._shapes: set[tuple[int, ...]] = set()
         if self.xla:
-            step = tf.function(self._train_step, jit_compile=True)
+            step = tf.function(train, jit_compile=True)
             self._train_by_xla = step.get_concrete_function(ids, labels)
         self.compile_seconds = time.perf_counter() - start
 
     @property
     def xla(self) -> bool:
-        """Whether XLA compiles the training step, which is that of a whole batch alone."""
-        return self.config.xla and len(self.task.splits["train"]) >= self.config.batch_size
+        """Whether XLA compiles the training step, which is that of a whole batch alone.
+
+        Op determinism holds for TensorFlow's own operations, not for what XLA makes of them.
+        """
+        whole = len(self.task.splits["train"]) >= self.config.batch_size
+        return self.config.xla and whole and not op_determinism()
 
     def prepare(self, batches: Sequence[np.ndarray]) -> None:
         """Let XLA compile what shapes of these training batches are new, outside of any epoch.
@@ -159,11 +173,7 @@ class CompiledNetwork:
 
     def refill(self, seed: int) -> None:
         """Start over: the weights and random state that a new network of this seed would have."""
-        fresh = self._build(seed)
-        for variable, value in zip(self.model.variables, fresh.variables, strict=True):
-            variable.assign(value)
-        for variable, value in zip(self._optimizer.variables, self._fresh_optimizer, strict=True):
-            variable.assign(value)
+        self.go_on([*self._build(seed).variables, *self._fresh_optimizer])
 
     def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
         """One step; the mean loss of the batch, and how many rows it had right (of classes)."""
@@ -186,8 +196,7 @@ class CompiledNetwork:
 
     def restore(self, weights: list[np.ndarray]) -> None:
         """Take back what `weights` gave."""
-        for variable, value in zip(self.model.variables, weights, strict=True):
-            variable.assign(value)
+        self._assign(self.model.variables, weights)
 
     def state(self) -> list[np.ndarray]:
         """A copy of all variables, those of the optimizer too."""
@@ -206,18 +215,21 @@ class CompiledNetwork:
             for own, values in pairs
         )
 
-    def go_on(self, state: list[np.ndarray]) -> None:
+    def go_on(self, state: Sequence[Any]) -> None:
         """Take back what `state` gave."""
-        variables = [*self.model.variables, *self._optimizer.variables]
-        for variable, value in zip(variables, state, strict=True):
+        self._assign([*self.model.variables, *self._optimizer.variables], state)
+
+    def _assign(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
+        for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
+        self._part_seeds()
 
     def _build(self, seed: int) -> keras.Model:
         keras.utils.set_random_seed(seed)
         settings = self._settings()
         if self.match is not None:
             settings = networks.with_size(self.match, settings)
-        with _dtype_policy(self.config.precision):
+        with self.replicas.scope(), _dtype_policy(self.config.precision):
             model = self._builder()(self.config.mechanism, **settings)
         # Probabilities that are rounded to 8 bits give no loss worth the name.
         model.get_layer("output").dtype_policy = "float32"
@@ -254,19 +266,22 @@ class CompiledNetwork:
             "vocabulary_size": None if vocabulary is None else vocabulary.size,
         }
 
-    def _train_step(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
+    def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
+        """A step on some rows: their part of the batch's mean loss, and how many it had right."""
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
             outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
             loss = self._loss(labels if self.task.task.labels else labels[:, None], outputs)
+            loss = loss / tf.cast(tf.shape(labels)[0], loss.dtype)
             if self.model.losses:
                 loss = loss + tf.add_n([tf.cast(more, loss.dtype) for more in self.model.losses])
+            loss = loss * share
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         self._optimizer.apply(gradients, variables)
         if self.task.task.labels is None:
             return loss, tf.constant(0, tf.int64)
         chosen = tf.argmax(outputs, axis=1, output_type=labels.dtype)
-        return loss, tf.math.count_nonzero(chosen == labels)
+        return loss, tf.math.count_nonzero((chosen == labels) & (share > 0))
 
     def _predict_step(self, ids: tuple[Any, ...]) -> Any:
         return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
@@ -296,12 +311,14 @@ def train_run(
     padding = 0.0
     while stop is None:
         row, padding = _epoch(network, config, history)
+        *values, spent = network.replicas.agreed(*row.values(), clock.seconds())
+        row = dict(zip(row, values, strict=True))
         history.append(row)
         epoch = len(history)
         if on_epoch is not None:
             on_epoch(epoch, row)
         stop = rule.update(epoch, row[watched], network.weights)
-        limit = _limit(config, epoch, clock.seconds())
+        limit = _limit(config, epoch, spent)
         if stop is None and limit is not None:
             stop = rule.finish(epoch, limit)
         if stop is None and checkpoint is not None and checkpoint.due():
@@ -517,6 +534,14 @@ def _unsupported(error: tf.errors.OpError) -> str:
 def _values(variables: list[Any]) -> list[np.ndarray]:
     """Copies: what a backend hands out may be the variable's own memory."""
     return [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
+
+
+def op_determinism() -> bool:
+    """Whether TensorFlow's operations are deterministic in this process."""
+    # TensorFlow turns it on in public and tells it to itself alone.
+    from tensorflow.python.framework.config import is_op_determinism_enabled
+
+    return is_op_determinism_enabled()
 
 
 _SIGNED = ("matthews", "pearson", "spearman")  # metrics from -1 to 1; the others from 0

@@ -17,6 +17,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from relation_tf.bench.checkpoint import STATE, Checkpoint
+from relation_tf.bench.distribution import Distribution
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
 from relation_tf.networks.registry import MECHANISMS, find_mechanism
@@ -34,11 +36,14 @@ from relation_tf.tasks.glove import Vectors, read_glove
 from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
+    from relation_tf.bench.replicas import Replicas
     from relation_tf.bench.training import CompiledNetwork, Trained
 
 _PACKAGES = (
     "relation_tf", "tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas"
 )  # fmt: skip
+
+LOG = "tensorflow.log"
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
@@ -56,6 +61,8 @@ class Cell:
         tfds_folder: `--tfds`.
         glove: `--glove`.
         skip_bad_lines: `--skip-bad-lines`.
+        distribution: `--strategy` and `--devices`.
+        deterministic: `--deterministic`.
     """
 
     runs: Sequence[RunConfig]
@@ -64,6 +71,13 @@ class Cell:
     glove: Path | None = None
     skip_bad_lines: bool = False
     tfds_folder: Path | None = None
+    distribution: Distribution | None = None
+    deterministic: bool = False
+
+    @property
+    def of_several_hosts(self) -> bool:
+        """Whether other hosts train along."""
+        return self.distribution is not None and self.distribution.of_several_hosts
 
 
 def run_cell(cell: Cell, tell: Tell) -> None:
@@ -73,6 +87,10 @@ def run_cell(cell: Cell, tell: Tell) -> None:
         cell: The runs.
         tell: Told what happens: `{"event": "start" | "note" | "epoch" | "done" | "failed", "run":
             key, ...}`.
+
+    Raises:
+        SuiteError: Where no run can be written, and where one of several hosts is lost or cannot go
+            on: the others wait for it.
     """
     network: CompiledNetwork | None = None
     for config in cell.runs:
@@ -81,7 +99,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
         try:
             RunFolder(cell.folder).start(config)
             if network is None:
-                network = _compile(cell, config)
+                network = compile_network(cell, config)
                 for note in _notes(network):
                     tell({"event": "note", "run": config.key, "note": note})
             _run(network, config, folder, cell, tell)
@@ -90,20 +108,46 @@ def run_cell(cell: Cell, tell: Tell) -> None:
                 # built, a seed that was traced. Each seed has a network of its own.
                 network = None
         except (DataError, SuiteError) as error:
-            fail(folder, config, str(error), tell)
+            _fail(cell, config, str(error), tell)
         except OSError as error:
             if error.errno not in _NO_ROOM and (folder / "config.json").exists():
-                fail(folder, config, _one_line(error), tell, traceback.format_exc())
+                _fail(cell, config, _one_line(error), tell, traceback.format_exc())
                 network = None
                 continue
             # No other run could be written either.
             raise _unwritable(folder, error) from error
         except Exception as error:
-            fail(folder, config, _one_line(error), tell, traceback.format_exc())
+            if cell.of_several_hosts:
+                raise_if_lost(error)
+            _fail(cell, config, _one_line(error), tell, traceback.format_exc())
             network = None  # what is left of it may be broken
 
 
-def check_methods(configs: Sequence[RunConfig], folder: Path) -> None:
+def _fail(cell: Cell, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:
+    fail(RunFolder(cell.folder).run(config), config, reason, tell, detail)
+    if cell.of_several_hosts:
+        # The others may be in the middle of the run, and would wait for this one for ever.
+        raise SuiteError(f"{config} failed, and with it what several hosts do together: {reason}")
+
+
+def raise_if_lost(error: Exception) -> None:
+    """Say in a line that another host has gone, where it is that.
+
+    Raises:
+        SuiteError: Where it is.
+    """
+    import tensorflow as tf
+
+    if isinstance(error, tf.errors.UnavailableError):
+        raise SuiteError(
+            "another host has ended or cannot be reached; it says why. Finished runs are kept; the "
+            "same command on every host goes on from there"
+        ) from error
+
+
+def check_methods(
+    configs: Sequence[RunConfig], folder: Path, distribution: Distribution | None = None
+) -> None:
     """Build what the registry knows, so that an option that cannot be is said before the first run.
 
     A layer of one's own is left to its runs: it may do anything, and others go on if it fails.
@@ -115,7 +159,7 @@ def check_methods(configs: Sequence[RunConfig], folder: Path) -> None:
     known = [config for config in by_method.values() if _is_ours(config.mechanism)]
     if not known:
         return
-    _start_tensorflow(folder, known[0].threads)
+    start_tensorflow(folder / LOG, known[0].threads, distribution)
     from relation_tf.bench.training import check_network
 
     for config in known:
@@ -131,16 +175,33 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _compile(cell: Cell, config: RunConfig) -> CompiledNetwork:
-    _start_tensorflow(cell.folder, config.threads)
+@contextlib.contextmanager
+def ended_by_interrupts() -> Iterator[None]:
+    """Let Ctrl-C end the process at once, where TensorFlow waits and Python cannot hear it."""
+    before = signal.getsignal(signal.SIGINT)
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or before is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def compile_network(cell: Cell, config: RunConfig) -> CompiledNetwork:
+    """The network of a run, with its task read and its steps compiled."""
+    log = cell.folder / LOG
+    replicas = start_tensorflow(log, config.threads, cell.distribution, cell.deterministic)
     import keras
 
     from relation_tf.bench.training import CompiledNetwork
 
     # Frees what Keras keeps of the cell before.
     keras.backend.clear_session()
-    quietly = functools.partial(_stderr_to, cell.folder / "tensorflow.log")
-    return CompiledNetwork(config, *_inputs(cell, config), quietly)
+    quietly = functools.partial(stderr_to, log)
+    return CompiledNetwork(config, *_inputs(cell, config), quietly, replicas)
 
 
 def _inputs(cell: Cell, config: RunConfig) -> tuple[EncodedTask, Vectors | None]:
@@ -188,35 +249,62 @@ def _notes(network: CompiledNetwork) -> Iterator[str]:
         yield f"{name}: {network.config.method}: {network.match}"
 
 
-def _start_tensorflow(folder: Path, threads: int) -> None:
-    """Load TensorFlow with fixed threads: equal seeds give equal bits on any number of cores."""
-    if "tensorflow" in sys.modules:
-        import tensorflow as tf
-    else:
-        with _stderr_to(folder / "tensorflow.log"):
-            import tensorflow as tf
+def start_tensorflow(
+    log: Path,
+    threads: int,
+    distribution: Distribution | None = None,
+    deterministic: bool = False,
+) -> Replicas:
+    """Load TensorFlow with fixed threads: equal seeds give equal bits on any number of cores.
 
-            _set_threads(tf, threads)
-            tf.config.list_logical_devices()
+    Args:
+        log: The file for what it prints.
+        threads: Of one operation.
+        distribution: The devices that share each run, parted or met before their first use.
+        deterministic: Whether its operations are to be deterministic, for as long as the process
+            lasts.
+
+    Returns:
+        What trains a network.
+
+    Raises:
+        SuiteError: Where there are no such devices.
+    """
+    if "tensorflow" in sys.modules:
+        replicas = _replicas(threads, distribution)
+    else:
+        with stderr_to(log):
+            replicas = _replicas(threads, distribution)
         import relation_tf.bench.training  # noqa: F401
 
         # Half a million objects stay as long as the process does: to look through them whenever a
         # network is thrown away takes a third of a second.
         gc.collect()
         gc.freeze()
+    if deterministic:
+        import tensorflow as tf
+
+        tf.config.experimental.enable_op_determinism()
+    return replicas
+
+
+def _replicas(threads: int, distribution: Distribution | None) -> Replicas:
+    import tensorflow as tf
+
+    from relation_tf.bench.replicas import local_count, make_replicas
+
     # In a notebook TensorFlow may have been started before, with other threads; the manifest says
     # with how many.
     with contextlib.suppress(RuntimeError):
-        _set_threads(tf, threads)
-
-
-def _set_threads(tf: Any, threads: int) -> None:
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(local_count(distribution))
+    replicas = make_replicas(distribution)
+    tf.config.list_logical_devices()
+    return replicas
 
 
 @contextlib.contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
+def stderr_to(path: Path) -> Iterator[None]:
     """Keep in a file what TensorFlow prints while it starts or compiles; no setting silences it."""
     sys.stderr.flush()
     kept = os.dup(2)
@@ -238,9 +326,10 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     def on_epoch(epoch: int, row: Any) -> None:
         tell({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
 
-    # A layer of one's own may hold what no variable holds; its runs begin anew.
-    ours = config.mechanism in MECHANISMS
-    checkpoint = Checkpoint(folder / STATE, _made_by(config)) if ours else None
+    # A layer of one's own may hold what no variable holds; its runs begin anew. So do those of
+    # several hosts, which would have to agree on a state that one of them has.
+    kept = config.mechanism in MECHANISMS and not cell.of_several_hosts
+    checkpoint = Checkpoint(folder / STATE, _made_by(config, cell)) if kept else None
     trained = train_run(network, config, on_epoch, checkpoint)
     for (split, name), outputs in trained.predictions.items():
         path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
@@ -297,9 +386,9 @@ def _write_predictions(path: Path, network: CompiledNetwork, split: str, outputs
         "index": network.task.splits[split].index.tolist(),
         "prediction": words_of(network.task, outputs).tolist(),
     }
-    labels = network.task.task.labels
-    if labels is not None and split in network.task.task.scored.values():
-        columns["label"] = [labels[i] for i in network.task.splits[split].labels.tolist()]
+    labels, gold = network.task.task.labels, network.task.splits[split].labels
+    if labels is not None and gold is not None and split in network.task.task.scored.values():
+        columns["label"] = [labels[i] for i in gold.tolist()]
         for i, label in enumerate(labels):
             columns[f"probability_{label}"] = outputs[:, i].tolist()
     write_table(path, columns, "\t")
@@ -315,9 +404,8 @@ def _manifest(
         "resumed_after_epochs": list(trained.resumed),
         "command": _command(),
         **_software(),
-        **_machine(),
+        **_machine(cell),
         "xla": network.xla,
-        "op_determinism": False,
         "seed": config.seed,
         "data": {
             "source": network.task.source.kind,
@@ -343,8 +431,11 @@ def _software() -> dict[str, Any]:
     }
 
 
-def _machine() -> dict[str, Any]:
+def _machine(cell: Cell) -> dict[str, Any]:
     import tensorflow as tf
+
+    from relation_tf.bench.replicas import make_replicas
+    from relation_tf.bench.training import op_determinism
 
     return {
         "platform": platform.platform(),
@@ -354,12 +445,15 @@ def _machine() -> dict[str, Any]:
         "backend": "tensorflow",
         "threads": tf.config.threading.get_intra_op_parallelism_threads(),
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+        "op_determinism": op_determinism(),
+        "strategy": cell.distribution.strategy if cell.distribution else None,
+        "replicas": make_replicas(cell.distribution).count,
     }
 
 
-def _made_by(config: RunConfig) -> dict[str, Any]:
+def _made_by(config: RunConfig, cell: Cell) -> dict[str, Any]:
     """What a half-done run goes on with; with anything else it would not end as it began."""
-    return {"config": config.model_dump(mode="json"), **_machine(), **_software()}
+    return {"config": config.model_dump(mode="json"), **_machine(cell), **_software()}
 
 
 def _forget_peaks() -> Literal["run", "process"]:
@@ -442,16 +536,22 @@ def _unwritable(folder: Path, error: OSError) -> SuiteError:
 
 
 @functools.cache
-def _commit() -> str | None:
-    """The commit of the checkout that this package runs from, if it is one."""
-    folder = Path(__file__).parent
+def _commit(file: Path = Path(__file__)) -> str | None:
+    """The commit of the checkout that a file of this package belongs to, if there is one.
+
+    An environment may lie within somebody else's checkout, which does not track what is installed.
+    """
     try:
-        answer = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=folder, capture_output=True, text=True, timeout=10, check=True,
-        )  # fmt: skip
+        _git(file.parent, "ls-files", "--error-unmatch", file.name)
+        return _git(file.parent, "describe", "--always", "--dirty", "--abbrev=12")
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    answer = subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True
+    )
     return answer.stdout.strip()
 
 

@@ -124,7 +124,7 @@ def _read_run(path: Path, classes: list[str]) -> tuple[np.ndarray, np.ndarray] |
     if "label" not in table:
         return None
     missing = [name for name in columns if name not in table]
-    labels = pd.Index(classes).get_indexer(table["label"])
+    labels = pd.Index(classes).get_indexer(pd.Index(table["label"]))
     if missing or (labels < 0).any():
         what = repr(missing[0]) if missing else f"labels {', '.join(classes)}"
         raise SuiteError(f"{path}: expected {'a column ' if missing else ''}{what:.160}")

@@ -98,8 +98,8 @@ def test_run_folder_holds_what_it_promises(tmp_path, small_glue, suite):
         "predictions/MNLI-m.test.tsv", "predictions/MNLI-mm.test.tsv", "predictions/AX.test.tsv",
     }  # fmt: skip
     header, row = (folder / "predictions" / "MNLI-m.dev.tsv").read_text().splitlines()[:2]
-    assert header.split("\t")[:2] == ["index", "prediction"]
-    assert sum(map(float, row.split("\t")[2:])) == pytest.approx(1, abs=1e-5)
+    assert header.split("\t")[:3] == ["index", "prediction", "label"]
+    assert sum(map(float, row.split("\t")[3:])) == pytest.approx(1, abs=1e-5)
     result = json.loads((folder / "result.json").read_text())
     assert result["epochs"] == 3
     assert result["stopped"] == "reached 3 epochs"

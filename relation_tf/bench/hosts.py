@@ -1,0 +1,193 @@
+"""The hosts that run a suite together: how they meet, and how they agree."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+
+from relation_tf.bench.distribution import Distribution
+from relation_tf.bench.suite import RunConfig, SuiteError, first_fault
+from relation_tf.bench.worker import (
+    ended_by_interrupts,
+    raise_if_lost,
+    start_tensorflow,
+    stderr_to,
+)
+
+if TYPE_CHECKING:
+    from relation_tf.bench.replicas import Replicas
+
+_EXAMPLE = (
+    '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'
+)
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The hosts of a suite; by default this one alone.
+
+    Attributes:
+        is_chief: Whether this one writes what the runs give.
+        scratch: A folder for what it need not keep, where it is not the chief.
+        replicas: All their devices, where there are several hosts.
+    """
+
+    is_chief: bool = True
+    scratch: Path = Path(os.devnull)
+    replicas: Replicas | None = None
+
+    def log_to(self, path: Path) -> AbstractContextManager[None]:
+        """Keep in a file what TensorFlow prints of hosts that are lost."""
+        return contextlib.nullcontext() if self.replicas is None else stderr_to(path)
+
+    def agreed(
+        self, chosen: Sequence[RunConfig], pending: list[RunConfig], *options: bool
+    ) -> list[RunConfig]:
+        """What the chief has still to do, told through the devices: disks need not be shared.
+
+        Args:
+            chosen: The runs that are asked for.
+            pending: Those that are not done, in this host's folder.
+            *options: What else has to be the same on all hosts.
+
+        Raises:
+            SuiteError: Where the hosts were not asked the same, or read other data.
+        """
+        if self.replicas is None:
+            return pending
+        versions = [metadata.version(name) for name in ("relation_tf", "tensorflow", "keras")]
+        configs = [config.model_dump(mode="json") for config in chosen]
+        asked = json.dumps([versions, options, configs])
+        digests = self.replicas.exchanged([*hashlib.sha256(asked.encode()).digest()])
+        if (digests != digests[0]).any():
+            raise SuiteError(
+                "the hosts differ in what they were asked or have read: each needs the same "
+                "versions, suite, options, data and word vectors"
+            )
+        left = {config.key for config in pending}
+        flags = self.replicas.agreed(*(config.key in left for config in chosen))
+        return [config for config, flag in zip(chosen, flags, strict=True) if flag]
+
+
+@contextlib.contextmanager
+def met(distribution: Distribution | None, threads: int, quiet: bool) -> Iterator[Hosts]:
+    """Wait for all hosts of a run that is shared among several, and hear where one is lost.
+
+    Args:
+        distribution: What the run is shared among.
+        threads: Of one operation.
+        quiet: Print nothing.
+
+    Raises:
+        SuiteError: Where `TF_CONFIG` is wrong, or a host cannot be met or is lost.
+    """
+    if distribution is None or not distribution.of_several_hosts:
+        yield Hosts()
+        return
+    host = this_host()
+    if not quiet:
+        chief = "this one" if host.is_chief else host.addresses[0]
+        line = f"waiting for {', '.join(host.addresses)}; what they give is kept by {chief}"
+        print(line, flush=True)
+    with ended_by_interrupts():
+        replicas = start_tensorflow(Path(os.devnull), threads, distribution)
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            yield Hosts(host.is_chief, Path(scratch), replicas)
+        except Exception as error:
+            raise_if_lost(error)
+            raise
+
+
+@dataclass(frozen=True)
+class Host:
+    """This host among those of a run.
+
+    Attributes:
+        addresses: Of all hosts, the chief first.
+        is_chief: Whether it is the one that writes what the runs give.
+    """
+
+    addresses: tuple[str, ...]
+    is_chief: bool
+
+
+def this_host(environment: Mapping[str, str] = os.environ) -> Host:
+    """What `TF_CONFIG` says, as TensorFlow documents it.
+
+    Raises:
+        SuiteError: Where the variable is not set or not what TensorFlow expects.
+
+    Example:
+        >>> this_host({"TF_CONFIG": '''{
+        ...     "cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
+        ...     "task": {"type": "worker", "index": 1}
+        ... }'''})
+        Host(addresses=('10.0.0.1:2222', '10.0.0.2:2222'), is_chief=False)
+    """
+    text = environment.get("TF_CONFIG")
+    if not text:
+        raise SuiteError(
+            "TF_CONFIG: --strategy multi-worker expects the environment variable on each host, "
+            f"such as {_EXAMPLE}. Received: {'nothing' if text is None else repr(text)}"
+        )
+    try:
+        found = _TFConfig.model_validate_json(text)
+    except ValidationError as error:
+        fault = first_fault(error)
+        if not text.lstrip().startswith("{") or fault.startswith("Invalid JSON"):
+            fault = f"expected JSON such as {_EXAMPLE}. Received: {text!r:.80}"
+        raise SuiteError(f"TF_CONFIG: {fault}") from error
+    chief, workers = found.cluster.get("chief", []), found.cluster.get("worker", [])
+    leads = found.task.type == "chief" or (not chief and found.task.index == 0)
+    return Host((*chief, *workers), leads)
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port[:6]) < 2**16:
+        raise ValueError("host:port")
+    return text
+
+
+_Job = Literal["chief", "worker"]
+_Addresses = Annotated[list[Annotated[str, AfterValidator(_address)]], Field(min_length=1)]
+
+
+class _Task(BaseModel):
+    type: _Job
+    index: Annotated[int, Field(ge=0, strict=True)]
+
+
+class _TFConfig(BaseModel):
+    cluster: dict[_Job, _Addresses]
+    task: _Task
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        own = self.cluster.get(self.task.type, [])
+        if self.task.index >= len(own):
+            raise ValueError(
+                f"key 'task': expected one of the {len(own)} {self.task.type} addresses of "
+                f"'cluster', counted from 0. Received: index {self.task.index}"
+            )
+        chiefs = self.cluster.get("chief", [])
+        if len(chiefs) > 1:
+            raise ValueError(f"key 'cluster.chief': expected one address. Received: {chiefs!r:.80}")
+        every = [address for addresses in self.cluster.values() for address in addresses]
+        if len(set(every)) < len(every):
+            raise ValueError(
+                f"key 'cluster': expected different addresses. Received: {every!r:.80}"
+            )
+        return self

@@ -1,0 +1,302 @@
+"""What a suite will take, said before anything starts: runs, hours, disk, and what it can show.
+
+An epoch is measured on this machine by some of its steps: for every method on one task, and for one
+method on every task. The other cells follow by proportion. Where runs of a cell are done, these say
+what it takes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relation_tf.bench.run_folder import RunFolder, read_json
+from relation_tf.bench.stopping import SmoothedCost
+from relation_tf.bench.suite import RunConfig, Suite
+from relation_tf.bench.worker import Cell, compile_network
+from relation_tf.stats import what_can_be_shown
+from relation_tf.tasks.batches import plan_batches, widths
+
+if TYPE_CHECKING:
+    from relation_tf.bench.training import CompiledNetwork
+
+_STEPS = 12  # of an epoch that are timed
+_FILES = 8_000  # bytes of a run's small files
+_WORKER = 7.0  # seconds in which a process loads TensorFlow
+
+CellKey = tuple[str, str]  # task and method
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run of a cell takes.
+
+    Attributes:
+        fewest: Seconds, if its stopping rule ends it as soon as it can.
+        most: Seconds, if it takes all epochs that it may.
+        measured: Whether runs of the cell have said so, or its epoch was timed.
+    """
+
+    fewest: float
+    most: float
+    measured: bool
+
+
+@dataclass(frozen=True, repr=False)
+class SuitePlan:
+    """What a suite will take.
+
+    Attributes:
+        suite: The suite.
+        total: Runs asked for.
+        pending: Those that are not done.
+        costs: For each task and method what a run takes, in seconds.
+        compiling: Seconds in which a cell, all seeds of a task and a method, is compiled.
+        bytes: What the pending runs will write.
+        jobs: Runs at once.
+    """
+
+    suite: Suite
+    total: int
+    pending: Sequence[RunConfig]
+    costs: Mapping[CellKey, Cost]
+    compiling: float
+    bytes: int
+    jobs: int
+
+    @property
+    def hours(self) -> tuple[float, float]:
+        """How long the pending runs will take, at least and at most."""
+        if not self.pending:
+            return 0.0, 0.0
+        cells = [(run.task, run.method) for run in self.pending]
+        before = _WORKER + self.compiling * len({*cells}) / self.jobs
+        fewest, most = (
+            before + sum(getattr(self.costs[cell], end) for cell in cells) / self.jobs
+            for end in ("fewest", "most")
+        )
+        return fewest / 3600, most / 3600
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _lines(self) -> list[str]:
+        methods = [*dict.fromkeys(method for _, method in self.costs)]
+        tasks = [*dict.fromkeys(task for task, _ in self.costs)]
+        done = self.total - len(self.pending)
+        lines = [
+            f"{self.suite.name}: {self.total} runs, {len(tasks)} tasks x {len(methods)} methods, "
+            f"{done} done",
+            "",
+        ]
+        rows = [["seconds a run", *methods]]
+        rows += [[task, *(self._cell(task, method) for method in methods)] for task in tasks]
+        widths_ = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines += [
+            "  ".join([row[0].ljust(widths_[0]), *map(str.rjust, row[1:], widths_[1:])])
+            for row in rows
+        ]
+        fewest, most = self.hours
+        jobs = f"with {self.jobs} at once" if self.jobs > 1 else "one after the other"
+        lines += [
+            "",
+            "From the fewest epochs that the stopping rule allows to all epochs; ~: by proportion "
+            "to cells that were timed.",
+            f"{_time(fewest)} to {_time(most)} for {len(self.pending)} runs, {jobs}; "
+            f"{self.bytes / 1e6:,.0f} MB of disk.",
+        ]
+        seeds = len({run.seed for run in self.suite.runs()})
+        if len(methods) > 1 and seeds > 1:
+            control = self.suite.control
+            lines.append(
+                what_can_be_shown(
+                    len(methods),
+                    seeds,
+                    self.suite.alpha,
+                    family="all-pairs" if control is None else "one-against-all",
+                )
+            )
+        return lines
+
+    def _cell(self, task: str, method: str) -> str:
+        cost = self.costs.get((task, method))
+        if cost is None:
+            return "-"
+        mark = "" if cost.measured else "~"
+        if cost.fewest == cost.most:
+            return f"{mark}{cost.most:,.0f}"
+        return f"{mark}{cost.fewest:,.0f} to {cost.most:,.0f}"
+
+
+def make_plan(
+    suite: Suite,
+    chosen: Sequence[RunConfig],
+    pending: Sequence[RunConfig],
+    whole: Cell,
+    jobs: int,
+    say: Callable[[str], None] = lambda line: None,
+) -> SuitePlan:
+    """Time some cells of a suite, and reckon what all will take.
+
+    Args:
+        suite: The suite.
+        chosen: The runs that are asked for.
+        pending: Those that are not done.
+        whole: The folder of the runs, and where their data is.
+        jobs: Runs at once.
+        say: Told what is timed.
+
+    Raises:
+        SuiteError, DataError: For a method or task that cannot be.
+    """
+    cells = {(run.task, run.method): run for run in chosen}
+    costs = _costs_of_runs(RunFolder(whole.folder), chosen)
+    left = {key: run for key, run in cells.items() if key not in costs}
+    timed: dict[CellKey, _Timed] = {}
+    for key in _to_time(list(left)):
+        say(f"timing {key[1]} on {key[0]}")
+        timed[key] = _time_cell(whole, left[key])
+    epochs = {key: each.epoch for key, each in timed.items()}
+    seconds = by_proportion(epochs, list(left)) if left else {}
+    compiling = float(np.median([each.compiling for each in timed.values()])) if timed else 0.0
+    for key, run in left.items():
+        fewest, most = _epochs(run)
+        limit = run.time_limit if run.time_limit is not None else float("inf")
+        costs[key] = Cost(
+            min(fewest * seconds[key], limit),
+            min(most * seconds[key], limit),
+            measured=key in timed,
+        )
+    answers = {task: each.answers for (task, _), each in timed.items()}
+    size = sum(_FILES + answers.get(run.task, 0) for run in pending)
+    return SuitePlan(
+        suite,
+        len(chosen),
+        pending,
+        {key: costs[key] for key in cells},
+        compiling,
+        size,
+        jobs,
+    )
+
+
+def by_proportion(timed: Mapping[CellKey, float], cells: Sequence[CellKey]) -> dict[CellKey, float]:
+    """The seconds of all cells, from those of some.
+
+    A method that takes twice the time of another on a task is taken to do so on all: the logarithm
+    of a cell is that of its task and that of its method, by least squares.
+
+    Example:
+        >>> timed = {("A", "x"): 2.0, ("A", "y"): 4.0, ("B", "x"): 10.0}
+        >>> round(by_proportion(timed, [*timed, ("B", "y")])["B", "y"], 6)
+        20.0
+    """
+    tasks = {task: i for i, task in enumerate(dict.fromkeys(task for task, _ in cells))}
+    methods = {name: i for i, name in enumerate(dict.fromkeys(name for _, name in cells))}
+
+    def rows(of: Sequence[CellKey]) -> np.ndarray:
+        table = np.zeros((len(of), len(tasks) + len(methods)))
+        for row, (task, method) in zip(table, of, strict=True):
+            row[[tasks[task], len(tasks) + methods[method]]] = 1
+        return table
+
+    logarithms = np.log([*timed.values()])
+    parts = np.linalg.lstsq(rows([*timed]), logarithms, rcond=None)[0]
+    found = np.exp(rows(cells) @ parts)
+    return {cell: timed.get(cell, float(value)) for cell, value in zip(cells, found, strict=True)}
+
+
+def _to_time(cells: Sequence[CellKey]) -> list[CellKey]:
+    """A cell of each task and of each method, as few as that takes."""
+    chosen: list[CellKey] = []
+    for task, method in cells:
+        new_task = task not in {each[0] for each in chosen}
+        new_method = method not in {each[1] for each in chosen}
+        if new_task or new_method:
+            chosen.append((task, method))
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Timed:
+    epoch: float
+    compiling: float
+    answers: int  # bytes of a run's predictions
+
+
+def _time_cell(whole: Cell, run: RunConfig) -> _Timed:
+    with tempfile.TemporaryDirectory() as folder:
+        network = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
+        return _Timed(_epoch(network, run), network.compile_seconds, _answers(network))
+
+
+def _epoch(network: CompiledNetwork, run: RunConfig) -> float:
+    """Seconds of an epoch with its validation, from some of its batches, of all widths."""
+    train = network.task.splits["train"]
+    batches = plan_batches(train.lengths, run.batch_size, run.seed, 0, run.batching)
+    network.prepare(batches)
+    order = np.argsort(widths(train.lengths, batches).sum(axis=0), kind="stable")
+    chosen = order[np.linspace(0, len(order) - 1, min(_STEPS, len(order))).round().astype(int)]
+    assert train.labels is not None  # of training rows
+    seconds = []
+    for number in chosen:
+        rows = batches[number]
+        start = time.perf_counter()
+        loss, _ = network.train(
+            tuple(column.pad(rows) for column in train.inputs), train.labels[rows]
+        )
+        float(loss)
+        seconds.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    network.predict(network.task.splits[network.task.validation])
+    return float(np.mean(seconds)) * len(batches) + time.perf_counter() - start
+
+
+def _answers(network: CompiledNetwork) -> int:
+    """Bytes of the predictions: some for an index and a word, a dozen for a probability."""
+    task = network.task.task
+    classes = len(task.labels or [])
+    total = 0
+    for name, split in network.task.splits.items():
+        if name in task.scored.values():
+            total += len(split) * (20 + 12 * classes)
+        elif name in task.answered.values():
+            total += len(split) * 20
+    return total
+
+
+def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[CellKey, Cost]:
+    """What the finished runs of each cell took, where there are any."""
+    seconds: dict[CellKey, list[float]] = {}
+    for run in chosen:
+        if folder.is_done(run):
+            taken = read_json(folder.run(run) / "result.json")["seconds"]
+            seconds.setdefault((run.task, run.method), []).append(taken["total"])
+    return {
+        key: Cost(float(np.mean(values)), float(np.mean(values)), measured=True)
+        for key, values in seconds.items()
+    }
+
+
+def _epochs(run: RunConfig) -> tuple[int, int]:
+    """The fewest and the most epochs of a run."""
+    fewest = {
+        "smoothed": SmoothedCost().window + run.patience,
+        "best": 1 + run.patience,
+        "accuracy_reached": run.target_epochs,
+    }[run.stopping]
+    return min(fewest, run.epochs), run.epochs
+
+
+def _time(hours: float) -> str:
+    if hours < 1 / 60:
+        return f"{3600 * hours:.0f} s"
+    return f"{60 * hours:.0f} min" if hours < 2 else f"{hours:.1f} h"

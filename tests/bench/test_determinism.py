@@ -1,0 +1,89 @@
+"""The same bits each time, and what the manifest says of how they were made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from relation_tf.bench import run_suite, worker
+
+
+def made(folder):
+    """The manifest of each run, and the bytes of what it answered."""
+    manifests = [json.loads(path.read_text()) for path in sorted(folder.rglob("manifest.json"))]
+    return manifests, [path.read_bytes() for path in sorted(folder.rglob("*.tsv"))]
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_equal_seeds_give_equal_bits(tmp_path, small_glue, suite, capsys):
+    """Without op determinism and with it, which cannot be turned off again: in other processes."""
+    asked = suite(tasks=["CoLA", "STS-B"], seeds=[1], embedding_updates="rows")
+    for name in ("one", "another"):
+        run_suite(asked, tmp_path / name, data=small_glue)
+    run_suite(asked, tmp_path / "deterministic", data=small_glue, deterministic=True, jobs=2)
+    assert "XLA" not in capsys.readouterr().out
+    asked = asked.model_copy(update={"xla": True})
+    options = {"deterministic": True, "run_timeout": 600}
+    run_suite(asked, tmp_path / "without XLA", data=small_glue, **options)
+    assert "XLA is off: op determinism does not" in capsys.readouterr().out
+    found = {path.name: made(path) for path in tmp_path.iterdir()}
+    for flag, first, again in (
+        (False, "one", "another"),
+        (True, "deterministic", "without XLA"),
+    ):
+        assert len(found[first][1]) == 8
+        assert found[first][1] == found[again][1]
+        for manifest in (*found[first][0], *found[again][0]):
+            assert manifest["op_determinism"] is flag
+            assert manifest["xla"] is False
+            assert (manifest["strategy"], manifest["replicas"]) == (None, 1)
+
+
+@pytest.mark.tensorflow
+def test_op_determinism_that_others_turned_on_is_recorded(network, monkeypatch):
+    from relation_tf.bench import training
+
+    monkeypatch.setattr(training, "op_determinism", lambda: True)
+    cell = worker.Cell([], Path())
+    assert worker._machine(cell)["op_determinism"]
+    made, _ = network(xla=True)
+    assert not made.xla
+
+
+def git(folder, *arguments):
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A module in an environment within somebody's checkout, which does not track it."""
+    if not shutil.which("git"):
+        pytest.skip("needs git")
+    module = tmp_path / "lib" / "module.py"
+    module.parent.mkdir()
+    module.write_text("")
+    (tmp_path / "paper.tex").write_text("")
+    git(tmp_path, "init")
+    git(tmp_path, "add", "paper.tex")
+    git(tmp_path, "commit", "--message", "A paper")
+    return module
+
+
+def test_no_commit_of_somebody_elses_checkout(installed):
+    assert worker._commit(installed) is None
+
+
+def test_the_commit_of_ones_own_checkout(installed):
+    git(installed.parent, "add", "module.py")
+    git(installed.parent, "commit", "--message", "A module")
+    commit = worker._commit(installed)
+    assert len(commit) == 12
+    installed.write_text("changed = True")
+    worker._commit.cache_clear()
+    assert worker._commit(installed) == f"{commit}-dirty"

@@ -1,0 +1,93 @@
+"""What a suite will take: reckoned from cells that are timed, and from runs that are done."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from relation_tf import cli
+from relation_tf.bench import SuiteError, load_suite, plan_suite, run_suite
+from relation_tf.bench.planning import Cost, SuitePlan, _to_time, by_proportion
+
+SMALL = {"tasks": ["WNLI", "RTE"], "only_methods": ["baseline-64", "relation-64"]}
+
+
+@given(
+    st.lists(st.floats(0.1, 10), min_size=1, max_size=5),
+    st.lists(st.floats(0.1, 10), min_size=1, max_size=5),
+)
+def test_proportions_are_found_from_a_cell_of_each(tasks, methods):
+    cells = [(f"t{i}", f"m{j}") for i in range(len(tasks)) for j in range(len(methods))]
+    seconds = {
+        (f"t{i}", f"m{j}"): a * b for i, a in enumerate(tasks) for j, b in enumerate(methods)
+    }
+    chosen = _to_time(cells)
+    assert len(chosen) == len(tasks) + len(methods) - 1
+    found = by_proportion({cell: seconds[cell] for cell in chosen}, cells)
+    assert found == pytest.approx(seconds)
+
+
+def test_some_cells_alone_are_asked():
+    cells = [("A", "x"), ("B", "y"), ("A", "y")]
+    assert _to_time(cells) == [("A", "x"), ("B", "y")]
+    # Nothing ties the two: the missing one is still something between them.
+    assert 1 < by_proportion({("A", "x"): 1.0, ("B", "y"): 4.0}, cells)["A", "y"] < 4
+
+
+def test_hours_are_those_of_what_is_left():
+    suite = load_suite("demo")
+    runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
+    costs = {("RTE", "relation-64"): Cost(10.0, 30.0, measured=True)}
+    plan = SuitePlan(suite, 5, runs[:4], costs, compiling=4.0, bytes=2_000_000, jobs=2)
+    assert plan.hours == pytest.approx(((7 + 2 + 20) / 3600, (7 + 2 + 60) / 3600))
+    text = str(plan)
+    assert "5 runs, 1 tasks x 1 methods, 1 done" in text
+    assert "10 to 30" in text
+    assert "29 s to 1 min for 4 runs, with 2 at once; 2 MB of disk." in text
+    done = SuitePlan(suite, 5, [], costs, compiling=3.0, bytes=0, jobs=2)
+    assert done.hours == (0.0, 0.0)
+
+
+@pytest.mark.tensorflow
+def test_cells_are_timed_and_nothing_is_run(tmp_path, capsys):
+    plan = plan_suite("demo", tmp_path / "out", **SMALL, settings={"epochs": 20})
+    assert plan.total == len(plan.pending) == 20
+    assert [cost.measured for cost in plan.costs.values()] == [True, True, True, False]
+    assert all(0 < cost.fewest < cost.most for cost in plan.costs.values())
+    # Fifteen epochs at least: ten of the mean, five of patience.
+    cost = plan.costs["WNLI", "relation-64"]
+    assert cost.most / cost.fewest == pytest.approx(20 / 15)
+    assert not (tmp_path / "out").exists()
+    assert "timing relation-64 on WNLI" in capsys.readouterr().out
+    assert "Steel-Dwass can never reach" in str(plan) or "Steel-Dwass can reach" in str(plan)
+
+
+@pytest.mark.tensorflow
+def test_finished_runs_say_what_theirs_take(tmp_path):
+    one = {"tasks": ["WNLI"], "only_methods": ["baseline-64"]}
+    run_suite("demo", tmp_path, **one, seeds=[1], settings={"epochs": 2}, quiet=True)
+    result = tmp_path / "runs/WNLI/baseline-64/seed-1/result.json"
+    taken = json.loads(result.read_text())["seconds"]["total"]
+    plan = plan_suite("demo", tmp_path, **one, settings={"epochs": 2}, quiet=True)
+    assert (plan.total, len(plan.pending)) == (5, 4)
+    assert plan.costs["WNLI", "baseline-64"] == Cost(taken, taken, measured=True)
+    # A folder of other runs is refused as by a run.
+    with pytest.raises(SuiteError, match="epochs"):
+        plan_suite("demo", tmp_path, **one, settings={"epochs": 3}, quiet=True)
+
+
+@pytest.mark.tensorflow
+def test_the_command(tmp_path, monkeypatch, capsys):
+    arguments = ["plan", "demo", "--out", str(tmp_path / "out"), "--tasks", "WNLI",
+                 "--methods", "baseline-64", "--jobs", "2"]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["relation-tf", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    printed = capsys.readouterr().out
+    assert "demo: 5 runs, 1 tasks x 1 methods, 0 done" in printed
+    assert "with 2 at once" in printed
