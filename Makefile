@@ -22,7 +22,9 @@ $(VENV)/test.stamp: $(VENV)/base.stamp
 	@touch $@
 
 $(VENV)/backends.stamp: $(VENV)/test.stamp
-	$(PIP_INSTALL) --editable '.[test,jax,torch]'
+	$(PIP_INSTALL) --editable '.[test,jax,torch,ray,browser]'
+	@command -v chromium || command -v chromium-browser || apt-get install --quiet --yes --no-install-recommends chromium \
+	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/base.stamp
@@ -35,7 +37,7 @@ demo: $(VENV)/base.stamp  ## train, compare and submit on embedded data, in a fe
 test: $(VENV)/test.stamp  ## the tests that everyone runs, under 10 minutes on 2 cores
 	$(PYTEST) -n 2 -m 'not slow'
 
-test-all: $(VENV)/backends.stamp  ## all tests with coverage, ten thousand broken inputs a reader, and the layers on JAX and PyTorch
+test-all: $(VENV)/backends.stamp  ## all tests with coverage, in a browser and on a cluster, broken inputs, JAX and PyTorch
 	$(PYTEST) -n 2 -m 'not fuzz' --cov --cov-report=term --cov-fail-under=90
 	$(PYTEST) -n 2 -m fuzz tests/fuzz
 	KERAS_BACKEND=jax $(PYTEST) -n 2 -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py

@@ -137,10 +137,37 @@ def run(
     glove: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Word vectors to start from, as text.")
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Runs at once.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Runs at once.", show_default="1, on a cluster what it has room for"
+        ),
+    ] = None,
     run_timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="End a run that takes longer; it has failed then."),
+    ] = None,
+    executor: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Run on this machine (local) or a Ray cluster (ray)."),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Head of the Ray cluster; auto for this machine's."),
+    ] = None,
+    run_cpus: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="CPUs of the cluster for a run.", show_default="its threads"
+        ),
+    ] = None,
+    run_gpus: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="GPUs of the cluster for a run, 0 to 1.", show_default="0"),
+    ] = None,
+    run_memory: Annotated[
+        float | None,
+        typer.Option(metavar="GIB", help="Memory of the cluster that is set aside for a run."),
     ] = None,
     strategy: Annotated[
         str | None,
@@ -174,8 +201,12 @@ def run(
 
     Interrupted at any moment, the same command goes on where it was.
     """
-    from relation_tf.bench import run_suite
+    from relation_tf.bench import RunResources, run_suite
 
+    asked = (run_cpus, run_gpus, run_memory)
+    resources = None
+    if any(amount is not None for amount in asked):
+        resources = RunResources(run_cpus, run_gpus or 0.0, run_memory)
     _find_layers(suite)
     results = run_suite(
         suite,
@@ -188,6 +219,9 @@ def run(
         glove=glove,
         jobs=jobs,
         run_timeout=run_timeout,
+        executor=executor,
+        address=address,
+        resources=resources,
         strategy=strategy,
         devices=devices,
         deterministic=deterministic,

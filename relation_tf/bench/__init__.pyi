@@ -1,4 +1,5 @@
 from .planning import SuitePlan
+from .ray_cluster import RunResources
 from .results import Results, read_results
 from .run_folder import RunFolder
 from .runner import plan_suite, run_suite
@@ -12,12 +13,13 @@ __all__ = [
     "Results",
     "RunConfig",
     "RunFolder",
+    "RunResources",
     "SmoothedCost",
     "StoppingRule",
     "Submissions",
     "Suite",
-    "SuitePlan",
     "SuiteError",
+    "SuitePlan",
     "list_suites",
     "load_suite",
     "plan_suite",

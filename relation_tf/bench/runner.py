@@ -17,6 +17,7 @@ from relation_tf.bench.hosts import met
 from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.progress import Progress
+from relation_tf.bench.ray_cluster import RunResources, run_on_ray
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.suite import (
@@ -47,8 +48,11 @@ def run_suite(
     data: str | Path | None = None,
     tfds_folder: str | Path | None = None,
     glove: str | Path | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     run_timeout: float | None = None,
+    executor: str = "local",
+    address: str | None = None,
+    resources: RunResources | None = None,
     strategy: str | None = None,
     devices: int | None = None,
     deterministic: bool = False,
@@ -70,10 +74,15 @@ def run_suite(
         data: The folder that holds the tasks' files, such as `glue_data`.
         tfds_folder: The folder of TFDS's prepared sets, by default its own.
         glove: A file of word vectors, for `embeddings = "glove"`.
-        jobs: Runs at once. Above 1 they run in processes of their own, of which one that dies costs
-            only its run; what they give is the same.
+        jobs: Runs at once, by default 1, and on a cluster as many as it has room for. Above 1 they
+            run in processes of their own, of which one that dies costs only its run; what they give
+            is the same.
         run_timeout: Seconds after which a run is ended and has failed; it then runs in a process of
             its own whatever `jobs` is. The same call goes on from its last epoch.
+        executor: `"local"`, or `"ray"` to send the runs to a Ray cluster; what they give is the
+            same, and comes back.
+        address: Of the cluster's head, `HOST:PORT`, or `"auto"` for the one of this machine.
+        resources: What is set aside on the cluster for a run, by default a CPU for each thread.
         strategy: `"mirrored"` to share each run among the devices of this host, `"multi-worker"`
             among those of all hosts that the environment variable `TF_CONFIG` names: each makes the
             same call, and the chief writes what the runs give. By default a run has one device.
@@ -103,7 +112,8 @@ def run_suite(
     distribution = make_distribution(strategy, devices)
     suite = _asked(suite, settings, methods)
     asked = select(suite, tasks, only_methods, seeds)
-    _check_options(asked, jobs, run_timeout, distribution)
+    _check_options(asked, jobs or 1, run_timeout, distribution)
+    _check_cluster(executor, address, resources, distribution)
     whole = Cell(
         asked,
         Path(out) if out is not None else Path("runs") / suite.name,
@@ -115,7 +125,8 @@ def run_suite(
         deterministic=deterministic,
     )
     with met(distribution, suite.threads, quiet) as hosts:
-        request = _request(suite, whole, in_processes=jobs > 1 or run_timeout is not None)
+        in_processes = (jobs or 1) > 1 or run_timeout is not None or executor == "ray"
+        request = _request(suite, whole, in_processes)
         folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
         with folder.locked(), hosts.log_to(folder.path / LOG):
             pending = hosts.agreed(
@@ -127,10 +138,14 @@ def run_suite(
                 for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
             ]
             quiet = quiet or not hosts.is_chief
-            with Progress(folder.path, len(request.chosen), pending, jobs, quiet=quiet) as progress:
+            total = len(request.chosen)
+            with Progress(folder.path, total, pending, jobs or 1, quiet=quiet) as progress:
                 for line in _foreword(request, deterministic):
                     progress.say(line)
-                _execute(cells, progress.tell, jobs, run_timeout)
+                if cells and address is not None:
+                    run_on_ray(cells, progress.tell, address, resources, jobs, run_timeout)
+                else:
+                    _execute(cells, progress.tell, jobs or 1, run_timeout)
         if not hosts.is_chief:
             return Results(whole.folder, suite, [], [])
         return read_results(folder.path)
@@ -243,6 +258,30 @@ def _check_options(
         raise SuiteError(
             f"key 'xla': expected false with --strategy {distribution.strategy}: XLA compiles the "
             "step of one device. Received: true"
+        )
+
+
+def _check_cluster(
+    executor: str,
+    address: str | None,
+    resources: RunResources | None,
+    distribution: Distribution | None,
+) -> None:
+    """Refuse what does not go with the executor."""
+    if executor not in ("local", "ray"):
+        raise SuiteError(f"executor: expected local or ray. Received: {executor}")
+    if executor == "local":
+        for name, value in (("address", address), ("resources of a run", resources)):
+            if value is not None:
+                raise SuiteError(f"{name}: expected --executor ray beside it. Received: {value}")
+    elif address is None:
+        raise SuiteError(
+            "--executor ray needs --address HOST:PORT of a cluster's head; none was given"
+        )
+    elif distribution is not None:
+        raise SuiteError(
+            f"executor: expected local with --strategy {distribution.strategy}, which has hosts "
+            "and devices of its own. Received: ray"
         )
 
 

@@ -26,6 +26,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from relation_tf import __version__
 from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.distribution import Distribution
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
@@ -39,15 +40,19 @@ if TYPE_CHECKING:
     from relation_tf.bench.replicas import Replicas
     from relation_tf.bench.training import CompiledNetwork, Trained
 
-_PACKAGES = (
-    "relation_tf", "tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas"
-)  # fmt: skip
+PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
+"""What results may depend on beside this package."""
+
+COMMIT = "RELATION_TF_COMMIT"
+"""Environment variable: the commit of a package that was sent from another machine."""
 
 LOG = "tensorflow.log"
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 Tell = Callable[[dict[str, Any]], None]
+
+Inputs = tuple[EncodedTask, Vectors | None]
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class Cell:
         skip_bad_lines: `--skip-bad-lines`.
         distribution: `--strategy` and `--devices`.
         deterministic: `--deterministic`.
+        inputs: The task and its word vectors where they have been read already, or what went wrong.
     """
 
     runs: Sequence[RunConfig]
@@ -73,6 +79,7 @@ class Cell:
     tfds_folder: Path | None = None
     distribution: Distribution | None = None
     deterministic: bool = False
+    inputs: Inputs | Exception | None = None
 
     @property
     def of_several_hosts(self) -> bool:
@@ -115,7 +122,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
                 network = None
                 continue
             # No other run could be written either.
-            raise _unwritable(folder, error) from error
+            raise unwritable(folder, error) from error
         except Exception as error:
             if cell.of_several_hosts:
                 raise_if_lost(error)
@@ -204,24 +211,38 @@ def compile_network(cell: Cell, config: RunConfig) -> CompiledNetwork:
     return CompiledNetwork(config, *_inputs(cell, config), quietly, replicas)
 
 
-def _inputs(cell: Cell, config: RunConfig) -> tuple[EncodedTask, Vectors | None]:
+def _inputs(cell: Cell, config: RunConfig) -> Inputs:
     """The task and its word vectors; the cell before was mostly of the same ones."""
     global _last_inputs
-    key = (
+    if isinstance(cell.inputs, Exception):
+        raise cell.inputs
+    if cell.inputs is not None:
+        return cell.inputs
+    key = what_is_read(cell, config)
+    if _last_inputs is None or _last_inputs[0] != key:
+        _last_inputs = None  # what is not needed goes before the next is read
+        _last_inputs = key, read_inputs(cell, config)
+    return _last_inputs[1]
+
+
+_last_inputs: tuple[Any, Inputs] | None = None
+
+
+def what_is_read(cell: Cell, config: RunConfig) -> tuple[Any, ...]:
+    """Equal for two runs that read the same."""
+    return (
         *(config.own_task or config.task, config.reading(), config.data_digest),
         *(config.embeddings, config.embedding_dim, config.glove_digest),
         *(cell.data, cell.tfds_folder, cell.glove, cell.skip_bad_lines),
     )
-    if _last_inputs is None or _last_inputs[0] != key:
-        _last_inputs = None  # what is not needed goes before the next is read
-        _last_inputs = key, _read_inputs(cell, config)
-    return _last_inputs[1]
 
 
-_last_inputs: tuple[Any, tuple[EncodedTask, Vectors | None]] | None = None
+def read_inputs(cell: Cell, config: RunConfig) -> Inputs:
+    """Read the task of a run and its word vectors.
 
-
-def _read_inputs(cell: Cell, config: RunConfig) -> tuple[EncodedTask, Vectors | None]:
+    Raises:
+        DataError, SuiteError: Where they cannot be read.
+    """
     task = load_task(
         config.own_task or config.task,
         data=cell.data,
@@ -426,8 +447,11 @@ def _manifest(
 def _software() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
-        "versions": {name: metadata.version(name) for name in _PACKAGES},
-        "commit": _commit(),
+        "versions": {
+            "relation_tf": __version__,
+            **{name: metadata.version(name) for name in PACKAGES},
+        },
+        "commit": commit(),
     }
 
 
@@ -439,7 +463,7 @@ def _machine(cell: Cell) -> dict[str, Any]:
 
     return {
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "devices": [device.device_type for device in tf.config.list_physical_devices()],
         "backend": "tensorflow",
@@ -524,15 +548,21 @@ def fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str =
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "error.json", {"error": reason, "traceback": detail})
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise unwritable(folder, error) from error
     tell({"event": "failed", "run": config.key, "error": reason, "detail": bool(detail)})
 
 
-def _unwritable(folder: Path, error: OSError) -> SuiteError:
+def unwritable(folder: Path, error: OSError) -> SuiteError:
+    """What to say where a folder cannot be written."""
     return SuiteError(
         f"{folder}: cannot be written: {error.strerror or error}. Finished runs are kept; the same "
         "command goes on from there"
     )
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this package runs from, or was sent from."""
+    return os.environ[COMMIT] or None if COMMIT in os.environ else _commit()
 
 
 @functools.cache
@@ -556,7 +586,8 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 @functools.cache
-def _processor() -> str:
+def processor() -> str:
+    """What this machine's processor is called."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -1,0 +1,335 @@
+"""A Ray cluster on this machine: nodes that are killed, workers that die, and what comes back."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+from collections import Counter
+from pathlib import PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relation_tf.bench import RunFolder, SuiteError, ray_cluster, run_suite
+from relation_tf.bench.progress import Progress
+from relation_tf.bench.ray_cluster import RunResources, keep
+from tests.bench.test_interruption import files
+
+BASELINE = {"mechanism": "baseline", "units": 8}
+RELATION = {"mechanism": "relation", "units": 8}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A head that runs nothing, and a node with one CPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        pytest.importorskip("ray", reason="Ray is an extra: pip install 'relation_tf[ray]'")
+        from ray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        cluster.add_node(num_cpus=1)
+        yield cluster
+        cluster.shutdown()
+
+
+@pytest.fixture
+def on_ray(cluster, tmp_path, small_glue):
+    """Run a suite on the cluster."""
+
+    def run(asked, out="ray", **options):
+        options = {"address": cluster.address, "data": small_glue} | options
+        return run_suite(asked, tmp_path / out, executor="ray", quiet=True, **options)
+
+    return run
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Events as they come; an entry of `told.then` is asked whenever one has come."""
+
+    class Told(list):
+        then = staticmethod(lambda: None)
+
+    events = Told()
+
+    def tell(self, event):
+        events.append(event)
+        events.then()
+
+    monkeypatch.setattr(Progress, "tell", tell)
+    return events
+
+
+@pytest.fixture
+def broken_rte(tmp_path, small_glue):
+    """A data folder in which one task cannot be read."""
+    folder = tmp_path / "data"
+    shutil.copytree(small_glue, folder)
+    (train,) = folder.rglob("RTE/train.tsv")
+    train.write_text(train.read_text() + "a line of one field\n")
+    return folder
+
+
+def manifests(out):
+    """What manifests say, without what is of time."""
+    read = {path.parent: json.loads(path.read_text()) for path in out.rglob("manifest.json")}
+    times = ("started", "finished", "resumed_after_epochs")
+    return {
+        str(path.relative_to(out)): {k: v for k, v in manifest.items() if k not in times}
+        for path, manifest in read.items()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_interrupted_and_bereft_of_a_node_it_ends_as_on_this_machine(
+    cluster, on_ray, told, tmp_path, broken_rte, suite, monkeypatch
+):
+    # Two cells of runs that take long enough to leave a state, and others of short runs.
+    asked = suite(
+        tasks=["CoLA", "RTE", "WNLI"],
+        epochs=450,
+        patience=450,
+        batch_size=8,
+        overrides={"WNLI": {"epochs": 2}},
+        method=[RELATION, BASELINE],
+    )
+    local, out = tmp_path / "local", tmp_path / "ray"
+    run_suite(asked, local, data=broken_rte, quiet=True, run_timeout=1000)
+    monkeypatch.setattr(ray_cluster, "_STATE_EVERY", 0.0)
+    monkeypatch.setattr(ray_cluster, "_PIECES", 1)  # runs that wait for another of their cell
+
+    def interrupt():
+        if list(out.glob("runs/*/*/*/state.npz")):
+            raise KeyboardInterrupt
+
+    told.then = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        on_ray(asked, data=broken_rte)
+    told.clear()
+    node = cluster.add_node(num_cpus=1)
+
+    def kill():
+        if len(list(out.glob("runs/*/*/*/state.npz"))) == 2:
+            cluster.remove_node(node, allow_graceful=False)
+            told.then = lambda: None
+
+    told.then = kill
+    results = on_ray(asked, data=broken_rte)
+    begun = Counter(event["run"] for event in told if event["event"] == "start")
+    assert sorted(begun.values()) == [1] * 11 + [2]
+    resumed = [run["manifest"]["resumed_after_epochs"] for run in results.runs]
+    assert sum(map(len, resumed)) == 2
+    assert len(results.runs) == 8
+    assert len(results.failures) == 4
+    assert files(out) == files(local)
+    assert manifests(out) == manifests(local)
+    assert (out / "tensorflow.log").exists()
+
+
+BESIDE = "from signal import SIGKILL as SIGNAL\n"
+MORTAL = """
+import os
+import time
+
+import keras
+
+from beside import SIGNAL
+
+
+class Mortal(keras.layers.Layer):
+    def __init__(self, units, hangs=False, **kwargs):
+        super().__init__(**kwargs)
+        self.units, self.hangs = units, hangs
+
+    def build(self, shape):
+        if self.hangs:
+            time.sleep(1000)
+        os.kill(os.getpid(), SIGNAL)
+
+    def call(self, x):
+        return x
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units, "hangs": self.hangs}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_worker_that_dies_or_hangs_costs_its_run_alone(
+    on_ray, told, tmp_path, suite, monkeypatch
+):
+    (tmp_path / "mortal.py").write_text(MORTAL)
+    (tmp_path / "beside.py").write_text(BESIDE)
+    monkeypatch.syspath_prepend(tmp_path)
+    dies = {"mechanism": "mortal:Mortal", "units": 8}
+    hangs = {**dies, "name": "hangs", "options": {"hangs": True}}
+    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[dies, hangs, BASELINE])
+    try:
+        results = on_ray(asked, run_timeout=40)
+    finally:
+        sys.modules.pop("mortal", None)
+        sys.modules.pop("beside", None)
+    assert [run["method"] for run in results.runs] == ["baseline-8"]
+    assert Counter(event["run"][1] for event in told if event["event"] == "start") == {
+        "Mortal-8": 2,
+        "hangs": 1,
+        "baseline-8": 1,
+    }
+    errors = {
+        path.parts[-3]: json.loads(path.read_text())["error"]
+        for path in tmp_path.rglob("error.json")
+    }
+    assert errors == {
+        "Mortal-8": "its worker on the cluster was lost (ActorDiedError), 2 times",
+        "hangs": "ended after --run-timeout 40 s",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (RunResources(cpus=2), r"2 CPUs 0 GPUs\. The nodes have: .*1 CPUs"),
+        (RunResources(gpus=0.5), r"1 CPUs 0\.5 GPUs\."),
+        (RunResources(memory_gib=1e5), r"1 CPUs 0 GPUs 1e\+05 GiB\."),
+    ],
+)
+def test_no_node_has_the_resources(on_ray, suite, resources, expected):
+    with pytest.raises(SuiteError, match=f"no node has what a run asks for, {expected}"):
+        on_ray(suite(), resources=resources)
+
+
+@pytest.mark.slow
+def test_other_versions_on_a_node_are_refused(on_ray, suite, monkeypatch):
+    monkeypatch.setattr(ray_cluster, "_installed", lambda packages: {"numpy": "0.0", "ray": None})
+    with pytest.raises(
+        SuiteError, match=r"node [\d.]+: .* Received: numpy [\d.]+ \(0\.0 here\), r"
+    ):
+        on_ray(suite())
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("127.0.0.1:1", "--address 127.0.0.1:1: no Ray cluster answers there: Connection refused"),
+        ("127.0.0.1:99999", "no Ray cluster answers there: "),
+        ("127.0.0.1", "expected HOST:PORT of a Ray cluster's head, or auto"),
+        ("ray://127.0.0.1:10001", "expected HOST:PORT of a Ray cluster's head, or auto"),
+    ],
+)
+def test_a_cluster_that_cannot_be_reached(tmp_path, small_glue, suite, address, expected):
+    pytest.importorskip("ray", reason="Ray is an extra: pip install 'relation_tf[ray]'")
+    with pytest.raises(SuiteError, match=expected):
+        run_suite(suite(), tmp_path, data=small_glue, quiet=True, executor="ray", address=address)
+
+
+def test_ray_is_not_installed(tmp_path, small_glue, suite, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    options = {"data": small_glue, "quiet": True, "executor": "ray", "address": "127.0.0.1:1"}
+    with pytest.raises(
+        SuiteError, match=r"which is not installed: pip install 'relation_tf\[ray\]'"
+    ):
+        run_suite(suite(), tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"executor": "slurm"}, "executor: expected local or ray. Received: slurm"),
+        ({"executor": "ray"}, "needs --address HOST:PORT"),
+        ({"address": "127.0.0.1:1"}, "address: expected --executor ray beside it"),
+        ({"resources": RunResources()}, "resources of a run: expected --executor ray beside it"),
+        (
+            {"executor": "ray", "address": "127.0.0.1:1", "strategy": "mirrored"},
+            "executor: expected local with --strategy mirrored",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path, small_glue, suite, options, expected):
+    with pytest.raises(SuiteError, match=expected):
+        run_suite(suite(), tmp_path, data=small_glue, quiet=True, **options)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "expected"),
+    [
+        ({"cpus": 0}, "run_cpus: expected a number of 0.001 or more. Received: 0"),
+        ({"cpus": math.nan}, "run_cpus: expected a number of 0.001 or more. Received: nan"),
+        ({"memory_gib": -1}, "run_memory: expected a number of 0.001 or more. Received: -1"),
+        ({"memory_gib": math.inf}, "run_memory: expected a number of 0.001 or more. Received: inf"),
+        ({"gpus": -0.5}, "run_gpus: expected a number from 0 to 1. Received: -0.5"),
+        ({"gpus": 2}, "run_gpus: expected a number from 0 to 1. Received: 2"),
+    ],
+)
+def test_resources_that_cannot_be(amounts, expected):
+    with pytest.raises(SuiteError, match=expected):
+        RunResources(**amounts)
+
+
+SENT = {"config.json": b"{}", "result.json": b"{}", "predictions/CoLA.test.tsv": b"index\n"}
+
+
+@pytest.fixture
+def one_run(tmp_path, suite):
+    """A folder in which a run has been started, and the run."""
+    folder, config = RunFolder(tmp_path / "a" / "suite"), suite().runs()[0]
+    keep({"event": "start"}, folder, config)
+    return folder, config
+
+
+def test_what_a_worker_sends_is_written(one_run):
+    folder, config = one_run
+    path = folder.run(config)
+    keep({"event": "epoch", "state": b"half done"}, folder, config)
+    assert (path / "state.npz").read_bytes() == b"half done"
+    keep({"event": "done", "files": dict(SENT), "log": b"one\n"}, folder, config)
+    keep({"event": "done", "files": dict(SENT), "log": b"two\n"}, folder, config)
+    assert {
+        found.relative_to(path).as_posix(): found.read_bytes()
+        for found in path.rglob("*")
+        if found.is_file()
+    } == SENT
+    assert (folder.path / "tensorflow.log").read_bytes() == b"one\ntwo\n"
+
+
+def test_a_result_is_written_last(one_run, monkeypatch):
+    folder, config = one_run
+    written = []
+    monkeypatch.setattr(ray_cluster, "write_bytes", lambda path, content: written.append(path.name))
+    keep({"event": "done", "files": dict.fromkeys(("result.json", *SENT), b"")}, folder, config)
+    assert written == ["config.json", "CoLA.test.tsv", "result.json"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../stolen", "/tmp/stolen", "predictions/../../stolen", "..", ".", "", "a/b", "a\0b", "a\n",
+     ".lock", "predictions/", "predictions/.hidden", "predictions//a", "\\\\host\\a"],
+)  # fmt: skip
+def test_a_file_that_no_run_has_is_refused(one_run, name):
+    folder, config = one_run
+    before = sorted(folder.path.parent.parent.rglob("*"))
+    with pytest.raises(SuiteError, match="a worker sent a file that no run has"):
+        keep({"event": "done", "files": {**SENT, name: b"x"}}, folder, config)
+    assert sorted(folder.path.parent.parent.rglob("*")) == before
+
+
+@given(name=st.text(max_size=12) | st.text("./a\\", max_size=12))
+def test_no_name_leads_out_of_a_run(name):
+    if ray_cluster._FILE.fullmatch(name):
+        run = PurePosixPath("/suite/run")
+        assert run in (run / name).parents
+        assert ".." not in (run / name).parts
+        assert not set(name) & {"\0", "\\"}
+
+
+def test_a_folder_that_cannot_be_written(one_run):
+    folder, config = one_run
+    with pytest.raises(SuiteError, match=r"cannot be written: Is a directory\. Finished"):
+        keep({"event": "done", "files": {"predictions": b""}}, folder, config)
