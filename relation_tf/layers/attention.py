@@ -9,16 +9,17 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from relation_tf.layers.chunked_attention import chunked_attention
+from relation_tf.layers.causal import CausalMixer, aligned, causal_softmax, up_to_own
+from relation_tf.layers.chunked_attention import causal_chunked_attention, chunked_attention
 from relation_tf.layers.masking import masked_softmax, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.token_mixer import affine
 
 # Up to so many queries or tokens, all weights are no more than one chunk's.
 _FEW = 512
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class Attention(TokenMixer):
+class Attention(CausalMixer):
     """Single-head scaled dot-product attention.
 
     `softmax(Q K^T / sqrt(units)) V` with `Q = query W_Q`, `K = value W_K`, `V = value W_V`
@@ -37,12 +38,19 @@ class Attention(TokenMixer):
     `"fused"` is the backend's own kernel, which has no dropout. It is chosen on PyTorch, in place
     of `"direct"` and `"chunked"`.
 
+    With `causal=True` the weights of query i are those of the tokens up to i, by any algorithm.
+    `"chunked"` takes the queries in a few parts and leaves out the tokens after each. `"fused"` is
+    not chosen where there is a mask, of which it would need a copy for each query. The state of
+    `step` holds keys and values, `(batch, max_length, units)` each, which of them are kept,
+    `(batch, max_length)`, and the number of steps; after `max_length` steps outputs are NaN.
+
     Args:
         units: Width of queries, keys, values and output.
         use_bias: Whether the three projections have biases.
         dropout: Rate in [0, 1), on the attention weights (and before the closing projection).
         output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
         algorithm: `"direct"`, `"factored"`, `"chunked"`, `"fused"` or `"auto"`.
+        causal: Whether a query sees the tokens up to its own position only.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
@@ -88,23 +96,30 @@ class Attention(TokenMixer):
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Equations 1-4."""
-        q = affine(query, self.query_kernel, self.query_bias) * self.units**-0.5
-        drops = training and self.dropout > 0
+        if self.causal:
+            value, value_mask = aligned(query, value, value_mask)
+        q = self._queries(query)
+        unfusible = (training and self.dropout > 0) or (self.causal and value_mask is not None)
+        num_queries = query.shape[1]
+        num_tokens = num_queries if self.causal else value.shape[1]
         attend = {
             "direct": self._direct,
             "factored": self._factored,
             "chunked": self._chunked,
             "fused": self._fused,
-        }[self._algorithm(query.shape[1], value.shape[1], value.shape[2], drops)]
+        }[self._algorithm(num_queries, num_tokens, value.shape[2], unfusible)]
         return attend(q, value, value_mask, training)
 
+    def _queries(self, query: Any) -> Any:
+        return affine(query, self.query_kernel, self.query_bias) * self.units**-0.5
+
     def _algorithm(
-        self, num_queries: int | None, num_tokens: int | None, width: int, drops: bool
+        self, num_queries: int | None, num_tokens: int | None, width: int, unfusible: bool
     ) -> str:
         if self.algorithm != "auto":
             return self.algorithm
         # Of the backends, PyTorch alone has a kernel that beats the formula on a CPU.
-        fused = keras.backend.backend() == "torch" and not drops
+        fused = keras.backend.backend() == "torch" and not unfusible
         if all(length is None or length > _FEW for length in (num_queries, num_tokens)):
             return "fused" if fused else "chunked"
         more, saved = width - self.units, width * self.units
@@ -132,7 +147,7 @@ class Attention(TokenMixer):
     def _chunked(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
         drops = training and self.dropout > 0
         attend = partial(
-            chunked_attention,
+            causal_chunked_attention if self.causal else chunked_attention,
             mask=value_mask,
             dropout=self.dropout if drops else 0.0,
             seed_generator=self.seed_generator if drops else None,
@@ -140,7 +155,8 @@ class Attention(TokenMixer):
         return self._by(attend, q, value, value_mask)
 
     def _fused(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        return self._by(partial(_fused_attention, mask=value_mask), q, value, value_mask)
+        attend = partial(_fused_attention, mask=value_mask, causal=self.causal)
+        return self._by(attend, q, value, value_mask)
 
     def _by(self, attend: Callable[..., Any], q: Any, value: Any, value_mask: Any) -> Any:
         """The equations by a function of queries, keys and values, zero at masked tokens."""
@@ -158,7 +174,34 @@ class Attention(TokenMixer):
         return attend(q, ops.matmul(value, key_kernel), ops.matmul(value, value_kernel))
 
     def _weights(self, scores: Any, value_mask: Any, training: bool) -> Any:
-        return self.drop(masked_softmax(scores, value_mask), training)
+        weigh = causal_softmax if self.causal else masked_softmax
+        return self.drop(weigh(scores, value_mask), training)
+
+    def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
+        """Room for keys and values."""
+        if max_length is None:
+            raise ValueError(
+                "the state of attention holds all tokens: `max_length` must say how many. "
+                "Received: max_length=None"
+            )
+        room = ops.zeros((batch_size, max_length, self.units), self.compute_dtype)
+        return room, room, ops.zeros((batch_size, max_length), "bool"), ops.zeros((), "int32")
+
+    def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Equations 1-4, with the key and the value of one more token."""
+        keys, values, kept, position = state
+        own = ops.arange(keys.shape[1], dtype="int32") == position  # (max_length,)
+
+        def put(buffer: Any, row: Any) -> Any:
+            return ops.where(own[:, None], ops.cast(row, buffer.dtype), buffer)
+
+        keys = put(keys, affine(x, self.key_kernel, self.key_bias))
+        values = put(values, affine(x, self.value_kernel, self.value_bias))
+        kept = ops.where(own, mask, kept)
+        weights = masked_softmax(_scores(self._queries(x), keys), kept)
+        output = ops.matmul(weights, values)
+        output = ops.where(position < keys.shape[1], output, float("nan"))
+        return output, (keys, values, kept, position + 1)
 
 
 def _scores(q: Any, keys: Any) -> Any:
@@ -166,8 +209,16 @@ def _scores(q: Any, keys: Any) -> Any:
     return ops.matmul(q, ops.transpose(keys, (0, 2, 1)))
 
 
-def _fused_attention(queries: Any, keys: Any, values: Any, mask: Any) -> Any:
+def _fused_attention(queries: Any, keys: Any, values: Any, mask: Any, causal: bool) -> Any:
     """The backend's own kernel, with one head."""
     heads = [x[:, :, None, :] for x in (queries, keys, values)]
-    mask = None if mask is None else mask[:, None, None, :]
-    return ops.dot_product_attention(*heads, mask=mask, scale=1.0)[:, :, 0, :]
+    seen = None if mask is None else mask[:, None, None, :]
+    if causal and mask is not None:
+        # Not every version of Keras heeds is_causal where there is a mask.
+        seen = ops.logical_and(seen, up_to_own(ops.shape(mask)[1]))
+        causal = False
+    output = ops.dot_product_attention(*heads, mask=seen, scale=1.0, is_causal=causal)[:, :, 0, :]
+    if seen is None or seen.shape[2] == 1:
+        return output
+    # Where no token is seen, the kernel weighs all of them alike, and some are not zero.
+    return zero_masked(output, ops.any(seen[:, 0], axis=-1))

@@ -7,14 +7,16 @@ from typing import Any, ClassVar, Self
 import keras
 from keras import ops
 
+from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
+from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
 from relation_tf.layers.masking import softmax, widened, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.token_mixer import affine
 
 _NORMALIZATIONS = ("sum", "none", "original")
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class LinearAttention(TokenMixer):
+class LinearAttention(CausalMixer):
     """Attention through a feature map, in time linear in the number of tokens.
 
     With `t(x) = x + 1 if x > 0 else exp(x)` and `Q`, `K`, `V` as in `Attention`:
@@ -33,6 +35,12 @@ class LinearAttention(TokenMixer):
     a score for each query and token, `((t(Q) t(K)^T) value) W_V`; it is chosen for up to `units`
     queries, as for the read-out of one token, where no dropout falls on `t(K)^T V`.
 
+    With `causal=True` the sums of query i are over the tokens up to i: `"scores"` leaves out the
+    scores of later tokens, the others go chunk by chunk and hold a `t(K)^T V` for each chunk, not
+    for each token. Time and memory are linear in the number of tokens, for the gradient too.
+    `"scores"` is chosen where all tokens are one chunk. The state of `step` is `t(K)^T V`,
+    `(batch, units, units)`, and `sum_j t(K_j)`, `(batch, 1, units)`.
+
     Args:
         units: Width of queries, keys, values and output.
         normalization: `"sum"`, `"none"` or `"original"`.
@@ -40,6 +48,7 @@ class LinearAttention(TokenMixer):
         dropout: Rate in [0, 1), on `t(K)^T V` (and before the closing projection).
         output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
         algorithm: `"direct"`, `"factored"`, `"scores"` or `"auto"`.
+        causal: Whether a query sees the tokens up to its own position only.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
@@ -50,6 +59,9 @@ class LinearAttention(TokenMixer):
 
     Returns:
         Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: An unknown `normalization`; dropout with `algorithm="scores"` or `causal=True`.
 
     Example:
         >>> import numpy as np
@@ -69,6 +81,11 @@ class LinearAttention(TokenMixer):
         if self.algorithm == "scores" and self.dropout > 0:
             raise ValueError(
                 "algorithm='scores' leaves no place for dropout on t(K)^T V. "
+                f"Received: dropout={self.dropout}"
+            )
+        if self.causal and self.dropout > 0:
+            raise ValueError(
+                "causal=True leaves no place for dropout on t(K)^T V, which no query has alone. "
                 f"Received: dropout={self.dropout}"
             )
         if normalization not in _NORMALIZATIONS:
@@ -96,26 +113,64 @@ class LinearAttention(TokenMixer):
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Equations 5-6."""
-        dtype = query.dtype
-        q = _feature_map(affine(query, self.query_kernel, self.query_bias))
-        keys = _feature_map(affine(value, self.key_kernel, self.key_bias))
-        if self.normalization == "original":
-            q = q * query.shape[-1] ** -0.5
-            keys = softmax(keys)
-        keys = zero_masked(keys, value_mask)
+        if self.causal:
+            return self._mix_causal(query, *aligned(query, value, value_mask))
+        q, keys = self._features(query, value, value_mask)
         key_sum = ops.sum(keys, axis=1)[..., None]  # (batch, units, 1)
         algorithm = self._choose(query.shape[1], value.shape[1], value.shape[2], training)
         if algorithm == "scores":
             output = self._through_scores(q, keys, value)
         else:
             output = ops.matmul(q, self._state(algorithm, keys, key_sum, value, training))
+        return self._normalized(output, query, ops.matmul(q, key_sum))
+
+    def _features(self, query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
+        """`t(Q)` and `t(K)`, zero at masked tokens, in float32 or wider."""
+        q = _feature_map(affine(query, self.query_kernel, self.query_bias))
+        keys = _feature_map(affine(value, self.key_kernel, self.key_bias))
+        if self.normalization == "original":
+            q = q * query.shape[-1] ** -0.5
+            keys = softmax(keys)
+        return q, zero_masked(keys, value_mask)
+
+    def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
+        """The output in the type of the query; `weight` is `t(Q) sum_j t(K_j)`."""
         if self.normalization == "original":
             own = _feature_map(affine(query, self.key_kernel, self.key_bias))
             output = output / ops.mean(own, axis=-1, keepdims=True)
         elif self.normalization == "sum":
-            weight = ops.matmul(q, key_sum)  # (batch, queries, 1), zero only where nothing is kept
+            # Zero only where nothing is kept.
             output = output / ops.where(weight > 0, weight, 1.0)
-        return ops.cast(output, dtype)
+        return ops.cast(output, query.dtype)
+
+    def _mix_causal(self, query: Any, value: Any, value_mask: Any) -> Any:
+        """Equations 5-6, with the sums up to each query."""
+        q, keys = self._features(query, value, value_mask)
+        weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
+        algorithm = self._choose_causal(query.shape[1], value.shape[2])
+        if algorithm == "direct":
+            values = ops.matmul(value, self.value_kernel)
+            output = causal_linear_attention(q, keys, widened(values))
+        else:
+            attend = _causal_scores if algorithm == "scores" else causal_linear_attention
+            output = ops.matmul(attend(q, keys, widened(value)), widened(self.value_kernel))
+        if self.value_bias is not None:
+            output = output + weight * widened(self.value_bias)
+        return self._normalized(output, query, weight)
+
+    def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
+        """Both sums of no token."""
+        return self.zeros(batch_size, self.units, self.units), self.zeros(batch_size, 1, self.units)
+
+    def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Equations 5-6, with the sums of one more token."""
+        total, key_sum = state
+        q, keys = self._features(x, x, mask)
+        values = affine(x, self.value_kernel, self.value_bias)
+        total = total + ops.matmul(ops.transpose(keys, (0, 2, 1)), widened(values))
+        key_sum = key_sum + keys
+        weight = ops.sum(q * key_sum, axis=-1, keepdims=True)
+        return self._normalized(ops.matmul(q, total), x, weight), (total, key_sum)
 
     def _state(self, algorithm: str, keys: Any, key_sum: Any, value: Any, training: bool) -> Any:
         """`t(K)^T V`, `(batch, units, units)`, in float32 or wider."""
@@ -149,6 +204,13 @@ class LinearAttention(TokenMixer):
             return "scores"
         return "factored" if num_tokens is not None and num_tokens >= width else "direct"
 
+    def _choose_causal(self, num_tokens: int | None, width: int) -> str:
+        if self.algorithm != "auto":
+            return self.algorithm
+        if num_tokens is not None and num_tokens <= chunk_of(self.units):
+            return "scores"
+        return "factored" if width < self.units else "direct"
+
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {**super().get_config(), "normalization": self.normalization}
@@ -157,3 +219,9 @@ class LinearAttention(TokenMixer):
 def _feature_map(x: Any) -> Any:
     """`t(x)`, in float32 or wider because sums over tokens follow."""
     return ops.elu(widened(x)) + 1.0
+
+
+def _causal_scores(q: Any, keys: Any, values: Any) -> Any:
+    """`(t(Q) t(K)^T, later tokens zero) V`."""
+    scores = ops.matmul(q, ops.transpose(keys, (0, 2, 1)))
+    return ops.matmul(ops.where(up_to_own(ops.shape(keys)[1]), scores, 0.0), values)

@@ -7,12 +7,13 @@ from typing import Any, ClassVar, Self
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import masked_mean
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.causal import CausalMixer, aligned, running_mean
+from relation_tf.layers.masking import masked_mean, widened
+from relation_tf.layers.token_mixer import affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class Relation(TokenMixer):
+class Relation(CausalMixer):
     """Each token multiplied by the mean of all: `R = activation((G * h') W)`.
 
     `G = query W_G`, `H = value W_H`, `h' = mean over kept tokens of H` (equations 7-12 of the
@@ -23,6 +24,10 @@ class Relation(TokenMixer):
     each sequence in place of a product for each token. It is chosen where there are more queries
     than input features and no dropout stands between `G * h'` and `W`.
 
+    With `causal=True` the mean of query i is that over the kept tokens up to i. There each query
+    would have a matrix of its own, and nothing is folded. The state of `step` is the sum of the
+    kept tokens, `(batch, 1, width)`, and their number, `(batch, 1, 1)`.
+
     Args:
         units: Width of the output.
         activation: The function around the equation.
@@ -30,6 +35,7 @@ class Relation(TokenMixer):
         dropout: Rate in [0, 1), on `G * h'` (and before the closing projection).
         output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
         algorithm: `"direct"`, `"folded"` or `"auto"`.
+        causal: Whether the mean of a query is over the tokens up to its own position.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
@@ -40,6 +46,9 @@ class Relation(TokenMixer):
 
     Returns:
         Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: `algorithm="folded"` with dropout or `causal=True`.
 
     Example:
         >>> import numpy as np
@@ -60,6 +69,11 @@ class Relation(TokenMixer):
                 "algorithm='folded' leaves no place for dropout between G * h' and W. "
                 f"Received: dropout={self.dropout}"
             )
+        if self.algorithm == "folded" and self.causal:
+            raise ValueError(
+                "algorithm='folded' is one matrix for all queries, and has no causal form. "
+                "Received: causal=True"
+            )
         self.activation = keras.activations.get(activation)
 
     @classmethod
@@ -75,19 +89,40 @@ class Relation(TokenMixer):
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Equations 7-12."""
-        h = affine(masked_mean(value, value_mask), self.h_kernel, self.h_bias)
-        if value_mask is not None and self.h_bias is not None:
-            h = h * ops.cast(ops.any(value_mask, axis=1, keepdims=True), h.dtype)
-        h = h[:, None, :]  # (batch, 1, units)
-        if self._folded(query.shape[1:], training):
-            folded = ops.matmul(self.g_kernel * h, self.kernel)  # (batch, width, units)
-            related = ops.matmul(query, folded)
-            if self.g_bias is not None:
-                related = related + ops.matmul(self.g_bias * h, self.kernel)
-        else:
-            g = affine(query, self.g_kernel, self.g_bias)
-            related = ops.matmul(self.drop(g * h, training), self.kernel)
+        if self.causal:
+            h = self._h(*running_mean(*aligned(query, value, value_mask)))
+            return self._related(query, h, training)
+        seen = None if value_mask is None else ops.any(value_mask, axis=1, keepdims=True)
+        h = self._h(masked_mean(value, value_mask), seen)[:, None, :]  # (batch, 1, units)
+        if not self._folded(query.shape[1:], training):
+            return self._related(query, h, training)
+        folded = ops.matmul(self.g_kernel * h, self.kernel)  # (batch, width, units)
+        related = ops.matmul(query, folded)
+        if self.g_bias is not None:
+            related = related + ops.matmul(self.g_bias * h, self.kernel)
         return self.activation(related)
+
+    def _h(self, mean: Any, seen: Any) -> Any:
+        """`h'` of the mean of the tokens; zero, whatever the bias, where none was seen."""
+        h = affine(mean, self.h_kernel, self.h_bias)
+        return h if seen is None or self.h_bias is None else h * ops.cast(seen, h.dtype)
+
+    def _related(self, query: Any, h: Any, training: bool) -> Any:
+        """`activation((G * h') W)`."""
+        g = affine(query, self.g_kernel, self.g_bias)
+        return self.activation(ops.matmul(self.drop(g * h, training), self.kernel))
+
+    def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
+        """No token."""
+        return self.zeros(batch_size, 1, self.h_kernel.shape[0]), self.zeros(batch_size, 1, 1)
+
+    def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Equations 7-12, with the mean of one more token."""
+        total, count = state
+        total = total + widened(x)
+        count = count + ops.cast(mask[..., None], count.dtype)
+        mean = ops.cast(total / ops.maximum(count, 1.0), x.dtype)
+        return self._related(x, self._h(mean, count > 0), training=False), (total, count)
 
     def _folded(self, query_shape: tuple[int | None, int], training: bool) -> bool:
         if self.algorithm != "auto":

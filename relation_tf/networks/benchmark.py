@@ -22,6 +22,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers import FeatureAttention, SinePositionEncoding, SoftmaxPositionEncoding
+from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.mixing import (
     accepted,
@@ -362,6 +363,9 @@ class _SentenceEncoder:
 
     def _mix(self, x: Any, mask: Any) -> Any:
         layer = self.mechanism
+        if self.entry.head == "first" and getattr(layer, "causal", False):
+            # Its first token sees itself alone; the last one has seen all.
+            return _last(mix_all(layer, x, mask), mask)
         readout = self.compute == "readout" and self.entry.head == "first"
         if readout and accepts(layer, "value"):
             masks = {"query_mask": _first(mask), "value_mask": mask}
@@ -373,6 +377,13 @@ class _SentenceEncoder:
 def _first(x: Any) -> Any:
     """The first token, on an axis whose length of one is known before the sequence's is."""
     return ops.expand_dims(x[:, 0], axis=1)
+
+
+def _last(x: Any, mask: Any) -> Any:
+    """The last kept token, (batch, 1, width); zero where none is kept."""
+    count = ops.cumsum(ops.cast(mask, "int32"), axis=1)
+    last = ops.logical_and(mask, ops.equal(count, count[:, -1:]))
+    return ops.sum(zero_masked(x, last), axis=1, keepdims=True)
 
 
 def _activation(name: str | None, layer_name: str) -> Any:

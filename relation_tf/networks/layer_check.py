@@ -464,6 +464,23 @@ def _read_out(subject: _Subject) -> str:
     return "layer(x[:, :1], value=x) equals the first token of layer(x)."
 
 
+def _causal(subject: _Subject) -> str:
+    if not getattr(subject._mixer, "causal", False):
+        raise _NotApplicableError("The layer is not `causal`.")
+    seen = _TOKENS // 2
+    other = np.concatenate([subject.x[:, :seen], subject.x[::-1, seen:]], axis=1)
+    outputs = [subject.mixed(x, _EVERYTHING) for x in (other, subject.x)]
+    if outputs[0].ndim != 3:
+        raise _NotApplicableError("It gives no output for each token.")
+    changed = _difference(*(output[:, :seen] for output in outputs))
+    if changed > _TOLERANCE:
+        raise _FaultError(
+            f"Expected later tokens to change no output of a causal layer, got {_apart(changed)}.",
+            "let the output at position i depend on x[:, : i + 1] alone, or set causal=False.",
+        )
+    return "later tokens change no output."
+
+
 def _gradient(subject: _Subject) -> str:
     weights, gradients = _gradients(subject, subject.x)
     for name, gradient in gradients.items():
@@ -619,6 +636,7 @@ _CHECKS = (
         after=("made", "output shape", "gradients", "batch order", "determinism"),
     ),
     _Check("read-out", _read_out, "let `call` take x[:, :1] and value=x."),
+    _Check("causality", _causal, "let a causal layer take any tokens."),
     _Check("saving", _saving, "return the constructor's arguments in get_config().", needed=False),
     _Check(
         "mixed precision",

@@ -29,12 +29,30 @@ class Case:
         return "-".join([self.layer.__name__, *values])
 
     @property
+    def causal(self) -> bool:
+        """Whether a query sees no later token."""
+        return self.arguments.get("causal", False)
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The ways to compute this form."""
+        return tuple(a for a in self.layer.algorithms if not (self.causal and a == "folded"))
+
+    @property
+    def dropout(self) -> float:
+        """A rate; none where the form has no place for dropout."""
+        return 0.0 if self.causal and self.layer is LinearAttention else 0.5
+
+    @property
     def one_width(self) -> bool:
         """Whether query and value have to be of one width."""
         return self.arguments.get("normalization") == "original"
 
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
+
+    def mix(self, w: Any, *inputs_and_masks: np.ndarray) -> np.ndarray:
+        return naive.mix(self.equation, w, *inputs_and_masks, causal=self.causal)
 
 
 _linear = naive.linear_attention
@@ -65,7 +83,22 @@ CASES = (
     Case(PointwiseMLP, naive.pointwise_mlp),
     Case(PointwiseMLP, naive.pointwise_mlp, {"use_bias": False, "output_projection": True}),
     Case(PointwiseMLP, naive.gated_mlp, {"gated": True}),
+    Case(Attention, naive.attention, {"causal": True}),
+    Case(LinearAttention, _linear, {"causal": True}),
+    Case(
+        LinearAttention,
+        partial(_linear, normalization="none"),
+        {"causal": True, "normalization": "none", "use_bias": True, "output_projection": True},
+    ),
+    Case(
+        LinearAttention,
+        partial(_linear, normalization="original"),
+        {"causal": True, "normalization": "original", "use_bias": True},
+    ),
+    Case(Relation, _relation, {"causal": True}),
+    Case(Relation, _relation, {"causal": True, "use_bias": True, "output_projection": True}),
 )
+CAUSAL = tuple(case for case in CASES if case.causal)
 # One form of each mechanism, for what biases and the closing projection have no part in. By default
 # attention goes by chunks only where it is long.
 PLAIN = (

@@ -1,7 +1,8 @@
 """The equations of the papers, one sequence at a time, in NumPy.
 
 An equation takes the kept tokens of one sequence and nothing else, so that padding cannot matter:
-`query` (queries, width), `value` (tokens, width), and `w`, the layer's weights by name.
+`query` (queries, width), `value` (tokens, width), `w`, the layer's weights by name, and `seen`
+(queries, tokens), 1 where a query sees a token: everywhere, or up to the own position.
 """
 
 from __future__ import annotations
@@ -12,47 +13,61 @@ from typing import Any
 import numpy as np
 
 Weights = Mapping[str, np.ndarray]
-Equation = Callable[[np.ndarray, np.ndarray, Weights], np.ndarray]
+Equation = Callable[..., np.ndarray]
 
 
-def attention(query: np.ndarray, value: np.ndarray, w: Weights) -> np.ndarray:
+def attention(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
     """Equations 1-4: softmax(Q K^T / sqrt(d)) V."""
     q, k, v = _affine(query, w, "query"), _affine(value, w, "key"), _affine(value, w, "value")
-    return _softmax(q @ k.T / np.sqrt(q.shape[-1])) @ v
+    scores = np.where(seen, q @ k.T / np.sqrt(q.shape[-1]), -np.inf)
+    some = seen.any(axis=-1)
+    y = np.zeros((len(query), v.shape[-1]))
+    y[some] = _softmax(scores[some]) @ v
+    return y
 
 
 def linear_attention(
-    query: np.ndarray, value: np.ndarray, w: Weights, normalization: str = "sum"
+    query: np.ndarray,
+    value: np.ndarray,
+    w: Weights,
+    seen: np.ndarray,
+    normalization: str = "sum",
 ) -> np.ndarray:
     """Equations 5-6: t(Q) (t(K)^T V), normalized in one of three ways."""
     q, k = _feature_map(_affine(query, w, "query")), _feature_map(_affine(value, w, "key"))
     v = _affine(value, w, "value")
     if normalization == "original":
         own = _feature_map(_affine(query, w, "key"))
-        y = (q / np.sqrt(query.shape[-1])) @ (_softmax(k).T @ v)
+        y = ((q / np.sqrt(query.shape[-1])) @ _softmax(k).T * seen) @ v
         return y / own.mean(axis=-1, keepdims=True)
-    weights = q @ k.T
-    if normalization == "sum" and len(value):
-        weights = weights / weights.sum(axis=-1, keepdims=True)
+    weights = q @ k.T * seen
+    if normalization == "sum":
+        total = weights.sum(axis=-1, keepdims=True)
+        weights = weights / np.where(total > 0, total, 1)
     return weights @ v
 
 
 def relation(
-    query: np.ndarray, value: np.ndarray, w: Weights, phi: Callable[[Any], Any]
+    query: np.ndarray,
+    value: np.ndarray,
+    w: Weights,
+    phi: Callable[[Any], Any],
+    seen: np.ndarray | bool = True,
 ) -> np.ndarray:
     """Equations 7-12: phi((G * h') W), h' the mean of H; nothing to relate to is zero."""
     g, h = _affine(query, w, "g"), _affine(value, w, "h")
-    mean = h.mean(axis=0) if len(value) else np.zeros(h.shape[-1])
+    seen = np.broadcast_to(seen, (len(query), len(value)))
+    mean = seen @ h / np.maximum(seen.sum(axis=-1, keepdims=True), 1)
     return phi((g * mean) @ w["kernel"])
 
 
-def pointwise_mlp(query: np.ndarray, value: np.ndarray, w: Weights) -> np.ndarray:
+def pointwise_mlp(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
     """Three layers, each of one token."""
     hidden = relu(_affine(relu(_affine(query, w, "first")), w, "second"))
     return _affine(hidden, w, "third")
 
 
-def gated_mlp(query: np.ndarray, value: np.ndarray, w: Weights) -> np.ndarray:
+def gated_mlp(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
     """The baseline of the Relation paper's program."""
     return relu(_affine(_affine(query, w, "first") * _affine(query, w, "second"), w, "third"))
 
@@ -82,11 +97,14 @@ def mix(
     value: np.ndarray,
     query_mask: np.ndarray,
     value_mask: np.ndarray,
+    causal: bool = False,
 ) -> np.ndarray:
     """The equation for each sequence of a batch, zeros at masked queries."""
     rows = []
     for b in range(len(query)):
-        y = equation(query[b][query_mask[b]], value[b][value_mask[b]], w)
+        own, others = np.flatnonzero(query_mask[b])[:, None], np.flatnonzero(value_mask[b])
+        seen = (others <= own) | (not causal)
+        y = equation(query[b][query_mask[b]], value[b][value_mask[b]], w, seen=seen)
         if "output_kernel" in w:
             y = relu(y) @ w["output_kernel"]
         row = np.zeros((query.shape[1], y.shape[-1]))

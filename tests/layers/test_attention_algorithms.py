@@ -20,6 +20,8 @@ FORMS: list[dict[str, Any]] = [
     {"units": 6},
     {"units": 3, "use_bias": True},
     {"units": 6, "use_bias": True, "output_projection": True},
+    {"units": 3, "causal": True},
+    {"units": 6, "causal": True, "use_bias": True},
 ]
 all_forms = pytest.mark.parametrize("form", FORMS, ids=str)
 WIDTH = 4
@@ -126,7 +128,9 @@ def test_equation(form: dict[str, Any]) -> None:
     mask = some(1, 3, 10)
     x, layer = poisoned(tokens(0, 3, 10, WIDTH), mask), built("chunked", **form)
     w = {v.name: value for v, value in zip(layer.weights, layer.get_weights(), strict=True)}
-    close(array(layer(x, query_mask=mask)), naive.mix(naive.attention, w, x, x, mask, mask))
+    causal = form.get("causal", False)
+    expected = naive.mix(naive.attention, w, x, x, mask, mask, causal)
+    close(array(layer(x, query_mask=mask)), expected)
 
 
 @all_forms
@@ -317,9 +321,8 @@ def test_batched_by_jax(dropout: float) -> None:
 # Memory
 
 
-def shapes_of_a_step(algorithm: str, length: int, dropout: float) -> Iterator[tuple[Any, ...]]:
+def shapes_of_a_step(layer: Any, length: int) -> Iterator[tuple[Any, ...]]:
     """The shapes of all tensors of a compiled step, forth and back."""
-    layer = built(algorithm, units=6, dropout=dropout)
     x, mask = tokens(0, 2, length, WIDTH), np.ones((2, length), bool)
     if BACKEND == "tensorflow":
         import tensorflow as tf
@@ -358,17 +361,22 @@ def shapes_of_a_step(algorithm: str, length: int, dropout: float) -> Iterator[tu
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_no_tensor_of_all_weights(dropout: float) -> None:
+def test_no_tensor_of_all_weights(dropout: float, causal: bool) -> None:
     length = 1031
 
+    def shapes(algorithm: str) -> list[tuple[Any, ...]]:
+        layer = built(algorithm, units=6, dropout=dropout, causal=causal)
+        return list(shapes_of_a_step(layer, length))
+
     def largest(algorithm: str) -> int:
-        return max(int(np.prod(shape)) for shape in shapes_of_a_step(algorithm, length, dropout))
+        return max(int(np.prod(shape)) for shape in shapes(algorithm))
 
     assert largest("factored") >= 2 * length**2
     assert largest("auto") <= 2 * length * 512
     # Nor are there as many chunks' weights as there are chunks.
-    assert all(shape.count(length) < 2 for shape in shapes_of_a_step("auto", length, dropout))
+    assert all(shape.count(length) < 2 for shape in shapes("auto"))
 
 
 # Dropout

@@ -16,7 +16,7 @@ from tests.layers.cases import CASES, Case, poisoned, randomize, tokens
 ALGORITHMS = [
     pytest.param(case, algorithm, id=f"{case}-{algorithm}")
     for case in CASES
-    for algorithm in ("auto", *case.layer.algorithms)
+    for algorithm in ("auto", *case.algorithms)
 ]
 
 
@@ -33,7 +33,7 @@ def check(case: Case, layer: Any, arrays: list[np.ndarray], masks: list[np.ndarr
     }
 
     def expected() -> np.ndarray:
-        return naive.mix(case.equation, w, wide[0], wide[-1], masks[0], masks[-1])
+        return case.mix(w, wide[0], wide[-1], masks[0], masks[-1])
 
     cotangent = np.random.default_rng(1).normal(size=expected().shape)
     output, for_inputs, for_weights = vjp(
@@ -115,7 +115,7 @@ def test_float64_is_float64_throughout(case: Case) -> None:
     layer = case.make(dtype="float64")
     output = keras.ops.convert_to_numpy(layer(x))
     w = {v.name: keras.ops.convert_to_numpy(v) for v in layer.weights}
-    expected = naive.mix(case.equation, w, x, x, everything, everything)
+    expected = case.mix(w, x, x, everything, everything)
     np.testing.assert_allclose(output, expected, rtol=1e-12, atol=1e-13)
 
 

@@ -36,9 +36,10 @@ COMMON = {
     "trainable": False,
 }
 ARGUMENTS: list[tuple[type, dict[str, Any]]] = [
-    (Attention, COMMON),
-    (LinearAttention, {**COMMON, "normalization": "original"}),
-    (Relation, {**COMMON, "activation": "tanh"}),
+    (Attention, {**COMMON, "causal": True}),
+    (LinearAttention, {**COMMON, "normalization": "original", "causal": False}),
+    (LinearAttention, {**COMMON, "normalization": "none", "causal": True, "dropout": 0.0}),
+    (Relation, {**COMMON, "activation": "tanh", "causal": True}),
     (PointwiseMLP, {**COMMON, "use_bias": False, "activation": "gelu", "gated": True}),
     (SinePositionEncoding, {"name": "mine", "dtype": "mixed_bfloat16", "trainable": False}),
 ]
@@ -139,7 +140,7 @@ def functional(layer: Any) -> keras.Model:
 @pytest.mark.parametrize("make_model", [functional, Reader])
 @pytest.mark.parametrize("case", PLAIN, ids=str)
 def test_keras_file_round_trip(case: Case, make_model: Any, tmp_path: Path) -> None:
-    model = make_model(case.make(dropout=0.5))
+    model = make_model(case.make(dropout=case.dropout))
     started = model.predict(IDS, verbose=0)
     randomize(model)
     changed = model.predict(IDS, verbose=0)

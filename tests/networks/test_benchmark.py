@@ -379,3 +379,23 @@ def test_initializers_reach_the_embedding_the_head_and_the_dense_layers() -> Non
     )  # fmt: skip
     for name in ("embedding", "head", "hidden", "output"):
         assert (model.get_layer(name).get_weights()[0] == 1).all(), name
+
+
+@pytest.mark.parametrize("compute", ["readout", "all"])
+def test_a_causal_mechanism_is_read_at_its_last_kept_token(compute):
+    """Its first token has seen itself alone."""
+    model = sequence_classifier(
+        "relation",
+        vocabulary_size=20,
+        num_classes=2,
+        units=8,
+        options={"form": "paper", "causal": True},
+        compute=compute,
+    )
+    ids = np.array([[5, 8, 13, 4], [7, 2, 0, 0]])
+    padded = np.pad(ids, [(0, 0), (0, 3)])
+    outputs = array(model(ids))
+    np.testing.assert_allclose(array(model(padded)), outputs, atol=1e-6)
+    changed = array(model(np.where(ids == 5, 6, ids)))
+    assert np.abs(changed - outputs)[0].max() > 1e-4
+    assert np.abs(changed - outputs)[1].max() < 1e-6

@@ -1,0 +1,56 @@
+"""Causal linear attention in time and memory that are linear in the number of tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+from relation_tf.layers.causal import up_to_own
+
+# The most tokens of a chunk, where there are no more features.
+_CHUNK = 128
+
+
+def chunk_of(features: int) -> int:
+    """The most tokens of a chunk."""
+    return max(_CHUNK, features)
+
+
+def causal_linear_attention(queries: Any, keys: Any, values: Any) -> Any:
+    """`y_i = sum over j <= i of (q_i . k_j) v_j`, by chunks.
+
+    A query scores the tokens of its own chunk one by one, and finds those of all chunks before it
+    summed up in one matrix: `y = (q k^T, later tokens zero) v + q (sum of k^T v over the chunks
+    before)`. A chunk has at least as many tokens as keys have features, so that its matrix is no
+    larger than its keys and values.
+
+    Args:
+        queries: Tensor of shape `(batch, tokens, features)`.
+        keys: Tensor of shape `(batch, tokens, features)`, zero at masked tokens.
+        values: Tensor of shape `(batch, tokens, width)`.
+
+    Returns:
+        Tensor of shape `(batch, tokens, width)`.
+
+    References:
+        - Hua et al. 2022, "Transformer Quality in Linear Time", for linear attention by chunks.
+    """
+    length = ops.shape(keys)[1]
+    most = chunk_of(keys.shape[-1])
+    num_chunks = length // (most + 1) + 1  # One for no token at all, too.
+    size = (length + num_chunks - 1) // num_chunks
+
+    def split(x: Any) -> Any:
+        """`(batch, tokens, width)` to `(batch, chunks, size, width)`."""
+        x = ops.pad(x, ((0, 0), (0, num_chunks * size - length), (0, 0)))
+        return ops.reshape(x, (ops.shape(x)[0], num_chunks, size, x.shape[2]))
+
+    queries, keys, values = split(queries), split(keys), split(values)
+    transposed = ops.transpose(keys, (0, 1, 3, 2))
+    scores = ops.where(up_to_own(size), ops.matmul(queries, transposed), 0.0)
+    states = ops.cumsum(ops.matmul(transposed, values), axis=1)
+    before = ops.pad(states[:, :-1], ((0, 0), (1, 0), (0, 0), (0, 0)))
+    outputs = ops.matmul(scores, values) + ops.matmul(queries, before)
+    outputs = ops.reshape(outputs, (ops.shape(outputs)[0], num_chunks * size, values.shape[3]))
+    return outputs[:, :length]
