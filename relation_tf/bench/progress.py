@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import threading
 import time
 from collections import defaultdict
@@ -11,12 +12,63 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
 from relation_tf.bench.suite import RunConfig
 
 _PLAIN_EVERY = 5.0  # seconds between plain lines, where there is no terminal
+_UPDATE_EVERY = 0.1  # seconds between updates of a notebook's bar
+
+
+class _TerminalBar:
+    def __init__(self, total: int, completed: int, console: Console) -> None:
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+        )
+        self._bar = self._bars.add_task("runs", total=total, completed=completed, note="")
+        self._bars.start()
+
+    def update(self, completed: int, note: str) -> None:
+        self._bars.update(self._bar, completed=completed, note=note)
+
+    def stop(self) -> None:
+        self._bars.stop()
+
+
+class _NotebookBar:
+    """One output that a notebook updates by itself; rich's needs ipywidgets, and warns without."""
+
+    def __init__(self, total: int, completed: int) -> None:
+        from IPython.display import display
+
+        self._total, self._completed, self._note = total, completed, ""
+        self._handle: Any = display(self, display_id=True)
+        self._last = time.monotonic()
+
+    def update(self, completed: int, note: str) -> None:
+        self._completed, self._note = completed, note
+        if time.monotonic() - self._last >= _UPDATE_EVERY:
+            self._show()
+
+    def stop(self) -> None:
+        self._note = ""
+        self._show()
+
+    def _show(self) -> None:
+        self._handle.update(self)
+        self._last = time.monotonic()
+
+    def __repr__(self) -> str:
+        return f"{self._completed}/{self._total} runs {self._note}".rstrip()
+
+    def _repr_html_(self) -> str:
+        bar = f'<progress value="{self._completed}" max="{self._total}"></progress>'
+        return f"{bar} {html.escape(repr(self))}"
 
 
 class Progress:
@@ -48,24 +100,16 @@ class Progress:
         self._spent: dict[str, list[float]] = defaultdict(list)
         self._began = self._last_line = self._last_run = time.monotonic()
         self._lock = threading.Lock()
-        self._bars: Bars | None = None
-        self._bar: TaskID | None = None
+        self._bar: _TerminalBar | _NotebookBar | None = None
 
     def __enter__(self) -> Self:
         if self._done:
             self.say(f"{self._done} of {self._total} runs are done already, in {self._folder}")
-        if self._pending and (self._console.is_terminal or self._console.is_jupyter):
-            self._bars = Bars(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[note]}"),
-                console=self._console,
-            )
-            self._bar = self._bars.add_task(
-                "runs", total=self._total, completed=self._done, note=""
-            )
-            self._bars.start()
+        if self._pending and not self._console.quiet:
+            if self._console.is_jupyter:
+                self._bar = _NotebookBar(self._total, self._done)
+            elif self._console.is_terminal:
+                self._bar = _TerminalBar(self._total, self._done, self._console)
         return self
 
     def __exit__(
@@ -74,8 +118,8 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bars is not None:
-            self._bars.stop()
+        if self._bar is not None:
+            self._bar.stop()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self.say(
                 f"Interrupted. {self._done} of {self._total} runs are done and kept in "
@@ -90,7 +134,10 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        self._console.print(text, markup=False)
+        if not self._console.is_jupyter:
+            self._console.print(text, markup=False)
+        elif not self._console.quiet:
+            print(text)  # rich's own output does not wrap there
 
     def tell(self, event: dict[str, Any]) -> None:
         """Take an event of a worker; may be called from any thread."""
@@ -121,9 +168,8 @@ class Progress:
             self._show(name, always=not self._pending)
 
     def _show(self, note: str, always: bool = False) -> None:
-        if self._bars is not None and self._bar is not None:
-            left = self._time_left()
-            self._bars.update(self._bar, completed=self._done, note=f"{left}{note}")
+        if self._bar is not None:
+            self._bar.update(self._done, f"{self._time_left()}{note}")
         elif always or time.monotonic() - self._last_line >= _PLAIN_EVERY:
             self._last_line = time.monotonic()
             self.say(f"{self._done}/{self._total} runs, {self._time_left()}at {note}")

@@ -526,6 +526,8 @@ _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 def _command() -> str:
     """The command line, without the places of this machine."""
     program = Path(sys.argv[0])
+    if program.name == "ipykernel_launcher.py":
+        return "a notebook"  # its arguments are places of this machine
     name = "relation-tf" if program.parts[-2:] == ("relation_tf", "cli.py") else program.name
     return shlex.join([name, *sys.argv[1:]])
 

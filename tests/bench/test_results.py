@@ -65,7 +65,7 @@ def folder(tmp_path):
                     {"index": range(rows), "prediction": words}, "\t",
                 )  # fmt: skip
             columns = ["epoch", "loss", "val_loss", *(f"val_{metric}" for metric in task.metrics)]
-            write_table(path / "history.csv", dict.fromkeys(columns, [1, 2]), ",")
+            write_table(path / "history.csv", {key: [1, 2] for key in columns}, ",")
             write_json(path / "manifest.json", MANIFEST)
             write_json(
                 path / "result.json",

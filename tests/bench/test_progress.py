@@ -1,0 +1,77 @@
+"""What a notebook and a terminal see of a running suite."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+from rich.console import Console
+
+from relation_tf.bench import load_suite, progress
+from relation_tf.bench.progress import Progress
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook's one output has held."""
+    outputs = []
+
+    class Handle:
+        def update(self, bar):
+            outputs.append(bar._repr_html_())
+
+    def display(bar, display_id):
+        assert display_id
+        handle = Handle()
+        handle.update(bar)
+        return handle
+
+    module = types.ModuleType("IPython.display")
+    module.display = display
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(progress, "_UPDATE_EVERY", 0.0)
+    return outputs
+
+
+def run_two(tmp_path, monkeypatch, quiet=False, **console):
+    monkeypatch.setattr(
+        progress, "Console", lambda **options: Console(**{**options, **console}, width=200)
+    )
+    pending = load_suite("demo").runs()[:2]
+    with Progress(tmp_path, 3, pending, jobs=1, quiet=quiet) as bar:
+        for config in pending:
+            event = {"run": config.key, "event": "epoch", "epoch": 1, "val_loss": 0.5}
+            bar.tell(event)
+            bar.tell({"run": config.key, "event": "done"})
+
+
+def test_a_notebook_has_one_bar(tmp_path, monkeypatch, shown, capsys):
+    run_two(tmp_path, monkeypatch, force_jupyter=True)
+    assert shown[0] == '<progress value="1" max="3"></progress> 1/3 runs'
+    assert shown[1].endswith("1/3 runs CoLA/attention-64/seed-1 epoch 1, cost 0.5000")
+    assert shown[-1] == '<progress value="3" max="3"></progress> 3/3 runs'
+    assert "3 of 3 runs done" in capsys.readouterr().out
+
+
+def test_a_quiet_notebook_has_none(tmp_path, monkeypatch, shown, capsys):
+    run_two(tmp_path, monkeypatch, quiet=True, force_jupyter=True)
+    assert shown == []
+    assert capsys.readouterr().out == ""
+
+
+def test_a_terminal_has_a_bar(tmp_path, monkeypatch, shown, capsys):
+    run_two(tmp_path, monkeypatch, force_terminal=True, force_jupyter=False)
+    printed = capsys.readouterr().out
+    assert "3/3" in printed
+    assert "━" in printed
+    assert shown == []
+
+
+def test_elsewhere_there_are_plain_lines(tmp_path, monkeypatch, shown, capsys):
+    run_two(tmp_path, monkeypatch, force_terminal=False, force_jupyter=False)
+    printed = capsys.readouterr().out
+    assert "3/3 runs, at CoLA/attention-64/seed-2" in printed
+    assert "━" not in printed
+    assert shown == []

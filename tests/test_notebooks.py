@@ -1,0 +1,108 @@
+"""The notebooks: kept with their outputs, and run whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+# Where a machine keeps things; an address on the web has another slash before it.
+_PLACE = re.compile(r"(?<![\w./<])/(?:home|root|tmp|usr|var|opt|mnt|srv|work|private|Users)/\S*")
+
+pytestmark = pytest.mark.tensorflow
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def code_cells(notebook: dict) -> list[dict]:
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def text_of(output: dict) -> str:
+    """All that is written in an output; a picture's bytes are not."""
+    data = {kind: value for kind, value in output.get("data", {}).items() if "image/" not in kind}
+    parts = [output.get("text", []), *data.values()]
+    return "\n".join("".join(part) for part in parts)
+
+
+def faults(cells: list[dict]) -> list[str]:
+    """Errors, what was printed as a complaint, and places of a machine."""
+    found = []
+    for cell in cells:
+        for output in cell["outputs"]:
+            if output["output_type"] == "error" or output.get("name") == "stderr":
+                found.append(json.dumps(output)[:500])
+            found += _PLACE.findall(text_of(output))
+    return found
+
+
+def test_there_are_six():
+    assert [path.name[:2] for path in PATHS] == ["01", "02", "03", "04", "05", "06"]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_kept_as_it_ran(path):
+    notebook, cells = read(path), code_cells(read(path))
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert faults(cells) == []
+    shown = [
+        kind for cell in cells for output in cell["outputs"] for kind in output.get("data", {})
+    ]
+    assert {"image/png", "text/html"} & {*shown}
+    assert notebook["metadata"] == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    assert path.stat().st_size < 400_000
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_links_lead_somewhere(path):
+    cells = [cell for cell in read(path)["cells"] if cell["cell_type"] == "markdown"]
+    text = "".join("".join(cell["source"]) for cell in cells)
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)\)", text)
+    assert [link for link in links if not (path.parent / link).is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("output", "wrong"),
+    [
+        ({"output_type": "stream", "name": "stdout", "text": ["kept in /home/me/runs\n"]}, True),
+        ({"output_type": "stream", "name": "stderr", "text": ["Warning\n"]}, True),
+        ({"output_type": "error", "ename": "ValueError"}, True),
+        ({"output_type": "display_data", "data": {"text/html": ["<a href='/tmp/x'>"]}}, True),
+        ({"output_type": "display_data", "data": {"image/png": "a /tmp/x"}}, False),
+        ({"output_type": "stream", "name": "stdout", "text": ["runs/demo, 3/4 runs\n"]}, False),
+    ],
+)
+def test_faults_are_seen(output, wrong):
+    assert bool(faults([{"outputs": [output]}])) is wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_runs_whole(path, tmp_path, monkeypatch):
+    reason = "pip install '.[notebooks]' brings what runs them"
+    nbformat = pytest.importorskip("nbformat", reason=reason)
+    nbclient = pytest.importorskip("nbclient", reason=reason)
+    pytest.importorskip("ipykernel", reason=reason)
+    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    shutil.copytree(ROOT / "results", tmp_path / "results")
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    ).execute()
+    # Read as it is kept: a place that this run has printed would be one of this machine.
+    nbformat.write(notebook, folder / path.name)
+    ran, kept = code_cells(read(folder / path.name)), code_cells(read(path))
+    assert faults(ran) == []
+    assert [bool(cell["outputs"]) for cell in ran] == [bool(cell["outputs"]) for cell in kept]
