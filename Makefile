@@ -6,7 +6,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench lint format clean
+.PHONY: help demo test test-all bench docs lint format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,13 +22,17 @@ $(VENV)/test.stamp: $(VENV)/base.stamp
 	@touch $@
 
 $(VENV)/backends.stamp: $(VENV)/test.stamp
-	$(PIP_INSTALL) --editable '.[test,jax,torch,ray,browser]'
+	$(PIP_INSTALL) --editable '.[test,jax,torch,ray,browser,notebooks,docs]'
 	@command -v chromium || command -v chromium-browser || apt-get install --quiet --yes --no-install-recommends chromium \
 	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/base.stamp
 	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/base.stamp
+	$(PIP_INSTALL) --editable '.[docs]'
 	@touch $@
 
 demo: $(VENV)/base.stamp  ## train, compare and submit on embedded data, in a few minutes
@@ -46,6 +50,9 @@ test-all: $(VENV)/backends.stamp  ## all tests with coverage, in a browser and o
 bench: $(VENV)/backends.stamp  ## measure speed and memory, side by side; see benchmarks/README.md
 	$(BIN)/python -m benchmarks
 
+docs: $(VENV)/docs.stamp  ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 lint: $(VENV)/dev.stamp  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,4 +63,4 @@ format: $(VENV)/dev.stamp  ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and what the tools left (runs/ stays)
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*

@@ -1,0 +1,222 @@
+"""What the site shows is what works."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from glue_submit.cli import app as glue_submit
+from relation_tf import cli
+from relation_tf.bench import Suite, list_suites, load_suite
+from relation_tf.tasks import TASK_NAMES
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+SETTINGS = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+NAV = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", SETTINGS, re.MULTILINE)
+# What others wrote has tests of its own, or is no instruction.
+PAGES = [
+    path
+    for path in sorted(DOCS.rglob("*.md"))
+    if path.name not in ("decisions.md", "cluster.md")
+]  # fmt: skip
+_FENCE = re.compile(r'^( *)```(\w+)(?: title="([^"]+)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(DOCS).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[tuple[str, str]]:
+    """Title and text of each block in a language."""
+    found = _FENCE.findall(page.read_text(encoding="utf-8"))
+    return [
+        (title, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE))
+        for indent, kind, title, text in found
+        if kind == language
+    ]
+
+
+def write_files(page: Path, folder: Path) -> list[str]:
+    """The blocks that a page calls files."""
+    titled = [block for kind in ("python", "toml") for block in blocks(page, kind) if block[0]]
+    for title, text in titled:
+        (folder / title).write_text(text, encoding="utf-8")
+    return [title for title, _ in titled]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # another test's
+    return tmp_path
+
+
+def run(monkeypatch, command: str) -> None:
+    monkeypatch.setattr(sys, "argv", shlex.split(command))
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+
+
+def is_there(page: str) -> bool:
+    folder, _, name = page.rpartition("/")
+    if folder == "notebooks":
+        return (ROOT / page).with_suffix(".ipynb").is_file()
+    if folder == "reference":
+        modules = (ROOT / name[:-3], ROOT / "relation_tf" / name[:-3])
+        return name == "commands.md" or any(
+            module.is_dir() or module.with_suffix(".py").is_file() for module in modules
+        )
+    return (DOCS / page).is_file() or (ROOT / page).is_file()
+
+
+def test_every_page_is_in_the_navigation_and_there():
+    assert NAV
+    assert [page for page in NAV if not is_there(page)] == []
+    notebooks = {f"notebooks/{path.stem}.md" for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert {*map(name_of, DOCS.rglob("*.md")), *notebooks} <= {*NAV}
+
+
+def test_every_package_is_in_the_reference():
+    packages = {path.parent.name for path in (ROOT / "relation_tf").glob("*/__init__.pyi")}
+    named = {Path(page).stem for page in NAV if page.startswith("reference/")}
+    assert named == {*packages, "optimizers", "glue_submit", "commands"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
+        path = (page.parent / target).resolve()
+        inside = path.relative_to(DOCS).as_posix() if path.is_relative_to(DOCS) else ""
+        assert path.is_file() or inside in NAV, f"{name_of(page)}: {target}"
+
+
+COMMANDS = [
+    pytest.param(page, line, id=f"{name_of(page)}: {line}")
+    for page in PAGES
+    for _, text in blocks(page, "sh")
+    for line in text.splitlines()
+]
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_commands_are_understood(page, line):
+    environment = r"^(?:[A-Z_]+=\S+ )*"
+    program, *arguments = shlex.split(re.sub(environment, "", line), comments=True)
+    if program == "make":
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert re.search(rf"^{arguments[0]}:", makefile, re.MULTILINE)
+    elif program == "pip":
+        (extra,) = re.findall(r"\.\[(\w+)\]", line)
+        assert re.search(rf"^{extra} *=", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
+    elif program == "python":
+        assert arguments == ["my_program.py"]
+    else:
+        app = {"relation-tf": cli.app, "glue-submit": glue_submit}[program]
+        command = get_command(app).commands[arguments[0]]
+        values = command.make_context(arguments[0], arguments[1:]).params  # parsed, not run
+        suite = values.get("suite")
+        if suite is not None:
+            titles = [title for title, _ in blocks(page, "toml")]
+            assert suite in (*list_suites(), *titles)
+        for setting in values.get("settings") or ():
+            assert setting.partition("=")[0] in Suite.model_fields
+        if program == "relation-tf" and arguments[0] in ("tasks", "download"):
+            assert {*(values["names"] or ())} <= {*TASK_NAMES, "tones"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_suites_can_be_read(page, elsewhere, monkeypatch):
+    write_files(page, elsewhere)
+    monkeypatch.syspath_prepend(str(elsewhere))
+    for title, _ in blocks(page, "toml"):
+        assert load_suite(elsewhere / title).runs()
+
+
+PROGRAMS = [page for page in PAGES if any(not title for title, _ in blocks(page, "python"))]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("page", PROGRAMS, ids=name_of)
+def test_programs_run(page, elsewhere):
+    program = elsewhere / "program.py"
+    texts = [text for title, text in blocks(page, "python") if not title]
+    program.write_text("\n".join(texts), encoding="utf-8")
+    runpy.run_path(str(program))
+
+
+@pytest.mark.tensorflow
+def test_the_layer_of_ones_own(elsewhere, monkeypatch, capsys):
+    assert write_files(DOCS / "how-to" / "own-layer.md", elsewhere) == ["my_layer.py", "mine.toml"]
+    run(monkeypatch, "relation-tf check-layer my_layer:MeanGate --units 64")
+    assert "passed: a suite can run it\n" in capsys.readouterr().out
+    run(monkeypatch, "relation-tf run mine.toml --seeds 1 --tasks CoLA --set epochs=1")
+    run(monkeypatch, "relation-tf report runs/mine")
+    assert len(list(elsewhere.glob("runs/mine/runs/CoLA/*/seed-1/result.json"))) == 3
+
+
+def test_the_task_of_ones_own(elsewhere, monkeypatch, capsys):
+    write_files(DOCS / "how-to" / "own-task.md", elsewhere)
+    (elsewhere / "DIR" / "tones").mkdir(parents=True)
+    rows = "".join(f"so {tone},{tone}\n" for tone in ("loud", "calm") * 20)
+    for split in ("train", "test"):
+        path = elsewhere / "DIR" / "tones" / f"{split}.csv"
+        path.write_text(f"text,tone\n{rows}", encoding="utf-8")
+    run(monkeypatch, "relation-tf tasks tones --suite tones.toml --data DIR")
+    assert "text: so loud" in capsys.readouterr().out
+
+
+def test_the_comparison(elsewhere, monkeypatch, capsys):
+    program = elsewhere / "program.py"
+    program.write_text(blocks(DOCS / "how-to" / "compare.md", "python")[0][1], encoding="utf-8")
+    runpy.run_path(str(program))
+    run(monkeypatch, "relation-tf compare scores.csv --out comparison")
+    assert "mine is better than CNN on MR (p < .05)" in " ".join(capsys.readouterr().out.split())
+    assert (elsewhere / "comparison" / "report.html").is_file()
+
+
+def test_the_suites_are_all_listed():
+    text = (DOCS / "suites.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)) == sorted(list_suites())
+
+
+def test_the_tasks_are_counted():
+    assert f"{len(TASK_NAMES)} are\nknown by name" in (DOCS / "concepts.md").read_text()
+
+
+def test_the_architecture_names_what_is_there():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:relation_tf|glue_submit|tests)/[^`]*)`", text)
+    assert len(paths) > 40
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.slow
+def test_the_site_builds(tmp_path):
+    for module in ("mkdocs", "material", "mkdocstrings", "nbconvert"):
+        pytest.importorskip(module, reason="pip install '.[docs]' brings what builds the site")
+    # Another process, as mkdocs and its plugins are not written for warnings as errors.
+    answer = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr[-3000:]
+    for page in NAV:
+        url = re.sub(r"(index|README)$", "", page.removesuffix(".md")).rstrip("/")
+        assert (tmp_path / "site" / url / "index.html").is_file(), page
+    layers = (tmp_path / "site" / "reference" / "layers" / "index.html").read_text()
+    assert 'id="relation_tf.layers.Relation"' in layers
