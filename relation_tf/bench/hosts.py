@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
+from relation_tf import __version__
 from relation_tf.bench.distribution import Distribution
 from relation_tf.bench.suite import RunConfig, SuiteError, first_fault
 from relation_tf.bench.worker import (
@@ -66,7 +67,7 @@ class Hosts:
         """
         if self.replicas is None:
             return pending
-        versions = [metadata.version(name) for name in ("relation_tf", "tensorflow", "keras")]
+        versions = [__version__, *map(metadata.version, ("tensorflow", "keras"))]
         configs = [config.model_dump(mode="json") for config in chosen]
         asked = json.dumps([versions, options, configs])
         digests = self.replicas.exchanged([*hashlib.sha256(asked.encode()).digest()])

@@ -13,8 +13,9 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeVar
@@ -249,7 +250,8 @@ class _Process(Worker):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
+        with _interrupts_held():
+            self._process.start()
         # Their end is theirs alone, so that ours closes when they are gone.
         theirs.close()
 
@@ -292,6 +294,20 @@ class _Process(Worker):
 
 def _wait_for_processes(processes: Sequence[_Process], seconds: float) -> None:
     wait([process.connection for process in processes if process.cell is not None], seconds)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Keep Ctrl-C for later; a process that is started meanwhile is never told of it.
+
+    It has imports to do before it can ignore Ctrl-C by itself, which would end in a traceback.
+    """
+    resource_tracker.ensure_running()  # the first process starts it, and it lets Ctrl-C through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(connection: Connection) -> None:

@@ -112,7 +112,8 @@ def run_suite(
     distribution = make_distribution(strategy, devices)
     suite = _asked(suite, settings, methods)
     asked = select(suite, tasks, only_methods, seeds)
-    _check_options(asked, jobs or 1, run_timeout, distribution)
+    at_once = 1 if jobs is None else jobs
+    _check_options(asked, at_once, run_timeout, distribution)
     _check_cluster(executor, address, resources, distribution)
     whole = Cell(
         asked,
@@ -125,7 +126,7 @@ def run_suite(
         deterministic=deterministic,
     )
     with met(distribution, suite.threads, quiet) as hosts:
-        in_processes = (jobs or 1) > 1 or run_timeout is not None or executor == "ray"
+        in_processes = at_once > 1 or run_timeout is not None or executor == "ray"
         request = _request(suite, whole, in_processes)
         folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
         with folder.locked(), hosts.log_to(folder.path / LOG):
@@ -139,13 +140,13 @@ def run_suite(
             ]
             quiet = quiet or not hosts.is_chief
             total = len(request.chosen)
-            with Progress(folder.path, total, pending, jobs or 1, quiet=quiet) as progress:
+            with Progress(folder.path, total, pending, at_once, quiet=quiet) as progress:
                 for line in _foreword(request, deterministic):
                     progress.say(line)
                 if cells and address is not None:
                     run_on_ray(cells, progress.tell, address, resources, jobs, run_timeout)
                 else:
-                    _execute(cells, progress.tell, jobs or 1, run_timeout)
+                    _execute(cells, progress.tell, at_once, run_timeout)
         if not hosts.is_chief:
             return Results(whole.folder, suite, [], [])
         return read_results(folder.path)

@@ -14,7 +14,8 @@ from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
-            "xla", "op_determinism", "onednn")  # fmt: skip
+            "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
+_BEFORE = {"replicas": 1}  # of runs from before it was written down
 _OF_A_RUN = (
     "task",
     "method",
@@ -66,7 +67,8 @@ def made(results: Results) -> dict[str, list[str]]:
         "versions": _distinct(map(_versions, manifests)),
     }
     for key in _MACHINE:
-        facts[key] = _distinct(_shown(manifest.get(key)) for manifest in manifests)
+        values = (manifest.get(key, _BEFORE.get(key)) for manifest in manifests)
+        facts[key] = _distinct(map(_shown, values))
     return facts
 
 
@@ -101,7 +103,7 @@ def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
 def _unlike(results: Results) -> Iterator[str]:
     manifests = [run["manifest"] for run in results.runs]
     flat = [
-        {key: manifest.get(key) for key in _MACHINE} | manifest["versions"]
+        {key: manifest.get(key, _BEFORE.get(key)) for key in _MACHINE} | manifest["versions"]
         for manifest in manifests
     ]
     for key in dict.fromkeys(key for each in flat for key in each):

@@ -90,8 +90,12 @@ def folder(tmp_path) -> Path:
 
 
 def read(folder: Path) -> None:
+    """Read a folder, and raise what is wrong with one of its runs; the other is read."""
     results = read_results(folder)
-    assert len(results.runs) == 2
+    assert len(results.runs) + len(results.failures) == 2
+    for name, error in results.failures:
+        assert name == "/".join(BROKEN.parts[1:])
+        raise SuiteError(error)
     assert results.scores["score"].between(-1e300, 1e300).all()
     assert len(results.metrics) == 2
     for run in results.runs:
@@ -181,19 +185,29 @@ CONTENTS = {
 
 @pytest.fixture
 def call(monkeypatch, capsys):
-    """Call a command; give its exit code and what it wrote to stderr."""
+    """Call a command; give its exit code and what it wrote to stderr and to stdout."""
 
-    def command(*arguments: str | Path) -> tuple[int, str]:
+    def command(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["relation-tf", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        return ended.value.code or 0, capsys.readouterr().err
+        printed, errors = capsys.readouterr()
+        return ended.value.code or 0, errors, printed
 
     return command
 
 
-def refuses(found: tuple[int, str], name: str) -> None:
-    code, printed = found
+def reports_the_others(found: tuple[int, str, str], name: str) -> None:
+    code, errors, printed = found
+    assert (code, errors) == (0, "")
+    (line,) = (line for line in printed.splitlines() if line.startswith("not reported: "))
+    assert name in line
+    assert len(line) < 600
+    assert line.isprintable()
+
+
+def refuses(found: tuple[int, str, str], name: str) -> None:
+    code, printed, _ = found
     assert code == 2
     assert printed.count("\n") == 1
     assert name in printed
@@ -203,13 +217,15 @@ def refuses(found: tuple[int, str], name: str) -> None:
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("data", CONTENTS.values(), ids=list(CONTENTS))
-def test_report_names_a_file_and_leaves_all_as_it_was(folder, call, file, data):
+def test_a_file_of_other_contents_is_named_and_left_as_it_was(folder, call, file, data):
     (folder / BROKEN / file).write_bytes(data)
-    before = contents(folder)
-    refuses(call("report", folder), f"{BROKEN}/{file}:")
-    code, printed = call("status", folder)
-    assert (code, printed) == (0, "")
-    assert contents(folder) == before
+    before = contents(folder / "runs")
+    with pytest.raises(SuiteError, match=f"{BROKEN}/{file}:") as error:
+        read(folder)
+    assert len(str(error.value)) < 600
+    assert str(error.value).isprintable()
+    assert call("status", folder)[:2] == (0, "")
+    assert contents(folder / "runs") == before
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -221,13 +237,16 @@ def test_a_file_that_is_not_there(folder, call, file, in_place):
         path.mkdir()
     elif in_place == "a link to nothing":
         path.symlink_to("nowhere")
-    before = contents(folder)
-    assert call("status", folder) == (0, "")
+    before = contents(folder / "runs")
+    assert call("status", folder)[:2] == (0, "")
     if file == "result.json" and in_place != "a folder":
         assert len(read_results(folder).runs) == 1  # a run that is not done
+    elif in_place == "a folder":
+        reports_the_others(call("report", folder), f"{BROKEN}/{file}:")
     else:
-        refuses(call("report", folder), f"{BROKEN}/{file}:")
-    assert contents(folder) == before
+        with pytest.raises(SuiteError, match=f"{BROKEN}/{file}:"):
+            read(folder)
+    assert contents(folder / "runs") == before
 
 
 @pytest.mark.parametrize("file", ["suite.toml", "runs"])
@@ -240,7 +259,7 @@ def test_a_folder_without_its_suite_or_runs(folder, call, file):
         if file == "suite.toml":
             refuses(call(command, folder), "suite.toml")
         elif command == "status":
-            assert call(command, folder) == (0, "")
+            assert call(command, folder)[:2] == (0, "")
     assert contents(folder) == before
 
 
@@ -253,7 +272,7 @@ def test_a_result_of_another_run_is_named(folder):
     other = folder / "runs/RTE/baseline-8/seed-1/result.json"
     shutil.copy(other, folder / BROKEN / "result.json")
     with pytest.raises(SuiteError, match=r"result\.json: expected task, method and seed of run "):
-        read_results(folder)
+        read(folder)
 
 
 def test_a_broken_configuration_is_never_overwritten(folder):
