@@ -245,6 +245,10 @@ def test_ray_is_not_installed(tmp_path, small_glue, suite, monkeypatch):
         ({"executor": "slurm"}, "executor: expected local or ray. Received: slurm"),
         ({"executor": "ray"}, "needs --address HOST:PORT"),
         ({"address": "127.0.0.1:1"}, "address: expected --executor ray beside it"),
+        (
+            {"executor": "ray", "address": "127.0.0.1:1", "jobs": 0},
+            "jobs: expected 1 or more. Received: 0",
+        ),
         ({"resources": RunResources()}, "resources of a run: expected --executor ray beside it"),
         (
             {"executor": "ray", "address": "127.0.0.1:1", "strategy": "mirrored"},
