@@ -77,8 +77,8 @@ def test_links_lead_somewhere(path):
         ({"output_type": "stream", "name": "stdout", "text": ["kept in /home/me/runs\n"]}, True),
         ({"output_type": "stream", "name": "stderr", "text": ["Warning\n"]}, True),
         ({"output_type": "error", "ename": "ValueError"}, True),
-        ({"output_type": "display_data", "data": {"text/html": ["<a href='/tmp/x'>"]}}, True),
-        ({"output_type": "display_data", "data": {"image/png": "a /tmp/x"}}, False),
+        ({"output_type": "display_data", "data": {"text/html": ["<a href='/home/me/x'>"]}}, True),
+        ({"output_type": "display_data", "data": {"image/png": "a /home/me/x"}}, False),
         ({"output_type": "stream", "name": "stdout", "text": ["runs/demo, 3/4 runs\n"]}, False),
     ],
 )
