@@ -40,6 +40,7 @@ _LENGTHS = (1, 2, 7)
 _PADDING = 100.0  # how large the other values in the padding are, beside tokens around 1
 # Of the largest entry. Matrix products of another shape differ so much in TensorFloat-32.
 _TOLERANCE = 1e-3
+_NOTHING_TO_COMPARE = "NaN, infinity or another shape"
 _LONGEST = 300  # characters of an exception
 _HALF_TOLERANCE = 0.1  # bfloat16 has 8 bits, and some dozen roundings follow each other
 
@@ -525,8 +526,17 @@ def _determinism(subject: _Subject) -> str:
 def _saving(subject: _Subject) -> str:
     layer = subject.layer()
     cls = type(layer)
-    registered = ">" in keras.saving.get_registered_name(cls) or cls.__module__.startswith("keras.")
+    name = keras.saving.get_registered_name(cls)
+    registered = ">" in name or cls.__module__.startswith("keras.")
     register = "put @keras.saving.register_keras_serializable() before the class"
+    known = keras.saving.get_registered_object(name)
+    if known not in (None, cls):
+        raise _FaultError(
+            f"Expected Keras to know this class by the name {name!r}, which is taken by that of "
+            f"{known.__module__}: a saved model would load with it.",
+            "put @keras.saving.register_keras_serializable(package=...) with a package of your own "
+            "before the class.",
+        )
     config = layer.get_config()
     missing = [name for name in _arguments(cls) if name not in config]
     if missing:
@@ -743,15 +753,16 @@ def _kept(output: np.ndarray) -> np.ndarray:
 
 
 def _difference(actual: np.ndarray, expected: np.ndarray) -> float:
-    """The largest difference as a share of the largest entry; infinite with NaN or inf."""
-    if actual.shape != expected.shape or not np.isfinite(actual).all():
+    """The largest difference as a share of the largest entry; infinite where none can be told."""
+    finite = np.isfinite(actual).all() and np.isfinite(expected).all()
+    if not finite or actual.shape != expected.shape:
         return float("inf")
     scale = np.abs(expected).max(initial=0.0)
     return float(np.abs(actual - expected).max(initial=0.0) / (scale or 1.0))
 
 
 def _apart(share: float) -> str:
-    return f"a difference of {_percent(share)}" if np.isfinite(share) else "NaN or infinity"
+    return f"a difference of {_percent(share)}" if np.isfinite(share) else _NOTHING_TO_COMPARE
 
 
 def _percent(share: float) -> str:

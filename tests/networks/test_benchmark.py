@@ -200,7 +200,7 @@ def test_wrong_compute(network: str) -> None:
 
 
 @keras.saving.register_keras_serializable(package="tests")
-class Mean(keras.layers.Layer):
+class MeanVector(keras.layers.Layer):
     """Somebody's own mechanism: one vector a sequence."""
 
     def __init__(self, units: int, scale: float = 1.0, **kwargs: Any) -> None:
@@ -232,9 +232,9 @@ class Sized(keras.layers.Layer):
 
 
 MINE: list[Any] = [
-    pytest.param(Mean, id="class"),
-    pytest.param(Mean(UNITS), id="instance"),
-    pytest.param(f"{__name__}:Mean", id="path"),
+    pytest.param(MeanVector, id="class"),
+    pytest.param(MeanVector(UNITS), id="instance"),
+    pytest.param(f"{__name__}:MeanVector", id="path"),
     pytest.param(Attention, id="a-class-of-ours"),
     pytest.param(Relation.original(UNITS), id="an-instance-of-ours"),
     pytest.param(keras.layers.MultiHeadAttention(num_heads=2, key_dim=4), id="multi-head"),
@@ -273,9 +273,9 @@ def test_an_instance_is_a_template() -> None:
 
 
 def test_a_class_gets_units_and_options() -> None:
-    model = make("one_sequence_classifier", Mean, options={"scale": 2.5})
+    model = make("one_sequence_classifier", MeanVector, options={"scale": 2.5})
     layer = model.get_layer("mechanism")
-    assert (type(layer), layer.units, layer.scale) == (Mean, UNITS, 2.5)
+    assert (type(layer), layer.units, layer.scale) == (MeanVector, UNITS, 2.5)
 
 
 @pytest.mark.parametrize(
@@ -289,11 +289,15 @@ def test_a_class_gets_units_and_options() -> None:
         ),
         ("no_such_module:Name", None, r"cannot import mechanism 'no_such_module:Name': "),
         ("keras.layers:Nothing", None, r"cannot import mechanism 'keras\.layers:Nothing': "),
-        (Mean(4), {"scale": 2.0}, r"no meaning for a layer .* Received: \{'scale': 2\.0\}$"),
+        (MeanVector(4), {"scale": 2.0}, r"no meaning for a layer .* Received: \{'scale': 2\.0\}$"),
         (Sized, {"scale": 3}, r"Sized cannot be made with units=6, scale=3: "),
         ("relation", {"normalization": "sum"}, r"passed to Relation: \{'normalization': 'sum'\}$"),
         ("relation", {"form": "new"}, r"must be 'paper' or 'original'\. Received: 'new'$"),
-        (Mean, {"form": "original"}, r"of Mean must be 'paper'\. Received: 'original'$"),
+        (
+            MeanVector,
+            {"form": "original"},
+            r"of MeanVector must be 'paper'\. Received: 'original'$",
+        ),
         (3, None, r"`mechanism` must be a name.* Received: 3$"),
         (dict, None, r"`mechanism` must be a name.* Received: <class 'dict'>$"),
     ],
