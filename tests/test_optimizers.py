@@ -432,7 +432,7 @@ for updates in ("dense", "rows"):
 @pytest.mark.slow
 def test_two_replicas_train_as_one() -> None:
     """A row's slices meet across replicas: both have ids 1 and 3."""
-    subprocess.run([sys.executable, "-c", MIRRORED], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", MIRRORED], check=True, timeout=600)
 
 
 def rates(initial: float, epochs: int, compounding: bool) -> list[float]:

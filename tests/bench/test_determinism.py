@@ -22,7 +22,7 @@ def made(folder):
 @pytest.mark.tensorflow
 def test_equal_seeds_give_equal_bits(tmp_path, small_glue, suite, capsys):
     """Without op determinism and with it, which cannot be turned off again: in other processes."""
-    asked = suite(tasks=["CoLA", "STS-B"], seeds=[1], embedding_updates="rows")
+    asked = suite(tasks=["CoLA"], seeds=[1], embedding_updates="rows")
     for name in ("one", "another"):
         run_suite(asked, tmp_path / name, data=small_glue)
     run_suite(asked, tmp_path / "deterministic", data=small_glue, deterministic=True, jobs=2)
@@ -36,7 +36,7 @@ def test_equal_seeds_give_equal_bits(tmp_path, small_glue, suite, capsys):
         (False, "one", "another"),
         (True, "deterministic", "without XLA"),
     ):
-        assert len(found[first][1]) == 8
+        assert len(found[first][1]) == 4
         assert found[first][1] == found[again][1]
         for manifest in (*found[first][0], *found[again][0]):
             assert manifest["op_determinism"] is flag

@@ -140,7 +140,7 @@ class Processes:
 
     def __call__(self, function, *arguments, **options):
         futures = [pool.submit(function, *arguments, **options) for pool in self.pools]
-        return [future.result(timeout=300) for future in futures]
+        return [future.result(timeout=600) for future in futures]
 
 
 def set_environment(values):
@@ -409,7 +409,7 @@ def test_hosts_do_what_the_chief_has_not_done(multi_worker, tmp_path, small_glue
         pool.submit(call, asked, next(folders), small_glue, strategy="multi-worker")
         for pool in multi_worker.pools
     ]
-    (manifests, failures), (elsewhere, _) = [future.result(timeout=300) for future in futures]
+    (manifests, failures), (elsewhere, _) = [future.result(timeout=600) for future in futures]
     assert failures == elsewhere == []
     assert [(each["strategy"], each["replicas"]) for each in manifests] == [
         (None, 1), ("multi-worker", 2),
@@ -428,7 +428,7 @@ def test_hosts_that_differ_are_refused(multi_worker, tmp_path, small_glue, suite
     ]
     for future in futures:
         with pytest.raises(SuiteError, match=r"^the hosts differ in what they were asked"):
-            future.result(timeout=300)
+            future.result(timeout=600)
 
 
 @pytest.mark.slow
@@ -448,8 +448,8 @@ def test_a_host_that_is_lost_ends_the_others_in_a_line(tmp_path, small_glue, sui
         (pid,) = hosts.pools[1]._processes
         hosts.pools[1]._processes[pid].kill()
         with pytest.raises(BrokenProcessPool):
-            futures[1].result(timeout=300)
+            futures[1].result(timeout=600)
         with pytest.raises(SuiteError, match=r"^another host has ended or cannot be") as error:
-            futures[0].result(timeout=300)
+            futures[0].result(timeout=600)
     assert "\n" not in str(error.value)
     assert not list(tmp_path.glob("out/runs/*/*/*/error.json"))

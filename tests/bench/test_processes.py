@@ -102,9 +102,9 @@ def test_a_process_that_dies_once_is_forgiven(mortal, tmp_path, small_glue, suit
 @pytest.mark.tensorflow
 def test_a_run_that_hangs_is_ended(mortal, tmp_path, small_glue, suite):
     asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[BASELINE, mortal("hang", once=True)])
-    results = run(asked, tmp_path, small_glue, run_timeout=30)
+    results = run(asked, tmp_path, small_glue, run_timeout=60)
     assert [run["method"] for run in results.runs] == ["baseline-8"]
-    assert error_of(tmp_path, "CoLA/mortal-hang/seed-1") == "ended after --run-timeout 30 s"
+    assert error_of(tmp_path, "CoLA/mortal-hang/seed-1") == "ended after --run-timeout 60 s"
     assert len(run(asked, tmp_path, small_glue).runs) == 2
 
 

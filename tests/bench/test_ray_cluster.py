@@ -172,7 +172,7 @@ def test_a_worker_that_dies_or_hangs_costs_its_run_alone(
     hangs = {**dies, "name": "hangs", "options": {"hangs": True}}
     asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[dies, hangs, BASELINE])
     try:
-        results = on_ray(asked, run_timeout=40)
+        results = on_ray(asked, run_timeout=90)
     finally:
         sys.modules.pop("mortal", None)
         sys.modules.pop("beside", None)
@@ -188,7 +188,7 @@ def test_a_worker_that_dies_or_hangs_costs_its_run_alone(
     }
     assert errors == {
         "Mortal-8": "its worker on the cluster was lost (ActorDiedError), 2 times",
-        "hangs": "ended after --run-timeout 40 s",
+        "hangs": "ended after --run-timeout 90 s",
     }
 
 

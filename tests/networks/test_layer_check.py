@@ -369,16 +369,19 @@ def test_nothing_is_wrong_with_the_layer_of_the_readme() -> None:
     assert faults(check_layer(MeanMixer)) == {}
 
 
-@pytest.mark.parametrize("name", ["baseline", "attention", "relation", "contextualizer", "fcsr",
-                                  "dan", "cnn", "multi-head-attention"])  # fmt: skip
+QUICK = ("baseline", "attention", "relation", "contextualizer", "fcsr", "dan", "cnn",
+         "multi-head-attention")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_our_own(name: str) -> None:
     assert faults(check_layer(name)) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", MECHANISMS)
-def test_all_of_our_own(name: str) -> None:
+@pytest.mark.parametrize("name", sorted({*MECHANISMS} - {*QUICK}))
+def test_the_others_of_our_own(name: str) -> None:
     assert faults(check_layer(name, units=12, width=5)) == {}
 
 

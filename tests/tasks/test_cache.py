@@ -64,7 +64,7 @@ print((made_once("thing", make) / "file").read_text())
 
 def test_of_several_processes_one_makes_and_the_others_wait():
     processes = [run(SLOW) for _ in range(3)]
-    said = sorted(process.communicate(timeout=60)[0].strip() for process in processes)
+    said = sorted(process.communicate(timeout=600)[0].strip() for process in processes)
     assert said == ["made whole", "whole", "whole"]
 
 
