@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -15,6 +16,7 @@ from typer.main import get_command
 from glue_submit.cli import app as glue_submit
 from relation_tf import cli
 from relation_tf.bench import Suite, list_suites, load_suite
+from relation_tf.networks.registry import MECHANISMS
 from relation_tf.tasks import TASK_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -144,7 +146,12 @@ def test_suites_can_be_read(page, elsewhere, monkeypatch):
         assert load_suite(elsewhere / title).runs()
 
 
-PROGRAMS = [page for page in PAGES if any(not title for title, _ in blocks(page, "python"))]
+# networks.md has a test of its own.
+PROGRAMS = [
+    page
+    for page in PAGES
+    if any(not title for title, _ in blocks(page, "python")) and page.name != "networks.md"
+]
 
 
 @pytest.mark.tensorflow
@@ -164,6 +171,36 @@ def test_the_layer_of_ones_own(elsewhere, monkeypatch, capsys):
     run(monkeypatch, "relation-tf run mine.toml --seeds 1 --tasks CoLA --set epochs=1")
     run(monkeypatch, "relation-tf report runs/mine")
     assert len(list(elsewhere.glob("runs/mine/runs/CoLA/*/seed-1/result.json"))) == 3
+
+
+@pytest.mark.tensorflow
+def test_the_networks(elsewhere, monkeypatch, capsys):
+    page = DOCS / "how-to" / "networks.md"
+    program = elsewhere / "program.py"
+    program.write_text(blocks(page, "python")[0][1], encoding="utf-8")
+    made = runpy.run_path(str(program))
+    assert made["probabilities"].shape == (2, 2)
+    assert made["tokens"].shape == (2, 7, 64)
+    assert "rank = 259: " in capsys.readouterr().out
+
+    write_files(page, elsewhere)
+    run(monkeypatch, "relation-tf run grid.toml --seeds 1 --set epochs=1")
+    results = {
+        path.parts[-3]: path for path in elsewhere.glob("runs/grid/runs/CoLA/*/*/result.json")
+    }
+    assert {*results} == {
+        "contextualizer-k1-ones", "contextualizer-k1-uniform", "contextualizer-k5-ones",
+        "contextualizer-k5-uniform", "transformer-50K",
+    }  # fmt: skip
+    sized = json.loads(results["transformer-50K"].read_text(encoding="utf-8"))
+    assert sized["size"]["parameters"] == sized["parameters"]["network"]
+    assert abs(sized["size"]["parameters"] / 50_000 - 1) < 0.1
+
+
+def test_every_mechanism_is_named():
+    text = (DOCS / "how-to" / "networks.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"Every mechanism runs by name[^:]*: (.*?)\.\n\n", text, re.DOTALL)
+    assert set(re.findall(r"`([^`]+)`", listed)) == {*MECHANISMS, "saved-model:PATH"}
 
 
 def test_the_task_of_ones_own(elsewhere, monkeypatch, capsys):
