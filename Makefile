@@ -39,13 +39,15 @@ demo: $(VENV)/base.stamp  ## train, compare and submit on embedded data, in a fe
 	$(BIN)/relation-tf run demo --out runs/demo --jobs 2
 
 test: $(VENV)/test.stamp  ## the tests that everyone runs, under 10 minutes on 2 cores
-	$(PYTEST) -n 2 -m 'not slow'
+	$(PYTEST) -n 2 --dist worksteal -m 'not slow'
 
+# Coverage is that of the tests that everyone runs: it would make the slow ones, which start many processes, three times slower.
 test-all: $(VENV)/backends.stamp  ## all tests with coverage, in a browser and on a cluster, broken inputs, JAX and PyTorch
-	$(PYTEST) -n 2 -m 'not fuzz' --cov --cov-report=term --cov-fail-under=90
-	$(PYTEST) -n 2 -m fuzz tests/fuzz
-	KERAS_BACKEND=jax $(PYTEST) -n 2 -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py
-	KERAS_BACKEND=torch $(PYTEST) -n 2 -m 'not tensorflow' tests/layers tests/networks tests/test_optimizers.py
+	$(PYTEST) -n 2 --dist worksteal -m 'not slow and not fuzz' --cov --cov-report=term --cov-fail-under=90
+	$(PYTEST) -n 2 --dist worksteal -m 'slow and not fuzz' --durations=15
+	$(PYTEST) -n 2 --dist worksteal -m fuzz tests/fuzz
+	KERAS_BACKEND=jax $(PYTEST) -n 2 --dist worksteal -m 'not tensorflow and not slow' tests/layers tests/networks tests/test_optimizers.py
+	KERAS_BACKEND=torch $(PYTEST) -n 2 --dist worksteal -m 'not tensorflow and not slow' tests/layers tests/networks tests/test_optimizers.py
 
 bench: $(VENV)/backends.stamp  ## measure speed and memory, side by side; see benchmarks/README.md
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,102 @@
+"""What is released holds what it needs, and works where there is no checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import relation_tf
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("relation_tf", "glue_submit")
+SMOKE = """
+import numpy as np
+import glue_submit
+import relation_tf
+from relation_tf.bench import list_suites, load_suite
+from relation_tf.layers import Relation
+from relation_tf.report import compare
+
+assert "relation_tf" in relation_tf.__file__ and "site" in relation_tf.__file__, relation_tf
+for name in list_suites():
+    load_suite(name)
+assert len(list_suites()) >= 14
+assert Relation(4)(np.ones((2, 3, 5), "float32")).shape == (2, 3, 4)
+compare("scores.csv").write("report")
+"""
+SCORES = "task,method,seed,score\n" + "".join(
+    f"MR,{method},{seed},{level + seed / 1000}\n"
+    for method, level in (("CNN", 0.7), ("GRU", 0.8))
+    for seed in range(5)
+)
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """The sdist and the wheel, made from the files of the checkout alone."""
+    folder = tmp_path_factory.mktemp("release")
+    checkout = folder / "checkout"
+    checkout.mkdir()
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, checkout)
+    for package in PACKAGES:
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, checkout / package, ignore=ignore)
+    pytest.importorskip("build", reason="pip install '.[test]' brings what builds a release")
+    made = folder / "made"
+    command = [sys.executable, "-m", "build", "--quiet", "--outdir", str(made), str(checkout)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    (sdist,), (wheel,) = made.glob("*.tar.gz"), made.glob("*.whl")
+    return sdist, wheel
+
+
+def of_the_packages(names):
+    return {name for name in names if name.startswith(tuple(f"{p}/" for p in PACKAGES))}
+
+
+@pytest.mark.slow
+def test_all_files_are_released(released):
+    sdist, wheel = released
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert "relation_tf/py.typed" in files
+    with zipfile.ZipFile(wheel) as archive:
+        assert of_the_packages(archive.namelist()) == files
+    with tarfile.open(sdist) as archive:
+        members = [member.name.partition("/")[2] for member in archive if member.isfile()]
+        assert of_the_packages(members) == files
+    assert wheel.name == f"relation_tf-{relation_tf.__version__}-py3-none-any.whl"
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_it_works_without_the_checkout(released, tmp_path):
+    site = tmp_path / "site"
+    with zipfile.ZipFile(released[1]) as archive:
+        archive.extractall(site)
+    (tmp_path / "scores.csv").write_text(SCORES, encoding="utf-8")
+    # Before what this environment has of the checkout.
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+
+    def python(*arguments):
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path, env=environment, check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+
+    python("-c", SMOKE)
+    assert (tmp_path / "report" / "report.html").is_file()
+    version = python("-m", "relation_tf.cli", "--version")
+    assert version.strip() == relation_tf.__version__
