@@ -181,6 +181,7 @@ def test_the_networks(elsewhere, monkeypatch, capsys):
     made = runpy.run_path(str(program))
     assert made["probabilities"].shape == (2, 2)
     assert made["tokens"].shape == (2, 7, 64)
+    assert made["token"].shape == (2, 1, 64)
     assert "rank = 259: " in capsys.readouterr().out
 
     write_files(page, elsewhere)

@@ -45,7 +45,7 @@ from relation_tf.bench.worker import (
     unwritable,
     what_is_read,
 )
-from relation_tf.networks.registry import MECHANISMS, find_mechanism
+from relation_tf.networks.registry import find_mechanism
 
 _CONNECT = 10.0  # seconds for a head to answer; Ray itself asks for minutes
 _LOOK = 30.0  # seconds without a word after which the nodes are counted again
@@ -253,8 +253,8 @@ def _place(module: str) -> Path | None:
 
 def _modules_of_layers(cells: Sequence[Cell]) -> set[str]:
     """The top-level modules of layers of one's own; all have been imported to take a digest."""
-    mechanisms = {cell.runs[0].mechanism for cell in cells} - set(MECHANISMS)
-    return {re.split(r"[:.]", mechanism)[0] for mechanism in mechanisms}
+    layers = {cell.runs[0].own_layer for cell in cells} - {None}
+    return {re.split(r"[:.]", str(layer))[0] for layer in layers}
 
 
 def _site_packages() -> set[Path]:

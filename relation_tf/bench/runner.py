@@ -30,7 +30,7 @@ from relation_tf.bench.suite import (
     select,
 )
 from relation_tf.bench.worker import LOG, Cell, Tell, check_methods, run_cell
-from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
+from relation_tf.networks.registry import find_mechanism, load
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.glove import check_glove
@@ -321,8 +321,10 @@ def _asked(
 
 def _request(suite: Suite, whole: Cell, in_processes: bool) -> _Request:
     """What is missing for all runs is said here, once."""
-    digests = {m.mechanism: _digest(m, in_processes) for m in suite.methods()}
-    runs = [_with_digest(config, digests) for config in suite.runs()]
+    runs = suite.runs()
+    one_each = {run.own_layer: run for run in runs}
+    digests = {layer: _digest(layer, run, in_processes) for layer, run in one_each.items()}
+    runs = [run.model_copy(update={"mechanism_digest": digests[run.own_layer]}) for run in runs]
     keys = {config.key for config in whole.runs}
     names = dict.fromkeys(config.task for config in runs if config.key in keys)
     sources = {name: _find_source(suite, name, whole.data, whole.tfds_folder) for name in names}
@@ -354,52 +356,47 @@ def _method(method: Method | type | str) -> dict[str, Any]:
     return {"mechanism": method}
 
 
-def _digest(method: Method, in_processes: bool) -> str | None:
+def _digest(layer: str | None, run: RunConfig, in_processes: bool) -> str | None:
     """Of the class of a layer of one's own, so that runs of an older one are not taken for its.
 
     Raises:
         SuiteError: Where it cannot be imported; said once, before the first run.
     """
-    if method.mechanism in MECHANISMS:
+    if layer is None:
         return None
-    if find_mechanism(method.mechanism).reads == "text":
-        return _saved_model_digest(method)
-    if in_processes and method.mechanism.startswith("__main__:"):
+    if in_processes and layer.startswith("__main__:"):
         raise SuiteError(
-            f"method {method.name}: {method.mechanism} cannot be imported by worker processes: "
+            f"method {run.method}: {layer} cannot be imported by worker processes: "
             "put it into a module, or use jobs=1"
         )
     try:
-        source = inspect.getsource(load(method.mechanism))
-    except (OSError, TypeError):
-        return None  # written at a prompt, or compiled: there is no source to tell it by
+        entry = find_mechanism(layer)
+        if entry.reads == "text":
+            return _saved_model_digest(Path(entry.options["path"]))
+        loaded = load(layer)
     except ValueError as error:
-        raise SuiteError(f"method {method.name}: {error}") from error
+        raise SuiteError(f"method {run.method}: {error}") from error
     except Exception as error:
         raise SuiteError(
-            f"method {method.name}: cannot import {method.mechanism}: "
-            f"{type(error).__name__}: {error}"
+            f"method {run.method}: cannot import {layer}: {type(error).__name__}: {error}"
         ) from error
+    try:
+        source = inspect.getsource(loaded)
+    except (OSError, TypeError):
+        return None  # written at a prompt, or compiled: there is no source to tell it by
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def _saved_model_digest(method: Method) -> str:
+def _saved_model_digest(folder: Path) -> str:
     """Of a saved model's files."""
-    folder = Path(find_mechanism(method.mechanism).options["path"])
     if not (folder / "saved_model.pb").is_file():
-        raise SuiteError(
-            f"method {method.name}: expected a folder with a saved_model.pb. Received: {folder}"
-        )
+        raise ValueError(f"expected a folder with a saved_model.pb. Received: {folder}")
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(path.relative_to(folder).as_posix().encode())
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
-
-
-def _with_digest(config: RunConfig, digests: Mapping[str, str | None]) -> RunConfig:
-    return config.model_copy(update={"mechanism_digest": digests[config.mechanism]})
 
 
 def _find_source(suite: Suite, name: str, data: Path | None, tfds_folder: Path | None) -> Source:

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from relation_tf.bench.published import load_published
-from relation_tf.networks.registry import find_mechanism
+from relation_tf.networks.registry import find_mechanism, own_layer
 from relation_tf.tasks.catalogue import TASK_NAMES, SourceName, find_task
 from relation_tf.tasks.glue import GLUE
 from relation_tf.tasks.own import OwnTask
@@ -348,6 +348,11 @@ class RunConfig(Training):
     size: Positive | None = None
     free: str = "units"
     seed: Annotated[int, Field(ge=0, lt=2**31)]
+
+    @property
+    def own_layer(self) -> str | None:
+        """What it runs that is not the package's: a layer of one's own, or a saved model."""
+        return own_layer(self.mechanism, self.options)
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -31,7 +31,7 @@ from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.distribution import Distribution
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
-from relation_tf.networks.registry import MECHANISMS, find_mechanism
+from relation_tf.networks.registry import find_mechanism
 from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
 from relation_tf.tasks.tsv import DataError
@@ -110,7 +110,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
                 for note in _notes(network):
                     tell({"event": "note", "run": config.key, "note": note})
             _run(network, config, folder, cell, tell)
-            if config.mechanism not in MECHANISMS:
+            if config.own_layer is not None:
                 # A layer of one's own may hold what no variable holds: an array drawn when it was
                 # built, a seed that was traced. Each seed has a network of its own.
                 network = None
@@ -163,7 +163,7 @@ def check_methods(
         SuiteError: For the first method that cannot be.
     """
     by_method = {config.method: config for config in configs}
-    known = [config for config in by_method.values() if _is_ours(config.mechanism)]
+    known = [config for config in by_method.values() if _is_ours(config.own_layer)]
     if not known:
         return
     start_tensorflow(folder / LOG, known[0].threads, distribution)
@@ -173,8 +173,8 @@ def check_methods(
         check_network(config)
 
 
-def _is_ours(mechanism: str) -> bool:
-    return find_mechanism(mechanism).factory != mechanism
+def _is_ours(own_layer: str | None) -> bool:
+    return own_layer is None or find_mechanism(own_layer).factory != own_layer
 
 
 def ignore_interrupts() -> None:
@@ -349,7 +349,7 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
 
     # A layer of one's own may hold what no variable holds; its runs begin anew. So do those of
     # several hosts, which would have to agree on a state that one of them has.
-    kept = config.mechanism in MECHANISMS and not cell.of_several_hosts
+    kept = config.own_layer is None and not cell.of_several_hosts
     checkpoint = Checkpoint(folder / STATE, _made_by(config, cell)) if kept else None
     trained = train_run(network, config, on_epoch, checkpoint)
     for (split, name), outputs in trained.predictions.items():

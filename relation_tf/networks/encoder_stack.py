@@ -34,6 +34,9 @@ class Encoder(keras.layers.Layer):
     Dropout falls on what `mix` and `feed` give. Where the input is not `units` wide, a Dense comes
     first. Positions are not added here. Outputs at masked tokens are zero.
 
+    With `causal=True` no token sees a later one, and the stack goes one token at a time too, by
+    `initial_state` and `step`, as its mechanism does.
+
     Args:
         mechanism: What mixes the tokens: a name of the registry, a Keras layer class, an instance
             (a template, cloned by `from_config` for each block) or `"package.module:Name"`. It must
@@ -47,6 +50,9 @@ class Encoder(keras.layers.Layer):
         activation: Activation of `feed`.
         options: Further arguments of the mechanism, and its `form`.
         seed: Seed of the dropout.
+        causal: Whether to make the mechanism with `causal=True`, and by its equations
+            (`form="paper"`) unless `options` say otherwise: the original programs have no causal
+            form. A template is causal by itself.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -84,11 +90,12 @@ class Encoder(keras.layers.Layer):
         activation: Any = "relu",
         options: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        causal: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         # Not a layer among the children: a template has no part in the computation.
-        self.mixer = _Mixer(mechanism, num_heads, options)
+        self.mixer = _Mixer(mechanism, num_heads, options, causal)
         if norm not in ("post", "pre"):
             raise ValueError(f"`norm` must be 'post' or 'pre'. Received: norm={norm!r}")
         if not 0.0 <= dropout < 1.0:
@@ -155,6 +162,73 @@ class Encoder(keras.layers.Layer):
         for block in self.blocks:
             x = block(x, mask=mask, training=training)
         return x if self.closing is None else zero_masked(self.closing(x), mask)
+
+    @property
+    def causal(self) -> bool:
+        """Whether no token sees a later one."""
+        return self.mixer.is_causal
+
+    def initial_state(self, batch_size: int, max_length: int | None = None) -> tuple[Any, ...]:
+        """The state before the first token: that of the mechanism in each block.
+
+        Args:
+            batch_size: Number of sequences.
+            max_length: The most steps, for a mechanism whose state holds all tokens (`Attention`).
+
+        Raises:
+            ValueError: Where the mechanism is not causal, has no steps, or the stack is not built.
+        """
+        if not self.causal:
+            raise ValueError("one token at a time needs causal=True. Received: causal=False")
+        if not self.built:
+            raise ValueError(
+                f"{self.name!r} must be built, by a call or by build(), before it has a state."
+            )
+        mixer = self.blocks[0].mixer
+        if not hasattr(mixer, "initial_state"):
+            raise ValueError(
+                f"{type(mixer).__name__} must have `initial_state` and `step`, as Relation has, to "
+                "go one token at a time."
+            )
+        return tuple(block.mixer.initial_state(batch_size, max_length) for block in self.blocks)
+
+    def step(self, x: Any, state: tuple[Any, ...], mask: Any = None) -> tuple[Any, tuple[Any, ...]]:
+        """The next token of each sequence, not in training.
+
+        Args:
+            x: Tensor of shape `(batch, 1, width)`.
+            state: What `initial_state` or the step before gave.
+            mask: Boolean tensor of shape `(batch, 1)`, by default True. Where it is False the
+                output is zero and later tokens do not see this one.
+
+        Returns:
+            The output, `(batch, 1, units)`, and the next state.
+
+        Raises:
+            ValueError: Where `x` is of another shape.
+
+        Example:
+            >>> import numpy as np
+            >>> from relation_tf.networks import encoder
+            >>> x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+            >>> stack = encoder("relation", num_layers=2, causal=True)
+            >>> whole = stack(x)
+            >>> state = stack.initial_state(batch_size=2)
+            >>> for i in range(5):
+            ...     output, state = stack.step(x[:, i : i + 1], state)
+            >>> bool(abs(output - whole[:, -1:]).numpy().max() < 1e-5)
+            True
+        """
+        x = ops.convert_to_tensor(x, dtype=self.compute_dtype)
+        mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else ops.cast(mask, "bool")
+        x = zero_masked(x, mask)
+        if self.projection is not None:
+            x = zero_masked(self.projection(x), mask)
+        after = []
+        for block, before in zip(self.blocks, state, strict=True):
+            x, own = block.step(x, before, mask)
+            after.append(own)
+        return x if self.closing is None else zero_masked(self.closing(x), mask), tuple(after)
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> Any:
         """The output keeps the mask."""
@@ -260,13 +334,23 @@ class EncoderBlock(keras.layers.Layer):
 
     def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
         """Mix, then feed forward."""
-        if self.norm == "post":
-            x = self.mixer_norm(x + self.drop(mix_all(self.mixer, x, mask)))
-            x = self.feed_norm(x + self.drop(self._feed(x)))
-        else:
-            x = x + self.drop(mix_all(self.mixer, self.mixer_norm(x), mask))
-            x = x + self.drop(self._feed(self.feed_norm(x)))
-        return zero_masked(x, mask)
+        mixed = mix_all(self.mixer, self._before_mixing(x), mask)
+        return zero_masked(self._after_mixing(x, mixed, training), mask)
+
+    def step(self, x: Any, state: Any, mask: Any) -> tuple[Any, Any]:
+        """The same for one more token, not in training, and the mixer's next state."""
+        mixed, state = self.mixer.step(self._before_mixing(x), state, mask)
+        return zero_masked(self._after_mixing(x, mixed, training=False), mask), state
+
+    def _before_mixing(self, x: Any) -> Any:
+        return self.mixer_norm(x) if self.norm == "pre" else x
+
+    def _after_mixing(self, x: Any, mixed: Any, training: bool | None) -> Any:
+        x = x + self.drop(mixed, training=training)
+        if self.norm == "pre":
+            return x + self.drop(self._feed(self.feed_norm(x)), training=training)
+        x = self.mixer_norm(x)
+        return self.feed_norm(x + self.drop(self._feed(x), training=training))
 
     def _feed(self, x: Any) -> Any:
         return self.output_dense(self.hidden(x))
@@ -324,10 +408,16 @@ class _Mixer:
     mechanism: Any
     num_heads: int | None
     options: Mapping[str, Any] | None
+    causal: bool
 
     def __post_init__(self) -> None:
         entry = entry_of(self.mechanism)
         refuse_options(self.mechanism, self.options)
+        if self.causal and is_layer(self.mechanism) and not self.is_causal:
+            raise ValueError(
+                f"`causal` is for a mechanism that is made here; {self.mechanism.name!r} is made, "
+                "and is not causal. Received: causal=True"
+            )
         if self.num_heads is None:
             return
         positive_integer("num_heads", self.num_heads)
@@ -339,12 +429,20 @@ class _Mixer:
                 f"not. Received: num_heads={self.num_heads}"
             )
 
+    @property
+    def is_causal(self) -> bool:
+        """Whether the mechanism says that no token sees a later one."""
+        if is_layer(self.mechanism):
+            return bool(getattr(self.mechanism, "causal", False))
+        return self.causal or bool((self.options or {}).get("causal", False))
+
     def make(self, units: int, dropout: float, dtype: Any) -> Any:
         """One mixing layer."""
         if is_layer(self.mechanism):
             return copy_of(self.mechanism, name="mixer", dtype=dtype)
         heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
-        options = {"dtype": dtype, **(self.options or {}), **heads}
+        causal = {"form": "paper", "causal": True} if self.causal else {}
+        options = {"dtype": dtype, **causal, **(self.options or {}), **heads}
         return entry_of(self.mechanism).make(units, dropout, options, name="mixer")
 
     def get_config(self) -> dict[str, Any]:
@@ -357,6 +455,7 @@ class _Mixer:
             "mechanism": serialize(mechanism),
             "num_heads": self.num_heads,
             "options": None if self.options is None else serialize(dict(self.options)),
+            "causal": self.causal,
         }
 
 

@@ -157,6 +157,11 @@ MECHANISMS: dict[str, Mechanism] = {
         "relation_tf.networks.encoder_stack:transformer",
         options=MappingProxyType({"num_heads": 4}),
     ),
+    # Any of the others in blocks: options = { mechanism = "relation", num_layers = 4 }.
+    "encoder": Mechanism(
+        "relation_tf.networks.encoder_stack:encoder",
+        options=MappingProxyType({"mechanism": "attention"}),
+    ),
 }
 
 _SAVED_MODEL = "saved-model:"
@@ -194,6 +199,20 @@ def find_mechanism(name: str) -> Mechanism:
         f"unknown mechanism {_cut(name)!r}: expected one of {', '.join(MECHANISMS)}, "
         f"'saved-model:PATH', or 'package.module:Name' for a layer of your own.{hint}"
     )
+
+
+def own_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
+    """What a mechanism runs that is not the package's: a layer of one's own, or a saved model.
+
+    Example:
+        >>> own_layer("encoder", {"mechanism": "my_module:MyLayer"})
+        'my_module:MyLayer'
+        >>> own_layer("relation", {}) is None
+        True
+    """
+    if mechanism == "encoder":
+        mechanism = str(options.get("mechanism", mechanism))
+    return None if mechanism in MECHANISMS else mechanism
 
 
 def load(path: str) -> Any:

@@ -205,11 +205,16 @@ def own_layer(folder, monkeypatch, width):
     return Method(mechanism="own_layer:Own", units=8)
 
 
-def test_a_changed_layer_is_not_taken_for_the_older_one(tmp_path, small_glue, suite, monkeypatch):
+@pytest.mark.parametrize("deep", [False, True], ids=["alone", "in an encoder"])
+def test_a_changed_layer_is_not_taken_for_the_older_one(
+    tmp_path, small_glue, suite, monkeypatch, deep
+):
     one = suite(tasks=["CoLA"], seeds=[1])
     method = own_layer(tmp_path, monkeypatch, "units")
+    if deep:
+        method = Method(mechanism="encoder", units=8, options={"mechanism": method.mechanism})
     run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
-    method = own_layer(tmp_path, monkeypatch, "units, activation='relu'")
+    own_layer(tmp_path, monkeypatch, "units, activation='relu'")
     with pytest.raises(SuiteError, match="this run was done with mechanism_digest = "):
         run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
 
@@ -230,6 +235,14 @@ def test_a_layer_that_cannot_be_imported_is_refused_at_once(
 ):
     method = Method(mechanism=mechanism, name="own")
     with pytest.raises(SuiteError, match=f"method own: cannot import .*{message}"):
+        run_suite(suite(), tmp_path / "out", [method], data=small_glue, quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_mechanism_of_an_encoder_that_is_unknown_is_refused_at_once(tmp_path, small_glue, suite):
+    method = Method(mechanism="encoder", name="deep", options={"mechanism": "relaton"})
+    message = r"method deep: unknown mechanism 'relaton': .* Did you mean 'relation'\?"
+    with pytest.raises(SuiteError, match=message):
         run_suite(suite(), tmp_path / "out", [method], data=small_glue, quiet=True)
     assert not (tmp_path / "out").exists()
 

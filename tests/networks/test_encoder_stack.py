@@ -209,3 +209,65 @@ def test_a_template_is_saved_with_the_file(tmp_path: Path) -> None:
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     close(array(again(tokens(0, 2, 5, 4))), array(model(tokens(0, 2, 5, 4))))
+
+
+CAUSAL = ["relation", "linear-attention", "attention"]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("mechanism", CAUSAL)
+def test_one_token_at_a_time_equals_the_whole(mechanism: str, norm: str) -> None:
+    mask = np.array([[1, 1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0, 1]], bool)
+    x = poisoned(tokens(0, 2, 7, 3), mask)
+    layer = encoder(mechanism, 2, units=4, norm=norm, causal=True)
+    layer.build(x.shape)
+    randomize(layer)
+    whole = array(layer(x, mask=mask))
+    state = layer.initial_state(2, max_length=7)
+    for i in range(7):
+        own = (slice(None), slice(i, i + 1))
+        output, state = layer.step(x[own], state, mask[own])
+        close(array(output), whole[own])
+
+
+@pytest.mark.parametrize("mechanism", CAUSAL)
+def test_later_tokens_change_nothing(mechanism: str) -> None:
+    layer = encoder(mechanism, 2, units=4, causal=True)
+    x, other = tokens(0, 2, 6, 4), tokens(1, 2, 6, 4)
+    other[:, :3] = x[:, :3]
+    np.testing.assert_array_equal(array(layer(x))[:, :3], array(layer(other))[:, :3])
+
+
+def test_who_is_causal() -> None:
+    assert encoder("relation", causal=True).causal
+    assert encoder("relation", options={"causal": True}).causal
+    assert encoder(Relation(4, causal=True)).causal
+    assert not encoder("relation").causal
+    assert not encoder(Relation(4)).causal
+    again = Encoder.from_config(encoder("relation", causal=True).get_config())
+    assert again.causal
+
+
+def test_who_cannot_be_causal() -> None:
+    with pytest.raises(ValueError, match="PointwiseMLP cannot be made with .*causal=True"):
+        encoder("baseline", causal=True)(tokens(0, 2, 5, 4))
+    with pytest.raises(ValueError, match=r"'mine' is made, and is not causal\. Received: causal"):
+        encoder(Relation(4, name="mine"), causal=True)
+
+
+def test_steps_need_a_causal_stack_that_is_built() -> None:
+    with pytest.raises(ValueError, match="one token at a time needs causal=True"):
+        encoder("relation").initial_state(2)
+    with pytest.raises(ValueError, match="must be built"):
+        encoder("relation", causal=True).initial_state(2)
+
+    class Own(keras.layers.Layer):
+        causal = True
+
+        def call(self, x: Any) -> Any:
+            return x
+
+    own = encoder(Own())
+    own.build((None, None, 4))
+    with pytest.raises(ValueError, match="Own must have `initial_state` and `step`"):
+        own.initial_state(2)
