@@ -19,8 +19,8 @@ SUITE = """
 name = "killed"
 tasks = ["CoLA", "STS-B"]
 seeds = 1
-epochs = 100
-patience = 100
+epochs = 50
+patience = 50
 batch_size = 8
 embedding_dim = 64
 
