@@ -234,6 +234,8 @@ def test_suites_lists_what_there_is(monkeypatch, capsys):
         (["status", "."], "expected a suite's folder"),
         (["report", "nowhere"], "expected a suite's folder"),
         (["submit", "nowhere"], "expected a suite's folder"),
+        (["compare", "nowhere.csv"], "nowhere.csv: cannot be read"),
+        (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(monkeypatch, capsys, tmp_path, arguments, message):
@@ -251,6 +253,9 @@ def test_a_folder_that_cannot_be_written(monkeypatch, capsys, tmp_path):
     (tmp_path / "file").write_text("")
     assert call(monkeypatch, "run", "demo", "--out", str(tmp_path / "file" / "out")) == 2
     assert "cannot be written" in capsys.readouterr().err
+    # Before the sources are read, so that nothing is computed in vain.
+    assert call(monkeypatch, "compare", "nowhere", "--out", str(tmp_path / "file")) == 2
+    assert "file: cannot be written: a folder is expected here" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -281,7 +286,7 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(work, jobs):
     done = list(work.glob("out/runs/*/*/*/result.json"))
     assert 0 < len(done) < 160
     stamps = {path: path.stat().st_mtime_ns for path in done}
-    again = [*command, "--seeds", "1,2"]
+    again = [*command, "--seeds", "1"]
     answer = subprocess.run(
         again, capture_output=True, text=True, timeout=600, check=False,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ MakeSuite = Callable[..., Suite]
 Fabricate = Callable[..., Path]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def suite_of() -> MakeSuite:
     """Make a suite: `suite_of(tasks=..., seeds=..., method=...)`."""
 
@@ -47,39 +48,47 @@ def suite_of() -> MakeSuite:
 
 
 @pytest.fixture
-def fabricate(tmp_path: Path) -> Fabricate:
-    """Write a suite's folder: `fabricate(suite, score=...)`.
+def fabricate(tmp_path: Path, fabricate_in: Callable[[Path], Fabricate]) -> Fabricate:
+    """Write a suite's folder: `fabricate(suite, score=...)`."""
+    return fabricate_in(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def fabricate_in() -> Callable[[Path], Fabricate]:
+    """The same, below a folder: `fabricate_in(folder)(suite, score=...)`."""
+    return lambda folder: partial(_fabricate, folder)
+
+
+def _fabricate(
+    parent: Path,
+    suite: Suite,
+    score: Callable[[RunConfig, str, str], float | None],
+    change: Callable[[RunConfig, dict[str, Any]], None] = lambda config, files: None,
+    name: str = "suite",
+) -> Path:
+    """The folder of a suite.
 
     `score(config, task, metric)` is the value of a metric, or None for a run that is not done;
     `change(config, files)` may change what the files of a run hold; `name` is the folder's.
     """
-
-    def make(
-        suite: Suite,
-        score: Callable[[RunConfig, str, str], float | None],
-        change: Callable[[RunConfig, dict[str, Any]], None] = lambda config, files: None,
-        name: str = "suite",
-    ) -> Path:
-        folder = RunFolder(tmp_path / name)
-        folder.open(suite)
-        for config in suite.runs():
-            metrics = {
-                scored: {metric: score(config, scored, metric) for metric in task.metrics}
-                for task in [find_task(config.task)]
-                for scored in task.scored
-            }
-            if any(value is None for task in metrics.values() for value in task.values()):
-                continue
-            files = _files(config, metrics)
-            change(config, files)
-            run = folder.start(config)
-            write_table(run / "history.csv", files["history"], ",")
-            write_json(run / "config.json", files["config"])
-            write_json(run / "manifest.json", files["manifest"])
-            write_json(run / "result.json", files["result"])
-        return folder.path
-
-    return make
+    folder = RunFolder(parent / name)
+    folder.open(suite)
+    for config in suite.runs():
+        metrics = {
+            scored: {metric: score(config, scored, metric) for metric in task.metrics}
+            for task in [find_task(config.task)]
+            for scored in task.scored
+        }
+        if any(value is None for task in metrics.values() for value in task.values()):
+            continue
+        files = _files(config, metrics)
+        change(config, files)
+        run = folder.start(config)
+        write_table(run / "history.csv", files["history"], ",")
+        write_json(run / "config.json", files["config"])
+        write_json(run / "manifest.json", files["manifest"])
+        write_json(run / "result.json", files["result"])
+    return folder.path
 
 
 def _files(config: RunConfig, metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,8 +49,10 @@ def opened(browser):
         context.close()
 
 
-@pytest.fixture
-def page_file(suite_of, fabricate, tmp_path):
+@pytest.fixture(scope="module")
+def page_file(suite_of, fabricate_in, tmp_path_factory):
+    parent = tmp_path_factory.mktemp("page")
+
     def score(config, *_):
         return LEVEL[config.method.partition("-")[0]] + config.seed / 100 + config.units / 1e4
 
@@ -58,8 +60,8 @@ def page_file(suite_of, fabricate, tmp_path):
         {"name": "relation", "mechanism": "relation", "units": [8, 16]},
         {"name": "attention", "mechanism": "attention", "units": [8, 16]},
     ]
-    folder = fabricate(suite_of(tasks=["CoLA", "MRPC", "RTE"], method=methods), score)
-    return make_report(folder).write(tmp_path / "report")
+    suite = suite_of(tasks=["CoLA", "MRPC", "RTE"], method=methods)
+    return make_report(fabricate_in(parent)(suite, score)).write(parent / "report")
 
 
 def column(page, number):
