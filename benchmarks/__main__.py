@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from benchmarks.report import draw, markdown, name_of
-from benchmarks.table import CURVES, ROWS, Curve, Row
+from benchmarks.report import decoder_name, draw, markdown, name_of
+from benchmarks.table import CURVES, DECODERS, ROWS, Curve, Row
 from benchmarks.worker import MeasurementError, measure
 
 _console = Console(highlight=False, soft_wrap=True)
@@ -92,7 +92,9 @@ def _jobs() -> Iterator[_Job]:
     for row in ROWS:
         yield _row(row)
     for curve in CURVES:
-        yield _curve(curve)
+        yield _curve(name_of(curve), curve, "scaling:grow", "a training step")
+    for curve in DECODERS:
+        yield _curve(decoder_name(curve), curve, "decoding:decode", "the next token")
 
 
 def _row(row: Row) -> _Job:
@@ -100,10 +102,10 @@ def _row(row: Row) -> _Job:
     return _Job(row.name, title, row.function, dict(row.arguments), row.backend, row.needs)
 
 
-def _curve(curve: Curve) -> _Job:
+def _curve(name: str, curve: Curve, function: str, what: str) -> _Job:
     arguments = {"subject": curve.subject, "lengths": curve.lengths}
-    title = f"{curve.subject}, {curve.lengths[0]} to {curve.lengths[-1]} tokens"
-    return _Job(name_of(curve), title, "scaling:grow", arguments, curve.backend, curve.needs)
+    title = f"{curve.subject}: {what}, {curve.lengths[0]} to {curve.lengths[-1]} tokens"
+    return _Job(name, title, function, arguments, curve.backend, curve.needs)
 
 
 def _write(path: Path, content: Any) -> None:

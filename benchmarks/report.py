@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.table import CURVES, ROWS, STEEPEST, Curve
+from benchmarks.table import CURVES, DECODERS, FLAT, ROWS, STEEPEST, Curve
 
 _FROM, _LONG, _TO = 128, 2048, 32_768  # tokens
 
@@ -19,7 +19,7 @@ Results = Mapping[str, Any]
 
 def markdown(results: Results) -> str:
     """The machine, the rows, and the growth of each mechanism; only what was measured."""
-    parts = [*_machine(results), *_rows(results), *_growth(results)]
+    parts = [*_machine(results), *_rows(results), *_growth(results), *_decoding(results)]
     return "\n".join(parts) + "\n"
 
 
@@ -114,9 +114,42 @@ def _growth(results: Results) -> Iterator[str]:
     yield ""
 
 
+def _decoding(results: Results) -> Iterator[str]:
+    curves = [curve for curve in DECODERS if decoder_name(curve) in results]
+    if not curves:
+        return
+    yield "| next token, batch 4, width 64 | tokens | slope | wanted | kept | the longest |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for curve in curves:
+        points = results[decoder_name(curve)].get("measured")
+        if points is None:
+            yield f"| {curve.subject} | {_missing(results[decoder_name(curve)])} | | | | |"
+            continue
+        first, last = points[0], points[-1]
+        steep = slope(points, first["length"], last["length"])
+        wanted = f"at most {FLAT}" if curve.linear else ""
+        kept = ("yes" if steep <= FLAT else "**no**") if curve.linear else ""
+        rate = f"{_tokens_a_second(last):,.0f} tokens a second, {last['bytes'] / 1024:,.1f} KiB"
+        length = f"{first['length']:,} to {last['length']:,}"
+        shown = f"{round(steep, 2) + 0.0:.2f}"  # no -0.00
+        cells = [curve.subject, length, shown, wanted, kept, rate]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _tokens_a_second(point: Mapping[str, Any]) -> float:
+    """Of all four sequences of the batch."""
+    return 4 / point["seconds"]["median"]
+
+
 def name_of(curve: Curve) -> str:
     """What the results call a curve."""
     return f"curve-{curve.subject.replace(', ', '-').replace(' ', '-')}"
+
+
+def decoder_name(curve: Curve) -> str:
+    """What the results call the curve of a decoder."""
+    return f"decode-{curve.subject}"
 
 
 def _missing(result: Mapping[str, str]) -> str:
@@ -143,36 +176,54 @@ def _seconds(seconds: float) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    """`scaling.svg`: time and memory of every curve, on logarithmic axes."""
-    curves = [curve for curve in CURVES if "measured" in results.get(name_of(curve), {})]
+    """`scaling.svg` and `decoding.svg`: every curve that was measured, on logarithmic axes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    steps = [(curve, _measured(results, name_of(curve))) for curve in CURVES]
+    _draw(
+        steps, folder / "scaling.svg",
+        ("A training step, batch 4, width 64", "seconds", lambda point: point["seconds"]["median"]),
+        ("The memory that it adds", "MiB", lambda point: point["bytes"] / 2**20),
+    )  # fmt: skip
+    decoders = [(curve, _measured(results, decoder_name(curve))) for curve in DECODERS]
+    _draw(
+        decoders, folder / "decoding.svg",
+        ("Writing token by token, batch 4, width 64", "tokens a second", _tokens_a_second),
+        ("What is remembered", "KiB", lambda point: point["bytes"] / 1024),
+    )  # fmt: skip
+
+
+def _measured(results: Results, name: str) -> list[Mapping[str, Any]]:
+    return list(results.get(name, {}).get("measured", []))
+
+
+def _draw(
+    curves: list[tuple[Curve, list[Mapping[str, Any]]]],
+    path: Path,
+    *panels: tuple[str, str, Callable[[Mapping[str, Any]], float]],
+) -> None:
+    curves = [(curve, points) for curve, points in curves if points]
     if not curves:
         return
     figure = Figure(figsize=(11, 4.8), layout="constrained")
-    time, memory = figure.subplots(1, 2)
     colours = mpl.color_sequences["tab10"]
-    for number, curve in enumerate(curves):
-        points = results[name_of(curve)]["measured"]
-        lengths = [point["length"] for point in points]
-        style: dict[str, Any] = {
-            "label": curve.subject,
-            "color": colours[number % len(colours)],
-            "linestyle": "-" if curve.linear else "--",
-            "marker": "osD^vP*Xph<>"[number],
-            "markersize": 4,
-            "linewidth": 1.4,
-        }
-        time.plot(lengths, [point["seconds"]["median"] for point in points], **style)
-        shown = [(point["length"], point["bytes"] / 2**20) for point in points if point["bytes"]]
-        memory.plot(*zip(*shown, strict=True), **style) if shown else None
-    for axes, label in ((time, "seconds"), (memory, "MiB")):
-        axes.set(xscale="log", yscale="log", xlabel="tokens", ylabel=label)
+    for axes, (title, label, value) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        for number, (curve, points) in enumerate(curves):
+            shown = [(point["length"], value(point)) for point in points if value(point)]
+            axes.plot(
+                *(zip(*shown, strict=True) if shown else ([], [])),
+                label=curve.subject,
+                color=colours[number % len(colours)],
+                linestyle="-" if curve.linear else "--",
+                marker="osD^vP*Xph<>"[number],
+                markersize=4,
+                linewidth=1.4,
+            )
+        axes.set(title=title, xscale="log", yscale="log", xlabel="tokens", ylabel=label)
         axes.xaxis.set_major_locator(mpl.ticker.LogLocator(base=2, subs=(1,), numticks=16))
         axes.xaxis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,.0f}"))
         axes.tick_params(axis="x", rotation=45)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    time.set_title("A training step, batch 4, width 64")
-    memory.set_title("The memory that it adds")
-    figure.legend(*time.get_legend_handles_labels(), loc="outside right center", frameon=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "scaling.svg", metadata={"Date": None})
+    entries = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside right center", frameon=False)
+    figure.savefig(path, metadata={"Date": None})

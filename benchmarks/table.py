@@ -108,12 +108,13 @@ LENGTHS = tuple(128 * 2**k for k in range(9))  # to 32,768
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of the picture.
+    """A curve of a picture.
 
     Attributes:
         subject: A mechanism, or what it is compared with.
         lengths: Numbers of tokens.
-        linear: Whether its time has to grow no faster than length to the power of 1.1.
+        linear: Whether its time has to grow no faster than length to the power of 1.1; that of a
+            decoder's token, whether it has to be the same after any number of them.
         backend: Keras's backend.
         needs: A module that has to be installed, other than the backend's.
     """
@@ -142,3 +143,11 @@ CURVES = (
 )  # fmt: skip
 
 STEEPEST = 1.1
+
+DECODERS = (
+    Curve("Relation", linear=True),
+    Curve("LinearAttention", linear=True),
+    Curve("Attention"),
+)
+
+FLAT = 0.1  # the slope of log time on log length that a flat curve may have, for noise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.report import draw, markdown, name_of, slope
-from benchmarks.table import CURVES
+from benchmarks.report import decoder_name, draw, markdown, name_of, slope
+from benchmarks.table import CURVES, DECODERS
 
 
 def figure(median):
@@ -81,11 +81,28 @@ def test_growth_is_judged_up_to_the_length_that_is_asked_and_shown_beyond():
     assert float(row[5]) > 2
 
 
+@pytest.mark.parametrize(("power", "kept"), [(0.0, "yes"), (1.0, "**no**")])
+def test_a_decoder_that_is_flat(power, kept):
+    flat, other = DECODERS[0], DECODERS[-1]
+    text = markdown({decoder_name(curve): of(points(power)) for curve in (flat, other)})
+    cells = [line.split(" | ") for line in text.splitlines()[2:4]]
+    assert cells[0][1:5] == ["128 to 50,000", f"{power:.2f}", "at most 0.1", kept]
+    assert cells[1][3:5] == ["", ""]
+    tokens = 4 / (1e-6 * 50_000**power)
+    assert cells[0][5].startswith(f"{tokens:,.0f} tokens a second, 51,200,000.0 KiB")
+
+
 def test_the_picture_has_every_curve_that_was_measured(tmp_path):
     measured = {name_of(curve): of(points(1.0)) for curve in CURVES[:-1]}
     draw(measured | {name_of(CURVES[-1]): {"skipped": "it is not installed"}}, tmp_path)
     picture = (tmp_path / "scaling.svg").read_text()
     assert "legend" in picture
+    assert not (tmp_path / "decoding.svg").exists()
+
+
+def test_the_picture_of_decoders(tmp_path):
+    draw({decoder_name(curve): of(points(0.0)) for curve in DECODERS}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["decoding.svg"]
 
 
 def test_no_picture_of_nothing(tmp_path):

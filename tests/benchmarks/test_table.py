@@ -7,8 +7,8 @@ import inspect
 
 import pytest
 
-from benchmarks.measures import scaling
-from benchmarks.table import CURVES, ROWS
+from benchmarks.measures import decoding, scaling
+from benchmarks.table import CURVES, DECODERS, ROWS
 
 pytestmark = pytest.mark.tensorflow
 
@@ -42,3 +42,11 @@ def test_a_curve_is_measured():
     assert [point.length for point in points] == [3, 65]
     assert all(0 < point.seconds.low <= point.seconds.median for point in points)
     assert all(point.bytes >= 0 for point in points)
+
+
+@pytest.mark.parametrize("curve", DECODERS, ids=lambda curve: curve.subject)
+def test_a_decoder_is_measured(curve):
+    short, long = decoding.decode(curve.subject, [3, 65])
+    assert (short.length, long.length) == (3, 65)
+    assert 0 < long.seconds.low <= long.seconds.median
+    assert (long.bytes == short.bytes) is curve.linear
