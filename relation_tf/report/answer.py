@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from relation_tf.report.comparisons import Comparison, Test, all_pvalues, rows_of
+from relation_tf.report.comparisons import Comparison, all_pvalues, rows_of
 from relation_tf.report.scores import Scores
 from relation_tf.stats import what_can_be_shown
-from relation_tf.stats.design import format_level
+from relation_tf.stats.design import format_level, format_pvalue
 
 _MOST_PAIRS = 12  # more are counted, not listed
 
 
 @dataclass
 class _Pair:
-    """Two methods, and the tasks where one, the other or neither is better."""
+    """Two methods, and the tasks where one, the other or neither is better.
+
+    `sizes` are how many seeds they have where neither is.
+    """
 
     a: str
     b: str
     better: list[str] = field(default_factory=list)
     worse: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
+    sizes: set[int] = field(default_factory=set)
+
+    @property
+    def tasks(self) -> list[str]:
+        """Those that test the pair."""
+        return [*self.better, *self.worse, *self.undecided]
 
     def turned(self) -> _Pair:
         """With the method first that is better more often."""
         if len(self.better) >= len(self.worse):
             return self
-        return _Pair(self.b, self.a, self.worse, self.better, self.undecided)
+        return replace(self, a=self.b, b=self.a, better=self.worse, worse=self.better)
 
 
 def short_answer(scores: Scores, comparisons: Mapping[str, Comparison]) -> list[str]:
@@ -59,9 +68,9 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
     yield f"Preliminary: {done} of {len(runs)} runs are done, {listed(others)}."
 
 
-def design_sentence(scores: Scores) -> str | None:
-    """What so many methods and seeds can show, where there is something to compare."""
-    if len(scores.methods) < 2 or scores.seeds < 2:
+def design_sentence(scores: Scores, comparisons: Mapping[str, Comparison]) -> str | None:
+    """What so many methods and seeds can show, where each task compares them all."""
+    if len(scores.methods) < 2 or scores.seeds < 2 or not _is_whole(scores, comparisons):
         return None
     return what_can_be_shown(
         len(scores.methods),
@@ -95,96 +104,128 @@ def _no_test(scores: Scores) -> Iterator[str]:
     elif scores.table["method"].nunique() < 2:
         yield "Only one method has finished runs: there is nothing to compare it with."
     else:
-        reason = (
-            "One seed a method: no standard deviation and no test."
-            if scores.seeds == 1
-            else "No task has two methods with two seeds yet: no test."
-        )
+        reason = "No task has two methods with two seeds yet: no test."
+        if scores.seeds == 1:
+            reason = "One seed a method: no standard deviation and no test."
+        elif scores.control is not None and scores.control not in {*scores.table["method"]}:
+            reason = f"The control {scores.control} has no finished runs yet: no test."
         yield f"{reason} Any difference between these scores may be chance."
 
 
 def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator[str]:
     alpha = scores.alpha
-    best = [comparison.result.attainable_pvalue for comparison in comparisons.values()]
-    separated = any(c.result.significant.to_numpy().any() for c in comparisons.values())
-    # Ties can take p below what separated seeds reach: two constant methods, for example.
-    if min(best) >= alpha and not separated:
-        yield (
-            f"Nothing can be significant here: {design_sentence(scores)}"
-            if _is_whole(scores, comparisons)
-            else "Nothing can be significant with so few seeds for so many methods."
-        )
     pvalues = all_pvalues(comparisons)
-    tasks = [task for task in comparisons if task not in scores.averages]
-    seeds = _seeds([c.result for task, c in comparisons.items() if task in tasks])
-    if tasks:
-        own = pvalues[pvalues["task"].isin(tasks)]
-        yield from _by_task(own, tasks, scores.noun, seeds, alpha)
+    # A p that falls below alpha by the approximation alone is none to claim anything by.
+    doubtful = pvalues["significant"] & (pvalues["permutation_pvalue"] >= alpha)
+    pvalues["significant"] &= ~doubtful
+    # Ties can take p below what separated seeds reach: two constant methods, for example.
+    attainable = min(comparison.attainable_pvalue for comparison in comparisons.values())
+    if attainable >= alpha and not pvalues["significant"].any():
+        design = design_sentence(scores, comparisons)
+        yield (
+            "Nothing can be significant with so few seeds for so many methods."
+            if design is None
+            else f"Nothing can be significant here: {design}"
+        )
+    own = pvalues[~pvalues["task"].isin(scores.averages)]
+    yield from _by_task(own, scores)
     for name in scores.averages:
         if name in comparisons:
-            yield _on_average(name, comparisons[name], alpha)
+            yield _on_average(name, pvalues[pvalues["task"] == name], alpha)
+    if own["task"].nunique() > 1 and own["significant"].any():
+        yield (
+            "Each task is tested by itself: where methods do not differ, about one test in "
+            f"{1 / alpha:.0f} reaches {format_level(alpha)} by chance."
+        )
+    if doubtful.any():
+        yield _by_approximation_only(pvalues[doubtful], scores)
 
 
-def _by_task(
-    pvalues: pd.DataFrame, tasks: Sequence[str], noun: str, seeds: str, alpha: float
-) -> Iterator[str]:
+def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
     pairs: dict[tuple[str, str], _Pair] = {}
     for row in rows_of(pvalues):
         pair = pairs.setdefault((row.a, row.b), _Pair(row.a, row.b))
         if not row.significant:
             pair.undecided.append(row.task)
+            pair.sizes |= {row.n_a, row.n_b}
         else:
             (pair.better if row.ahead == row.a else pair.worse).append(row.task)
     decided = [pair.turned() for pair in pairs.values() if pair.better or pair.worse]
     for pair in decided[:_MOST_PAIRS]:
-        yield _pair_sentence(pair, noun, seeds, alpha)
+        yield _pair_sentence(pair, scores)
     if len(decided) > _MOST_PAIRS:
         yield f"{len(decided) - _MOST_PAIRS} more pairs differ somewhere; the tables list them."
     rest = [pair for pair in pairs.values() if not (pair.better or pair.worse)]
-    if not rest:
-        return
-    where = f"any of the {len(tasks)} {noun}" if len(tasks) > 1 else tasks[0]
     if len(rest) == len(pairs) > 1:
-        yield f"No two methods can be separated by {seeds} on {where}."
+        where = _any_of([*dict.fromkeys(pvalues["task"])], scores)
+        yield f"No two methods can be separated by {_seeds(rest)} on {where}."
         return
-    named = "; ".join(f"{pair.a} and {pair.b}" for pair in rest)
-    who = f"the other {len(rest)} pairs" if len(rest) > _MOST_PAIRS else named
-    yield f"Cannot be separated by {seeds} on {where}: {who}."
+    by_tasks: dict[str, list[_Pair]] = {}
+    for pair in rest:
+        by_tasks.setdefault(_any_of(pair.tasks, scores), []).append(pair)
+    for where, alike in by_tasks.items():
+        named = "; ".join(f"{pair.a} and {pair.b}" for pair in alike)
+        who = f"{len(alike)} other pairs" if len(alike) > _MOST_PAIRS else named
+        yield f"Cannot be separated by {_seeds(alike)} on {where}: {who}."
 
 
-def _pair_sentence(pair: _Pair, noun: str, seeds: str, alpha: float) -> str:
-    total = len(pair.better) + len(pair.worse) + len(pair.undecided)
+def _pair_sentence(pair: _Pair, scores: Scores) -> str:
+    level = format_level(scores.alpha)
+    total = len(pair.tasks)
     if total == 1:
-        where = f"{pair.better[0]} ({format_level(alpha)})"
+        where = f"{pair.better[0]} ({level})"
     elif len(pair.better) == total:
-        where = f"all {total} {noun} ({format_level(alpha)})"
+        where = f"all {_tested(total, scores)} ({level})"
     else:
         where = (
-            f"{len(pair.better)} of {total} {noun} "
-            f"({format_level(alpha)}: {', '.join(pair.better)})"
+            f"{len(pair.better)} of {_tested(total, scores)} ({level}: {', '.join(pair.better)})"
         )
     parts = [f"{pair.a} is better than {pair.b} on {where}"]
     if pair.worse:
         parts.append(f"worse on {len(pair.worse)} ({', '.join(pair.worse)})")
     if pair.undecided:
-        parts.append(f"cannot be separated from it by {seeds} on {len(pair.undecided)}")
+        parts.append(f"cannot be separated from it by {_seeds([pair])} on {len(pair.undecided)}")
     return listed(parts) + "."
 
 
-def _on_average(name: str, comparison: Comparison, alpha: float) -> str:
+def _on_average(name: str, pairs: pd.DataFrame, alpha: float) -> str:
     found = []
-    pairs = comparison.pairs()
     for row in rows_of(pairs[pairs["significant"]]):
         worse = row.a if row.ahead == row.b else row.b
         found.append(f"{row.ahead} better than {worse}")
-    seeds = _seeds([comparison.result])
+    others = rows_of(pairs[~pairs["significant"]])
+    sizes = {size for row in others for size in (row.n_a, row.n_b)}
     if not found:
-        return f"On the {_title(name)}, no two methods can be separated by {seeds}."
-    if len(found) > _MOST_PAIRS:
-        found = [*found[:_MOST_PAIRS], f"{len(found) - _MOST_PAIRS} more pairs"]
-    others = len(pairs) - int(pairs["significant"].sum())
-    rest = f"; the other pairs cannot be separated by {seeds}" if others else ""
-    return f"On the {_title(name)} ({format_level(alpha)}): {', '.join(found)}{rest}."
+        return f"On the {_title(name)}, no two methods can be separated by {_range_of(sizes)}."
+    rest = f"; the other pairs cannot be separated by {_range_of(sizes)}" if sizes else ""
+    return f"On the {_title(name)} ({format_level(alpha)}): {_first(found)}{rest}."
+
+
+def _by_approximation_only(pairs: pd.DataFrame, scores: Scores) -> str:
+    found = []
+    for row in rows_of(pairs):
+        where = f"the {_title(row.task)}" if row.task in scores.averages else row.task
+        approximate, permuted = (
+            format_pvalue(value, scores.alpha) for value in (row.pvalue, row.permutation_pvalue)
+        )
+        found.append(f"{row.a} and {row.b} on {where} ({approximate}, by permutation {permuted})")
+    level = format_level(scores.alpha).removeprefix("p < ")
+    return f"Below {level} by approximation only, so not counted: {_first(found)}."
+
+
+def _first(pairs: list[str]) -> str:
+    more = len(pairs) - _MOST_PAIRS
+    return ", ".join([*pairs[:_MOST_PAIRS], *([f"{more} more pairs"] if more > 0 else [])])
+
+
+def _any_of(tasks: Sequence[str], scores: Scores) -> str:
+    return f"any of the {_tested(len(tasks), scores)}" if len(tasks) > 1 else tasks[0]
+
+
+def _tested(number: int, scores: Scores) -> str:
+    """So many of the tasks, which are all of them or those that have both methods of a pair."""
+    where = "" if number == len(scores.own_tasks) else " where both are tested"
+    return f"{number} {scores.noun}{where}"
 
 
 def _is_whole(scores: Scores, comparisons: Mapping[str, Comparison]) -> bool:
@@ -195,10 +236,11 @@ def _is_whole(scores: Scores, comparisons: Mapping[str, Comparison]) -> bool:
     )
 
 
-def _seeds(tests: Sequence[Test]) -> str:
-    sizes = [len(values) for test in tests for values in test.samples.values()]
-    if not sizes:
-        return "these seeds"
+def _seeds(pairs: Iterable[_Pair]) -> str:
+    return _range_of({size for pair in pairs for size in pair.sizes})
+
+
+def _range_of(sizes: set[int]) -> str:
     low, high = min(sizes), max(sizes)
     return f"{low} seeds" if low == high else f"{low} to {high} seeds"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,10 +24,13 @@ from relation_tf.stats import (
 from relation_tf.stats.comparisons import PvalueMethod
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
+from relation_tf.tasks import GLUE
 
 SCORE = "score"
 PERMUTATIONS = 20_000
 
+# One network answers MNLI-m and MNLI-mm: over several tasks they are one, as in GLUE's average.
+_TRAINED = {name: task.name for task in GLUE.values() for name in task.scored}
 
 Test: TypeAlias = SteelDwassResult | SteelManyToOneResult
 
@@ -50,6 +54,10 @@ class Comparison:
         of the effect size), and `ahead`: whose scores rank better, significantly or not; empty
         where neither's do.
         """
+        return self._pairs
+
+    @cached_property
+    def _pairs(self) -> pd.DataFrame:
         pairs = self.result.pairs()
         sizes = {name: len(scores) for name, scores in self.result.samples.items()}
         pairs.insert(2, "n_a", pairs["a"].map(sizes))
@@ -61,6 +69,16 @@ class Comparison:
         towards_b = pairs["statistic"] * (1 if self.result.higher_is_better else -1)
         pairs["ahead"] = np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], "")
         return pairs
+
+    @property
+    def attainable_pvalue(self) -> float:
+        """What both p can reach without ties: the approximation alone may be too small."""
+        return max(self.result.attainable_pvalue, self.permutation.attainable_pvalue)
+
+    @property
+    def seeds_needed(self) -> int:
+        """With how many seeds both p can be significant."""
+        return max(self.result.seeds_needed, self.permutation.seeds_needed)
 
     def notes(self) -> list[str]:
         """What a reader has to know beside the numbers."""
@@ -135,22 +153,30 @@ def compare_samples(
 def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
     """Friedman's and Nemenyi's tests of the means of the tasks that all methods have.
 
-    None for fewer than two such tasks or three methods.
+    MNLI counts once, by the mean of both its sets. None for fewer than two such tasks or three
+    methods.
     """
     means = scores.table.pivot_table(
         index="task", columns="method", values="score", aggfunc="mean", sort=False
     )
     tasks = [task for task in scores.own_tasks if task in means.index]
     means = means.reindex(index=tasks, columns=[*scores.methods]).dropna()
+    lower = means.index.isin(scores.lower_is_better)
+    means = means.mul(np.where(lower, -1, 1), axis=0).groupby(_trained, sort=False).mean()
     if len(means) < 2 or len(scores.methods) < 3:
         return None
-    lower = means.index.isin(scores.lower_is_better)
-    return friedman_nemenyi(means.mul(np.where(lower, -1, 1), axis=0), scores.alpha)
+    return friedman_nemenyi(means, scores.alpha)
 
 
 def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> WinTieLoss | None:
-    """On how many tasks each method is significantly better than each; None for a single task."""
-    tests = {task: comparisons[task].result for task in scores.own_tasks if task in comparisons}
+    """On how many tasks each method is significantly better than each; None for a single task.
+
+    MNLI counts once, by its first set, the matched one.
+    """
+    tests: dict[str, Test] = {}
+    for task in scores.own_tasks:
+        if task in comparisons:
+            tests.setdefault(_trained(task), comparisons[task].result)
     return win_tie_loss(tests) if len(tests) > 1 else None
 
 
@@ -171,14 +197,15 @@ def summarize(
     own = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
     tables = [table for table in (metrics, own) if table is not None and len(table)]
     long = pd.concat(tables or [own])
+    letters = {task: comparison.letters() for task, comparison in comparisons.items()}
     rows = []
     key: Any
     for key, group in long.groupby(["task", "method", "metric"], sort=False, observed=True):
         task, method, metric = key
         values = group["value"].to_numpy(dtype=float)
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-        letters = comparisons[task].letters().get(method, "") if task in comparisons else ""
-        rows.append((task, method, metric, len(values), float(values.mean()), sd, letters))
+        own_letters = letters.get(task, {}).get(method, "")
+        rows.append((task, method, metric, len(values), float(values.mean()), sd, own_letters))
     table = pd.DataFrame(
         rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"]
     ).astype({"sd": float})
@@ -190,15 +217,20 @@ def summarize(
 
 def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
     """Every pair of methods of every task: statistic, p, effect size and verdict."""
-    tables = [
-        comparison.pairs().assign(task=task)[["task", *comparison.pairs().columns]]
-        for task, comparison in comparisons.items()
-    ]
+    tables = []
+    for task, comparison in comparisons.items():
+        pairs = comparison.pairs()
+        tables.append(pairs.assign(task=task)[["task", *pairs.columns]])
     if tables:
         return pd.concat(tables, ignore_index=True)
     names = ["a", "b", "n_a", "n_b", "statistic", "pvalue", "permutation_pvalue", "effect_size",
              "effect_low", "effect_high", "significant", "better", "verdict", "ahead"]  # fmt: skip
     return pd.DataFrame(columns=["task", *names])
+
+
+def _trained(name: str) -> str:
+    """The task that is trained for what is scored."""
+    return _TRAINED.get(name, name)
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:

@@ -38,10 +38,11 @@ from relation_tf.report.pictures.trade_offs import cost_against_length, score_ag
 from relation_tf.report.predicted import predicted
 from relation_tf.report.scores import Scores, tasks_of
 from relation_tf.stats import FriedmanNemenyiResult, SteelDwassResult
-from relation_tf.stats.design import format_level, format_pvalue
+from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 
 _METRIC_NAMES = {"matthews": "Matthews", "accuracy": "acc.", "f1": "F1", "pearson": "Pearson",
                  "spearman": "Spearman"}  # fmt: skip
+_MOST_PAIRS = 100  # the tests of more stand in their file only
 
 
 class Cell(NamedTuple):
@@ -123,7 +124,7 @@ def content_of(
         "title": title,
         "question": question,
         "answer": short_answer(scores, comparisons),
-        "design": design_sentence(scores),
+        "design": design_sentence(scores, comparisons),
         "level": format_level(scores.alpha),
         "alpha": scores.alpha,
         "seeds": scores.seeds,
@@ -136,10 +137,12 @@ def content_of(
         "columns": _columns(scores, results),
         "cells": _cells(scores, summary),
         "tests": _tests(comparisons),
-        "pairs": _pair_rows(pvalues, scores.alpha),
+        "pairs": (pairs := _pair_rows(pvalues, scores.alpha)),
+        "tests_listed": len(pairs) <= _MOST_PAIRS,
         "test": "Steel-Dwass" if scores.control is None else f"Steel against {scores.control}",
         "several": None if several is None else _several(several, scores.alpha),
         "wins": [] if won is None else won.pairs().to_dict("records"),
+        "mnli_twice": {"MNLI-m", "MNLI-mm"} <= {*scores.tasks},
         "permutations": PERMUTATIONS,
         **_NO_RUNS,
     }
@@ -189,7 +192,8 @@ def _content_of_runs(
     tested = learning_time.compare_times(times, results)
     summarized = learning_time.summarize_times(times, results)
     time_pvalues = all_pvalues(tested)
-    beside = _beside(results, summary, how)
+    published = load_published(results.suite.published) if results.suite.published else None
+    beside = None if published is None else beside_published(results, summary, how, published)
     answers = predicted(results, look)
     values = {
         "said": [
@@ -216,8 +220,8 @@ def _content_of_runs(
         "widths": {str(method.name): str(method.units) for method in results.suite.methods()},
         "filter_tasks": [*dict.fromkeys([*scores.tasks, *results.suite.tasks])],
         "settings": provenance.settings(results),
-        "published": _published(results, beside) if beside is not None else None,
-        "laid_out": laid_out(results, scores, summary, how, summarized, _figures(results)),
+        "published": _published(results, published, beside),
+        "laid_out": laid_out(results, scores, summary, how, summarized, published),
         "predicted": [*answers.tables["auc"]["task"].unique()] if answers.tables else [],
         "predicted_notes": answers.notes,
         "made": provenance.made(results),
@@ -260,11 +264,13 @@ def _significance(
 def _ranks(
     several: FriedmanNemenyiResult, scores: Scores, look: Mapping[str, Style]
 ) -> Picture | None:
+    # MNLI is one task of two dev sets.
+    noun = scores.noun if {*several.ranks.index} <= {*scores.tasks} else "tasks"
     return critical_difference(
         {str(name): float(rank) for name, rank in several.average_ranks.items()},
         [[str(name) for name in clique] for clique in several.cliques()],
         several.critical_difference,
-        f"{len(several.ranks)} {scores.noun}",
+        f"{len(several.ranks)} {noun}",
         look,
     )
 
@@ -331,8 +337,10 @@ def _all_scores(scores: Scores, results: Results | None) -> pd.DataFrame:
     own = own[["task", "method", "seed", "metric", "value"]]
     if results is None:
         return own
-    averages = own[own["task"].isin(scores.averages)]
-    tables = [table for table in (results.metrics, averages) if len(table)]
+    key = ["task", "method", "seed"]
+    known = pd.MultiIndex.from_frame(results.metrics[key])
+    others = own[~pd.MultiIndex.from_frame(own[key]).isin(known)]  # averages, scores of tables
+    tables = [table for table in (results.metrics, others) if len(table)]
     return pd.concat(tables, ignore_index=True) if tables else results.metrics
 
 
@@ -346,17 +354,11 @@ def _columns(scores: Scores, results: Results | None) -> dict[str, str]:
     }
 
 
-def _beside(results: Results, summary: pd.DataFrame, how: pd.DataFrame) -> pd.DataFrame | None:
-    published = _figures(results)
-    return None if published is None else beside_published(results, summary, how, published)
-
-
-def _figures(results: Results) -> Published | None:
-    return load_published(results.suite.published) if results.suite.published else None
-
-
-def _published(results: Results, beside: pd.DataFrame) -> dict[str, Any]:
-    published = load_published(str(results.suite.published))
+def _published(
+    results: Results, published: Published | None, beside: pd.DataFrame | None
+) -> dict[str, Any] | None:
+    if published is None or beside is None:
+        return None
     samples = [
         f"{task} is {note}"
         for task in results.suite.tasks
@@ -411,10 +413,8 @@ def _tests(comparisons: Mapping[str, Comparison]) -> list[dict[str, Any]]:
             "pairs": comparison.pairs().to_dict("records"),
             "notes": comparison.notes(),
             "kruskal": format_pvalue(comparison.result.kruskal.pvalue, comparison.result.alpha),
-            "attainable": format_pvalue(
-                comparison.result.attainable_pvalue, comparison.result.alpha
-            ),
-            "seeds_needed": comparison.result.seeds_needed,
+            "attainable": format_pvalue(comparison.attainable_pvalue, comparison.result.alpha),
+            "seeds_needed": comparison.seeds_needed,
         }
         for task, comparison in comparisons.items()
     ]
@@ -431,8 +431,3 @@ def _pair_rows(pvalues: pd.DataFrame, alpha: float) -> dict[tuple[str, str], dic
             bool(pair.significant),
         )
     return rows
-
-
-def pvalue_only(value: float, alpha: float) -> str:
-    """A p without "p =", for a column of them."""
-    return format_pvalue(value, alpha).removeprefix("p ").removeprefix("= ")

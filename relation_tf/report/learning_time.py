@@ -134,9 +134,11 @@ def learning_limit(results: Results, task: str) -> str:
 def _separated(task: str, comparison: Comparison) -> str:
     pairs = comparison.pairs()
     alpha = comparison.result.alpha
+    # As in the short answer: what the approximation alone shows is not counted.
+    shown = pairs["significant"] & (pairs["permutation_pvalue"] < alpha)
     decided = [
         f"{row.ahead} than {row.a if row.ahead == row.b else row.b}"
-        for row in rows_of(pairs[pairs["significant"]])
+        for row in rows_of(pairs[shown])
     ]
     if not decided:
         return f"No two learning times on {task} can be separated by these seeds."

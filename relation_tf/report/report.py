@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from errno import EACCES, ENOTDIR
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,10 +22,18 @@ from markupsafe import Markup
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.suite import SuiteError
 from relation_tf.report.answer import listed
-from relation_tf.report.content import Content, content_of, pvalue_only
-from relation_tf.report.pictures.drawing import swatch
+from relation_tf.report.content import Content, content_of
+from relation_tf.report.pictures.drawing import signed, swatch
 from relation_tf.report.scores import Scores
-from relation_tf.report.sources import ScoreSource, join, join_results, read_source
+from relation_tf.report.sources import (
+    ScoreSource,
+    join,
+    join_results,
+    read_report,
+    read_source,
+    unused_tests,
+)
+from relation_tf.stats.design import pvalue_only
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,9 +109,12 @@ class Report:
         content = {
             "title": values["title"],
             "question": values["question"],
+            "in_points": values["in_points"],
+            "lower_is_better": values["lower_is_better"],
             "answer": values["answer"],
             "warnings": values["warnings"],
             "failures": [list(failure) for failure in values["failures"]],
+            "figures": [picture.name for picture in self.content.pictures],
             "tables": {name: _records(table) for name, table in self.tables.items()},
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -116,12 +130,23 @@ class Report:
         came: fractions, where a suite made them.
 
         Args:
-            folder: Where; made where it is not there.
+            folder: Where; made where it is not there. Tables and figures of an earlier report there
+                are removed, nothing else.
 
         Returns:
             The path of `report.html`.
+
+        Raises:
+            SuiteError: Where the folder cannot be written.
         """
         folder = Path(folder)
+        with _writing(folder):
+            for file in _earlier(folder):
+                file.unlink(missing_ok=True)
+            self._write(folder)
+        return folder / "report.html"
+
+    def _write(self, folder: Path) -> None:
         (folder / "figures").mkdir(parents=True, exist_ok=True)
         for name, table in self.tables.items():
             table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n", encoding="utf-8")
@@ -133,9 +158,7 @@ class Report:
         (folder / "report.md").write_text(self.markdown(), encoding="utf-8", newline="\n")
         (folder / "report.tex").write_text(self.latex(), encoding="utf-8", newline="\n")
         (folder / "report.json").write_text(self.json(), encoding="utf-8", newline="\n")
-        page = folder / "report.html"
-        page.write_text(self.html(), encoding="utf-8", newline="\n")
-        return page
+        (folder / "report.html").write_text(self.html(), encoding="utf-8", newline="\n")
 
     @cached_property
     def _values(self) -> dict[str, Any]:
@@ -190,7 +213,7 @@ def compare(
     labels: Sequence[str] | None = None,
     merge: bool = False,
     lower_is_better: Iterable[str] = (),
-    alpha: float = 0.05,
+    alpha: float | None = None,
     title: str = "",
     question: str = "",
 ) -> Report:
@@ -205,8 +228,9 @@ def compare(
             `value`), where several rows of a seed with a `metric` each count their mean.
         labels: What the sources are called, by default their folders or files.
         merge: Whether a method's seeds of several sources are those of one method.
-        lower_is_better: The tasks whose lowest score is the best.
-        alpha: The level of the tests, between 0 and 1.
+        lower_is_better: The tasks whose lowest score is the best, beside those that a report says.
+        alpha: The level of the tests, between 0 and 1; by default that of the suites, where all
+            declare the same test, else .05.
         title: Of the report, by default the labels.
         question: What the comparison is to answer.
 
@@ -226,8 +250,11 @@ def compare(
     """
     if not sources:
         raise SuiteError("compare: expected at least one source of scores, found none")
-    if not 0 < alpha < 1:
+    if alpha is not None and not 0 < alpha < 1:
         raise SuiteError(f"alpha: expected a number between 0 and 1. Received: {alpha!r}")
+    # The letters of a name are no names.
+    labels = [labels] if isinstance(labels, str) else labels
+    lower_is_better = [lower_is_better] if isinstance(lower_is_better, str) else lower_is_better
     if labels is not None and len(labels) != len(sources):
         raise SuiteError(
             f"labels: expected one for each of {len(sources)} sources. Received: {len(labels)}"
@@ -239,7 +266,9 @@ def compare(
     ]
     scores, names = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
     title = title or listed([source.label for source in read])
-    return Report(content_of(scores, join_results(read, names), title, question))
+    content = content_of(scores, join_results(read, names, scores), title, question)
+    warnings = [*unused_tests(read, names, scores), *content.values["warnings"]]
+    return Report(replace(content, values={**content.values, "warnings": warnings}))
 
 
 def render(results: Results | str | Path, out: str | Path | None = None) -> Path:
@@ -253,7 +282,8 @@ def render(results: Results | str | Path, out: str | Path | None = None) -> Path
         The path of `report.html`.
 
     Raises:
-        SuiteError: Where the folder is not one of a suite, or a file in it is broken.
+        SuiteError: Where the folder is not one of a suite, a file in it is broken, or the report
+            cannot be written.
 
     Example:
         >>> import tempfile
@@ -265,7 +295,45 @@ def render(results: Results | str | Path, out: str | Path | None = None) -> Path
     """
     if not isinstance(results, Results):
         results = read_results(results)
-    return make_report(results).write(results.folder / "report" if out is None else out)
+    folder = results.folder / "report" if out is None else Path(out)
+    check_folder(folder)
+    return make_report(results).write(folder)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before anything is computed for it.
+
+    Raises:
+        SuiteError: The message names what is in the way.
+    """
+    with _writing(folder):
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(ENOTDIR, "a folder is expected here", str(there))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES), str(there))
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or folder
+        raise SuiteError(f"{place!s:.160}: cannot be written: {error.strerror or error}") from error
+
+
+def _earlier(folder: Path) -> list[Path]:
+    """The tables and figures of an earlier report, as its report.json names them."""
+    try:
+        said = read_report(folder)
+        names = [f"{name}.csv" for name in said["tables"]]
+        for name in said["figures"]:
+            names += [f"figures/{name}.svg", f"figures/{name}.png"]
+    except (SuiteError, KeyError, TypeError):  # none, or none of ours
+        return []
+    # A name of a task cannot lead out of the folder, and a file that was changed must not.
+    return [folder / name for name in names if name.count("/") == name.startswith("figures/")]
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -325,15 +393,11 @@ def _environment(**options: Any) -> Environment:
     environment.filters |= {
         "number": _number,
         "spread": _spread,
-        "signed": _signed,
+        "signed": signed,
         "pvalue": pvalue_only,
         "swatch": swatch,
     }
     return environment
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
 
 
 def _spread(value: float, deviation: float, digits: int = 1) -> str:

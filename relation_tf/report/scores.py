@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import pandas as pd
@@ -68,7 +69,7 @@ class Scores:
         """What a page shows the scores times."""
         return 100 if self.in_points else 1
 
-    @property
+    @cached_property
     def digits(self) -> int:
         """Decimals that a page shows: one of points, else two digits of the seeds' deviations."""
         if self.in_points:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -66,6 +67,13 @@ def attainable_pvalue(
     sizes = _sizes(num_methods, num_seeds)
     check_option("method", method, DesignMethod)
     check_family(family, alternative)
+    return _attainable(tuple(sizes), method, family, alternative)
+
+
+@functools.lru_cache(maxsize=1024)
+def _attainable(
+    sizes: tuple[int, ...], method: DesignMethod, family: Family, alternative: Alternative
+) -> float:
     if method == "exact":
         return _exact_attainable(sizes, family, alternative)
     # The statistic of two separated groups grows with both sizes: the largest groups reach most.
@@ -227,6 +235,16 @@ def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:
         return format_level(min(alpha, 0.001))
     same_side = (d for d in range(decimals, 17) if (round(pvalue, d) < alpha) == (pvalue < alpha))
     return "p = " + f"{pvalue:.{next(same_side, 17)}f}".removeprefix("0")
+
+
+def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
+    """The same without "p =", for a column of them.
+
+    Example:
+        >>> pvalue_only(0.0447), pvalue_only(1e-6)
+        ('.045', '< .001')
+    """
+    return format_pvalue(pvalue, alpha).removeprefix("p ").removeprefix("= ")
 
 
 def format_level(alpha: float) -> str:

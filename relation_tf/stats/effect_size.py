@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from numpy.typing import ArrayLike
@@ -124,10 +125,15 @@ def delta_interval(delta: float, fewest: int, confidence: float = 0.95) -> Inter
     Returns:
         Lower and upper end.
     """
-    from scipy.stats import norm
-
-    check_confidence(confidence)
-    z2 = float(norm.isf((1 - confidence) / 2)) ** 2
+    z2 = _normal_quantile(confidence) ** 2
     half = math.sqrt(z2 * (fewest * (1 - delta**2) + z2))
     low, high = ((fewest * delta + side * half) / (fewest + z2) for side in (-1, 1))
     return Interval(max(low, -1.0), min(high, 1.0))
+
+
+@functools.lru_cache(maxsize=8)
+def _normal_quantile(confidence: float) -> float:
+    from scipy.stats import norm
+
+    check_confidence(confidence)
+    return float(norm.isf((1 - confidence) / 2))

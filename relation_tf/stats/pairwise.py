@@ -7,6 +7,7 @@ smallest integers that hold them, and the arrangements lie along the last axis: 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -112,16 +113,24 @@ def exact_maxima(groups: Groups, pairs: Pairs, tail: Tail = np.abs) -> FloatArra
         tail: Turns a standardized U into the statistic that is large against the hypothesis.
 
     Returns:
-        The maxima, sorted, shape `(arrangements,)`.
+        The maxima, sorted, shape `(arrangements,)`; read-only, as equal ranks share them.
     """
-    pool, sizes = np.sort(np.concatenate(groups), axis=None), _sizes(groups)
+    return _exact_maxima(_pool(groups), tuple(map(len, groups)), tuple(pairs), tail)
+
+
+# Tasks without ties that have as many scores of each method share one distribution.
+@functools.lru_cache(maxsize=8)
+def _exact_maxima(
+    pooled: tuple[int, ...], num_scores: tuple[int, ...], pairs: Pairs, tail: Tail
+) -> FloatArray:
+    pool, sizes = _codes(pooled), np.array(num_scores)
     numbers = _chunks(num_arrangements(sizes), pool.size)
     # A stable sort of labels lists the places of the first label, then of the second ...
     places = (
         np.argsort(arrangements(sizes, np.arange(start, stop)), axis=1, kind="stable")
         for start, stop in numbers
     )
-    return _sorted_maxima((pool[chunk] for chunk in places), sizes, pairs, tail)
+    return _sorted_maxima((pool[chunk] for chunk in places), num_scores, pairs, tail)
 
 
 def monte_carlo_maxima(
@@ -137,15 +146,28 @@ def monte_carlo_maxima(
         tail: As for `exact_maxima`.
 
     Returns:
-        The maxima, sorted, shape `(permutations,)`.
+        The maxima, sorted, shape `(permutations,)`; read-only, as equal ranks share them.
     """
+    sizes = tuple(map(len, groups))
+    return _monte_carlo_maxima(_pool(groups), sizes, tuple(pairs), permutations, seed, tail)
+
+
+@functools.lru_cache(maxsize=8)
+def _monte_carlo_maxima(
+    pooled: tuple[int, ...],
+    num_scores: tuple[int, ...],
+    pairs: Pairs,
+    permutations: int,
+    seed: int,
+    tail: Tail,
+) -> FloatArray:
     rng = np.random.default_rng(seed)
-    pool = np.sort(np.concatenate(groups), axis=None)
+    pool = _codes(pooled)
     dealt = (
         rng.permuted(np.tile(pool, (stop - start, 1)), axis=1)
         for start, stop in _chunks(permutations, pool.size)
     )
-    return _sorted_maxima(dealt, _sizes(groups), pairs, tail)
+    return _sorted_maxima(dealt, num_scores, pairs, tail)
 
 
 def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bool) -> FloatArray:
@@ -193,14 +215,24 @@ def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Codes:
 
 
 def _sorted_maxima(
-    dealt: Iterator[Codes], sizes: NDArray[np.intp], pairs: Pairs, tail: Tail
+    dealt: Iterator[Codes], num_scores: Sequence[int], pairs: Pairs, tail: Tail
 ) -> FloatArray:
-    splits = np.cumsum(sizes)[:-1]
+    splits = np.cumsum(num_scores)[:-1]
     maxima = [
         tail(standardized_wins(np.split(np.ascontiguousarray(codes.T), splits), pairs)).max(axis=0)
         for codes in dealt
     ]
-    return np.sort(np.concatenate(maxima))
+    largest = np.sort(np.concatenate(maxima))
+    largest.flags.writeable = False
+    return largest
+
+
+def _pool(groups: Groups) -> tuple[int, ...]:
+    return tuple(np.sort(np.concatenate(groups), axis=None).tolist())
+
+
+def _codes(pooled: tuple[int, ...]) -> Codes:
+    return np.array(pooled, dtype=np.min_scalar_type(pooled[-1]))
 
 
 def _tie_sums(groups: Groups, pairs: Pairs) -> FloatArray | float:
@@ -223,10 +255,6 @@ def _tied_codes(groups: Groups) -> Codes:
 
 def _products(groups: Groups, pairs: Pairs) -> FloatArray:
     return np.array([[groups[i].shape[0] * groups[j].shape[0]] for i, j in pairs], dtype=float)
-
-
-def _sizes(groups: Groups) -> NDArray[np.intp]:
-    return np.array([group.shape[0] for group in groups], dtype=np.intp)
 
 
 def _chunks(total: int, elements: int) -> Iterator[tuple[int, int]]:

@@ -35,9 +35,10 @@ class FriedmanNemenyiResult(Shown):
         ranks: Tasks x methods: the method's rank in the task, 1 the best, ties averaged.
         average_ranks: Method -> its mean rank.
         statistic: Friedman's chi-square, corrected for ties.
-        friedman_pvalue: Its p, by the chi-square distribution.
+        friedman_pvalue: Its p, by the chi-square distribution, but at least the chance that all n
+            tasks rank the k methods alike, `(k!)^-(n - 1)`: no exact p is smaller.
         f_statistic: Iman's and Davenport's F of it.
-        f_pvalue: Its p, by the F distribution.
+        f_pvalue: Its p, by the F distribution, with the same least value.
         pvalue: Nemenyi's p of every pair, a symmetric k x k table with 1 on its diagonal.
         significant: p < alpha, k x k.
         critical_difference: Average ranks that differ by more are separated.
@@ -206,6 +207,7 @@ def friedman_nemenyi(
     left = num_tasks * (num_methods - 1) - statistic
     f_statistic = (num_tasks - 1) * statistic / left if left > 1e-9 else math.inf
     freedom = num_methods - 1
+    least = _chance_alike(num_methods, num_tasks)
     names = pd.Index(list(table.columns), tupleize_cols=False)
     pvalue = posthoc_nemenyi_friedman(ranks).to_numpy(dtype=np.float64)
     attainable = _attainable(num_methods, num_tasks)
@@ -216,9 +218,9 @@ def friedman_nemenyi(
         ranks=pd.DataFrame(ranks, index=table.index, columns=names),
         average_ranks=pd.Series(ranks.mean(axis=0), index=names),
         statistic=statistic,
-        friedman_pvalue=friedman_pvalue,
+        friedman_pvalue=max(friedman_pvalue, least),
         f_statistic=f_statistic,
-        f_pvalue=float(f.sf(f_statistic, freedom, freedom * (num_tasks - 1))),
+        f_pvalue=max(float(f.sf(f_statistic, freedom, freedom * (num_tasks - 1))), least),
         pvalue=pvalues,
         significant=pvalues < alpha,
         critical_difference=quantile * _standard_error(num_methods, num_tasks),
@@ -246,7 +248,11 @@ class WinTieLoss(Shown):
     num_tasks: int
 
     def pairs(self) -> pd.DataFrame:
-        """Lists all pairs: columns `a`, `b`, and a's `wins`, `ties` and `losses` against b."""
+        """Lists the pairs that some task tests.
+
+        Returns:
+            A table with columns `a`, `b`, and a's `wins`, `ties` and `losses` against b.
+        """
         first, second = np.triu_indices(len(self.wins), 1)
         names = list(self.wins.index)
         table = {
@@ -255,7 +261,9 @@ class WinTieLoss(Shown):
         }
         for column in ("wins", "ties", "losses"):
             table[column] = pd.Series(getattr(self, column).to_numpy()[first, second])
-        return pd.DataFrame(table)
+        pairs = pd.DataFrame(table)
+        tested = pairs[["wins", "ties", "losses"]].any(axis=1)
+        return pairs[tested].reset_index(drop=True)
 
     def to_pandas(self) -> pd.DataFrame:
         """The table of `pairs`."""
@@ -381,15 +389,18 @@ def _attainable(num_methods: int, num_tasks: int) -> float:
     return float(studentized_range.sf(largest, num_methods, math.inf))
 
 
-def _small_notes(num_methods: int, num_tasks: int, attainable: float, alpha: float) -> list[str]:
-    from scipy.stats import chi2
+def _chance_alike(num_methods: int, num_tasks: int) -> float:
+    """How likely all tasks rank the methods alike, where every order is as likely."""
+    return math.exp(-(num_tasks - 1) * math.lgamma(num_methods + 1))
 
+
+def _small_notes(num_methods: int, num_tasks: int, attainable: float, alpha: float) -> list[str]:
     notes = []
     if num_tasks < _FEW_TASKS:
-        alike = float(chi2.sf(num_tasks * (num_methods - 1), num_methods - 1))
+        least = _chance_alike(num_methods, num_tasks)
         notes.append(
-            f"with fewer than {_FEW_TASKS} tasks the approximate p are rough; where all tasks rank "
-            f"the methods alike, Friedman's is {format_pvalue(alike, alpha)}"
+            f"with fewer than {_FEW_TASKS} tasks the approximate p are rough; none is put below "
+            f"{least:.3g}, the chance that all tasks rank the methods alike"
         )
     if attainable >= alpha:
         notes.append(f"{count(num_tasks, 'task')} can separate no two of {num_methods} methods")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from relation_tf.bench.results import read_results
 from relation_tf.report import make_report
-from relation_tf.report.answer import design_sentence, listed
+from relation_tf.report.answer import design_sentence, listed, short_answer
+from relation_tf.report.comparisons import compare
 from relation_tf.report.scores import Scores
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
@@ -21,6 +23,31 @@ def answer(suite_of, fabricate):
     return answer_to
 
 
+@pytest.fixture
+def answer_of():
+    """Answer to levels: of each task each method's, and how many seeds it has."""
+
+    def answer_to(levels, control=None):
+        rows = [
+            (task, method, seed, level + seed / 100)
+            for task, methods in levels.items()
+            for method, (level, seeds) in methods.items()
+            for seed in range(seeds)
+        ]
+        table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+        scores = Scores(
+            table,
+            methods=[*dict.fromkeys(name for methods in levels.values() for name in methods)],
+            tasks=[*levels],
+            seeds=max(seeds for methods in levels.values() for _, seeds in methods.values()),
+            control=control,
+        )
+        comparisons = compare(scores)
+        return short_answer(scores, comparisons), design_sentence(scores, comparisons)
+
+    return answer_to
+
+
 def test_everything_separated(answer):
     sentences = answer(lambda config, *_: LEVEL[config.method] + config.seed / 100)
     assert sentences[0] == (
@@ -29,7 +56,11 @@ def test_everything_separated(answer):
     )
     assert "relation is better than attention on all 2 dev sets (p < .05)." in sentences
     assert "linear is better than baseline on all 2 dev sets (p < .05)." in sentences
-    assert len(sentences) == 1 + 6 + 1
+    assert len(sentences) == 1 + 6 + 1 + 1
+    assert sentences[-1] == (
+        "Each task is tested by itself: where methods do not differ, about one test in 20 reaches "
+        "p < .05 by chance."
+    )
     assert not any("separated" in sentence for sentence in sentences)
 
 
@@ -84,6 +115,81 @@ def test_ties_can_separate_what_seeds_alone_cannot(answer):
     assert not any("can never reach" in sentence for sentence in sentences)
 
 
+def test_what_only_the_approximation_separates_is_not_counted(answer_of):
+    """Three seeds of two methods: asymptotic .0495, in truth 2 of 20 arrangements."""
+    sentences, design = answer_of({"MR": {"a": (0.7, 3), "b": (0.8, 3)}})
+    assert design.startswith("2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (exact")
+    assert sentences == [
+        f"Nothing can be significant here: {design}",
+        "Cannot be separated by 3 seeds on MR: a and b.",
+        "Below .05 by approximation only, so not counted: a and b on MR (p = .0495, by permutation "
+        "p = .100).",
+    ]
+
+
+def test_an_average_that_only_the_approximation_separates(answer):
+    methods = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
+    sentences = answer(
+        lambda config, *_: LEVEL[config.method] + config.seed / 100, method=methods, seeds=3
+    )
+    assert "On the mean of the tasks, no two methods can be separated by 3 seeds." in sentences
+    assert sentences[-1].count("baseline and relation on ") == 3
+    assert sentences[-1].endswith("on the mean of the tasks (p = .0495, by permutation p = .100).")
+
+
+def test_four_methods_with_five_seeds_are_separated_by_both(answer_of):
+    """Asymptotic .0447, by permutation .0402 where two do not overlap."""
+    methods = {name: (number / 4, 5) for number, name in enumerate("abcd")}
+    sentences, design = answer_of({"MR": methods})
+    assert len(sentences) == 6
+    assert all("is better than" in sentence for sentence in sentences)
+    assert "can reach p = .045" in design
+
+
+def test_each_pair_is_said_of_the_tasks_that_test_it(answer_of):
+    both = {"a": (0.7, 5), "b": (0.8, 5)}
+    levels = {
+        "t1": {**both, "c": (0.701, 4), "d": (0.8, 5)},
+        "t2": {**both, "d": (0.8, 5)},
+        "t3": both,
+        "t4": {},
+    }
+    sentences, design = answer_of(levels)
+    assert design is None
+    assert sentences == [
+        "b is better than a on all 3 tasks where both are tested (p < .05).",
+        "d is better than a on all 2 tasks where both are tested (p < .05).",
+        "Cannot be separated by 4 to 5 seeds on t1: a and c; b and c; c and d.",
+        "Cannot be separated by 5 seeds on any of the 2 tasks where both are tested: b and d.",
+        "Each task is tested by itself: where methods do not differ, about one test in 20 reaches "
+        "p < .05 by chance.",
+    ]
+
+
+def test_a_design_is_of_methods_and_seeds_that_were_tested_together(answer_of):
+    first = {"a": (0.1, 5), "b": (0.9, 5)}
+    second = {name: (number / 4, 5) for number, name in enumerate("cdef")}
+    sentences, design = answer_of({"T1": first, "T2": second})
+    assert design is None
+    assert sum("is better than" in sentence for sentence in sentences) == 7
+    assert answer_of({"T": {"a": (0.1, 10), "b": (0.5, 2), "c": (0.9, 1)}}) == (
+        [
+            "Nothing can be significant with so few seeds for so many methods.",
+            "No two methods can be separated by 1 to 10 seeds on T.",
+        ],
+        None,
+    )
+
+
+def test_a_control_without_runs_is_named(answer_of):
+    methods = dict.fromkeys("abc", (0.5, 5))
+    sentences, _ = answer_of({"T": {"before": (0.5, 0), **methods}}, control="before")
+    assert sentences == [
+        "The control before has no finished runs yet: no test. Any difference between these "
+        "scores may be chance."
+    ]
+
+
 def test_too_few_seeds_so_far(answer):
     def score(config, *_):
         return LEVEL[config.method] + config.seed / 100 if config.seed < 3 else None
@@ -109,7 +215,7 @@ def test_many_pairs_are_counted(answer):
 
 def test_design_sentence_needs_something_to_compare(suite_of, fabricate):
     results = read_results(fabricate(suite_of(seeds=1), lambda *_: None))
-    assert design_sentence(Scores.of(results)) is None
+    assert design_sentence(Scores.of(results), {}) is None
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_pvalues_are_those_of_the_samples(suite_of, fabricate):
     assert list(comparisons) == ["CoLA", "MRPC", MEAN_OF_TASKS]
     table = all_pvalues(comparisons)
     for task in comparisons:
-        expected = steel_dwass(results.samples(task)).pairs()
+        expected = steel_dwass(Scores.of(results).samples(task)).pairs()
         own = table[table["task"] == task].reset_index(drop=True)
         assert own[list(expected)].equals(expected)
         assert (own[["n_a", "n_b"]] == 5).to_numpy().all()
@@ -163,3 +163,34 @@ def test_wins_are_significant_differences(suite_of, fabricate):
     assert row == {"a": "attention", "b": "linear", "wins": 2, "ties": 0, "losses": 0}
     assert "relation better than baseline" not in report.content.values["several"]["separated"]
     assert "Nemenyi's test separates no two methods." in report.html()
+
+
+def test_mnli_is_one_of_several_tasks(suite_of, fabricate):
+    """One network answers both of its dev sets, so they are no two observations."""
+
+    def score(config, task, metric):
+        return noisy(config, task, metric) + (task == "MNLI-m") * 10 * LEVEL[config.method]
+
+    tasks = ["CoLA", "MNLI", "RTE"]
+    scores = Scores.of(read_results(fabricate(suite_of(tasks=tasks), score)))
+    several = over_tasks(scores)
+    assert list(several.ranks.index) == tasks
+    both = scores.table[scores.table["task"].isin(["MNLI-m", "MNLI-mm"])]
+    expected = (-both.groupby("method")["score"].mean()).rank()
+    assert several.ranks.loc["MNLI"].to_dict() == expected.to_dict()
+    comparisons = compare(scores)
+    counted = wins(scores, comparisons)
+    assert counted.num_tasks == 3
+    # Its test is that of the matched set, where all differ.
+    assert (counted.pairs()[["wins", "ties", "losses"]].sum(axis=1) == 3).all()
+    assert comparisons["MNLI-m"].result.pairs()["significant"].all()
+    assert (counted.pairs()[["wins", "losses"]].sum(axis=1) >= 1).all()
+    alone = Scores.of(read_results(fabricate(suite_of(tasks=["MNLI"]), score, name="alone")))
+    assert over_tasks(alone) is None
+    assert wins(alone, compare(alone)) is None
+
+
+def test_pairs_are_made_once(suite_of, fabricate):
+    results = read_results(fabricate(suite_of(tasks=["CoLA"]), separated))
+    comparison = compare(Scores.of(results))["CoLA"]
+    assert comparison.pairs() is comparison.pairs()

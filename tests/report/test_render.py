@@ -230,6 +230,23 @@ def test_speed_and_memory_are_shown(suite_of, fabricate, older):
     assert {"compute", "precision", "xla", "tokens", "peak_device_memory_mib"} <= set(runs)
 
 
+def test_tests_of_many_pairs_are_left_to_their_file(suite_of, fabricate):
+    def listed(number, name):
+        methods = [{"mechanism": "relation", "units": list(range(8, 8 + number))}]
+        suite = suite_of(tasks=["CoLA"], method=methods, seeds=2)
+        folder = render(fabricate(suite, lambda config, *_: config.seed / 10, name=name)).parent
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        markdown = (folder / "report.md").read_text(encoding="utf-8")
+        assert len(pd.read_csv(folder / "pvalues.csv")) == number * (number - 1) // 2
+        return [
+            ('aria-label="Tests of CoLA"' in page, "The pairs are in <a" in page),
+            ("| Task | First | Second |" in markdown, "The pairs are in [" in markdown),
+        ]
+
+    assert listed(14, "few") == [(True, False)] * 2
+    assert listed(15, "many") == [(False, True)] * 2
+
+
 def test_published_figures_stand_beside_ours(suite_of, fabricate):
     suite = suite_of(tasks=["CoLA", "SST-2"], published="relation-table1")
     folder = render(fabricate(suite, separated)).parent

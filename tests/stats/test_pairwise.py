@@ -103,3 +103,14 @@ def test_random_p_counts_the_observed_arrangement():
     maxima = np.array([1.0, 2.0, 3.0])
     assert permutation_pvalues(np.array([2.0, 4.0]), maxima, drawn=True).tolist() == [3 / 4, 1 / 4]
     assert permutation_pvalues(np.array([2.0]), maxima, drawn=False).tolist() == [2 / 3]
+
+
+@pytest.mark.parametrize("maxima", [exact_maxima, lambda *a: monte_carlo_maxima(*a, 100, seed=1)])
+def test_maxima_of_equal_ranks_are_computed_once(maxima):
+    pairs = all_pairs(2)
+    first = maxima(observed([[0.1, 0.2], [0.3, 0.4]]), pairs)
+    assert maxima(observed([[8, 5], [7, 6]]), pairs) is first
+    assert not first.flags.writeable
+    tied = maxima(observed([[8, 5], [5, 6]]), pairs)
+    assert tied is not first
+    assert maxima(observed([[8, 5, 7], [6]]), pairs) is not first

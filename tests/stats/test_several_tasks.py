@@ -84,7 +84,9 @@ def test_is_the_formulas(table):
         assert (result.statistic, result.friedman_pvalue, result.f_statistic) == (0, 1, 0)
     else:
         statistic, pvalue = friedmanchisquare(*table.to_numpy().T)
-        assert (result.statistic, result.friedman_pvalue) == pytest.approx((statistic, pvalue))
+        smallest = math.factorial(k) ** -(n - 1)
+        expected = (statistic, max(pvalue, smallest))
+        assert (result.statistic, result.friedman_pvalue) == pytest.approx(expected)
     for a, b in itertools.combinations(table, 2):
         distance = abs(result.average_ranks[a] - result.average_ranks[b])
         quantile = distance / math.sqrt(k * (k + 1) / (12 * n))
@@ -106,7 +108,8 @@ def test_iman_davenport_is_the_variance_ratio_of_ranks(table):
     if residual > 1e-9:
         ratio = between / (residual / (n - 1))
         assert result.f_statistic == pytest.approx(ratio)
-        assert result.f_pvalue == pytest.approx(f.sf(ratio, k - 1, (k - 1) * (n - 1)))
+        expected = max(f.sf(ratio, k - 1, (k - 1) * (n - 1)), math.factorial(k) ** -(n - 1))
+        assert result.f_pvalue == pytest.approx(expected)
 
 
 @settings(deadline=None, max_examples=50)
@@ -147,7 +150,35 @@ def test_attainable_p_is_that_of_methods_ranked_alike(num_methods, num_tasks):
     result = friedman_nemenyi(table)
     assert result.pvalue.min(axis=None) == pytest.approx(result.attainable_pvalue)
     assert math.isinf(result.f_statistic)
-    assert result.f_pvalue == 0
+    assert result.f_pvalue == pytest.approx(math.factorial(num_methods) ** -(num_tasks - 1))
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=4).map(
+        pd.DataFrame
+    )
+)
+def test_no_p_is_below_what_all_arrangements_allow(table):
+    """Every task's scores in every order: the observed statistic turns up at least so often."""
+    rows = [list(itertools.permutations(row)) for row in rankdata(-table, axis=1).tolist()]
+    spread = np.array([np.var(np.sum(ranks, axis=0)) for ranks in itertools.product(*rows)])
+    observed = np.var(rankdata(-table, axis=1).sum(axis=0))
+    exact = np.mean(spread >= observed - 1e-9)
+    result = friedman_nemenyi(table)
+    floor = 6.0 ** -(len(table) - 1)
+    assert exact >= floor - 1e-12
+    assert min(result.friedman_pvalue, result.f_pvalue) >= floor * (1 - 1e-9)
+
+
+def test_two_tasks_that_rank_three_methods_alike():
+    """One of six orders of the second task: no p is smaller."""
+    result = friedman_nemenyi(pd.DataFrame([[1, 2, 3], [1, 2, 3]], columns=list("abc")))
+    assert (result.friedman_pvalue, result.f_pvalue) == pytest.approx((1 / 6, 1 / 6))
+    assert result.notes[0] == (
+        "with fewer than 10 tasks the approximate p are rough; none is put below 0.167, the chance "
+        "that all tasks rank the methods alike"
+    )
 
 
 def test_tasks_needed():
@@ -232,6 +263,11 @@ def test_wins_ties_and_losses():
     }
     assert counts.wins.loc["b", "a"] == counts.losses.loc["a", "b"] == 2
     assert (counts.ties == counts.ties.T).all(axis=None)
+
+
+def test_pairs_that_no_task_tests_are_not_counted():
+    tests = {"x": steel_many_to_one({"a": LOW, "b": MIDDLE, "c": HIGH}, "c")}
+    assert win_tie_loss(tests).pairs()[["a", "b"]].to_numpy().tolist() == [["c", "a"], ["c", "b"]]
 
 
 @settings(deadline=None, max_examples=20)

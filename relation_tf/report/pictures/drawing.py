@@ -10,6 +10,7 @@ import functools
 import io
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -192,6 +193,16 @@ def swatch(style: Style) -> Markup:
     return _inline(figure, f"swatch {style}", "")
 
 
+def signed(value: float) -> str:
+    """A number with its sign, to two decimals.
+
+    Example:
+        >>> signed(0.5), signed(-0.25)
+        ('+0.50', '−0.25')
+    """
+    return f"{value:+.2f}".replace("-", "−")
+
+
 def _handle(style: Style, *, xdata: Sequence[float] = (), **kwargs: Any) -> Line2D:
     return Line2D(xdata, [0] * len(xdata), color=style.color, marker=style.marker,
                   linestyle=style.dashes, markeredgewidth=0, **kwargs)  # fmt: skip
@@ -212,7 +223,10 @@ def _save(figure: Figure, format: str) -> bytes:
     buffer = io.BytesIO()
     # No date and no version: equal results give equal bytes.
     unsaid = ("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",)
-    figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(unsaid))
+    with warnings.catch_warnings():
+        # A page takes such letters from another font; a PNG has boxes in their place.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(unsaid))
     content = buffer.getvalue()
     if format == "png":
         return content

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from relation_tf.report.pictures.drawing import GRID, INK, Draw, Panel, Picture, Style
-from relation_tf.stats.design import format_level, format_pvalue
+from relation_tf.report.pictures.drawing import GRID, INK, Draw, Panel, Picture, Style, signed
+from relation_tf.stats.design import format_level, pvalue_only
 
 # Okabe and Ito's blue and orange. At this opacity text is read on them on white and on black.
 _ROW_BETTER, _COLUMN_BETTER, _OPACITY = "#0072b2", "#d55e00", 0.5
 _CELL = 0.4  # side in inches
 _MANY = 15  # pairs; of more, words name those that differ
+_MOST_DRAWN = 100  # of more, those that differ; as many lines as that nobody reads
 
 
 def pvalue_matrix(
@@ -82,7 +83,7 @@ def _pvalue_words(
     for i, j in itertools.combinations(range(len(methods)), 2):
         if pvalue[i, j] < alpha:
             high, low = (j, i) if better[i, j] > 0 else (i, j)
-            p = _short(pvalue[i, j], alpha)
+            p = pvalue_only(pvalue[i, j], alpha)
             words.append(f"{methods[high]} better than {methods[low]} {p}")
         elif np.isfinite(pvalue[i, j]):
             others.append(pvalue[i, j])
@@ -90,7 +91,7 @@ def _pvalue_words(
     found = f"{count}: {', '.join(words)}" if words else count
     rest = ""
     if others:
-        least, most = (_short(value, alpha) for value in (min(others), max(others)))
+        least, most = (pvalue_only(value, alpha) for value in (min(others), max(others)))
         rest = f"; p of {'the others' if words else 'all'} "
         rest += least if least == most else f"from {least} to {most}"
     return f"{task}, p of each pair of methods: {found}{rest}."
@@ -119,7 +120,7 @@ def _draw_pvalues(
             ax.text(i + 0.2, i + 0.5, name, va="center")
             for j in range(i):
                 if np.isfinite(pvalue[i, j]):
-                    ax.text(j + 0.5, i + 0.7, _short(pvalue[i, j], alpha), fontsize=7.5,
+                    ax.text(j + 0.5, i + 0.7, pvalue_only(pvalue[i, j], alpha), fontsize=7.5,
                             ha="center", va="center")  # fmt: skip
 
     return draw
@@ -132,15 +133,12 @@ def _fill(ax: Axes, x: np.ndarray, y: np.ndarray, color: str) -> None:
             alpha=_OPACITY, linewidth=72 * 0.98 * _CELL, solid_capstyle="butt")  # fmt: skip
 
 
-def _short(pvalue: float, alpha: float) -> str:
-    return format_pvalue(pvalue, alpha).removeprefix("p ").removeprefix("= ")
-
-
 def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -> Picture | None:
     """Cliff's delta of every pair of methods with its interval, by task.
 
     Pairs stand below their first method, whose name is bold; a mark to the right of zero says that
-    the method of the row has the higher scores.
+    the method of the row has the higher scores. Of more than a hundred pairs those are drawn whose
+    interval does not hold 0.
 
     Args:
         pairs: Task -> a table with columns `a`, `b`, `effect_size` (positive where b is higher),
@@ -161,27 +159,38 @@ def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -
     there = {task: table for task, table in pairs.items() if len(table)}
     if not there:
         return None
-    rows = max(len(table) + table["a"].nunique() for table in there.values())
+    drawn = {
+        task: _differing(table) if len(table) > _MOST_DRAWN else table
+        for task, table in there.items()
+    }
+    left_out = {task: len(there[task]) - len(table) for task, table in drawn.items()}
+    rows = max(1, *(len(table) + table["a"].nunique() for table in drawn.values()))
     names = 0.15 + 0.08 * max(map(len, look))
+    bottom = 0.66 if any(left_out.values()) else 0.5  # with a line that says so
     return Picture(
         "effects",
         "Cliff's delta of every pair of methods with its interval, by task.",
-        [Panel(task, _effect_words(task, table), _draw_effects(table, rows, look))
+        [Panel(task, _effect_words(task, table),
+               _draw_effects(drawn[task], left_out[task], rows, look))
          for task, table in there.items()],
-        size=(2.6 + names, 0.85 + 0.18 * rows),
+        size=(2.6 + names, 0.35 + bottom + 0.18 * rows),
         left=names,
-        bottom=0.5,
+        bottom=bottom,
         legend={},
     )  # fmt: skip
 
 
+def _differing(table: pd.DataFrame) -> pd.DataFrame:
+    """The pairs whose interval does not hold 0."""
+    return table[~((table["low"] <= 0) & (table["high"] >= 0))]
+
+
 def _effect_words(task: str, table: pd.DataFrame) -> str:
-    zero = (table["low"] <= 0) & (table["high"] >= 0)
-    named = table[~zero] if len(table) > _MANY else table
+    named = _differing(table) if len(table) > _MANY else table
     columns = ["a", "b", "effect_size", "low", "high"]
     words = [
-        f"{a} and {b} {_signed(delta)}"
-        + (f" ({_signed(low)} to {_signed(high)})" if np.isfinite(low) else "")
+        f"{a} and {b} {signed(delta)}"
+        + (f" ({signed(low)} to {signed(high)})" if np.isfinite(low) else "")
         for a, b, delta, low, high in named[columns].to_numpy(object)
     ]
     others = len(table) - len(named)
@@ -193,11 +202,7 @@ def _effect_words(task: str, table: pd.DataFrame) -> str:
     )
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
-
-
-def _draw_effects(table: pd.DataFrame, rows: int, look: Mapping[str, Style]) -> Draw:
+def _draw_effects(table: pd.DataFrame, left_out: int, rows: int, look: Mapping[str, Style]) -> Draw:
     order = {name: place for place, name in enumerate(look)}
     table = table.sort_values(["a", "b"], key=lambda names: names.map(order), kind="stable")
     # Each first method takes a row of its own above its pairs.
@@ -218,21 +223,24 @@ def _draw_effects(table: pd.DataFrame, rows: int, look: Mapping[str, Style]) -> 
                     np.repeat(own["y"], 3), color=style.color, linewidth=1.4)  # fmt: skip
             ax.plot(own["effect_size"], own["y"], color=style.color, marker=style.marker,
                     linestyle="none", markersize=5.5, markeredgewidth=0, clip_on=False)  # fmt: skip
-        ticks = labels | heads
-        ax.set_yticks(list(ticks), list(ticks.values()))
-        for label, row in zip(ax.get_yticklabels(), ticks, strict=True):
-            label.set_fontweight("bold" if row in heads else "normal")
-        ax.tick_params(axis="y", length=0)
+        ax.set_yticks([])
+        beside = ax.get_yaxis_transform()
+        # A text is drawn several times as fast as a tick with its label.
+        for row, name in (labels | heads).items():
+            ax.text(-0.02, row, name, transform=beside, ha="right", va="center",
+                    fontweight="bold" if row in heads else "normal")  # fmt: skip
         ax.set(xlim=(-1.06, 1.06), ylim=(rows - 0.4, -0.6))
         ax.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−.5", "0", ".5", "1"])
         ax.grid(axis="x")
         ax.spines["left"].set_visible(False)
         below = ax.get_xaxis_transform()
-        for x, side, words in (
-            (-1.06, "left", "← bold name higher"),
-            (1.06, "right", "row higher →"),
+        more = f"0 lies in {left_out:,} other intervals" if left_out else ""
+        for x, down, side, words in (
+            (-1.06, 20, "left", "← bold name higher"),
+            (1.06, 20, "right", "row higher →"),
+            (0, 33, "center", more),
         ):
-            ax.annotate(words, (x, 0), (0, -20), xycoords=below, textcoords="offset points",
+            ax.annotate(words, (x, 0), (0, -down), xycoords=below, textcoords="offset points",
                         ha=side, va="top")  # fmt: skip
 
     return draw

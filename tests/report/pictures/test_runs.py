@@ -30,7 +30,7 @@ def test_a_panel_for_each_task(drawn):
     titles = {name: [panel.title for panel in picture.panels] for name, picture in found.items()}
     scored = ["CoLA", "MNLI-m", "MNLI-mm", "mean of these tasks"]
     assert titles == {
-        "scores": scored, "pvalues": scored, "effects": scored, "ranks": ["3 dev sets"],
+        "scores": scored, "pvalues": scored, "effects": scored, "ranks": ["2 tasks"],
         "learning": ["CoLA", "MNLI"], "time": ["CoLA", "MNLI"], "parameters": ["CoLA", "MNLI"],
     }  # fmt: skip
 

@@ -178,6 +178,23 @@ def test_words_of_many_pairs_name_those_that_differ(names):
     )
 
 
+def test_of_many_pairs_those_that_differ_are_drawn(readable):
+    names = [f"method-{number}" for number in range(16)]
+    table = pairs_of(names).assign(low=-0.5, high=0.5)
+    assert len(table) > significance._MOST_DRAWN
+    few = table.copy()
+    few.loc[3, ["effect_size", "low", "high"]] = 0.9, 0.4, 1.0
+    few.loc[4, ["effect_size", "low", "high"]] = -0.1, np.nan, np.nan
+    picture = effect_sizes({"few": few, "none": table}, styles(names))
+    readable(picture)
+    one, none = picture.inline
+    assert "0 lies in 118 other intervals" in one
+    assert "0 lies in 120 other intervals" in none
+    assert [one.count(f">{name}</text>") for name in names[:6]] == [1, 0, 0, 0, 1, 1]
+    assert sum(len(places) for places in marks(axes_of(picture)).values()) == 2
+    assert picture.size[1] < 2
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 10))
 def test_effects_stand_below_their_first_and_beside_their_second_method(random, number):
@@ -186,8 +203,9 @@ def test_effects_stand_below_their_first_and_beside_their_second_method(random, 
     table = table.iloc[kept]
     axes = axes_of(effect_sizes({"CoLA": table}, styles("abcde")))
     rows = {
-        round(y): (label.get_text(), label.get_fontweight())
-        for y, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+        round(label.get_position()[1]): (label.get_text(), label.get_fontweight())
+        for label in axes.texts
+        if label.get_position()[0] < 0
     }
     found = set()
     for x, y in itertools.chain(*marks(axes).values()):
