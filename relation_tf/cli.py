@@ -376,12 +376,18 @@ def compare(
     lower_is_better: Annotated[
         str | None, typer.Option(metavar="A,B", help="Tasks whose lowest score is the best.")
     ] = None,
-    alpha: Annotated[float, typer.Option(metavar="P", help="Level of the tests.")] = 0.05,
+    alpha: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="Level of the tests.", show_default="the suites' own, .05"),
+    ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Of the report.")] = "",
 ) -> None:
     """Compare scores of any origin, with no training: suites side by side, or tables of others."""
     from relation_tf.report import compare as compare_scores
+    from relation_tf.report.report import check_folder
 
+    folder = _home(out)
+    check_folder(folder)
     report = compare_scores(
         *sources,
         labels=_split(labels),
@@ -391,7 +397,7 @@ def compare(
         title=title,
     )
     typer.echo(f"\n{report}\n")
-    typer.echo(f"report: {report.write(out.expanduser())}")
+    typer.echo(f"report: {report.write(folder)}")
 
 
 @app.command()
@@ -411,10 +417,13 @@ def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
 
 def _report(results: Results) -> None:
     from relation_tf.report import make_report
+    from relation_tf.report.report import check_folder
 
+    folder = results.folder / "report"
+    check_folder(folder)
     report = make_report(results)
     typer.echo(f"\n{report}\n")
-    typer.echo(f"report: {report.write(results.folder / 'report')}")
+    typer.echo(f"report: {report.write(folder)}")
 
 
 def _tell_failures(results: Results) -> None:
@@ -459,7 +468,19 @@ def _find_layers(suite: str) -> None:
 
 
 def _expanded(path: Path | None) -> Path | None:
-    return None if path is None else path.expanduser()
+    return None if path is None else _home(path)
+
+
+def _home(path: Path) -> Path:
+    """The path with the home that it names.
+
+    Raises:
+        BadParameter: For one of a user who is not there.
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise typer.BadParameter(f"{path}: {error}") from None
 
 
 def _split(names: str | None) -> list[str] | None:

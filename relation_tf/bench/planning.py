@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relation_tf.bench.run_folder import RunFolder, read_json
+from relation_tf.bench.results import read_result
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.stopping import SmoothedCost
 from relation_tf.bench.suite import RunConfig, Suite
 from relation_tf.bench.worker import Cell, compile_network
@@ -60,6 +61,7 @@ class SuitePlan:
         compiling: Seconds in which a cell, all seeds of a task and a method, is compiled.
         bytes: What the pending runs will write.
         jobs: Runs at once.
+        seeds: Of a method, among the runs asked for.
     """
 
     suite: Suite
@@ -69,6 +71,7 @@ class SuitePlan:
     compiling: float
     bytes: int
     jobs: int
+    seeds: int
 
     @property
     def hours(self) -> tuple[float, float]:
@@ -113,13 +116,12 @@ class SuitePlan:
             f"{_time(fewest)} to {_time(most)} for {len(self.pending)} runs, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk.",
         ]
-        seeds = len({run.seed for run in self.suite.runs()})
-        if len(methods) > 1 and seeds > 1:
+        if len(methods) > 1 and self.seeds > 1:
             control = self.suite.control
             lines.append(
                 what_can_be_shown(
                     len(methods),
-                    seeds,
+                    self.seeds,
                     self.suite.alpha,
                     family="all-pairs" if control is None else "one-against-all",
                 )
@@ -155,7 +157,7 @@ def make_plan(
         say: Told what is timed.
 
     Raises:
-        SuiteError, DataError: For a method or task that cannot be.
+        SuiteError, DataError: For a method or task that cannot be, and a run's file that is broken.
     """
     cells = {(run.task, run.method): run for run in chosen}
     costs = _costs_of_runs(RunFolder(whole.folder), chosen)
@@ -185,6 +187,7 @@ def make_plan(
         compiling,
         size,
         jobs,
+        seeds=len({run.seed for run in chosen}),
     )
 
 
@@ -278,7 +281,7 @@ def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[CellK
     seconds: dict[CellKey, list[float]] = {}
     for run in chosen:
         if folder.is_done(run):
-            taken = read_json(folder.run(run) / "result.json")["seconds"]
+            taken = read_result(folder.run(run))["seconds"]
             seconds.setdefault((run.task, run.method), []).append(taken["total"])
     return {
         key: Cost(float(np.mean(values)), float(np.mean(values)), measured=True)

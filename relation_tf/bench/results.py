@@ -156,13 +156,6 @@ class Results:
         scores["task"] = pd.Categorical(scores["task"], order, ordered=True)
         return scores.sort_values(["task", "method", "seed"], ignore_index=True, kind="stable")
 
-    def samples(self, task: str) -> dict[str, list[float]]:
-        """The scores of a task: for each method, in the suite's order, those of its seeds."""
-        rows = self.scores[self.scores["task"] == task]
-        by_method = {name: list(group["score"]) for name, group in rows.groupby("method")}
-        names = [str(method.name) for method in self.suite.methods()]
-        return {name: by_method[name] for name in names if name in by_method}
-
     def history(self, run: dict[str, Any]) -> pd.DataFrame:
         """The epochs of a run.
 
@@ -215,6 +208,16 @@ def read_results(folder: str | Path) -> Results:
     return Results(run_folder.path, suite, runs, failures)
 
 
+def read_result(folder: Path) -> dict[str, Any]:
+    """The `result.json` of a finished run.
+
+    Raises:
+        SuiteError: For a file that is broken; the message names it and the key.
+    """
+    path = folder / "result.json"
+    return _checked(path, read_json(path), _Result)
+
+
 def _name(folder: Path) -> str:
     return "/".join(folder.parts[-3:])
 
@@ -229,7 +232,7 @@ def _reason(folder: Path) -> str:
 
 def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
     """The files of a finished run, whose keys and kinds of values are as the report needs them."""
-    result = _checked(folder / "result.json", read_json(folder / "result.json"), _Result)
+    result = read_result(folder)
     config = read_config(folder)
     known = {key: value for key, value in config.items() if key in RunConfig.model_fields}
     _checked(folder / "config.json", known, RunConfig)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import os
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results, read_results
 from relation_tf.bench.suite import SuiteError
+from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores
+from relation_tf.stats.design import format_level
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.tsv import DataError, listed, shown
 
 ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
 
 _KEY = ["task", "method", "seed"]
+_LEVEL = 0.05  # where no suite declares one
 
 
 @dataclass(frozen=True)
@@ -55,19 +61,20 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
     if isinstance(source, pd.DataFrame):
         return Source(label or f"table {number}", _scores(source, _rows_of(source, number)))
     if isinstance(source, Results):
-        return Source(label or source.folder.name, Scores.of(source), source)
-    path = Path(source).expanduser()
-    label = label or path.resolve().stem
-    if (path / "runs").is_dir():
+        return Source(label or _label(source.folder), Scores.of(source), source)
+    if not isinstance(source, str | os.PathLike):
+        raise SuiteError(
+            f"source {number}: expected a suite's or a report's folder, a CSV file, Results or a "
+            f"pandas.DataFrame. Received: {type(source).__name__} {source!r:.80}"
+        )
+    path, kind = _found(source)
+    label = label or _label(path)
+    if kind == "suite":
         results = read_results(path)
         return Source(label, Scores.of(results), results)
-    if (path / "scores.csv").is_file():
-        # A report's own table: its averages are made anew of whatever is compared.
-        scores = _read_table(path / "scores.csv")
-        rows = ~scores.table["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])
-        table = scores.table[rows]
-        return Source(label, dataclasses.replace(_in_order(table), in_points=True))
-    if path.is_dir():
+    if kind == "report":
+        return Source(label, _scores_of_report(path))
+    if kind == "folder":
         raise SuiteError(
             f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "
             "neither"
@@ -75,12 +82,76 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
     return Source(label, _read_table(path))
 
 
+def _found(source: str | os.PathLike[str]) -> tuple[Path, str]:
+    """A path, and what is there."""
+    try:
+        path = Path(source).expanduser()
+        if (path / "runs").is_dir():
+            return path, "suite"
+        if (path / "scores.csv").is_file():
+            return path, "report"
+        return path, "folder" if path.is_dir() else "file"
+    except (OSError, RuntimeError) as error:  # of a path, and of a home that nobody has
+        reason = getattr(error, "strerror", None) or error
+        raise SuiteError(f"{source!s:.160}: cannot be read: {reason}") from error
+
+
+def _label(path: Path) -> str:
+    path = path.resolve()
+    if not path.is_dir():
+        return path.stem
+    return path.parent.name if path.name == "report" else path.name
+
+
+def _scores_of_report(folder: Path) -> Scores:
+    """A report's own table, and what the report says of it; its averages are made anew."""
+    scores = _read_table(folder / "scores.csv")
+    file = folder / "report.json"
+    said = read_report(folder)
+    # Reports of before did not say it: most were of suites.
+    in_points = said.get("in_points", _are_fractions(scores.table))
+    lower = said.get("lower_is_better", [])
+    if not isinstance(in_points, bool):
+        raise SuiteError(
+            f"{file}: expected true or false as 'in_points'. Received: {in_points!r:.80}"
+        )
+    if not isinstance(lower, list) or not all(isinstance(task, str) for task in lower):
+        raise SuiteError(
+            f"{file}: expected names of tasks as 'lower_is_better'. Received: {lower!r:.80}"
+        )
+    return dataclasses.replace(
+        scores, in_points=in_points, lower_is_better=frozenset(lower) & {*scores.tasks}
+    )
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """What a report says of itself in its report.json; nothing where there is none.
+
+    Raises:
+        SuiteError: For a file that is broken.
+    """
+    file = folder / "report.json"
+    if not file.exists():
+        return {}
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SuiteError(f"{file}: expected JSON: {error!s:.100}") from error
+    if not isinstance(said, dict):
+        raise SuiteError(f"{file}: expected a JSON object, found {type(said).__name__}")
+    return said
+
+
+def _are_fractions(table: pd.DataFrame) -> bool:
+    return bool((table["score"].abs() <= 1).all())
+
+
 def join(
     sources: Sequence[Source],
     *,
     merge: bool = False,
     lower_is_better: Iterable[str] = (),
-    alpha: float = 0.05,
+    alpha: float | None = None,
 ) -> tuple[Scores, list[dict[str, str]]]:
     """All scores side by side.
 
@@ -90,8 +161,9 @@ def join(
     Args:
         sources: At least one.
         merge: Whether a method's seeds of several sources are those of one method.
-        lower_is_better: The tasks whose lowest score is the best.
-        alpha: The level of the tests.
+        lower_is_better: The tasks whose lowest score is the best, beside those that a report says.
+        alpha: The level of the tests, by default that of the suites, where all declare the same
+            test, else .05.
 
     Returns:
         The scores, and for each source what its methods are called among them.
@@ -101,7 +173,8 @@ def join(
             there, and, with `merge`, a seed that two sources have.
     """
     _check_labels(sources)
-    _check_units(sources)
+    lower = frozenset(lower_is_better).union(*(own.scores.lower_is_better for own in sources))
+    _check_units(sources, lower)
     names = _names(sources, merge)
     tables = [
         source.scores.table.assign(method=source.scores.table["method"].map(own))
@@ -118,10 +191,15 @@ def join(
         for name in sources[0].scores.averages
         if alike and all(name in source.scores.averages for source in sources)
     ]
-    lower = frozenset(lower_is_better)
     for task in sorted(lower - {*tasks}):
         raise SuiteError(f"lower is better: expected some of {listed(tasks)}. Received: {task!r}")
     known = {source.scores.noun for source in sources}
+    tests = {
+        (source.scores.alpha, _own_control(source, own))
+        for source, own in zip(sources, names, strict=True)
+        if source.results is not None
+    }
+    level, control = tests.pop() if len(tests) == 1 else (_LEVEL, None)
     return (
         Scores(
             table=table[table["task"].isin([*tasks, *averages])],
@@ -131,17 +209,60 @@ def join(
             averages=averages,
             noun=known.pop() if len(known) == 1 else "tasks",
             lower_is_better=lower,
-            in_points=any(source.scores.in_points for source in sources),
-            alpha=alpha,
+            control=control,
+            in_points=any(source.scores.in_points for source in sources) and _are_fractions(table),
+            alpha=level if alpha is None else alpha,
         ),
         names,
     )
 
 
+def _own_control(source: Source, names: Mapping[str, str]) -> str | None:
+    """What the method is called that a suite compares all others with."""
+    control = source.scores.control
+    return None if control is None else names[control]
+
+
+def unused_tests(
+    sources: Sequence[Source], names: Sequence[Mapping[str, str]], scores: Scores
+) -> list[str]:
+    """Which suites declare another test than the one that they are compared by.
+
+    Args:
+        sources: As for `join`.
+        names: What it has called their methods.
+        scores: What it has joined.
+    """
+    used = _test(scores.control, scores.alpha)
+    return [
+        f"{source.label} declares {declared}; this comparison is by {used}."
+        for source, own in zip(sources, names, strict=True)
+        if source.results is not None
+        and (declared := _test(_own_control(source, own), source.scores.alpha)) != used
+    ]
+
+
+def _test(control: str | None, alpha: float) -> str:
+    test = "Steel-Dwass" if control is None else f"Steel's test against {control}"
+    return f"{test}, {format_level(alpha)}"
+
+
 def _read_table(path: Path) -> Scores:
-    table = read_csv(path)
-    rows = [f"{path}:{line}" for line in table.lines]
-    return _scores(pd.DataFrame(table.columns), rows, path)
+    """The scores of a file, without blank rows and averages of other tasks of it."""
+    file = read_csv(path, skip_bad_lines=True)
+    header = [*file.columns]
+    if len(header) == 1 and re.search("[;\t]", header[0]):
+        raise DataError(
+            f"{path}:1: expected fields separated by commas. Received: {shown(header[0])}"
+        )
+    for fault in file.skipped:
+        if not fault.endswith("found 0"):  # fields: a blank line
+            raise DataError(fault)
+    table = pd.DataFrame(file.columns, index=[f"{path}:{line}" for line in file.lines], dtype=str)
+    table = table[(table != "").any(axis=1)]
+    if "task" in table:
+        table = table[~table["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])]
+    return _scores(table, [*table.index], path)
 
 
 def _rows_of(table: pd.DataFrame, number: int) -> list[str]:
@@ -151,21 +272,27 @@ def _rows_of(table: pd.DataFrame, number: int) -> list[str]:
 def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) -> Scores:
     """The scores of a table with a row for each of them, or for each metric of them."""
     where = str(path) if path is not None else "the table"
-    value = next((name for name in ("score", "value") if name in table), None)
-    missing = [name for name in _KEY if name not in table]
-    if value is None or missing:
+    columns = Counter(table.columns)
+    value = next((name for name in ("score", "value") if name in columns), None)
+    if value is None or any(name not in columns for name in _KEY):
         found = listed([repr(str(name)) for name in table])
         raise DataError(
             f"{where}: expected columns 'task', 'method', 'seed' and 'score'. Received: {found}"
         )
+    key = [*_KEY, "metric"] if "metric" in columns else _KEY
+    for name in (*key, value):
+        if columns[name] > 1:
+            raise DataError(f"{where}: expected column {name!r} once, found it {columns[name]} "
+                            "times")  # fmt: skip
     if table.empty:
         raise DataError(f"{where}: expected a row for each score, found none")
-    table = table.reset_index(drop=True)
-    key = [*_KEY, "metric"] if "metric" in table else _KEY
-    own = table[key].astype(str)
-    for name in key:
-        for row in own.index[own[name].str.strip() == ""]:
-            raise DataError(f"{rows[row]}: expected a {name}, found none")
+    own = pd.DataFrame(
+        {
+            name: [_text(each, name, row) for each, row in zip(table[name], rows, strict=True)]
+            for name in key
+        },
+        dtype=str,
+    )
     again = own.duplicated()
     for row in own.index[again]:
         first = own.index[(own == own.loc[row]).all(axis=1)][0]
@@ -173,10 +300,50 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
             f"{rows[row]}: expected each task, method and seed once, found "
             f"{shown(' / '.join(own.loc[row]))} of {rows[first]} again"
         )
+    if "metric" in columns:
+        _check_metrics(own, rows)
     own["score"] = [_number(score, rows[row]) for row, score in enumerate(table[value].tolist())]
     order = own.drop_duplicates(_KEY)[_KEY]
     means = own.groupby(_KEY, sort=False)["score"].mean()
     return _in_order(order.assign(score=means.loc[pd.MultiIndex.from_frame(order)].to_numpy()))
+
+
+def _text(value: Any, name: str, row: str) -> str:
+    """A task, method, seed or metric.
+
+    Raises:
+        DataError: For none, and for what a page or picture cannot show.
+    """
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        raise DataError(
+            f"{row}: expected a {name}, found {value!r}; pandas reads 'NA' and 'None' as empty, "
+            "unless with keep_default_na=False"
+        )
+    text = str(value).strip()
+    if not text:
+        raise DataError(f"{row}: expected a {name}, found none")
+    if not text.isprintable():
+        raise DataError(f"{row}: expected a {name} that can be printed. Received: {shown(text)}")
+    # 1, 01 and 1.0, which pandas makes of 1 beside an empty cell, are the same seed.
+    whole = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text) if name == "seed" else None
+    return str(int(whole[1])) if whole else text
+
+
+def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> None:
+    """Means of different metrics would look like a difference; `SCORE` alone is such a mean."""
+    expected: dict[str, tuple[str, list[str]]] = {}
+    key: Any
+    for key, own in table.groupby(_KEY, sort=False):
+        task, method, seed = key
+        metrics = sorted(own["metric"])
+        if metrics == [SCORE]:
+            continue
+        first, wanted = expected.setdefault(task, (f"{method} / {seed}", metrics))
+        if metrics != wanted:
+            raise DataError(
+                f"{rows[own.index[0]]}: expected {listed(wanted)} of {task}, as of {first}. "
+                f"Received: {listed(metrics)} of {method} / {seed}"
+            )
 
 
 def _number(value: object, row: str) -> float:
@@ -187,9 +354,10 @@ def _number(value: object, row: str) -> float:
     """
     try:
         score = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         score = math.nan
-    if isinstance(value, bool) or not math.isfinite(score):
+    # Python reads 8_0.5 as 80.5.
+    if isinstance(value, bool) or "_" in str(value) or not math.isfinite(score):
         raise DataError(
             f"{row}: expected a finite number as score (of a run that failed, the score that it is "
             f"worth). Received: {shown(str(value))}"
@@ -209,24 +377,38 @@ def _in_order(table: pd.DataFrame) -> Scores:
 
 def _check_labels(sources: Sequence[Source]) -> None:
     for label, times in Counter(source.label for source in sources).items():
+        if not label.isprintable():
+            raise SuiteError(
+                f"labels: expected text that can be printed. Received: {shown(label)}; name the "
+                "source yourself (--labels A,B)"
+            )
         if times > 1:
-            raise SuiteError(f"labels: expected one of its own for each source, found {label!r} "
-                             f"{times} times")  # fmt: skip
+            raise SuiteError(
+                f"labels: expected one of its own for each source, found {label!r} {times} times; "
+                "name them yourself (--labels A,B)"
+            )
 
 
-def _check_units(sources: Sequence[Source]) -> None:
-    """Fractions and points in one table would look like a difference."""
+def _check_units(sources: Sequence[Source], lower_is_better: Collection[str]) -> None:
+    """Fractions and points in one table would look like a difference.
+
+    Where the lowest score is the best, as of times, one may well be many times another.
+    """
     largest: dict[str, dict[str, float]] = {}
     for source in sources:
-        for task, own in source.scores.table.groupby("task")["score"]:
-            largest.setdefault(str(task), {})[source.label] = float(own.abs().max())
-    for task, by_label in largest.items():
-        low = min(by_label, key=by_label.__getitem__)
-        high = max(by_label, key=by_label.__getitem__)
-        if 0 < by_label[low] <= 1 and by_label[high] > 20:
+        key: Any
+        for key, own in source.scores.table.groupby(["task", "method"])["score"]:
+            task, method = key
+            if task not in lower_is_better:
+                name = f"{method} of {source.label}"
+                largest.setdefault(task, {})[name] = float(own.abs().max())
+    for task, by_name in largest.items():
+        low = min(by_name, key=by_name.__getitem__)
+        high = max(by_name, key=by_name.__getitem__)
+        if 0 < by_name[low] <= 1 and 20 < by_name[high] <= 100:
             raise SuiteError(
-                f"{task}: expected scores in one unit. Received: up to {by_label[low]:.4g} from "
-                f"{low} and up to {by_label[high]:.4g} from {high}; a suite's scores are fractions"
+                f"{task}: expected scores in one unit. Received: up to {by_name[low]:.4g} of "
+                f"{low} and up to {by_name[high]:.4g} of {high}; a suite's scores are fractions"
             )
 
 
@@ -253,12 +435,15 @@ def _check_seeds(sources: Sequence[Source], tables: Sequence[pd.DataFrame]) -> N
             seen[key] = source.label
 
 
-def join_results(sources: Sequence[Source], names: Sequence[Mapping[str, str]]) -> Results | None:
-    """The runs of all sources as if they were of one suite.
+def join_results(
+    sources: Sequence[Source], names: Sequence[Mapping[str, str]], scores: Scores
+) -> Results | None:
+    """The runs of all sources as if they were of one suite, which declares the test that is used.
 
     Args:
         sources: As for `join`.
         names: What it has called their methods.
+        scores: What it has joined.
 
     Returns:
         The runs; None where no source has any.
@@ -284,6 +469,8 @@ def join_results(sources: Sequence[Source], names: Sequence[Mapping[str, str]]) 
             "seeds": sorted({seed for each in suites for seed in each.seeds}),
             "overrides": {task: own for each in suites for task, own in each.overrides.items()},
             "published": None,
+            "alpha": scores.alpha,
+            "control": scores.control,
         }
     )
     return Results(
@@ -298,7 +485,10 @@ def join_results(sources: Sequence[Source], names: Sequence[Mapping[str, str]]) 
             for each, own in parts
             for run in each.asked
         ],
-        parts=[each for each, _ in parts],
+        parts=[
+            dataclasses.replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
+            for each, _ in parts
+        ],
     )
 
 

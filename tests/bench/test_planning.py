@@ -11,7 +11,10 @@ from hypothesis import given
 
 from relation_tf import cli
 from relation_tf.bench import SuiteError, load_suite, plan_suite, run_suite
-from relation_tf.bench.planning import Cost, SuitePlan, _to_time, by_proportion
+from relation_tf.bench.planning import Cost, SuitePlan, _to_time, by_proportion, make_plan
+from relation_tf.bench.run_folder import RunFolder, write_json
+from relation_tf.bench.worker import Cell
+from relation_tf.stats import what_can_be_shown
 
 SMALL = {"tasks": ["WNLI", "RTE"], "only_methods": ["baseline-64", "relation-64"]}
 
@@ -42,19 +45,36 @@ def test_hours_are_those_of_what_is_left():
     suite = load_suite("demo")
     runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
     costs = {("RTE", "relation-64"): Cost(10.0, 30.0, measured=True)}
-    plan = SuitePlan(suite, 5, runs[:4], costs, compiling=4.0, bytes=2_000_000, jobs=2)
+    plan = SuitePlan(suite, 5, runs[:4], costs, compiling=4.0, bytes=2_000_000, jobs=2, seeds=5)
     assert plan.hours == pytest.approx(((7 + 2 + 20) / 3600, (7 + 2 + 60) / 3600))
     text = str(plan)
     assert "5 runs, 1 tasks x 1 methods, 1 done" in text
     assert "10 to 30" in text
     assert "29 s to 1 min for 4 runs, with 2 at once; 2 MB of disk." in text
-    done = SuitePlan(suite, 5, [], costs, compiling=3.0, bytes=0, jobs=2)
+    done = SuitePlan(suite, 5, [], costs, compiling=3.0, bytes=0, jobs=2, seeds=5)
     assert done.hours == (0.0, 0.0)
+
+
+def test_what_is_shown_is_of_the_seeds_that_are_asked():
+    costs = {("RTE", name): Cost(1.0, 1.0, measured=True) for name in ("a", "b")}
+    for seeds in (2, 7):
+        plan = SuitePlan(load_suite("demo"), 4, [], costs, 1.0, bytes=0, jobs=1, seeds=seeds)
+        assert what_can_be_shown(2, seeds, 0.05) in str(plan)
+
+
+def test_a_broken_result_is_named(tmp_path):
+    suite = load_suite("demo")
+    folder = RunFolder(tmp_path)
+    run = suite.runs()[0]
+    write_json(folder.start(run) / "result.json", {"task": run.task})
+    with pytest.raises(SuiteError, match=r"result.json: .*'method'"):
+        make_plan(suite, [run], [], Cell(suite, tmp_path), jobs=1)
 
 
 @pytest.mark.tensorflow
 def test_cells_are_timed_and_nothing_is_run(tmp_path, capsys):
     plan = plan_suite("demo", tmp_path / "out", **SMALL, settings={"epochs": 20})
+    assert plan.seeds == 5
     assert plan.total == len(plan.pending) == 20
     assert [cost.measured for cost in plan.costs.values()] == [True, True, True, False]
     assert all(0 < cost.fewest < cost.most for cost in plan.costs.values())

@@ -8,6 +8,7 @@ from glue_submit import check
 from relation_tf.bench import Method, RunFolder, Suite, read_results, write_submissions
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.bench.run_folder import write_json, write_table
+from relation_tf.report.scores import Scores
 from relation_tf.tasks import GLUE
 
 RESULT = {
@@ -83,17 +84,17 @@ def test_scores_are_means_of_a_tasks_metrics_and_averages_by_seed(folder):
 
     results = read_results(folder(["CoLA", "MNLI", "MRPC"], value=value))
     assert set(results.scores["task"]) == {"CoLA", "MRPC", "MNLI-m", "MNLI-mm", MEAN_OF_TASKS}
-    assert results.samples("MNLI-m") == {
+    assert Scores.of(results).samples("MNLI-m") == {
         "relation-64": pytest.approx([0.61, 0.62]), "baseline-64": pytest.approx([0.61, 0.62]),
     }  # fmt: skip
     # MNLI is one task that is answered twice.
-    assert results.samples(MEAN_OF_TASKS)["relation-64"] == pytest.approx([0.51, 0.52])
+    assert Scores.of(results).samples(MEAN_OF_TASKS)["relation-64"] == pytest.approx([0.51, 0.52])
 
 
 def test_all_nine_tasks_give_the_glue_average(folder):
     results = read_results(folder(list(GLUE), value=lambda task, method, seed: seed / 10))
     assert list(results.scores["task"].cat.categories)[-1] == GLUE_AVERAGE
-    assert results.samples(GLUE_AVERAGE)["baseline-64"] == pytest.approx([0.1, 0.2])
+    assert Scores.of(results).samples(GLUE_AVERAGE)["baseline-64"] == pytest.approx([0.1, 0.2])
 
 
 def test_results_are_shown_on_one_line(folder):
@@ -104,7 +105,8 @@ def test_a_seed_that_lacks_a_task_has_no_average(folder):
     path = folder(["CoLA", "RTE"])
     (path / "runs" / "RTE" / "relation-64" / "seed-2" / "result.json").unlink()
     results = read_results(path)
-    assert {name: len(scores) for name, scores in results.samples(MEAN_OF_TASKS).items()} == {
+    samples = Scores.of(results).samples(MEAN_OF_TASKS)
+    assert {name: len(scores) for name, scores in samples.items()} == {
         "relation-64": 1, "baseline-64": 2,
     }  # fmt: skip
 

@@ -22,6 +22,7 @@ from relation_tf.bench import worker as worker_module
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.published import load_published
 from relation_tf.bench.worker import Cell
+from relation_tf.report.scores import Scores
 from relation_tf.tasks import DataError, load_task
 
 pytestmark = pytest.mark.tensorflow
@@ -539,7 +540,7 @@ def test_a_set_without_splits(tmp_path, sentences, suite):
     asked = suite(**PLAIN, tokens="wordpiece", method=methods)
     results = run_suite(asked, tmp_path / "out", data=sentences, quiet=True)
     assert not results.failures
-    assert results.samples("MR") == {"contextualizer-4K": [1.0], "fcsr-8": [1.0]}
+    assert Scores.of(results).samples("MR") == {"contextualizer-4K": [1.0], "fcsr-8": [1.0]}
     run = results.runs[0]
     rows = run["manifest"]["data"]["rows"]
     assert rows == {"train": 86, "test": 12, "validation": 22}
@@ -570,7 +571,7 @@ def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
     asked = suite(**PLAIN, tokens="text", method=[method])
     results = run_suite(asked, tmp_path / "out", data=sentences, quiet=True)
     assert not results.failures
-    assert results.samples("MR") == {"mine": [1.0]}
+    assert Scores.of(results).samples("MR") == {"mine": [1.0]}
     assert results.runs[0]["parameters"]["embedding"] == 0
     gone = suite(**PLAIN, tokens="text", method=[Method(mechanism="saved-model:no", name="mine")])
     with pytest.raises(SuiteError, match=r"method mine: expected a folder with a saved_model\.pb"):

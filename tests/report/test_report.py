@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 
+import pandas as pd
 import pytest
 
 from relation_tf.bench.results import read_results
-from relation_tf.report import make_report
-from relation_tf.report.report import escape_latex
+from relation_tf.bench.suite import SuiteError
+from relation_tf.report import compare, make_report, render
+from relation_tf.report.report import check_folder, escape_latex
+
+
+@pytest.fixture
+def small():
+    """A report that is soon drawn."""
+
+    def make(task="MR", methods=("CNN", "GRU")):
+        rows = [(task, name, seed, seed / 7) for name in methods for seed in range(2)]
+        return compare(pd.DataFrame(rows, columns=["task", "method", "seed", "score"]))
+
+    return make
 
 
 def test_scores_and_answer(suite_of, fabricate):
@@ -75,3 +89,56 @@ def test_latex_escapes_what_it_is_given(suite_of, fabricate):
 )
 def test_escape_latex(text, expected):
     assert escape_latex(text) == expected
+
+
+def test_a_folder_that_cannot_be_written(suite_of, fabricate, small, tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for out in (file, file / "out"):
+        with pytest.raises(SuiteError, match=r"file.*: cannot be written: "):
+            small().write(out)
+        with pytest.raises(SuiteError, match=r"file: cannot be written: a folder is expected"):
+            check_folder(out)
+    with pytest.raises(SuiteError, match="xxx: cannot be written: File name too long"):
+        check_folder(tmp_path / ("x" * 300))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(SuiteError, match=r"cannot be written: Permission denied"):
+        check_folder(tmp_path / "new" / "out")
+    # Nothing is computed in vain: the folder is refused before the suite's runs are.
+    with pytest.raises(SuiteError, match=r"cannot be written: Permission denied"):
+        render(read_results(fabricate(suite_of(), lambda *_: None)))
+    assert file.read_text() == "mine"
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_an_earlier_report_has_left_is_removed(small, tmp_path):
+    def files():
+        return {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
+
+    small().write(tmp_path)
+    fresh = files()
+    (tmp_path / "mine.csv").write_text("")
+    (tmp_path / "figures" / "mine.svg").write_text("")
+    said = json.loads((tmp_path / "report.json").read_text())
+    said["tables"] |= {"runs": [], "../outside": []}
+    said["figures"] += ["roc-MR", "../../outside"]
+    (tmp_path / "report.json").write_text(json.dumps(said))
+    for name in ("runs.csv", "figures/roc-MR.svg"):
+        (tmp_path / name).write_text("")
+    small().write(tmp_path)
+    assert files() == fresh | {"mine.csv", "figures/mine.svg"}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"tables": 1, "figures": 2}', '{"tables": {"x": []}}'])
+def test_a_file_that_is_no_report_of_ours_names_nothing(small, tmp_path, text):
+    (tmp_path / "report.json").write_text(text)
+    (tmp_path / "x.csv").write_text("")
+    small().write(tmp_path)
+    assert (tmp_path / "x.csv").is_file()
+
+
+def test_names_in_all_alphabets(small):
+    report = small("日本語", ("模型🚀", "тест"))
+    picture = report.content.pictures[0]
+    assert "日本語" in picture.svg()
+    assert picture.png()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import pandas as pd
 import pytest
+from hypothesis import given, settings
 
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder, write_json
@@ -34,6 +36,14 @@ def csv(tmp_path):
     return write
 
 
+def write_report(report, folder):
+    """What of a report is read as a source, without its pictures."""
+    folder.mkdir(parents=True)
+    report.tables["scores"].to_csv(folder / "scores.csv", index=False)
+    (folder / "report.json").write_text(report.json(), encoding="utf-8")
+    return folder
+
+
 def rows(method, level, seeds=5, task="CoLA"):
     return "".join(f"{task},{method},{seed},{level + seed / 1000}\n" for seed in range(seeds))
 
@@ -59,7 +69,7 @@ def test_lower_is_better(csv):
 
 def test_metrics_count_their_mean(csv):
     text = "method,task,metric,seed,value\n"
-    text += "a,MRPC,f1,1,0.8\na,MRPC,accuracy,1,0.6\na,MRPC,f1,2,0.5\n"
+    text += "a,MRPC,f1,1,0.8\na,MRPC,accuracy,1,0.6\na,MRPC,accuracy,2,0.4\na,MRPC,f1,2,0.6\n"
     table = read_source(csv(text)).scores.table
     assert table.to_dict("list") == {
         "task": ["MRPC"] * 2, "method": ["a"] * 2, "seed": ["1", "2"],
@@ -140,9 +150,9 @@ def test_seeds_of_one_method_from_two_folders(suite_of, fabricate):
 
 
 def test_the_scores_of_a_report_are_a_source(before):
-    make_report(before).write(before / "report")
+    write_report(make_report(before), before / "report")
     source = read_source(before / "report")
-    assert source.label == "report"
+    assert source.label == "suite"
     again = join([source])[0]
     scores = read_source(read_results(before)).scores
     assert {*again.table["task"]} == {"CoLA", "MRPC"}
@@ -158,6 +168,19 @@ def test_the_scores_of_a_report_are_a_source(before):
         (HEAD, r"theirs.csv: expected a row for each score"),
         (HEAD + "CoLA,a,1,high\n", r"theirs.csv:2: expected a finite number .* Received: 'high'"),
         (HEAD + "CoLA,a,1,nan\n", r"theirs.csv:2: expected a finite number .* Received: 'nan'"),
+        (HEAD + "CoLA,a,1,8_0.5\n", r"theirs.csv:2: expected a finite number .* '8_0.5'"),
+        (HEAD + "CoLA,a,1,1\n\nCoLA,a,1.0,2\n", r"csv:4: .*'CoLA / a / 1' of .*csv:2 again"),
+        (HEAD + "CoLA,a,1,1\nCoLA, a ,01,2\n", r"csv:3: .*'CoLA / a / 1' of .*csv:2 again"),
+        (
+            HEAD + "CoLA,a\x0cb,1,1\n",
+            r"theirs.csv:2: expected a method that can be printed. .*a.x0cb",
+        ),
+        (
+            "task,method,seed,metric,score\nMRPC,a,1,acc,1\nMRPC,a,1,f1,1\nMRPC,b,1,acc,1\n",
+            r"theirs.csv:4: expected acc, f1 of MRPC, as of a / 1. Received: acc of b / 1",
+        ),
+        ("task;method;seed;score\nCoLA;a;1;0,5\n", r"csv:1: .*commas. Received: 'task;method;"),
+        ("task\tmethod\tseed\tscore\nCoLA\ta\t1\t0.5\n", r"csv:1: expected .* commas"),
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: expected a method, found none"),
         (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3: .*'CoLA / a / 1' of .*csv:2 again"),
         (HEAD + "CoLA,a,1\n", r"theirs.csv:2: expected 4 comma-separated fields"),
@@ -172,14 +195,24 @@ def test_a_table_that_is_none_of_scores(csv, text, message):
 def test_what_does_not_fit_is_refused(before, csv, tmp_path):
     good = csv(HEAD + rows("mine", 0.9))
     points = csv(HEAD + rows("theirs", 81.0), "points.csv")
+    both = csv(HEAD + rows("mine", 0.9) + rows("theirs", 81.0), "both.csv")
     (tmp_path / "empty").mkdir()
     for arguments, options, message in [
         ((), {}, "at least one source"),
         ((good,), {"labels": ["a", "b"]}, "one for each of 1 sources. Received: 2"),
         ((good,), {"alpha": 1.5}, "alpha: .* Received: 1.5"),
         ((good,), {"lower_is_better": ["RTE"]}, "expected some of CoLA. Received: 'RTE'"),
-        ((good, good), {}, "found 'theirs' 2 times"),
-        ((good, points), {}, "CoLA: expected scores in one unit. Received: up to 0.904"),
+        ((good, good), {}, "found 'theirs' 2 times; name them yourself .--labels"),
+        ((good,), {"labels": ["a\x00b"]}, r"labels: expected text that can be printed.*a.x00b"),
+        (
+            (good, points),
+            {},
+            "CoLA: expected scores in one unit. Received: up to 0.904 of mine of ",
+        ),
+        ((both,), {}, "up to 0.904 of mine of both and up to 81 of theirs of both"),
+        ((good, {"a": [1, 2]}), {}, "source 2: expected .*DataFrame. Received: dict"),
+        (("~no-such-user/x.csv",), {}, "~no-such-user/x.csv: cannot be read: "),
+        (("x" * 300,), {}, "xxx: cannot be read: File name too long"),
         ((tmp_path / "empty",), {}, "expected a suite's folder, with runs/"),
     ]:
         with pytest.raises(SuiteError, match=message):
@@ -193,3 +226,189 @@ def test_as_many_digits_as_tell_the_scores_apart(size, digits):
     rows = [("t", "mine", seed, size * seed) for seed in range(4)]
     table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
     assert join([read_source(table)])[0].digits == digits
+
+
+@pytest.mark.parametrize("method", [float("nan"), None, pd.NA])
+@pytest.mark.parametrize("name", ["task", "method", "seed"])
+def test_what_pandas_takes_for_nothing(name, method):
+    row = {"task": "T", "method": "a", "seed": 0, "score": 0.5}
+    table = pd.DataFrame([row, row | {name: method}], dtype=object, index=["first", "second"])
+    with pytest.raises(
+        DataError, match=rf"row 'second': expected a {name}, .*keep_default_na=False"
+    ):
+        compare(table)
+
+
+def test_a_frame_that_is_none_of_scores():
+    row = [("T", "a", 0, 0.5, 0.5)]
+    twice = pd.DataFrame(row, columns=["task", "method", "seed", "score", "score"])
+    with pytest.raises(DataError, match="expected column 'score' once"):
+        compare(twice)
+    large = pd.DataFrame([("T", "a", 0, 10**400)], columns=twice.columns[:4], dtype=object)
+    with pytest.raises(DataError, match="expected a finite number"):
+        compare(large)
+
+
+def test_one_name_where_several_are_asked(csv):
+    path = csv(HEAD + rows("mine", 0.9, task="T1") + rows("theirs", 0.8, task="T1"))
+    report = compare(path, lower_is_better="T1", labels="mine")
+    assert report.content.values["lower_is_better"] == ["T1"]
+    assert report.content.values["title"] == "mine"
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 10**15),
+    st.sampled_from(["{}", "0{}", "{}.0", " {} ", "00{}.", "+{}.000"]),
+    st.sampled_from(["{}", "{}.00", "\t{}"]),
+)
+def test_a_seed_is_one_however_it_is_written(seed, one, other):
+    table = pd.DataFrame(
+        [("T", "a", form.format(seed), 0.5) for form in (one, other)],
+        columns=["task", "method", "seed", "score"],
+    )
+    with pytest.raises(DataError, match=rf"'T / a / {seed}' of table 1, row 0 again"):
+        read_source(table)
+    assert read_source(table[:1]).scores.table["seed"].tolist() == [str(seed)]
+
+
+def test_seeds_that_pandas_has_made_floats_are_the_same(csv):
+    ours, theirs = (
+        csv(HEAD + "".join(f"T,a,{seed}{end},0.5\n" for seed in range(2)), f"{name}.csv")
+        for name, end in (("ours", ""), ("theirs", ".0"))
+    )
+    with pytest.raises(SuiteError, match="Received: T / a / 0 from ours and from theirs"):
+        compare(ours, theirs, merge=True)
+
+
+def test_blank_rows_are_none(csv):
+    path = csv(HEAD + "\n" + rows("a", 0.5) + "\n,,,\n" + rows("b", 0.6) + "\n\n")
+    assert len(compare(path).tables["scores"]) == 10
+
+
+def test_a_lower_score_may_be_of_any_size(csv):
+    path = csv(HEAD + rows("fast", 0.5, task="seconds") + rows("slow", 30, task="seconds"))
+    report = compare(path, lower_is_better=["seconds"])
+    assert "fast is better than slow on seconds (p < .05)." in report.content.values["answer"]
+
+
+def test_a_report_of_scores_that_are_no_fractions_is_a_source(csv, tmp_path):
+    path = csv(HEAD + rows("a", 87.4, task="WikiText") + rows("b", 79.1, task="WikiText"))
+    report = compare(path, lower_is_better=["WikiText"])
+    again = compare(write_report(report, tmp_path / "ppl"))
+    assert again.content.values["answer"] == report.content.values["answer"]
+    assert again.content.values["lower_is_better"] == ["WikiText"]
+    assert again.content.values["cells"] == report.content.values["cells"]
+    # A report of before, which does not say so: by its scores.
+    (tmp_path / "ppl/report.json").unlink()
+    cells = compare(tmp_path / "ppl").content.values["cells"]
+    assert cells["a", "WikiText"].means == report.content.values["cells"]["a", "WikiText"].means
+
+
+def test_fractions_of_a_table_stay_so_in_a_report_of_it(csv, tmp_path):
+    report = compare(csv(HEAD + rows("a", 0.8) + rows("b", 0.7)))
+    assert not report.content.values["in_points"]
+    again = compare(write_report(report, tmp_path / "out"))
+    assert not again.content.values["in_points"]
+
+
+def test_a_broken_report_is_named(csv, tmp_path):
+    folder = write_report(compare(csv(HEAD + rows("a", 0.8))), tmp_path / "out")
+    for text, message in [
+        ("{", "report.json"),
+        ('{"in_points": 1}', "report.json: expected true or false as 'in_points'. Received: 1"),
+        ('{"lower_is_better": "T"}', "expected names of tasks as 'lower_is_better'. Received: 'T'"),
+    ]:
+        (folder / "report.json").write_text(text, encoding="utf-8")
+        with pytest.raises(SuiteError, match=message):
+            compare(folder)
+
+
+def test_a_suite_beside_scores_that_are_no_fractions(before, csv):
+    theirs = csv(HEAD + rows("relation", 87.4, task="WikiText"))
+    report = compare(before, theirs, labels=["ours", "theirs"])
+    assert not report.content.values["in_points"]
+
+
+def test_the_averages_of_a_table_are_no_tasks(before):
+    write_report(make_report(before), before / "report")
+    source = read_source(before / "report/scores.csv")
+    assert source.scores.tasks == ["CoLA", "MRPC"]
+
+
+def test_labels_of_folders_are_their_names(csv, tmp_path):
+    report = compare(csv(HEAD + rows("a", 0.8)))
+    for name in ("v1.2", "v1.3"):
+        write_report(report, tmp_path / name)
+    write_report(report, tmp_path / "suite" / "report")
+    sources = [tmp_path / "v1.2", tmp_path / "v1.3", tmp_path / "suite" / "report"]
+    assert compare(*sources).content.values["title"] == "v1.2, v1.3 and suite"
+
+
+def declared(suite_of, fabricate, name, level=0.5, **values):
+    score = scored({"baseline": level, "relation": level + 0.1})
+    return fabricate(suite_of(method=TWO, **values), score, name=name)
+
+
+def test_a_suite_is_compared_by_the_test_that_it_declares(suite_of, fabricate):
+    folder = declared(suite_of, fabricate, "one", control="relation", alpha=0.04)
+    report, own = compare(folder), make_report(folder)
+    for name in ("test", "level", "alpha", "answer", "settings", "warnings"):
+        assert report.content.values[name] == own.content.values[name]
+    pd.testing.assert_frame_equal(report.tables["pvalues"], own.tables["pvalues"])
+    assert "Steel against relation" in report.content.values["test"]
+    merged = [
+        declared(suite_of, fabricate, name, control="relation", alpha=0.04, seeds=seeds)
+        for name, seeds in (("low", [1, 2]), ("high", [3, 4]))
+    ]
+    values = compare(*merged, merge=True).content.values
+    assert (values["test"], values["alpha"]) == ("Steel against relation", 0.04)
+
+
+def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
+    folders = [
+        declared(suite_of, fabricate, name, control="relation", alpha=0.04)
+        for name in ("before", "after")
+    ]
+    values = compare(*folders).content.values
+    # Which of the two relations all others should be compared with nobody has said.
+    assert (values["test"], values["alpha"], values["settings"]["alpha"]) == (
+        "Steel-Dwass", 0.05, "0.05"
+    )  # fmt: skip
+    assert (
+        "before declares Steel's test against relation (before), p < .04; this comparison is by "
+        "Steel-Dwass, p < .05." in values["warnings"]
+    )
+    values = compare(folders[0], alpha=0.01).content.values
+    assert (values["test"], values["alpha"], values["settings"]["alpha"]) == (
+        "Steel against relation", 0.01, "0.01"
+    )  # fmt: skip
+    assert (
+        "before declares Steel's test against relation, p < .04; this comparison is by Steel's "
+        "test against relation, p < .01." in values["warnings"]
+    )
+
+
+def test_learning_times_are_tested_at_the_level_of_the_comparison(suite_of, fabricate):
+    def change(config, files):
+        seconds = 20.0 + config.seed + 20 * (config.method == "baseline")
+        files["result"]["reached"] = True
+        files["result"]["seconds"] |= {"training": seconds, "evaluation": 0.0, "input": 0.1}
+        files["history"] |= {"running_accuracy": [0.5] * files["result"]["epochs"]}
+
+    suite = suite_of(method=TWO, tasks=["MRPC"], stopping="accuracy_reached")
+    folder = fabricate(suite, lambda *_: 0.8, change)
+    assert (
+        "Faster on MRPC (p < .05): relation than baseline."
+        in compare(folder).content.values["answer"]
+    )
+    strict = compare(folder, alpha=0.001).content.values["answer"]
+    assert "No two learning times on MRPC can be separated by these seeds." in strict
+
+
+def test_the_table_of_all_scores_has_those_of_every_source(before, csv, tmp_path):
+    theirs = csv(HEAD + rows("transformer", 0.8) + rows("transformer", 0.8, task="MRPC"))
+    report = compare(before, theirs)
+    assert "transformer" in set(report.tables["scores"]["method"])
+    again = compare(report.write(tmp_path / "written").parent)
+    assert again.content.values["answer"] == report.content.values["answer"]
