@@ -323,12 +323,12 @@ def check_layer(
 @app.command()
 def status(folder: Folder) -> None:
     """Show how many runs of a suite are done, for each task and method."""
-    from relation_tf.bench import RunFolder
+    from relation_tf.bench import read_results
 
-    run_folder = RunFolder(folder)
-    suite = run_folder.suite()
-    done = Counter(path.parent for path in run_folder.done())
-    failed = Counter(path.parent for path in run_folder.failed())
+    results = read_results(folder)
+    suite = results.suite
+    done = Counter((run["task"], run["method"]) for run in results.runs)
+    failed = Counter(tuple(run.split("/")[:2]) for run, _ in results.failures)
     names = [str(method.name) for method in suite.methods()]
     width = max(map(len, names)) + 2
     first = max(map(len, suite.tasks))
@@ -336,12 +336,13 @@ def status(folder: Folder) -> None:
     for task in suite.tasks:
         cells = []
         for name in names:
-            cell = folder / "runs" / task / name
+            cell = task, name
             faults = f" ({failed[cell]} failed)" if failed[cell] else ""
             cells.append(f"{done[cell]}/{len(suite.seeds)}{faults}")
         typer.echo(f"{task:{first}}" + "".join(f"{cell:>{width}}" for cell in cells))
     total = len(suite.runs())
     typer.echo(f"{done.total()} of {total} runs done, {failed.total()} failed")
+    _tell_failures(results)
 
 
 @app.command()

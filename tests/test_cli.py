@@ -114,10 +114,11 @@ def test_a_broken_run_is_named_and_the_others_are_reported(work, monkeypatch, ca
     result = work / "out/runs/RTE/relation-8/seed-1/result.json"
     result.write_text(result.read_text()[:100])
     capsys.readouterr()
-    for command, code in ((run, 1), (("report", "out"), 0)):
+    for command, code in ((run, 1), (("report", "out"), 0), (("status", "out"), 0)):
         assert call(monkeypatch, *command) == code
         printed = capsys.readouterr().out
-        assert "report: out/report/report.html" in printed
+        shown = "1 of 8 runs done, 1 failed" if "status" in command else "out/report/report.html"
+        assert shown in printed
         said = "not reported: RTE/relation-8/seed-1: out/runs/RTE/relation-8/seed-1/result.json: "
         assert said in printed
         assert "delete the folder to run it again" in printed
