@@ -44,8 +44,11 @@ def check(case: Case, layer: Any, arrays: list[np.ndarray], masks: list[np.ndarr
         return float(np.sum(expected() * cotangent))
 
     close(output, expected())
-    for x, actual in zip([*wide, *w.values()], [*for_inputs, *for_weights], strict=True):
-        close(actual, naive.gradient(loss, x))
+    gradients = [naive.gradient(loss, x) for x in (*wide, *w.values())]
+    # Where large terms cancel, as in the gradient of keys' bias, the sum is as exact as they are.
+    tolerance = 1e-5 * max(1.0, *(np.abs(gradient).max() for gradient in gradients))
+    for actual, gradient in zip([*for_inputs, *for_weights], gradients, strict=True):
+        np.testing.assert_allclose(actual, gradient, rtol=0, atol=tolerance)
 
 
 def some(seed: int, batch: int, length: int) -> np.ndarray:
