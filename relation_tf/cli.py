@@ -6,7 +6,7 @@ import os
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -16,7 +16,7 @@ import typer
 from relation_tf import __version__
 
 if TYPE_CHECKING:
-    from relation_tf.bench import Results
+    from relation_tf.bench import Results, RunConfig, Submissions
 
 app = typer.Typer(
     name="relation-tf",
@@ -202,6 +202,7 @@ def run(
     Interrupted at any moment, the same command goes on where it was.
     """
     from relation_tf.bench import RunResources, run_suite
+    from relation_tf.bench.suite import select
 
     asked = (run_cpus, run_gpus, run_memory)
     resources = None
@@ -233,6 +234,11 @@ def run(
         _submit_if_whole(results, fill_missing)
     if results.failures:
         _tell_failures(results)
+    if any(names is not None for names in (tasks, methods, seeds)):
+        _tell_asked(
+            results, select(results.suite, _split(tasks), _split(methods), _integers(seeds))
+        )
+    if results.failures:
         raise typer.Exit(1)
 
 
@@ -412,8 +418,11 @@ def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
             f"{folder}: the leaderboard has none of the tasks of suite {results.suite.name}, which "
             f"has {', '.join(results.suite.tasks)}"
         )
-    if not _submit(results, fill_missing):
-        raise typer.Exit(1)
+    if not results.runs:
+        raise SuiteError(f"{folder}: nothing to submit: no finished runs")
+    submissions = _submit(results, fill_missing)
+    if submissions.refused:
+        raise typer.Exit(1 if submissions.packed else 2)
 
 
 def _report(results: Results) -> None:
@@ -435,31 +444,56 @@ def _tell_failures(results: Results) -> None:
         typer.echo(f"not reported: {name}: {error}{more}")
 
 
+def _tell_asked(results: Results, asked: Sequence[RunConfig]) -> None:
+    """Say how far a part of a suite is, which a report of the whole calls preliminary."""
+    done = {(run["task"], run["method"], run["seed"]) for run in results.runs}
+    keys = {config.key for config in asked}
+    others = {config.key for config in results.suite.runs()} - keys - done
+    typer.echo(
+        f"{len(keys & done)} of {len(keys)} asked for are done; {len(others)} others of the suite "
+        "are not"
+    )
+
+
 def _submit_if_whole(results: Results, fill_missing: bool) -> None:
     """Submissions after a run, where it has all that they need."""
     from relation_tf.tasks import GLUE
+    from relation_tf.tasks.tsv import listed
 
     missing = [name for name in GLUE if name not in results.suite.tasks]
     if len(missing) == len(GLUE):
         return  # nothing that a leaderboard asks for
     if missing and not fill_missing:
         typer.echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")
-    elif len(results.runs) == len(results.suite.runs()) or fill_missing:
+    elif fill_missing or not (lacking := _lacking(results)):
         _submit(results, fill_missing)
+    else:
+        typer.echo(
+            f"submissions: none written, {listed(lacking)} lack predictions (--fill-missing fills "
+            "them)"
+        )
 
 
-def _submit(results: Results, fill_missing: bool) -> bool:
-    """Write the submissions and tell of them; whether all were accepted."""
+def _lacking(results: Results) -> list[str]:
+    """The tasks that some method or seed has no finished run of."""
+    done = Counter(run["task"] for run in results.runs)
+    asked = Counter(config.task for config in results.suite.runs())
+    return [name for name in results.suite.tasks if done[name] < asked[name]]
+
+
+def _submit(results: Results, fill_missing: bool) -> Submissions:
+    """Write the submissions and tell of them."""
     from relation_tf.bench import write_submissions
 
     submissions = write_submissions(results, fill_missing=fill_missing)
-    if submissions.packed or submissions.refused:
-        typer.echo(str(submissions), err=not submissions.packed)
+    if submissions.refused and not submissions.packed:
+        _complain("; ".join(str(submissions).splitlines()))
     if submissions.packed:
+        typer.echo(str(submissions))
         typer.echo(f"zips: {results.folder / 'submissions'}")
         if results.suite.source == "miniglue":
             typer.echo("They answer embedded test sets: right in form, no use to the leaderboard.")
-    return not submissions.refused
+    return submissions
 
 
 def _find_layers(suite: str) -> None:

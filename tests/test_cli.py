@@ -14,7 +14,7 @@ import pytest
 
 import relation_tf
 from relation_tf import cli
-from relation_tf.bench import RunFolder, list_suites
+from relation_tf.bench import RunFolder, list_suites, load_suite
 from relation_tf.bench.suite import make_suite
 from relation_tf.tasks import miniglue
 
@@ -71,7 +71,9 @@ def test_a_suite_from_the_shell(work, monkeypatch, capsys):
     assert "8 of 8 runs done, 0 failed" in capsys.readouterr().out
 
     assert call(monkeypatch, *run, "--tasks", "RTE") == 0
-    assert "4 of 4 runs are done already" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "4 of 4 runs are done already" in printed
+    assert printed.endswith("4 of 4 asked for are done; 0 others of the suite are not\n")
 
     assert call(monkeypatch, *run, "--set", "dropout=0.25") == 2
     printed = capsys.readouterr()
@@ -104,7 +106,12 @@ def test_a_failed_run_is_exit_code_1(work, monkeypatch, capsys):
     assert printed.count("failed: CoLA/relation-8/seed-1: ") == 1
     assert "train.tsv:41: expected 4 tab-separated fields" in printed
     assert "2 of 4 runs done, 2 failed" in printed
-    assert call(monkeypatch, "submit", "out") == 1
+    capsys.readouterr()
+    assert call(monkeypatch, "submit", "out") == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("relation-tf: no submission of ")
+    assert printed.err.count("\n") == 1
 
 
 @pytest.mark.tensorflow
@@ -232,7 +239,10 @@ def test_suites_lists_what_there_is(monkeypatch, capsys):
         (["run", "demo", "--strategy", "multi-worker"], "TF_CONFIG: --strategy multi-worker"),
         (["run", "demo", "--speed", "9"], "No such option"),
         (["run"], "Missing argument"),
-        (["status", "."], "expected a suite's folder"),
+        (["run", "demo", "--methods", "relation64"], "Did you mean 'relation-64'?"),
+        (["run", "demo", "--tasks", "rte"], "Did you mean 'RTE'?"),
+        (["status", "."], "expected a suite's folder, with a suite.toml in it\n"),
+        (["status", "runs/none"], "a suite's folder, with a suite.toml in it. Received"),
         (["report", "nowhere"], "expected a suite's folder"),
         (["submit", "nowhere"], "expected a suite's folder"),
         (["compare", "nowhere.csv"], "nowhere.csv: cannot be read"),
@@ -253,7 +263,9 @@ def test_bad_input_is_one_line_and_exit_2(monkeypatch, capsys, tmp_path, argumen
 def test_a_folder_that_cannot_be_written(monkeypatch, capsys, tmp_path):
     (tmp_path / "file").write_text("")
     assert call(monkeypatch, "run", "demo", "--out", str(tmp_path / "file" / "out")) == 2
-    assert "cannot be written" in capsys.readouterr().err
+    assert "cannot be written: a folder is expected here" in capsys.readouterr().err
+    assert call(monkeypatch, "run", "demo", "--out", str(tmp_path / "file")) == 2
+    assert "file: cannot be written: a folder is expected here" in capsys.readouterr().err
     # Before the sources are read, so that nothing is computed in vain.
     assert call(monkeypatch, "compare", "nowhere", "--out", str(tmp_path / "file")) == 2
     assert "file: cannot be written: a folder is expected here" in capsys.readouterr().err
@@ -338,6 +350,22 @@ def test_folders_of_other_tasks(tmp_path, monkeypatch, capsys):
     assert len(head) == len(rows[0]) == len(rows[1])
     assert call(monkeypatch, "submit", str(tmp_path)) == 2
     assert "the leaderboard has none of the tasks of suite" in capsys.readouterr().err
+
+
+def test_a_suite_without_runs_has_nothing_to_submit(tmp_path, monkeypatch, capsys):
+    RunFolder(tmp_path).open(load_suite("demo"))
+    assert call(monkeypatch, "submit", str(tmp_path)) == 2
+    assert "nothing to submit: no finished runs" in capsys.readouterr().err
+
+
+def test_what_a_filtered_run_lacks_for_a_submission_is_said(tmp_path, monkeypatch, capsys):
+    """Of the nine tasks; what was asked for, and what else the suite has, is told apart."""
+    run = ("run", "demo", "--out", str(tmp_path), "--set", "epochs=1", "--set", "seeds=1")
+    assert call(monkeypatch, *run, "--tasks", "WNLI", "--methods", "baseline-64") == 0
+    printed = capsys.readouterr().out
+    lacking = "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE and 1 more"
+    assert f"submissions: none written, {lacking} lack predictions (--fill-missing" in printed
+    assert printed.endswith("1 of 1 asked for are done; 35 others of the suite are not\n")
 
 
 OWN_TASK = """

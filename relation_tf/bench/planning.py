@@ -133,9 +133,8 @@ class SuitePlan:
         if cost is None:
             return "-"
         mark = "" if cost.measured else "~"
-        if cost.fewest == cost.most:
-            return f"{mark}{cost.most:,.0f}"
-        return f"{mark}{cost.fewest:,.0f} to {cost.most:,.0f}"
+        fewest, most = _seconds(cost.fewest), _seconds(cost.most)
+        return mark + (most if fewest == most else f"{fewest} to {most}")
 
 
 def make_plan(
@@ -299,7 +298,11 @@ def _epochs(run: RunConfig) -> tuple[int, int]:
     return min(fewest, run.epochs), run.epochs
 
 
+def _seconds(value: float) -> str:
+    return "< 1" if 0 < value < 1 else f"{value:,.0f}"
+
+
 def _time(hours: float) -> str:
     if hours < 1 / 60:
-        return f"{3600 * hours:.0f} s"
+        return f"{_seconds(3600 * hours)} s"
     return f"{60 * hours:.0f} min" if hours < 2 else f"{hours:.1f} h"

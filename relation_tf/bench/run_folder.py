@@ -82,6 +82,35 @@ class RunFolder:
                 suite = suite.model_copy(update={"published": "published.toml"})
             write_text(self.path / "suite.toml", suite.to_toml())
 
+    def change(self, suite: Suite) -> str | None:
+        """What `open` will make of the folder, where it was another suite's; else None.
+
+        A suite may grow, and so may be given its folder; one that only has the name of another
+        would take that one's.
+        """
+        if not _is_there(self.path / "suite.toml"):
+            return None
+        try:
+            before = self.suite()
+        except SuiteError as error:
+            return f"{error}; it is written anew"
+        differing = [
+            text
+            for text, of in (
+                ("another title", lambda own: own.title),
+                ("other methods", lambda own: {method.name for method in own.methods()}),
+                ("other tasks", lambda own: {*own.tasks}),
+            )
+            if of(before) != of(suite)
+        ]
+        if not differing:
+            return None
+        return (
+            f"{self.path} held a suite of {_extent(before)}; from now on it is of "
+            f"{_extent(suite)}, with {' and '.join(differing)}. Give another --out to keep them "
+            "apart"
+        )
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
@@ -89,6 +118,8 @@ class RunFolder:
         except OSError as error:
             place = error.filename or self.path
             reason = error.strerror or error
+            if isinstance(error, FileExistsError | NotADirectoryError):
+                reason = "a folder is expected here"
             raise SuiteError(f"{place}: cannot be written: {reason}") from error
 
     def suite(self) -> Suite:
@@ -99,7 +130,10 @@ class RunFolder:
         """
         path = self.path / "suite.toml"
         if not _is_there(path):
-            raise SuiteError(f"{self.path}: expected a suite's folder, with a suite.toml in it")
+            received = "" if self.path.is_dir() else ". Received: no such folder"
+            raise SuiteError(
+                f"{self.path}: expected a suite's folder, with a suite.toml in it{received}"
+            )
         return load_suite(path)
 
     def run(self, config: RunConfig) -> Path:
@@ -159,6 +193,10 @@ class RunFolder:
         for config in self.suite().runs():
             if _is_there(self.run(config) / "error.json"):
                 yield self.run(config)
+
+
+def _extent(suite: Suite) -> str:
+    return f"{len(suite.methods())} methods and {len(suite.tasks)} tasks"
 
 
 def _is_there(path: Path) -> bool:

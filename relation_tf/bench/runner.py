@@ -133,6 +133,7 @@ def run_suite(
             pending = hosts.agreed(
                 request.chosen, request.pending(folder), deterministic, skip_bad_lines
             )
+            change = folder.change(suite)
             folder.open(suite)
             cells = [
                 replace(whole, runs=list(runs), folder=folder.path)
@@ -141,7 +142,7 @@ def run_suite(
             quiet = quiet or not hosts.is_chief
             total = len(request.chosen)
             with Progress(folder.path, total, pending, at_once, quiet=quiet) as progress:
-                for line in _foreword(request, deterministic):
+                for line in (*filter(None, [change]), *_foreword(request, deterministic)):
                     progress.say(line)
                 if cells and address is not None:
                     run_on_ray(cells, progress.tell, address, resources, jobs, run_timeout)

@@ -750,7 +750,11 @@ def select(
         for value in wanted:
             if value not in there:
                 expected = ", ".join(map(str, there))
-                more = "; --set seeds=N asks for N" if key == "seed" else ""
+                by_lower = {str(each).lower(): each for each in there}
+                near = difflib.get_close_matches(str(value).lower(), by_lower, n=1)
+                more = f". Did you mean {by_lower[near[0]]!r}?" if near else ""
+                if key == "seed":
+                    more = "; --set seeds=N asks for N"
                 raise SuiteError(
                     f"suite {suite.name}: unknown {key} {value!r}: expected one of {expected}{more}"
                 )

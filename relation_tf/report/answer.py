@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 import pandas as pd
 
 from relation_tf.report.comparisons import Comparison, all_pvalues, rows_of
 from relation_tf.report.scores import Scores
-from relation_tf.stats import what_can_be_shown
-from relation_tf.stats.design import format_level, format_pvalue
+from relation_tf.stats import attainable_pvalue, what_can_be_shown
+from relation_tf.stats.design import DesignMethod, Family, format_level, format_pvalue
 
 _MOST_PAIRS = 12  # more are counted, not listed
 
@@ -68,6 +69,23 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
     yield f"Preliminary: {done} of {len(runs)} runs are done, {listed(others)}."
 
 
+def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator[str]:
+    """That a suite is tested among some of its methods only, whose p are smaller than its own."""
+    declared, fewest = len(scores.methods), [len(c.result.samples) for c in comparisons.values()]
+    if not fewest or min(fewest) == declared:
+        return
+    family: Family = "all-pairs" if scores.control is None else "one-against-all"
+    best = max(
+        attainable_pvalue(declared, scores.seeds, method, family=family)
+        for method in get_args(DesignMethod)
+    )
+    yield (
+        f"Tested among the {_between(fewest)} of the suite's {declared} methods that have runs; "
+        f"among all {declared} p is larger ({format_pvalue(best, scores.alpha)} at best with "
+        f"{scores.seeds} seeds)."
+    )
+
+
 def design_sentence(scores: Scores, comparisons: Mapping[str, Comparison]) -> str | None:
     """What so many methods and seeds can show, where each task compares them all."""
     if len(scores.methods) < 2 or scores.seeds < 2 or not _is_whole(scores, comparisons):
@@ -115,9 +133,6 @@ def _no_test(scores: Scores) -> Iterator[str]:
 def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator[str]:
     alpha = scores.alpha
     pvalues = all_pvalues(comparisons)
-    # A p that falls below alpha by the approximation alone is none to claim anything by.
-    doubtful = pvalues["significant"] & (pvalues["permutation_pvalue"] >= alpha)
-    pvalues["significant"] &= ~doubtful
     # Ties can take p below what separated seeds reach: two constant methods, for example.
     attainable = min(comparison.attainable_pvalue for comparison in comparisons.values())
     if attainable >= alpha and not pvalues["significant"].any():
@@ -134,9 +149,13 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
             yield _on_average(name, pvalues[pvalues["task"] == name], alpha)
     if own["task"].nunique() > 1 and own["significant"].any():
         yield (
-            "Each task is tested by itself: where methods do not differ, about one test in "
-            f"{1 / alpha:.0f} reaches {format_level(alpha)} by chance."
+            f"Each task is tested by itself: at most about one task in {1 / alpha:.0f} shows a "
+            "separated pair by chance where methods do not differ."
         )
+    tied = [_place(task, scores) for task, test in comparisons.items() if test.tied]
+    if tied:
+        yield f"Ties (rounded or constant scores) give the smallest p on {listed(tied)}."
+    doubtful = (pvalues["pvalue"] < alpha) & ~pvalues["significant"]
     if doubtful.any():
         yield _by_approximation_only(pvalues[doubtful], scores)
 
@@ -175,10 +194,12 @@ def _pair_sentence(pair: _Pair, scores: Scores) -> str:
     if total == 1:
         where = f"{pair.better[0]} ({level})"
     elif len(pair.better) == total:
-        where = f"all {_tested(total, scores)} ({level})"
+        every = f"all {total}" if total > 2 else "both"
+        where = f"{every} {_tested(total, scores)} ({level})"
     else:
         where = (
-            f"{len(pair.better)} of {_tested(total, scores)} ({level}: {', '.join(pair.better)})"
+            f"{len(pair.better)} of {total} {_tested(total, scores)} "
+            f"({level}: {', '.join(pair.better)})"
         )
     parts = [f"{pair.a} is better than {pair.b} on {where}"]
     if pair.worse:
@@ -204,7 +225,7 @@ def _on_average(name: str, pairs: pd.DataFrame, alpha: float) -> str:
 def _by_approximation_only(pairs: pd.DataFrame, scores: Scores) -> str:
     found = []
     for row in rows_of(pairs):
-        where = f"the {_title(row.task)}" if row.task in scores.averages else row.task
+        where = _place(row.task, scores)
         approximate, permuted = (
             format_pvalue(value, scores.alpha) for value in (row.pvalue, row.permutation_pvalue)
         )
@@ -219,13 +240,14 @@ def _first(pairs: list[str]) -> str:
 
 
 def _any_of(tasks: Sequence[str], scores: Scores) -> str:
-    return f"any of the {_tested(len(tasks), scores)}" if len(tasks) > 1 else tasks[0]
+    number = len(tasks)
+    return f"any of the {number} {_tested(number, scores)}" if number > 1 else tasks[0]
 
 
 def _tested(number: int, scores: Scores) -> str:
-    """So many of the tasks, which are all of them or those that have both methods of a pair."""
-    where = "" if number == len(scores.own_tasks) else " where both are tested"
-    return f"{number} {scores.noun}{where}"
+    """What so many tasks are: all of them, or those that have both methods of a pair."""
+    where = "" if number == len(scores.own_tasks) else " where the two are tested"
+    return f"{scores.noun}{where}"
 
 
 def _is_whole(scores: Scores, comparisons: Mapping[str, Comparison]) -> bool:
@@ -241,8 +263,16 @@ def _seeds(pairs: Iterable[_Pair]) -> str:
 
 
 def _range_of(sizes: set[int]) -> str:
-    low, high = min(sizes), max(sizes)
-    return f"{low} seeds" if low == high else f"{low} to {high} seeds"
+    return f"{_between(sizes)} seeds"
+
+
+def _between(numbers: Collection[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _place(task: str, scores: Scores) -> str:
+    return f"the {_title(task)}" if task in scores.averages else task
 
 
 def _title(average: str) -> str:

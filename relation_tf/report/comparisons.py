@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -21,8 +21,8 @@ from relation_tf.stats import (
     steel_many_to_one,
     win_tie_loss,
 )
-from relation_tf.stats.comparisons import PvalueMethod
-from relation_tf.stats.design import format_pvalue
+from relation_tf.stats.comparisons import PairTable, PvalueMethod, due_to_ties
+from relation_tf.stats.design import format_level, format_pvalue
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
 from relation_tf.tasks import GLUE
 
@@ -39,8 +39,10 @@ Test: TypeAlias = SteelDwassResult | SteelManyToOneResult
 class Comparison:
     """The test of a task: Steel-Dwass, or Steel's many-one test where there is a control.
 
+    A pair is separated where both p are below alpha.
+
     Attributes:
-        result: With the asymptotic p, which gives the verdict.
+        result: With the asymptotic p; its `significant`, and what follows from it, is by both p.
         permutation: With the p of joint permutations: of all, or of many drawn at random.
     """
 
@@ -76,6 +78,11 @@ class Comparison:
         return max(self.result.attainable_pvalue, self.permutation.attainable_pvalue)
 
     @property
+    def tied(self) -> bool:
+        """Whether some p is as small as only ties can make it."""
+        return due_to_ties(self.pairs()["pvalue"].to_numpy(), self.result.attainable_pvalue)
+
+    @property
     def seeds_needed(self) -> int:
         """With how many seeds both p can be significant."""
         return max(self.result.seeds_needed, self.permutation.seeds_needed)
@@ -83,12 +90,13 @@ class Comparison:
     def notes(self) -> list[str]:
         """What a reader has to know beside the numbers."""
         alpha = self.result.alpha
+        level = format_level(alpha).removeprefix("p < ")
         doubtful = (
-            f"{pair.a} and {pair.b}: the verdict hangs on the approximation "
+            f"{pair.a} and {pair.b}: not separated, as only one p is below {level} "
             f"({format_pvalue(pair.pvalue, alpha)}; by permutation "
             f"{format_pvalue(pair.permutation_pvalue, alpha)})"
             for pair in rows_of(self.pairs())
-            if pair.significant != (pair.permutation_pvalue < alpha)
+            if (pair.pvalue < alpha) != (pair.permutation_pvalue < alpha)
         )
         return [*self.result.notes, *doubtful]
 
@@ -147,7 +155,10 @@ def compare_samples(
             permutations=PERMUTATIONS,
         )
 
-    return Comparison(test("asymptotic"), test("exact" if few else "monte-carlo"))
+    result, permutation = test("asymptotic"), test("exact" if few else "monte-carlo")
+    # Decided here alone: verdicts, letters, wins and pages follow from it.
+    both: Any = result.significant & permutation.significant
+    return Comparison(replace(result, significant=both), permutation)
 
 
 def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
@@ -226,6 +237,17 @@ def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
     names = ["a", "b", "n_a", "n_b", "statistic", "pvalue", "permutation_pvalue", "effect_size",
              "effect_low", "effect_high", "significant", "better", "verdict", "ahead"]  # fmt: skip
     return pd.DataFrame(columns=["task", *names])
+
+
+def shown_pvalues(pvalue: PairTable, permutation: PairTable, alpha: float) -> PairTable:
+    """One p a pair, on the side of alpha where both together are.
+
+    Args:
+        pvalue: The asymptotic p.
+        permutation: The p of permutations, which is shown where only the other is below alpha.
+        alpha: Level of the tests.
+    """
+    return pvalue.mask((pvalue < alpha) & (permutation >= alpha), permutation)
 
 
 def _trained(name: str) -> str:

@@ -13,7 +13,12 @@ from relation_tf.bench.published import Published, load_published
 from relation_tf.bench.results import Results
 from relation_tf.report import learning_time, provenance
 from relation_tf.report import runs as how_runs_went
-from relation_tf.report.answer import design_sentence, progress, short_answer
+from relation_tf.report.answer import (
+    design_sentence,
+    progress,
+    short_answer,
+    tested_among,
+)
 from relation_tf.report.beside import beside_published, not_comparable
 from relation_tf.report.comparisons import (
     PERMUTATIONS,
@@ -23,6 +28,7 @@ from relation_tf.report.comparisons import (
     compare,
     over_tasks,
     rows_of,
+    shown_pvalues,
     summarize,
     wins,
 )
@@ -39,6 +45,7 @@ from relation_tf.report.predicted import predicted
 from relation_tf.report.scores import Scores, tasks_of
 from relation_tf.stats import FriedmanNemenyiResult, SteelDwassResult
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
+from relation_tf.stats.several_tasks import FEW_TASKS
 
 _METRIC_NAMES = {"matthews": "Matthews", "accuracy": "acc.", "f1": "F1", "pearson": "Pearson",
                  "spearman": "Spearman"}  # fmt: skip
@@ -71,9 +78,9 @@ class PairCell(NamedTuple):
     """A pair of methods on a task.
 
     Attributes:
-        pvalue: Such as `.045` or `< .001`.
+        pvalue: Such as `.045` or `< .001`: the larger p where only one is below alpha.
         first: "better" or "worse", as the first method's scores rank; empty where neither.
-        significant: Whether p is below alpha.
+        significant: Whether both p are below alpha.
     """
 
     pvalue: str
@@ -155,7 +162,11 @@ def content_of(
     if results is not None:
         of_runs = _content_of_runs(scores, results, summary, look)
         values |= dict(of_runs.values)
-        values["answer"] = [*of_runs.values["said"], *values["answer"]]
+        values["answer"] = [
+            *of_runs.values["said"],
+            *tested_among(scores, comparisons),
+            *values["answer"],
+        ]
         tables |= dict(of_runs.tables)
         pictures += of_runs.pictures
     drawn = [picture for picture in pictures if picture is not None and picture.panels]
@@ -245,9 +256,13 @@ def _significance(
 ) -> list[Picture | None]:
     """The p of all pairs, where all are tested, and the effect sizes."""
     tests = {
-        task: (comparison.result.pvalue, comparison.result.statistic)
+        task: (
+            shown_pvalues(comparison.result.pvalue, comparison.permutation.pvalue, scores.alpha),
+            comparison.result.statistic,
+        )
         for task, comparison in comparisons.items()
         if isinstance(comparison.result, SteelDwassResult)
+        and isinstance(comparison.permutation, SteelDwassResult)
     }
     effects = {
         task: comparison.pairs()[["a", "b", "effect_size", "effect_low", "effect_high"]].rename(
@@ -281,7 +296,9 @@ def _several(several: FriedmanNemenyiResult, alpha: float) -> dict[str, Any]:
         "tasks": len(several.ranks),
         "ranks": [(str(name), float(rank)) for name, rank in ranks.items()],
         "friedman": format_pvalue(several.friedman_pvalue, alpha),
-        "iman": format_pvalue(several.f_pvalue, alpha),
+        "exact": several.exact,
+        # Of few tasks it is too small to tell anything by.
+        "iman": format_pvalue(several.f_pvalue, alpha) if len(several.ranks) >= FEW_TASKS else "",
         "critical_difference": several.critical_difference,
         "separated": [
             f"{row.better} better than {row.a if row.better == row.b else row.b}"
@@ -423,10 +440,11 @@ def _tests(comparisons: Mapping[str, Comparison]) -> list[dict[str, Any]]:
 def _pair_rows(pvalues: pd.DataFrame, alpha: float) -> dict[tuple[str, str], dict[str, PairCell]]:
     """For each pair of methods the p of each task."""
     rows: dict[tuple[str, str], dict[str, PairCell]] = {}
-    for pair in rows_of(pvalues):
+    shown = shown_pvalues(pvalues["pvalue"], pvalues["permutation_pvalue"], alpha)
+    for pair, pvalue in zip(rows_of(pvalues), shown, strict=True):
         first = "" if not pair.ahead else "better" if pair.ahead == pair.a else "worse"
         rows.setdefault((pair.a, pair.b), {})[pair.task] = PairCell(
-            pvalue_only(pair.pvalue, alpha),
+            pvalue_only(pvalue, alpha),
             first,
             bool(pair.significant),
         )

@@ -120,7 +120,7 @@ def learning_sentences(
 
 def notes(task: str, comparison: Comparison) -> list[str]:
     """What a reader has to know beside the numbers; ties are of runs that did not get there."""
-    ours, theirs = "the seeds that did not get there", "are the scores rounded or constant?"
+    ours, theirs = "the seeds that did not get there", "rounded or constant scores"
     return [f"{task}: {note.replace(theirs, ours)}" for note in comparison.notes()]
 
 
@@ -133,20 +133,16 @@ def learning_limit(results: Results, task: str) -> str:
 
 def _separated(task: str, comparison: Comparison) -> str:
     pairs = comparison.pairs()
-    alpha = comparison.result.alpha
-    # As in the short answer: what the approximation alone shows is not counted.
-    shown = pairs["significant"] & (pairs["permutation_pvalue"] < alpha)
     decided = [
         f"{row.ahead} than {row.a if row.ahead == row.b else row.b}"
-        for row in rows_of(pairs[shown])
+        for row in rows_of(pairs[pairs["significant"]])
     ]
     if not decided:
         return f"No two learning times on {task} can be separated by these seeds."
+    level = format_level(comparison.result.alpha)
     rest = len(pairs) - len(decided)
     others = f"; the other {rest} {'pair' if rest == 1 else 'pairs'} cannot be separated"
-    return (
-        f"Faster on {task} ({format_level(alpha)}): {', '.join(decided)}{others if rest else ''}."
-    )
+    return f"Faster on {task} ({level}): {', '.join(decided)}{others if rest else ''}."
 
 
 def _methods(results: Results) -> list[str]:

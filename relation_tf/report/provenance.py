@@ -27,6 +27,7 @@ _OF_A_RUN = (
     "free",
     "seed",
     "source",
+    "data_digest",  # each task has its own; `data` of the manifests is compared within a task
     "own_task",
 )
 _OF_A_RULE = {

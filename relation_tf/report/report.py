@@ -6,27 +6,32 @@ import json
 import math
 import os
 import re
+import shlex
+import tempfile
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from errno import EACCES, ENOTDIR
+from errno import ENOTDIR
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.suite import SuiteError
 from relation_tf.report.answer import listed
 from relation_tf.report.content import Content, content_of
+from relation_tf.report.layout import LaidOut
 from relation_tf.report.pictures.drawing import signed, swatch
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import (
     ScoreSource,
+    doubts,
     join,
     join_results,
     read_report,
@@ -34,6 +39,10 @@ from relation_tf.report.sources import (
     unused_tests,
 )
 from relation_tf.stats.design import pvalue_only
+
+# Between columns, and on a line of article (345 points), in digits of its type: 5 and 4.25 points.
+_NORMAL = 2.4, 64.0
+_SMALL = 1.4, 74.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,12 +58,18 @@ class Report:
     content: Content
 
     def __str__(self) -> str:
-        """The means and the short answer, for a terminal."""
+        """The means, the short answer and the warnings, for a terminal."""
         bullets = [
             textwrap.fill(sentence, 100, initial_indent="- ", subsequent_indent="  ")
             for sentence in self.content.values["answer"]
         ]
-        return "\n".join([*self._means(), *bullets])
+        warnings = [
+            textwrap.fill(
+                f"Warning: {warning}", 100, subsequent_indent="  ", break_on_hyphens=False
+            )
+            for warning in self.content.values["warnings"]
+        ]
+        return "\n".join([*self._means(), *bullets, *warnings])
 
     def __repr__(self) -> str:
         return f"<Report: {self.content.values['title']}>"
@@ -66,7 +81,8 @@ class Report:
         rows = [["", *values["methods"]]]
         for task in values["columns"]:
             cells = [values["cells"].get((method, task)) for method in values["methods"]]
-            rows.append([task, *("-" if cell is None else cell.in_words() for cell in cells)])
+            label = f"{task} (lower is better)" if task in values["lower_is_better"] else task
+            rows.append([label, *("-" if cell is None else cell.in_words() for cell in cells)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return [
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
@@ -91,9 +107,14 @@ class Report:
         )
 
     def latex(self) -> str:
-        """The tables for a paper, with booktabs: scores, the paper's own layout, pairs."""
+        """The tables for a paper, with booktabs: scores, the paper's own layout, pairs.
+
+        A table that is wider than a line of LaTeX's article is set smaller, and where that is not
+        enough, in parts.
+        """
         environment = _environment(
-            finalize=escape_latex,
+            # What a macro of the template makes is escaped already.
+            finalize=lambda value: value if isinstance(value, Markup) else escape_latex(value),
             block_start_string="<%",
             block_end_string="%>",
             variable_start_string="<<",
@@ -101,7 +122,27 @@ class Report:
             comment_start_string="<#",
             comment_end_string="#>",
         )
-        return environment.get_template("report.tex.jinja").render(**self._values)
+        return environment.get_template("report.tex.jinja").render(
+            **self._values,
+            slug=re.sub(r"[^a-z0-9]+", "-", self._values["title"].lower()).strip("-") or "report",
+            fits=self._fits(),
+        )
+
+    def _fits(self) -> dict[str, Any]:
+        """How each of the tables for a paper fits a line."""
+        values = self.content.values
+        scores = {name: [name] for name in values["columns"]}
+        for (_, name), cell in values["cells"].items():
+            scores[name].append(cell.in_words() + cell.letters)
+        pairs = {name: [name] for name in values["columns"]}
+        for row in values["pairs"].values():
+            for name, pair in row.items():
+                pairs[name].append(f"^ {pair.pvalue}")
+        return {
+            "scores": _fit([["Method", *values["methods"]]], scores),
+            "laid_out": [_fit_laid_out(table) for table in values["laid_out"]],
+            "pairs": _fit([*zip(("First", "Second"), *values["pairs"], strict=True)], pairs),
+        }
 
     def json(self) -> str:
         """The answer and all tables as JSON; what is not a finite number is null."""
@@ -254,7 +295,7 @@ def compare(
         raise SuiteError(f"alpha: expected a number between 0 and 1. Received: {alpha!r}")
     # The letters of a name are no names.
     labels = [labels] if isinstance(labels, str) else labels
-    lower_is_better = [lower_is_better] if isinstance(lower_is_better, str) else lower_is_better
+    lower_is_better = [lower_is_better] if isinstance(lower_is_better, str) else [*lower_is_better]
     if labels is not None and len(labels) != len(sources):
         raise SuiteError(
             f"labels: expected one for each of {len(sources)} sources. Received: {len(labels)}"
@@ -265,10 +306,48 @@ def compare(
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
     scores, names = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
-    title = title or listed([source.label for source in read])
-    content = content_of(scores, join_results(read, names, scores), title, question)
-    warnings = [*unused_tests(read, names, scores), *content.values["warnings"]]
-    return Report(replace(content, values={**content.values, "warnings": warnings}))
+    joined = join_results(read, names, scores)
+    shown = title or listed([source.label for source in read])
+    content = content_of(scores, joined, shown, question)
+    own = content.values
+    warnings = [*unused_tests(read, names, scores), *doubts(read, scores), *own["warnings"]]
+    made = {
+        "sources": [source.origin for source in read],
+        "compared by": _command(
+            sources,
+            {
+                "--labels": [*(labels or ())],
+                "--merge": merge,
+                "--lower-is-better": lower_is_better,
+                "--alpha": alpha,
+                "--title": title,
+            },
+        ),
+        "compared with": [f"relation_tf {__version__}"],
+    }
+    made = {key: values for key, values in made.items() if values}
+    return Report(
+        replace(content, values={**own, "warnings": warnings, "made": made | own["made"]})
+    )
+
+
+def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:
+    """What gives the same comparison in a shell; none where a shell cannot ask for it."""
+    words = ["relation-tf", "compare"]
+    for source in sources:
+        if not isinstance(source, str | os.PathLike):
+            return []
+        words.append(str(source))
+    for option, value in options.items():
+        if value is True:
+            words.append(option)
+        elif value and isinstance(value, list):
+            if any("," in name for name in value):
+                return []
+            words += [option, ",".join(value)]
+        elif value:
+            words += [option, str(value)]
+    return [shlex.join(words)]
 
 
 def render(results: Results | str | Path, out: str | Path | None = None) -> Path:
@@ -310,8 +389,12 @@ def check_folder(folder: Path) -> None:
         there = next(path for path in (folder, *folder.parents) if path.exists())
         if not there.is_dir():
             raise NotADirectoryError(ENOTDIR, "a folder is expected here", str(there))
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(EACCES, os.strerror(EACCES), str(there))
+        try:
+            # What cannot be written below /proc, or on a disk that is full, only a trial tells.
+            with tempfile.TemporaryDirectory(dir=there):
+                pass
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(there)) from error
 
 
 @contextmanager
@@ -379,6 +462,44 @@ _LATEX = {
     "×": r"$\times$",
     "−": "$-$",
 }  # fmt: skip
+
+
+class _Fit(NamedTuple):
+    """Whether a table is set small, and its columns in parts that each fit a line."""
+
+    small: bool
+    parts: list[list[Any]]
+
+
+def _fit(names: Iterable[Sequence[str]], columns: Mapping[Any, Sequence[str]]) -> _Fit:
+    """Columns of text that stand after those of names in each part; a line has some room."""
+
+    def width(texts: Sequence[str], between: float) -> float:
+        return max(map(len, texts)) + between
+
+    between, room = _NORMAL
+    total = sum(width(texts, between) for texts in (*names, *columns.values()))
+    if total <= room:
+        return _Fit(small=False, parts=[[*columns]])
+    between, room = _SMALL
+    room -= sum(width(texts, between) for texts in names)
+    parts: list[list[Any]] = []
+    left = 0.0
+    for column, texts in columns.items():
+        if not parts or width(texts, between) > left:
+            parts.append([])
+            left = room
+        parts[-1].append(column)
+        left -= width(texts, between)
+    return _Fit(small=True, parts=parts)
+
+
+def _fit_laid_out(table: LaidOut) -> _Fit:
+    columns = {column: [table.heading(column)] for column in table.columns}
+    for (_, column), cell in table.cells.items():
+        published = f" ({cell.published})" if cell.published else ""
+        columns[column].append(f"{cell.mean} ± {cell.deviation}{cell.letters}{published}")
+    return _fit([*zip(table.row_names, *table.rows, strict=True)], columns)
 
 
 def _environment(**options: Any) -> Environment:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
 import re
+import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -27,6 +30,10 @@ ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
 
 _KEY = ["task", "method", "seed"]
 _LEVEL = 0.05  # where no suite declares one
+_LOWER = re.compile(  # what a task is called whose lowest score is the best
+    r"(?<![a-z])(perplexity|ppl|loss|nll|error|wer|cer|rmse|mse|mae|seconds)(?![a-z])", re.I
+)
+_TWO_UNITS = "percent and fractions? Divide or multiply one by 100"
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,13 @@ class Source:
     Attributes:
         label: Such as "before".
         scores: The scores.
+        origin: What was read, as a report says it.
         results: The runs behind them, where they are known.
     """
 
     label: str
     scores: Scores
+    origin: str
     results: Results | None = None
 
 
@@ -59,9 +68,11 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         DataError: For a file or table that is not one of scores; the message names the line.
     """
     if isinstance(source, pd.DataFrame):
-        return Source(label or f"table {number}", _scores(source, _rows_of(source, number)))
+        name = f"table {number}"
+        scores = _scores(source, _rows_of(source, number))
+        return Source(label or name, scores, f"{name}, in memory")
     if isinstance(source, Results):
-        return Source(label or _label(source.folder), Scores.of(source), source)
+        return _source_of_runs(label or _label(source.folder), source)
     if not isinstance(source, str | os.PathLike):
         raise SuiteError(
             f"source {number}: expected a suite's or a report's folder, a CSV file, Results or a "
@@ -70,16 +81,26 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
     path, kind = _found(source)
     label = label or _label(path)
     if kind == "suite":
-        results = read_results(path)
-        return Source(label, Scores.of(results), results)
+        return _source_of_runs(label, read_results(path))
     if kind == "report":
-        return Source(label, _scores_of_report(path))
+        return Source(label, _scores_of_report(path), _digested(path / "scores.csv"))
     if kind == "folder":
         raise SuiteError(
             f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "
             "neither"
         )
-    return Source(label, _read_table(path))
+    return Source(label, _read_table(path), _digested(path))
+
+
+def _source_of_runs(label: str, results: Results) -> Source:
+    origin = f"{results.folder}, {len(results.runs)} runs of a suite"
+    return Source(label, Scores.of(results), origin, results)
+
+
+def _digested(path: Path) -> str:
+    if not path.is_file():
+        return str(path)  # a pipe, which can be read once
+    return f"{path}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def _found(source: str | os.PathLike[str]) -> tuple[Path, str]:
@@ -192,7 +213,7 @@ def join(
         if alike and all(name in source.scores.averages for source in sources)
     ]
     for task in sorted(lower - {*tasks}):
-        raise SuiteError(f"lower is better: expected some of {listed(tasks)}. Received: {task!r}")
+        raise SuiteError(f"--lower-is-better: expected some of {listed(tasks)}. Received: {task!r}")
     known = {source.scores.noun for source in sources}
     tests = {
         (source.scores.alpha, _own_control(source, own))
@@ -253,7 +274,8 @@ def _read_table(path: Path) -> Scores:
     header = [*file.columns]
     if len(header) == 1 and re.search("[;\t]", header[0]):
         raise DataError(
-            f"{path}:1: expected fields separated by commas. Received: {shown(header[0])}"
+            f"{path}:1: expected fields separated by commas: save as comma-separated, decimals "
+            f"with a point. Received: {shown(header[0])}"
         )
     for fault in file.skipped:
         if not fault.endswith("found 0"):  # fields: a blank line
@@ -273,11 +295,12 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
     """The scores of a table with a row for each of them, or for each metric of them."""
     where = str(path) if path is not None else "the table"
     columns = Counter(table.columns)
-    value = next((name for name in ("score", "value") if name in columns), None)
-    if value is None or any(name not in columns for name in _KEY):
-        found = listed([repr(str(name)) for name in table])
+    value = "value" if "value" in columns and "score" not in columns else "score"
+    missing = [name for name in (*_KEY, value) if name not in columns]
+    if missing:
         raise DataError(
-            f"{where}: expected columns 'task', 'method', 'seed' and 'score'. Received: {found}"
+            f"{where}: expected columns 'task', 'method', 'seed' and 'score' (or 'value'), found "
+            f"no {_quoted(missing, ' and ')}{_odd(columns)}. Received: {_quoted(table.columns)}"
         )
     key = [*_KEY, "metric"] if "metric" in columns else _KEY
     for name in (*key, value):
@@ -306,6 +329,16 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
     order = own.drop_duplicates(_KEY)[_KEY]
     means = own.groupby(_KEY, sort=False)["score"].mean()
     return _in_order(order.assign(score=means.loc[pd.MultiIndex.from_frame(order)].to_numpy()))
+
+
+def _odd(columns: Iterable[Any]) -> str:
+    """The columns that are none of ours, one of which may be what is missing under its own name."""
+    others = [name for name in columns if name not in {*_KEY, "metric", "score", "value"}]
+    return f", but {_quoted(others)}" if others else ""
+
+
+def _quoted(names: Iterable[Any], between: str = ", ") -> str:
+    return listed([repr(str(name)) for name in names], between)
 
 
 def _text(value: Any, name: str, row: str) -> str:
@@ -408,8 +441,56 @@ def _check_units(sources: Sequence[Source], lower_is_better: Collection[str]) ->
         if 0 < by_name[low] <= 1 and 20 < by_name[high] <= 100:
             raise SuiteError(
                 f"{task}: expected scores in one unit. Received: up to {by_name[low]:.4g} of "
-                f"{low} and up to {by_name[high]:.4g} of {high}; a suite's scores are fractions"
+                f"{low} and up to {by_name[high]:.4g} of {high}; {_TWO_UNITS}"
             )
+
+
+def doubts(sources: Sequence[Source], scores: Scores) -> Iterator[str]:
+    """What tables may not have meant: a suite knows what its scores are.
+
+    Args:
+        sources: As for `join`.
+        scores: What it has joined.
+    """
+    theirs = [source.scores for source in sources if source.results is None]
+    tasks = [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
+    higher = [task for task in tasks if task not in scores.lower_is_better]
+    for task in higher:
+        if _LOWER.search(task):
+            name = shlex.quote(task)
+            yield f"{task}: taken as higher is better; --lower-is-better {name} if not."
+    for task in higher:
+        yield from _doubtful_units(task, scores.samples(task))
+    unequal: dict[str, list[str]] = {}
+    for task in tasks:
+        if counts := _unequal({name: len(own) for name, own in scores.samples(task).items()}):
+            unequal.setdefault(counts, []).append(task)
+    yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
+    seeds = dict.fromkeys(str(seed) for own in theirs for seed in own.table["seed"])
+    if odd := [seed for seed in seeds if not re.fullmatch(r"[+-]?\d+", seed)]:
+        yield f"Seeds that are no whole numbers: {_quoted(odd)}."
+
+
+def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Low scores in percent beside fractions, which `_check_units` cannot tell from high ones."""
+    sizes = {name: [abs(score) for score in own] for name, own in samples.items()}
+    low = min(sizes, key=lambda name: max(sizes[name]))
+    high = max(sizes, key=lambda name: min(sizes[name]))
+    most, least = max(sizes[low]), min(sizes[high])
+    if most <= 1 < least and fmean(sizes[high]) > 20 * fmean(sizes[low]) > 0:
+        yield (f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}: {_TWO_UNITS}.")
+
+
+def _unequal(seeds: Mapping[str, int]) -> str:
+    """Which methods have other numbers of seeds than most; empty where none has."""
+    times = Counter(seeds.values())
+    usual = max(times, key=lambda number: (times[number], number))
+    parts = [
+        f"{name} has {number} {'seed' if number == 1 else 'seeds'}"
+        for name, number in seeds.items()
+        if number != usual
+    ]
+    return ", ".join([*parts, f"others {usual}"]) if parts else ""
 
 
 def _names(sources: Sequence[Source], merge: bool) -> list[dict[str, str]]:

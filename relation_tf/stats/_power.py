@@ -19,8 +19,12 @@ from relation_tf.stats.design import (
     DesignMethod,
     Family,
     asymptotic_pvalues,
+    attainable_pvalue,
+    check_count,
+    check_number,
     check_option,
     format_level,
+    format_pvalue,
     seeds_needed,
 )
 from relation_tf.stats.pairwise import (
@@ -94,6 +98,10 @@ class Power(Shown):
             f"From {self.simulations:,} simulations of normal scores, seed {self.seed}; low and "
             "high are the 95 % interval of the simulation's error."
         )
+        exact = attainable_pvalue(self.num_methods, self.num_seeds, "exact", family=self.family)
+        if self.method == "asymptotic" and exact >= self.alpha and self.any.probability:
+            best = format_pvalue(exact, self.alpha).removeprefix("p = ")
+            yield f"The exact p of this design is {best} at best: no pair is separated by both p."
 
 
 def power(
@@ -112,7 +120,8 @@ def power(
 
     Scores are normal with one standard deviation, the same for all methods. One method's mean is
     `shift` standard deviations above that of all others; in the family `one-against-all` it is the
-    control. It is separated from another method where p < alpha and it is the higher one.
+    control. It is separated from another method where p < alpha and it is the higher one. p is that
+    of the `method` named; the printed result warns where the exact p cannot be below alpha.
 
     Args:
         num_methods: Number of methods compared, the shifted one included.
@@ -129,6 +138,7 @@ def power(
         A `Power` with three probabilities and their Monte-Carlo error; `print` shows it.
 
     Raises:
+        TypeError: If a number is none.
         ValueError: If a number or an option is out of range, or `exact` would need more than
             1,000,000 arrangements.
 
@@ -141,12 +151,12 @@ def power(
     """
     check_options(alpha, method, permutations)
     check_option("family", family, Family)
-    if min(num_methods - 1, num_seeds, simulations) < 1 or not 0 <= shift < math.inf:
-        raise ValueError(
-            "power needs at least 2 methods, 1 seed and 1 simulation, and a finite shift of at "
-            f"least 0. Received: num_methods={num_methods}, num_seeds={num_seeds}, "
-            f"simulations={simulations}, shift={shift}"
-        )
+    check_count("num_methods", num_methods, 2)
+    check_count("num_seeds", num_seeds)
+    check_count("simulations", simulations)
+    check_number("shift", shift)
+    if not 0 <= shift < math.inf:
+        raise ValueError(f"`shift` must be finite and at least 0. Received: shift={shift}")
     wins = _wins_needed(num_methods, num_seeds, alpha, method, family, permutations, seed)
     rng = np.random.default_rng(seed)
     step = max(1, _SCORES // (num_methods * num_seeds))
@@ -186,6 +196,9 @@ def seeds_for_power(
 ) -> int:
     """Seeds a method with which a shift of some standard deviations is found often enough.
 
+    There are never fewer than the `seeds_needed` with which p < alpha is possible; for an
+    asymptotic p, with which the exact p can be below alpha too.
+
     Args:
         num_methods: Number of methods compared, the shifted one included.
         shift: Difference of the means in standard deviations over seeds, above 0.
@@ -204,6 +217,7 @@ def seeds_for_power(
         Number of seeds that reaches this power, while one seed fewer does not.
 
     Raises:
+        TypeError: If a number is none.
         ValueError: If a number or an option is out of range, or 1,000 seeds are not enough.
 
     Example:
@@ -211,6 +225,8 @@ def seeds_for_power(
         (9, 11)
     """
     check_option("separated_from", separated_from, Separated)
+    check_number("power", power)
+    check_number("shift", shift)
     if not 0 < power < 1 or not shift > 0:
         raise ValueError(
             "`power` must lie between 0 and 1 and `shift` above 0. "
@@ -233,7 +249,7 @@ def seeds_for_power(
         return estimate.probability >= power
 
     check_options(alpha, method, permutations)
-    how: DesignMethod = "asymptotic" if method == "asymptotic" else "exact"
+    how: DesignMethod | None = None if method == "asymptotic" else "exact"
     low = seeds_needed(num_methods, alpha, how, family=family) - 1  # can find nothing
     high = low + 1
     while not enough(high):

@@ -39,7 +39,9 @@ class SteelDwassResult(RankComparisons[pd.DataFrame]):
         """
         from scikit_posthocs import compact_letter_display
 
-        letters: pd.Series[str] = compact_letter_display(self.pvalue, alpha=self.alpha)
+        letters: pd.Series[str] = compact_letter_display(
+            (~self.significant).astype(float), alpha=self.alpha
+        )
         return letters.str.replace(" ", "")
 
     def _pairs(self) -> list[tuple[Hashable, Hashable]]:

@@ -64,7 +64,8 @@ class RankComparisons(Shown, Generic[PairTable]):
         significant: p < alpha.
         effect_size: Cliff's delta, with the sign of the difference.
         attainable_pvalue: Smallest p that this number of methods and scores can give without ties.
-        seeds_needed: Fewest scores a method with which this many methods can give p < alpha.
+        seeds_needed: Fewest scores a method with which this many methods can give p < alpha; of an
+            asymptotic p, with which the exact p can too.
         samples: Method -> its scores as given, in float64.
         alpha: Level of the test.
         method: How p was computed.
@@ -237,7 +238,8 @@ def compare_pairs(
         if attainable < alpha <= smallest("exact"):
             notes.append(
                 "the asymptotic p is too small for so few scores: without ties the exact "
-                f"p is {smallest('exact'):.3g} at best"
+                f"{format_pvalue(smallest('exact'), alpha).replace('p =', 'p is')} at best, so no "
+                "pair is separated by both p"
             )
     elif method == "exact":
         check_enumerable(ranked.sizes)
@@ -248,17 +250,14 @@ def compare_pairs(
         pvalue = permutation_pvalues(tail(statistic), maxima, drawn=True)
         attainable = max(attainable, 1 / (permutations + 1))
         notes.append(f"p from {permutations:,} random permutations, seed {seed}")
-    # Ties of other methods shift the asymptotic p a little, which is nothing to speak of.
-    if method != "monte-carlo" and pvalue.min() < 0.999 * attainable:
-        notes.append(
-            f"p below {attainable:.3g} is due to ties: are the scores rounded or constant?"
-        )
+    if method != "monte-carlo" and due_to_ties(pvalue, attainable):
+        notes.append(f"p below {attainable:.3g} is due to ties: rounded or constant scores")
     shared = {
         "attainable_pvalue": attainable,
         "seeds_needed": seeds_needed(
             len(sizes),
             alpha,
-            "asymptotic" if method == "asymptotic" else "exact",
+            None if method == "asymptotic" else "exact",
             family=family,
             alternative=alternative,
         ),
@@ -270,6 +269,17 @@ def compare_pairs(
         "notes": tuple(notes),
     }
     return PairTests(statistic, pvalue, dominance(groups, pairs)[:, 0], shared)
+
+
+def due_to_ties(pvalues: FloatArray, attainable: float) -> bool:
+    """Whether some p is below what scores without ties can give.
+
+    Args:
+        pvalues: Of all pairs.
+        attainable: The smallest p without ties.
+    """
+    # Ties of other methods shift the asymptotic p a little, which is nothing to speak of.
+    return bool(pvalues.min() < 0.999 * attainable)
 
 
 def check_options(alpha: float, method: PvalueMethod, permutations: int) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from relation_tf.stats.design import (
     TESTS,
+    DesignMethod,
     Family,
     asymptotic_pvalues,
     attainable_pvalue,
     check_alpha,
+    check_count,
     check_option,
     format_level,
     format_pvalue,
@@ -28,9 +30,10 @@ from relation_tf.stats.design import (
 from relation_tf.stats.presentation import Shown, count
 from relation_tf.stats.summary import Separation, separation_within
 
-Significance: TypeAlias = Literal["attainable", "impossible", "undetermined"]
+Significance: TypeAlias = Literal["certain", "impossible", "undetermined"]
 Claim: TypeAlias = Sequence[Hashable]
 
+_EMPTY = frozenset(["", "-", "–", "—"])
 _CELL = re.compile(r"\s*([-+]?\d*\.?\d+)\s*(?:±|\+/?-|\()\s*(\d*\.?\d+)\s*\)?\s*")
 
 
@@ -41,7 +44,7 @@ class PublishedTable(Shown):
     Attributes:
         table: The family's pairs on each task: columns `task`, `a`, `b`, `difference` (b's mean
             less a's), `separation` (of all scores: certain, impossible or undetermined),
-            `significance` (attainable, impossible or undetermined), `claimed`, and `reason`, a
+            `significance` (certain, impossible or undetermined), `claimed`, and `reason`, a
             sentence.
         n: Number of scores of each method.
         alpha: Level of the test.
@@ -72,7 +75,7 @@ class PublishedTable(Shown):
     def _title(self) -> str:
         return (
             f"What the published means and SD of {count(self.n, 'seed')} allow: "
-            f"{TESTS[self.family]}, asymptotic {format_level(self.alpha)}"
+            f"{TESTS[self.family]}, {format_level(self.alpha)}"
         )
 
     def _remarks(self) -> Iterator[str]:
@@ -80,7 +83,7 @@ class PublishedTable(Shown):
             numbers = self.table[what].value_counts()
             said = ", ".join(f"{word} for {number}" for word, number in numbers.items())
             yield f"{what.capitalize()} of {count(len(self.table), 'pair')}: {said}."
-        yield "Figures are taken as rounded; p is of scores without ties."
+        yield "Figures are taken as rounded; p is asymptotic, of scores without ties."
         yield from (f"Claim: {reason}" for reason in self.claims()["reason"])
 
 
@@ -102,19 +105,20 @@ def read_published(
     and SD tell of it. Each figure is rounded, so `certain` and `impossible` are said only where
     they hold for all values that round to it. A difference is then
 
-    - `attainable`: the scores are certainly separated, and separation gives p < alpha;
+    - `certain`: the scores are certainly separated, and separation gives p < alpha;
     - `impossible`: no scores of this many methods and seeds give p < alpha, or separation is needed
       and impossible;
     - `undetermined`: neither follows.
 
-    p is the asymptotic one of `steel_dwass` or `steel_many_to_one`, of scores without ties.
+    p is the asymptotic one of `steel_dwass` or `steel_many_to_one`, of scores without ties; where
+    the exact p cannot be below alpha, none is.
 
     Args:
         table: One of
             - columns `method`, `mean`, `sd`, and `task` if there are several;
             - rows are tasks, columns methods, and cells texts such as `80.6 ± 0.4` or `80.6 (0.4)`;
             - rows are tasks, and columns have two levels: method, and `mean` or `sd`.
-            An empty cell (both figures) is a method that the task lacks.
+            An empty cell or a dash (for both figures) is a method that the task lacks.
         n: Number of scores (seeds) behind each mean.
         alpha: Level of the test.
         family: Which pairs are compared.
@@ -130,7 +134,7 @@ def read_published(
         A `PublishedTable`; `print` shows it.
 
     Raises:
-        TypeError: If the table is no `pandas.DataFrame` or a figure is no number.
+        TypeError: If the table is no `pandas.DataFrame` or a figure or an option is no number.
         ValueError: If the table has no accepted form, a figure is missing or impossible, a name is
             unknown, or an option is out of range.
 
@@ -154,17 +158,18 @@ def read_published(
             "`control` is for the family 'one-against-all', which needs it. "
             f"Received: family={family!r}, control={control!r}"
         )
-    if n < 2:
-        raise ValueError(f"`n` must be at least 2. Received: n={n}")
+    check_count("n", n, 2)
+    if num_methods is not None:
+        check_count("num_methods", num_methods)
     if ddof not in (0, 1, None):
         raise ValueError(f"`ddof` must be 0, 1 or None. Received: ddof={ddof!r}")
     rows = []
     for task, figures in _figures(table, digits).items():
         compared = len(figures) if num_methods is None else num_methods
-        if not 2 <= len(figures) <= compared:
+        if len(figures) > compared:
             raise ValueError(
-                f"a task must have two to num_methods={compared} methods. "
-                f"Received: {list(figures)}{_on(task)}"
+                "`num_methods` must be at least the number of methods that are shown. "
+                f"Received: num_methods={num_methods} for {list(figures)}{_on(task)}"
             )
         if control is not None and control not in figures:
             raise ValueError(
@@ -211,12 +216,16 @@ class _Judge:
 
     def judge(self, separation: Separation) -> tuple[Significance, str]:
         design = f"{self.num_methods} methods, {self.n} seeds"
-        best = attainable_pvalue(self.num_methods, self.n, family=self.family)
-        if best >= self.alpha:
+        best, exact = (
+            attainable_pvalue(self.num_methods, self.n, how, family=self.family)
+            for how in get_args(DesignMethod)
+        )
+        if max(best, exact) >= self.alpha:
             reason = f"{design} cannot reach {format_level(self.alpha)}"
-            return "impossible", f"{reason} ({self._written(best)} at best without ties)"
+            least = self._written(best) if best >= self.alpha else f"exact {self._written(exact)}"
+            return "impossible", f"{reason} ({least} at best without ties)"
         if separation == "certain":
-            return "attainable", f"separation is certain, so {self._written(best)} ({design})"
+            return "certain", f"separation is certain, so {self._written(best)} ({design})"
         overlapping = self._overlapping()
         if separation == "impossible" and overlapping >= self.alpha:
             least = self._written(overlapping)
@@ -253,7 +262,8 @@ def _figures(table: pd.DataFrame, digits: int | None) -> dict[Hashable, dict[Has
     """Task -> method -> its figures; the task is None where the table has none."""
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"`table` must be a pandas.DataFrame. Received: {type(table).__name__}")
-    cells = list(_cells(table))
+    every = list(_cells(table))
+    cells = [cell for cell in every if not (_is_empty(cell.mean) and _is_empty(cell.sd))]
     if not cells:
         raise ValueError("`table` must hold figures. Received: none")
     values = [_value(cell.mean, cell) for cell in cells], [_value(cell.sd, cell) for cell in cells]
@@ -268,6 +278,13 @@ def _figures(table: pd.DataFrame, digits: int | None) -> dict[Hashable, dict[Has
             raise ValueError(
                 f"an SD must be at least 0. Received: {cell.sd} for {cell.method!r}{_on(cell.task)}"
             )
+    for task, methods in tasks.items():
+        if len(methods) < 2:
+            empty = [c.method for c in every if c.task == task and c.method not in methods]
+            raise ValueError(
+                "a task must have figures of at least two methods. Received: "
+                f"{list(methods)}{_on(task)}{f', no figures for {empty}' if empty else ''}"
+            )
     return tasks
 
 
@@ -279,7 +296,7 @@ class _Cell(NamedTuple):
 
 
 def _cells(table: pd.DataFrame) -> Iterator[_Cell]:
-    """The methods of each task with their figures as printed; empty ones are left out."""
+    """The methods of each task with their figures as printed."""
     columns: dict[Any, NDArray[Any]] = {name: cells.to_numpy() for name, cells in table.items()}
     if len(columns) < table.shape[1]:
         raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
@@ -306,17 +323,21 @@ def _cells(table: pd.DataFrame) -> Iterator[_Cell]:
             for row, task in enumerate(table.index)
             for method, cells in columns.items()
         )
-    cells = (_Cell(*row) for row in rows)
-    return (cell for cell in cells if not (pd.isna(cell.mean) and pd.isna(cell.sd)))
+    return (_Cell(*row) for row in rows)
+
+
+def _is_empty(figure: Any) -> bool:
+    """Whether there is none: no text, or a dash."""
+    return figure.strip() in _EMPTY if isinstance(figure, str) else bool(pd.isna(figure))
 
 
 def _split(cell: Any, task: Hashable, method: Hashable) -> tuple[Any, Any]:
+    if _is_empty(cell):
+        return math.nan, math.nan
     if isinstance(cell, str):
         figures = _CELL.fullmatch(cell)
         if figures:
             return figures[1], figures[2]
-    elif pd.isna(cell):
-        return math.nan, math.nan
     raise ValueError(
         "`table` must have columns method, mean, sd, or texts such as '80.6 ± 0.4' as cells. "
         f"Received: {cell!r} for {method!r}{_on(task)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -113,7 +114,8 @@ def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
         raise ValueError(f"scores of {name!r} must not be empty. Received: 0 scores")
     if array.dtype.kind not in "iuf":
         raise TypeError(
-            f"scores of {name!r} must be numbers. Received: {list(array)} ({array.dtype})"
+            f"scores of {name!r} must be numbers. Received: {reprlib.repr(list(array))} "
+            f"({array.dtype})"
         )
     return pd.Series(array).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 

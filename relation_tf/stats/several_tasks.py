@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping
@@ -24,7 +25,8 @@ from relation_tf.stats.samples import (
     numeric_scores,
 )
 
-_FEW_TASKS = 10  # Demsar's rule of thumb for the approximations of Friedman's p
+FEW_TASKS = 10  # Demsar's rule of thumb for the approximations of Friedman's p
+_FEW_METHODS = 6  # the orders of more are too many to count for each task
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,10 +37,13 @@ class FriedmanNemenyiResult(Shown):
         ranks: Tasks x methods: the method's rank in the task, 1 the best, ties averaged.
         average_ranks: Method -> its mean rank.
         statistic: Friedman's chi-square, corrected for ties.
-        friedman_pvalue: Its p, by the chi-square distribution, but at least the chance that all n
-            tasks rank the k methods alike, `(k!)^-(n - 1)`: no exact p is smaller.
+        friedman_pvalue: Its p: of fewer than 10 tasks and at most 5 methods exact, the part of all
+            orders of each task's ranks in which it is as large. Else by the chi-square
+            distribution, but at least the chance that all n tasks rank the k methods alike,
+            `(k!)^-(n - 1)`: no exact p is smaller.
+        exact: Whether that p is exact.
         f_statistic: Iman's and Davenport's F of it.
-        f_pvalue: Its p, by the F distribution, with the same least value.
+        f_pvalue: Its p, by the F distribution, with the same least value: of few tasks too small.
         pvalue: Nemenyi's p of every pair, a symmetric k x k table with 1 on its diagonal.
         significant: p < alpha, k x k.
         critical_difference: Average ranks that differ by more are separated.
@@ -52,6 +57,7 @@ class FriedmanNemenyiResult(Shown):
     average_ranks: pd.Series[float]
     statistic: float
     friedman_pvalue: float
+    exact: bool
     f_statistic: float
     f_pvalue: float
     pvalue: pd.DataFrame
@@ -129,12 +135,16 @@ class FriedmanNemenyiResult(Shown):
     def _remarks(self) -> Iterator[str]:
         num_tasks, num_methods = self.ranks.shape
         freedom = num_methods - 1
-        yield (
+        how = "exact" if self.exact else "approximate"
+        friedman = (
             f"Friedman: chi-square({freedom}) = {self.statistic:.2f}, "
-            f"{format_pvalue(self.friedman_pvalue, self.alpha)}; Iman-Davenport: "
-            f"F({freedom}, {freedom * (num_tasks - 1)}) = {self.f_statistic:.2f}, "
-            f"{format_pvalue(self.f_pvalue, self.alpha)}."
+            f"{format_pvalue(self.friedman_pvalue, self.alpha)} ({how})"
         )
+        iman = (
+            f"; Iman-Davenport: F({freedom}, {freedom * (num_tasks - 1)}) = "
+            f"{self.f_statistic:.2f}, {format_pvalue(self.f_pvalue, self.alpha)}"
+        )
+        yield f"{friedman}{'' if num_tasks < FEW_TASKS else iman}."
         yield (
             f"Average ranks (1 is best) that differ by more than {self.critical_difference:.2f} "
             f"are separated, {format_level(self.alpha)}."
@@ -204,21 +214,23 @@ def friedman_nemenyi(
     ranks = _ranks(scores, higher_is_better, rtol)
     num_tasks, num_methods = ranks.shape
     statistic, friedman_pvalue = _friedman(ranks)
+    least = _chance_alike(num_methods, num_tasks)
+    exact = num_tasks < FEW_TASKS and num_methods < _FEW_METHODS
     left = num_tasks * (num_methods - 1) - statistic
     f_statistic = (num_tasks - 1) * statistic / left if left > 1e-9 else math.inf
     freedom = num_methods - 1
-    least = _chance_alike(num_methods, num_tasks)
     names = pd.Index(list(table.columns), tupleize_cols=False)
     pvalue = posthoc_nemenyi_friedman(ranks).to_numpy(dtype=np.float64)
     attainable = _attainable(num_methods, num_tasks)
-    notes += _small_notes(num_methods, num_tasks, attainable, alpha)
+    notes += _small_notes(num_methods, num_tasks, attainable, alpha, exact)
     quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
     pvalues = pd.DataFrame(pvalue, index=names, columns=names)
     return FriedmanNemenyiResult(
         ranks=pd.DataFrame(ranks, index=table.index, columns=names),
         average_ranks=pd.Series(ranks.mean(axis=0), index=names),
         statistic=statistic,
-        friedman_pvalue=max(friedman_pvalue, least),
+        friedman_pvalue=_exact_friedman(ranks) if exact else max(friedman_pvalue, least),
+        exact=exact,
         f_statistic=f_statistic,
         f_pvalue=max(float(f.sf(f_statistic, freedom, freedom * (num_tasks - 1))), least),
         pvalue=pvalues,
@@ -340,6 +352,12 @@ def _scores(
             "`table` must be a pandas.DataFrame with a row a task and a column a method. "
             f"Received: {type(table).__name__}"
         )
+    if {"task", "method"} <= {*table.columns}:
+        raise TypeError(
+            "`table` must have a row a task and a column a method; pivot first: "
+            "table.pivot_table('score', 'task', 'method'). "
+            f"Received: columns {list(table.columns)}"
+        )
     for axis, index in (("task", table.index), ("method", table.columns)):
         if not index.is_unique:
             raise ValueError(f"names must be unique, one a {axis}. Received: {list(index)}")
@@ -376,6 +394,35 @@ def _friedman(ranks: FloatArray) -> tuple[float, float]:
     return float(statistic), float(pvalue)
 
 
+def _exact_friedman(ranks: FloatArray) -> float:
+    """How many of all orders of each task's ranks give a Friedman statistic as large.
+
+    Given the ties, it grows with the sum of squares of the methods' rank sums.
+    """
+    doubled = np.rint(2 * ranks).astype(np.int64)  # midranks too are whole numbers
+    squares, probabilities = _square_sums(tuple(sorted(map(tuple, np.sort(doubled).tolist()))))
+    reached = squares >= (doubled.sum(axis=0) ** 2).sum()
+    return min(1.0, float(probabilities[reached].sum()))
+
+
+@functools.lru_cache(maxsize=8)
+def _square_sums(tasks: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], FloatArray]:
+    """The distribution of that sum of squares over the orders of each task's ranks.
+
+    Task by task. As each adds its ranks in every order, rank sums count without theirs.
+    """
+    sums: NDArray[np.int64] = np.array(tasks[:1])
+    probabilities: FloatArray = np.ones(1)
+    for ranks in tasks[1:]:
+        orders = np.array([*set(itertools.permutations(ranks))])
+        new = np.sort((sums[:, None] + orders).reshape(-1, len(ranks)), axis=1)
+        keys = new @ (new.max() + 1) ** np.arange(len(ranks))
+        _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+        weights = np.repeat(probabilities / len(orders), len(orders))
+        sums, probabilities = new[first], np.bincount(same, weights).astype(np.float64)
+    return (sums**2).sum(axis=1), probabilities
+
+
 def _standard_error(num_methods: int, num_tasks: int) -> float:
     """Of an average rank: what a difference is divided by for the studentized range."""
     return math.sqrt(num_methods * (num_methods + 1) / (12 * num_tasks))
@@ -394,13 +441,20 @@ def _chance_alike(num_methods: int, num_tasks: int) -> float:
     return math.exp(-(num_tasks - 1) * math.lgamma(num_methods + 1))
 
 
-def _small_notes(num_methods: int, num_tasks: int, attainable: float, alpha: float) -> list[str]:
+def _small_notes(
+    num_methods: int, num_tasks: int, attainable: float, alpha: float, exact: bool
+) -> list[str]:
     notes = []
-    if num_tasks < _FEW_TASKS:
+    if num_tasks < FEW_TASKS and exact:
+        notes.append(
+            f"with fewer than {FEW_TASKS} tasks Nemenyi's approximate p are rough; Friedman's "
+            "counts all orders of the ranks"
+        )
+    elif num_tasks < FEW_TASKS:
         least = _chance_alike(num_methods, num_tasks)
         notes.append(
-            f"with fewer than {_FEW_TASKS} tasks the approximate p are rough; none is put below "
-            f"{least:.3g}, the chance that all tasks rank the methods alike"
+            f"with fewer than {FEW_TASKS} tasks the approximate p are rough; Friedman's is not "
+            f"put below {least:.3g}, the chance that all tasks rank the methods alike"
         )
     if attainable >= alpha:
         notes.append(f"{count(num_tasks, 'task')} can separate no two of {num_methods} methods")

@@ -610,3 +610,33 @@ def test_a_folder_that_goes_away_ends_the_suite_in_a_line(tmp_path, small_glue, 
     asked = suite(tasks=["CoLA"], epochs=1)
     with pytest.raises(SuiteError, match=r"CoLA/relation-8/seed-1: cannot be written: .*goes on"):
         run_suite(asked, tmp_path, data=small_glue, quiet=True)
+
+
+def test_a_folder_that_becomes_another_suites_says_so(tmp_path, suite):
+    folder = RunFolder(tmp_path)
+    before = suite()
+    assert folder.change(before) is None
+    folder.open(before)
+    assert folder.change(suite()) is None
+    assert folder.change(suite(seeds=[1])) is None
+    methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention", "baseline")]
+    said = folder.change(suite(method=methods, title="Mine"))
+    assert said.startswith(f"{tmp_path} held a suite of {len(before.methods())} methods and ")
+    assert "; from now on it is of 3 methods and " in said
+    assert "another title" in said
+    assert "other methods" in said
+    assert "other tasks" not in said
+    assert "Give another --out to keep them apart" in said
+    (tmp_path / "suite.toml").write_text("tasks = 1")
+    assert "suite.toml" in folder.change(before)
+
+
+def test_it_is_said_before_the_runs(tmp_path, capsys):
+    RunFolder(tmp_path).open(load_suite("demo"))
+    own = [Method(mechanism="baseline", units=8)]
+    one = {"tasks": ["WNLI"], "seeds": [1], "settings": {"epochs": 1}}
+    run_suite("demo", tmp_path, own, **one)
+    printed = capsys.readouterr().out
+    assert " held a suite of 4 methods and 9 tasks; from now on it is of 1 methods" in printed
+    run_suite("demo", tmp_path, own, **one)
+    assert " held a suite of " not in capsys.readouterr().out

@@ -54,14 +54,14 @@ def test_everything_separated(answer):
         "Mean of the tasks in points, highest first: "
         "relation 83.0, attention 73.0, linear 63.0, baseline 53.0."
     )
-    assert "relation is better than attention on all 2 dev sets (p < .05)." in sentences
-    assert "linear is better than baseline on all 2 dev sets (p < .05)." in sentences
+    assert "relation is better than attention on both dev sets (p < .05)." in sentences
+    assert "linear is better than baseline on both dev sets (p < .05)." in sentences
     assert len(sentences) == 1 + 6 + 1 + 1
     assert sentences[-1] == (
-        "Each task is tested by itself: where methods do not differ, about one test in 20 reaches "
-        "p < .05 by chance."
+        "Each task is tested by itself: at most about one task in 20 shows a separated pair by "
+        "chance where methods do not differ."
     )
-    assert not any("separated" in sentence for sentence in sentences)
+    assert not any("cannot be separated" in sentence for sentence in sentences)
 
 
 def test_nothing_separated_is_not_called_equal(answer):
@@ -113,6 +113,8 @@ def test_ties_can_separate_what_seeds_alone_cannot(answer):
     sentences = answer(score, method=methods)
     assert any("better" in sentence for sentence in sentences)
     assert not any("can never reach" in sentence for sentence in sentences)
+    ties = "Ties (rounded or constant scores) give the smallest p on CoLA, MRPC and the mean of the"
+    assert any(sentence.startswith(ties) for sentence in sentences)
 
 
 def test_what_only_the_approximation_separates_is_not_counted(answer_of):
@@ -157,12 +159,12 @@ def test_each_pair_is_said_of_the_tasks_that_test_it(answer_of):
     sentences, design = answer_of(levels)
     assert design is None
     assert sentences == [
-        "b is better than a on all 3 tasks where both are tested (p < .05).",
-        "d is better than a on all 2 tasks where both are tested (p < .05).",
+        "b is better than a on all 3 tasks where the two are tested (p < .05).",
+        "d is better than a on both tasks where the two are tested (p < .05).",
         "Cannot be separated by 4 to 5 seeds on t1: a and c; b and c; c and d.",
-        "Cannot be separated by 5 seeds on any of the 2 tasks where both are tested: b and d.",
-        "Each task is tested by itself: where methods do not differ, about one test in 20 reaches "
-        "p < .05 by chance.",
+        "Cannot be separated by 5 seeds on any of the 2 tasks where the two are tested: b and d.",
+        "Each task is tested by itself: at most about one task in 20 shows a separated pair by "
+        "chance where methods do not differ.",
     ]
 
 
@@ -188,6 +190,32 @@ def test_a_control_without_runs_is_named(answer_of):
         "The control before has no finished runs yet: no test. Any difference between these "
         "scores may be chance."
     ]
+
+
+def test_a_part_of_a_suite_is_tested_among_that_part(answer):
+    """Two methods alone reach p = .009, which no pair of the suite's four ever can."""
+
+    def score(only):
+        return lambda config, *_: (
+            LEVEL[config.method] + config.seed / 100 if config.method in only else None
+        )
+
+    tested = (
+        "Tested among the {} of the suite's 4 methods that have runs; among all 4 p is larger "
+        "(p = .045 at best with 5 seeds)."
+    )
+    assert tested.format(2) in answer(score(("relation", "baseline")))
+    assert tested.format(3) in answer(score(("relation", "baseline", "linear")))
+    whole = answer(lambda config, *_: LEVEL[config.method] + config.seed / 100)
+    assert not any("Tested among" in sentence for sentence in whole)
+
+
+def test_a_part_of_a_suite_with_a_control(answer):
+    def score(config, *_):
+        return config.seed / 100 if config.method in ("relation", "baseline") else None
+
+    (said,) = (text for text in answer(score, control="baseline") if "Tested among" in text)
+    assert said.endswith("among all 4 p is larger (p = .025 at best with 5 seeds).")
 
 
 def test_too_few_seeds_so_far(answer):

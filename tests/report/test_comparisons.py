@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import replace
 
 import numpy as np
@@ -84,9 +85,49 @@ def test_verdict_that_hangs_on_the_approximation_is_noted(suite_of, fabricate):
     suite = suite_of(tasks=["CoLA"], method=TWO, seeds=3)
     notes = compare(Scores.of(read_results(fabricate(suite, score))))["CoLA"].notes()
     assert (
-        "baseline and relation: the verdict hangs on the approximation "
+        "baseline and relation: not separated, as only one p is below .05 "
         "(p = .0495; by permutation p = .100)"
     ) in notes
+
+
+def test_separated_is_decided_once_by_both_p(suite_of, fabricate):
+    """Asymptotic .0495, in truth .100: what follows from the verdict says the same everywhere."""
+    suite = suite_of(tasks=["CoLA", "RTE"], method=TWO, seeds=3)
+
+    def score(config, *_):
+        return config.seed / 100 + (config.method == "relation")
+
+    report = make_report(fabricate(suite, score))
+    pvalues = report.tables["pvalues"]
+    assert (pvalues["pvalue"] < 0.05).all()
+    assert not pvalues["significant"].any()
+    assert pvalues["better"].isna().all()
+    assert set(pvalues["verdict"]) == {"cannot be separated by 3 seeds"}
+    assert set(pvalues["ahead"]) == {"relation"}
+    assert set(report.tables["table"]["letters"]) == {""}
+    wins = report.content.values["wins"]
+    assert wins == [{"a": "baseline", "b": "relation", "wins": 0, "ties": 2, "losses": 0}]
+    (row,) = report.content.values["pairs"].values()
+    assert {(cell.pvalue, cell.significant) for cell in row.values()} == {(".100", False)}
+    (picture,) = (p for p in report.content.pictures if p.name == "pvalues")
+    assert "0 of 1 pairs separated at p < .05; p of all .100" in picture.panels[0].alt
+    page, markdown = report.html(), report.markdown()
+    assert "0 of 1 pairs separated" in page
+    assert 'class="significant"' not in page
+    for text in (page, markdown):
+        assert (
+            "A pair counts as separated where both p, by the asymptotic distribution and by "
+            "permutation, are below .05."
+        ) in " ".join(text.split())
+
+
+def test_four_methods_with_five_seeds_lose_nothing(suite_of, fabricate):
+    report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), separated))
+    pvalues = report.tables["pvalues"]
+    assert pvalues["significant"].all()
+    assert pvalues["pvalue"].round(4).eq(0.0447).all()
+    assert pvalues["permutation_pvalue"].between(0.035, 0.0455).all()
+    assert report.tables["table"]["letters"].nunique() == 4
 
 
 def test_letters_only_where_a_pair_is_separated(suite_of, fabricate):
@@ -127,7 +168,7 @@ def test_a_control_makes_a_smaller_family(suite_of, fabricate):
     expected = steel_many_to_one(scores.samples("CoLA"), "baseline").pairs()
     assert own["pvalue"].tolist() == expected["pvalue"].tolist()
     answer = report.content.values["answer"]
-    assert "relation is better than baseline on all 2 dev sets (p < .05)." in answer
+    assert "relation is better than baseline on both dev sets (p < .05)." in answer
     assert not any("relation is better than attention" in sentence for sentence in answer)
     page = report.html()
     assert "Steel against baseline" in page
@@ -163,6 +204,17 @@ def test_wins_are_significant_differences(suite_of, fabricate):
     assert row == {"a": "attention", "b": "linear", "wins": 2, "ties": 0, "losses": 0}
     assert "relation better than baseline" not in report.content.values["several"]["separated"]
     assert "Nemenyi's test separates no two methods." in report.html()
+
+
+def test_few_tasks_together_are_counted_exactly(suite_of, fabricate):
+    """Both pages say so, warn of Nemenyi's p, and leave out Iman's and Davenport's."""
+    report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE", "WNLI"]), separated))
+    for page in (report.html(), report.markdown()):
+        text = " ".join(html.unescape(page).split())
+        assert "p = .002 (exact). Separated by Nemenyi's test" in text
+        assert "relation better than baseline. " in text
+        assert "With fewer than 10 tasks Nemenyi's approximate p are rough" in text
+        assert "Iman" not in text
 
 
 def test_mnli_is_one_of_several_tasks(suite_of, fabricate):

@@ -42,6 +42,14 @@ def test_a_run_from_before_a_key_existed_is_like_the_others(results_with):
     assert warnings(results, all_runs(results)) == []
 
 
+def test_tasks_have_data_of_their_own(results_with):
+    def digest(config, files):
+        files["config"]["data_digest"] = config.task
+
+    results = results_with(digest)
+    assert warnings(results, all_runs(results)) == []
+
+
 def test_a_sample_is_named(results_with):
     def sample(config, files):
         files["manifest"]["data"]["notes"] = ["trained on a sample"]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tempfile
+from errno import EACCES
 
 import pandas as pd
 import pytest
@@ -84,6 +87,52 @@ def test_latex_escapes_what_it_is_given(suite_of, fabricate):
         assert all(row.endswith(r" \\") for row in rows)
 
 
+def wide(tasks, methods=3):
+    rows = [
+        (f"Task {task}", f"method-{name}", seed, 80 + seed / 7)
+        for task in range(tasks)
+        for name in range(methods)
+        for seed in range(3)
+    ]
+    return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+
+
+def test_latex_names_its_tables_after_the_title():
+    latex = compare(wide(1), title="My_table 2").latex()
+    assert r"\label{tab:my-table-2-scores}" in latex
+    assert r"\label{tab:my-table-2-pairs}" in latex
+    assert r"\caption{My\_table 2: mean" in latex
+    assert "share a letter" not in latex
+    assert r"\label{tab:report-scores}" in compare(wide(1), title="日本").latex()
+
+
+def test_latex_speaks_of_letters_where_there_are_some():
+    table = pd.DataFrame(
+        [("T", f"m{m}", seed, m + seed / 9) for m in range(2) for seed in range(5)],
+        columns=["task", "method", "seed", "score"],
+    )
+    assert "share a letter" in compare(table).latex()
+
+
+@pytest.mark.parametrize(("tasks", "small", "tables"), [(2, 0, 1), (4, 1, 1), (9, 3, 3)])
+def test_latex_tables_fit_the_line(tasks, small, tables):
+    """Smaller where they must be, and in parts where that is not enough."""
+    scores = compare(wide(tasks)).latex().partition("-pairs}")[0].rpartition(r"\begin{table}")[0]
+    assert scores.count(r"\begin{table}") == scores.count(r"\end{table}") == tables
+    assert scores.count(r"\footnotesize\setlength{\tabcolsep}{3pt}") == small
+    assert scores.count("-scores}") == 1
+    assert scores.count("(continued)") == tables - 1
+    for name in range(tasks):
+        assert scores.count(f" & Task {name}") == 1
+    heads = [line for line in scores.splitlines() if line.startswith("Method & ")]
+    assert len(heads) == tables
+    # Digits of article's small type are 4.25 of its line's 345 points.
+    rows = [line for line in scores.splitlines() if line.startswith("method-")]
+    for row in rows:
+        shown = re.sub(r"\\[a-z]+|[{}$\\]", "", row).replace(" & ", "xx")
+        assert 4.25 * len(shown) < 345
+
+
 @pytest.mark.parametrize(
     ("text", "expected"), [("a_b", r"a\_b"), ("−0.5", "$-$0.5"), ("\\", r"\textbackslash{}")]
 )
@@ -101,9 +150,15 @@ def test_a_folder_that_cannot_be_written(suite_of, fabricate, small, tmp_path, m
             check_folder(out)
     with pytest.raises(SuiteError, match="xxx: cannot be written: File name too long"):
         check_folder(tmp_path / ("x" * 300))
-    monkeypatch.setattr(os, "access", lambda *_: False)
+
+    def refuse(*_, **__):
+        raise PermissionError(EACCES, os.strerror(EACCES), "/a/name/of/its/own")
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
     with pytest.raises(SuiteError, match=r"cannot be written: Permission denied"):
         check_folder(tmp_path / "new" / "out")
+    with pytest.raises(SuiteError, match=f"{tmp_path}: cannot be written"):
+        check_folder(tmp_path)
     # Nothing is computed in vain: the folder is refused before the suite's runs are.
     with pytest.raises(SuiteError, match=r"cannot be written: Permission denied"):
         render(read_results(fabricate(suite_of(), lambda *_: None)))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shlex
+import threading
+
 import hypothesis.strategies as st
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 
+import relation_tf
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder, write_json
 from relation_tf.bench.suite import SuiteError
@@ -103,7 +109,7 @@ def test_before_and_after_a_change(before, suite_of, fabricate):
     report = compare(before, after, labels=["before", "after"])
     values = report.content.values
     assert (
-        "relation (after) is better than relation (before) on all 2 dev sets (p < .05)."
+        "relation (after) is better than relation (before) on both dev sets (p < .05)."
         in values["answer"]
     )
     assert len(report.tables["runs"]) == 2 * 2 * 2 * 5
@@ -164,7 +170,11 @@ def test_the_scores_of_a_report_are_a_source(before):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("task,method,score\nCoLA,a,1\n", r"theirs.csv: expected columns 'task', 'method', 'seed'"),
+        ("task,method,score\nCoLA,a,1\n", r"theirs.csv: expected columns .* found no 'seed'. Rec"),
+        (
+            "task,method,seed,acc\nCoLA,a,1,1\n",
+            r"'score' .or 'value'., found no 'score', but 'acc'. Received: 'task', ",
+        ),
         (HEAD, r"theirs.csv: expected a row for each score"),
         (HEAD + "CoLA,a,1,high\n", r"theirs.csv:2: expected a finite number .* Received: 'high'"),
         (HEAD + "CoLA,a,1,nan\n", r"theirs.csv:2: expected a finite number .* Received: 'nan'"),
@@ -179,8 +189,8 @@ def test_the_scores_of_a_report_are_a_source(before):
             "task,method,seed,metric,score\nMRPC,a,1,acc,1\nMRPC,a,1,f1,1\nMRPC,b,1,acc,1\n",
             r"theirs.csv:4: expected acc, f1 of MRPC, as of a / 1. Received: acc of b / 1",
         ),
-        ("task;method;seed;score\nCoLA;a;1;0,5\n", r"csv:1: .*commas. Received: 'task;method;"),
-        ("task\tmethod\tseed\tscore\nCoLA\ta\t1\t0.5\n", r"csv:1: expected .* commas"),
+        ("task;method;seed;score\nCoLA;a;1;0,5\n", r"csv:1: .*comma-separated, .*'task;method;"),
+        ("task\tmethod\tseed\tscore\nCoLA\ta\t1\t0.5\n", r"csv:1: .*decimals with a point"),
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: expected a method, found none"),
         (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3: .*'CoLA / a / 1' of .*csv:2 again"),
         (HEAD + "CoLA,a,1\n", r"theirs.csv:2: expected 4 comma-separated fields"),
@@ -201,7 +211,7 @@ def test_what_does_not_fit_is_refused(before, csv, tmp_path):
         ((), {}, "at least one source"),
         ((good,), {"labels": ["a", "b"]}, "one for each of 1 sources. Received: 2"),
         ((good,), {"alpha": 1.5}, "alpha: .* Received: 1.5"),
-        ((good,), {"lower_is_better": ["RTE"]}, "expected some of CoLA. Received: 'RTE'"),
+        ((good,), {"lower_is_better": ["RTE"]}, "--lower-is-better: .* CoLA. Received: 'RTE'"),
         ((good, good), {}, "found 'theirs' 2 times; name them yourself .--labels"),
         ((good,), {"labels": ["a\x00b"]}, r"labels: expected text that can be printed.*a.x00b"),
         (
@@ -209,7 +219,7 @@ def test_what_does_not_fit_is_refused(before, csv, tmp_path):
             {},
             "CoLA: expected scores in one unit. Received: up to 0.904 of mine of ",
         ),
-        ((both,), {}, "up to 0.904 of mine of both and up to 81 of theirs of both"),
+        ((both,), {}, "up to 0.904 of mine of both and up to 81 of theirs of both; percent and"),
         ((good, {"a": [1, 2]}), {}, "source 2: expected .*DataFrame. Received: dict"),
         (("~no-such-user/x.csv",), {}, "~no-such-user/x.csv: cannot be read: "),
         (("x" * 300,), {}, "xxx: cannot be read: File name too long"),
@@ -412,3 +422,85 @@ def test_the_table_of_all_scores_has_those_of_every_source(before, csv, tmp_path
     assert "transformer" in set(report.tables["scores"]["method"])
     again = compare(report.write(tmp_path / "written").parent)
     assert again.content.values["answer"] == report.content.values["answer"]
+
+
+def warned(path, **options):
+    return compare(path, **options).content.values["warnings"]
+
+
+@pytest.mark.parametrize("task", ["PTB perplexity", "val_loss", "NLL", "word error rate"])
+def test_a_direction_that_seems_forgotten_is_named(csv, task):
+    path = csv(HEAD + rows("a", 87.4, task=task) + rows("b", 79.1, task=task))
+    (warning,) = warned(path)
+    assert warning.startswith(f"{task}: taken as higher is better; --lower-is-better ")
+    assert warning in str(compare(path))
+    assert warned(path, lower_is_better=[task]) == []
+    lower = compare(path, lower_is_better=[task])
+    assert f"{task} (lower is better)" in str(lower)
+    assert "the best mean, the lowest of " in lower.latex()
+
+
+def test_a_name_that_only_holds_such_a_word_is_none(csv):
+    assert warned(csv(HEAD + rows("a", 0.5, task="terrors glossary") + rows("b", 0.6))) == []
+
+
+def test_percent_beside_fractions_of_low_scores_is_named(csv):
+    path = csv(HEAD + rows("theirs", 0.09) + rows("mine", 8.9))
+    (warning,) = warned(path)
+    assert warning == (
+        "CoLA: theirs has scores up to 0.094, mine from 8.9: percent and fractions? Divide or "
+        "multiply one by 100."
+    )
+    assert warned(path, lower_is_better=["CoLA"]) == []
+    assert warned(csv(HEAD + rows("theirs", 0.9) + rows("mine", 8.9))) == []
+
+
+def test_unequal_seeds_are_named(csv):
+    text = HEAD + "".join(
+        rows(name, 0.9, seeds, task)
+        for task in ("MR", "CR")
+        for name, seeds in (("mine", 2), ("a", 5), ("b", 5))
+    )
+    assert warned(csv(text)) == ["MR, CR: mine has 2 seeds, others 5."]
+    text += "SST,a,1,0.5\nSST,b,1,0.5\nSST,b,2,0.5\nSST,mine,1,0.5\nSST,mine,2,0.5\nSST,mine,3,1\n"
+    assert warned(csv(text))[1] == "SST: a has 1 seed, b has 2 seeds, others 3."
+
+
+def test_seeds_that_are_no_numbers_are_named(csv):
+    (warning,) = warned(csv(HEAD + "CoLA,a,x,0.5\nCoLA,a,-1,0.6\n"))
+    assert warning == "Seeds that are no whole numbers: 'x'."
+
+
+def test_a_report_says_what_it_was_made_of(csv, before):
+    path = csv(HEAD + rows("a", 0.8) + rows("b", 0.7))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    report = compare(path, before, labels=["x y", "z"], lower_is_better="MRPC", alpha=0.01)
+    made = report.content.values["made"]
+    assert made["sources"] == [f"{path}, SHA-256 {digest}", f"{before}, 20 runs of a suite"]
+    command = ["relation-tf", "compare", str(path), str(before), "--labels", "x y,z"]
+    command += ["--lower-is-better", "MRPC", "--alpha", "0.01"]
+    assert made["compared by"] == [shlex.join(command)]
+    assert made["compared with"] == [f"relation_tf {relation_tf.__version__}"]
+    assert made["processor"] == ["A processor"]
+    assert digest in report.html()
+    assert digest in report.markdown()
+    again = compare(write_report(report, path.parent / "report"))
+    assert again.content.values["made"]["sources"][0].startswith(f"{path.parent}/report/scores.csv")
+    table = compare(pd.read_csv(path), merge=True).content.values["made"]
+    assert table["sources"] == ["table 1, in memory"]
+    assert "compared by" not in table
+    # A name with a comma is two in a shell.
+    again = compare(path, labels=("a, b",))
+    assert "compared by" not in again.content.values["made"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_can_be_read_once_has_no_digest(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = HEAD + rows("a", 0.8) + rows("b", 0.7)
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    report = compare(pipe)
+    writer.join()
+    assert report.content.values["made"]["sources"] == [str(pipe)]

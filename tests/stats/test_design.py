@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -99,6 +100,14 @@ def test_seeds_needed(method, table):
     assert [seeds_needed(k, method=method) for k in range(2, 11)] == table
 
 
+def test_seeds_needed_for_both_p():
+    assert [seeds_needed(k) for k in range(2, 11)] == [4, *SEEDS_ASYMPTOTIC[1:]]
+    for k, family in itertools.product((2, 4, 9), ("all-pairs", "one-against-all")):
+        assert f"at least {seeds_needed(k, family=family)} seeds" in what_can_be_shown(
+            k, 2, family=family
+        )
+
+
 def test_one_seed_fewer_is_not_enough():
     for alpha in (0.1, 0.01, 0.001):
         n = seeds_needed(4, alpha, "exact")
@@ -191,6 +200,7 @@ def test_a_written_p_stays_on_its_side_of_alpha():
         (lambda: attainable_pvalue(3, 5, alternative="less"), "two-sided only. Received: alt"),
         (lambda: what_can_be_shown(3, 5, family="all"), "Received: family='all'"),
         (lambda: seeds_needed(3, 1.5), "Received: alpha=1.5"),
+        (lambda: seeds_needed(3, method="none"), "Received: method='none'"),
         (lambda: what_can_be_shown(3, 5, 0), "Received: alpha=0"),
     ],
 )

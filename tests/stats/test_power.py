@@ -9,7 +9,13 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from relation_tf.stats import power, seeds_for_power, steel_dwass, steel_many_to_one
+from relation_tf.stats import (
+    power,
+    seeds_for_power,
+    steel_dwass,
+    steel_many_to_one,
+    what_can_be_shown,
+)
 from relation_tf.stats._power import Estimate
 
 
@@ -71,6 +77,22 @@ def test_a_design_that_can_show_nothing_has_no_power():
     assert found.any.high == pytest.approx(1 - 0.025 ** (1 / 100))
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: power(3, 5, "2"), "`shift` must be a number. Received: shift='2'"),
+        (lambda: power(3.0, 5, 2), "`num_methods` must be a whole number.*num_methods=3.0"),
+        (lambda: seeds_for_power(3, 2, "0.8"), "`power` must be a number. Received: power='0.8'"),
+        (lambda: power(3, 5, 2, alpha="x"), "`alpha` must be a number. Received: alpha='x'"),
+        (lambda: what_can_be_shown(3.0, 5), "`num_methods` must be.*Received: num_methods=3.0"),
+        (lambda: what_can_be_shown(3, 5.0), "`num_seeds` must be a whole number.*num_seeds=5.0"),
+    ],
+)
+def test_wrong_types_are_named(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
 def test_error_is_the_exact_interval_of_a_proportion():
     found = power(4, 6, 2, simulations=1_000)
     p, low, high = found.one
@@ -112,6 +134,15 @@ def test_seeds_for_power_reach_it_and_one_fewer_do_not(separated_from):
 def test_seeds_for_power_are_never_fewer_than_can_show_anything():
     assert seeds_for_power(5, 100) == 6  # seeds_needed(5)
     assert seeds_for_power(3, 100, method="exact", alpha=0.4) == 3
+    # Three seeds are never separated by the exact p (.100), which the asymptotic (.0495) hides.
+    assert seeds_for_power(2, 8) == 4 == seeds_for_power(2, 8, method="exact")
+
+
+def test_power_by_an_asymptotic_p_that_is_too_small_is_warned_of():
+    warning = "The exact p of this design is .100 at best: no pair is separated by both p."
+    assert warning in str(power(2, 3, 4, simulations=100))
+    for found in (power(2, 4, 4, simulations=100), power(2, 3, 4, method="exact", simulations=9)):
+        assert "at best" not in str(found)
 
 
 @pytest.mark.parametrize(

@@ -66,20 +66,20 @@ def test_ways_to_write_a_cell(cell):
 def test_verdicts_and_reasons():
     claims = [("SST-2", "Attention", "Relation"), ("CoLA", "Attention", "MLP")]
     found = read_published(WIDE, 5, claims=claims)
-    assert found.claims()["significance"].tolist() == ["attainable", "undetermined"]
+    assert found.claims()["significance"].tolist() == ["certain", "undetermined"]
     assert found.claims()["reason"].tolist() == [
         "Relation vs Attention on SST-2: separation is certain, so p = .0245 (3 methods, 5 seeds)",
         "Attention vs MLP on CoLA: separation is impossible, but p < .05 does not need it "
         "(3 methods, 5 seeds)",
     ]
     fourth = read_published(WIDE, 5, num_methods=4, claims=claims).claims()
-    assert fourth["significance"].tolist() == ["attainable", "impossible"]
+    assert fourth["significance"].tolist() == ["certain", "impossible"]
 
 
 @pytest.mark.parametrize(
     ("num_methods", "n", "b", "significance", "reason"),
     [
-        (4, 5, (70.0, 1.0), "attainable", "separation is certain, so p = .0447 (4 methods, 5 seed"),
+        (4, 5, (70.0, 1.0), "certain", "separation is certain, so p = .0447 (4 methods, 5 seed"),
         (4, 5, (80.5, 1.0), "impossible", "separation is impossible, so p = .0766 at best (4 meth"),
         (
             4,
@@ -102,6 +102,13 @@ def test_verdicts_and_reasons():
             "impossible",
             "5 methods, 5 seeds cannot reach p < .05 (p = .0683 at best without ties)",
         ),
+        (
+            2,
+            3,
+            (70.0, 1.0),
+            "impossible",
+            "2 methods, 3 seeds cannot reach p < .05 (exact p = .1000 at best without ties)",
+        ),
     ],
 )
 def test_significance(num_methods, n, b, significance, reason):
@@ -117,7 +124,7 @@ def test_the_smaller_family_allows_more():
     found = read_published(table, 5, family="one-against-all", control="Relation").pairs()
     assert set(found["a"]) == {"Relation"}
     assert len(found) == 2 * 4
-    assert found["significance"][0] == "attainable"
+    assert found["significance"][0] == "certain"
     assert "p = .0324 (5 methods, 5 seeds)" in found["reason"][0]
 
 
@@ -134,8 +141,11 @@ def test_never_contradicts_scores_that_round_to_the_table(n, data):
     a, b = scores
     separated = a.max() < b.min() or b.max() < a.min()
     assert found["separation"][0] != ("impossible" if separated else "certain")
-    significant = bool(steel_dwass((a, b), alpha=0.2).significant.loc["1", "2"])
-    assert found["significance"][0] != ("impossible" if significant else "attainable")
+    significant = all(
+        steel_dwass((a, b), 0.2, method).significant.loc["1", "2"]
+        for method in ("asymptotic", "exact")
+    )
+    assert found["significance"][0] != ("impossible" if significant else "certain")
 
 
 @settings(deadline=None, max_examples=60)
@@ -187,7 +197,7 @@ def test_printed_result():
     found = read_published(table, 5, claims=[("SST-2", "Relation", "<mlp>")])
     text = str(found)
     assert text.splitlines()[0] == (
-        "What the published means and SD of 5 seeds allow: Steel-Dwass, asymptotic p < .05"
+        "What the published means and SD of 5 seeds allow: Steel-Dwass, p < .05"
     )
     assert "Separation of 6 pairs: certain for 3, " in text
     assert "Claim: Relation vs <mlp> on SST-2: separation is certain, so p = .0245" in text
@@ -195,6 +205,17 @@ def test_printed_result():
     assert "claimed" in text
     assert "claimed" not in str(read_published(WIDE, 5))
     assert found.to_pandas()["claimed"].sum() == len(found.claims()) == 1
+
+
+@pytest.mark.parametrize("empty", ["-", "–", "—", " ", None])
+def test_empty_cells(empty):
+    wide = WIDE.astype(object)
+    wide.loc["CoLA", "MLP"] = empty
+    found = read_published(wide, 5).pairs()
+    assert found["task"].tolist() == ["SST-2"] * 3 + ["CoLA"]
+    figures = {"mean": [80.0, 70.0, empty], "sd": [1.0, 1.0, empty]}
+    long = read_published(pd.DataFrame({"method": ["a", "b", "c"], **figures}), 5).pairs()
+    assert long[["a", "b"]].to_numpy().tolist() == [["a", "b"]]
 
 
 def test_claims_without_tasks():
@@ -213,9 +234,16 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
     [
         ({"a": "80 ± 1"}, {}, TypeError, "Received: dict"),
         (GOOD.iloc[:0], {}, ValueError, "must hold figures. Received: none"),
-        (GOOD.iloc[:1], {}, ValueError, r"two to num_methods=1 methods. Received: \['a'\]"),
-        (GOOD, {"num_methods": 1}, ValueError, "two to num_methods=1 methods"),
+        (GOOD.iloc[:1], {}, ValueError, r"at least two methods. Received: \['a'\]"),
+        (
+            WIDE[["Relation", "MLP"]].replace("2.5 ± 3.1", "–"),
+            {},
+            ValueError,
+            r"Received: \['Relation'\] on CoLA, no figures for \['MLP'\]",
+        ),
+        (GOOD, {"num_methods": 1}, ValueError, r"shown. Received: num_methods=1 for \['a', 'b'\]"),
         (GOOD, {"n": 1}, ValueError, "Received: n=1"),
+        (GOOD, {"n": "5"}, TypeError, "`n` must be a whole number, at least 2. Received: n='5'"),
         (GOOD, {"alpha": 0}, ValueError, "Received: alpha=0"),
         (GOOD, {"ddof": 2}, ValueError, "Received: ddof=2"),
         (GOOD, {"family": "pairs"}, ValueError, "Received: family='pairs'"),

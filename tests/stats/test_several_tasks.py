@@ -81,12 +81,11 @@ def test_is_the_formulas(table):
     np.testing.assert_array_equal(result.ranks, ranks)
     np.testing.assert_allclose(result.average_ranks, ranks.mean(axis=0))
     if (ranks == ranks[:, :1]).all():
-        assert (result.statistic, result.friedman_pvalue, result.f_statistic) == (0, 1, 0)
+        assert (result.statistic, result.f_statistic) == (0, 0)
+        assert result.friedman_pvalue == pytest.approx(1)
     else:
-        statistic, pvalue = friedmanchisquare(*table.to_numpy().T)
-        smallest = math.factorial(k) ** -(n - 1)
-        expected = (statistic, max(pvalue, smallest))
-        assert (result.statistic, result.friedman_pvalue) == pytest.approx(expected)
+        statistic, _ = friedmanchisquare(*table.to_numpy().T)
+        assert result.statistic == pytest.approx(statistic)
     for a, b in itertools.combinations(table, 2):
         distance = abs(result.average_ranks[a] - result.average_ranks[b])
         quantile = distance / math.sqrt(k * (k + 1) / (12 * n))
@@ -168,7 +167,36 @@ def test_no_p_is_below_what_all_arrangements_allow(table):
     result = friedman_nemenyi(table)
     floor = 6.0 ** -(len(table) - 1)
     assert exact >= floor - 1e-12
-    assert min(result.friedman_pvalue, result.f_pvalue) >= floor * (1 - 1e-9)
+    assert result.f_pvalue >= floor * (1 - 1e-9)
+    assert result.exact
+    assert result.friedman_pvalue == pytest.approx(exact)
+
+
+def test_friedmans_p_that_only_the_approximation_puts_below_alpha():
+    """Three methods over few tasks: chi-square and F say less than .05, no count does."""
+    four = [[3, 2, 1], [3, 2, 1], [2, 3, 1], [2, 3, 1]]
+    three = [[3, 2, 1], [3, 2, 1], [3, 1, 2]]
+    for rows, exact in ((four, 0.069), (three, 0.194)):
+        result = friedman_nemenyi(pd.DataFrame(rows, columns=list("abc")))
+        assert result.friedman_pvalue == pytest.approx(exact, abs=5e-4)
+        text = str(result)
+        assert "exact" in text
+        assert "Iman" not in text
+
+
+def test_friedmans_p_of_many_tasks_or_methods_is_approximate():
+    many = friedman_nemenyi(DEMSAR)
+    assert not many.exact
+    assert many.friedman_pvalue == friedmanchisquare(*DEMSAR.to_numpy().T).pvalue
+    rows = [[1, 2, 3, 4, 5, 6], [2, 1, 3, 5, 4, 6], [1, 2, 4, 3, 5, 6]]
+    wide = friedman_nemenyi(pd.DataFrame(rows, columns=list("abcdef")))
+    assert not wide.exact
+    assert "approximate" in str(wide)
+    assert "Iman" not in str(wide)
+    near = friedman_nemenyi(DEMSAR.iloc[:9])
+    assert near.friedman_pvalue == pytest.approx(
+        friedmanchisquare(*DEMSAR.iloc[:9].to_numpy().T).pvalue, rel=0.25
+    )
 
 
 def test_two_tasks_that_rank_three_methods_alike():
@@ -176,8 +204,8 @@ def test_two_tasks_that_rank_three_methods_alike():
     result = friedman_nemenyi(pd.DataFrame([[1, 2, 3], [1, 2, 3]], columns=list("abc")))
     assert (result.friedman_pvalue, result.f_pvalue) == pytest.approx((1 / 6, 1 / 6))
     assert result.notes[0] == (
-        "with fewer than 10 tasks the approximate p are rough; none is put below 0.167, the chance "
-        "that all tasks rank the methods alike"
+        "with fewer than 10 tasks Nemenyi's approximate p are rough; Friedman's counts all orders "
+        "of the ranks"
     )
 
 
@@ -188,7 +216,7 @@ def test_tasks_needed():
         assert (attainable < 0.05) == reached
     few = friedman_nemenyi(DEMSAR.iloc[:2])
     assert few.notes[-1] == "2 tasks can separate no two of 4 methods"
-    assert few.notes[0].startswith("with fewer than 10 tasks the approximate p are rough")
+    assert few.notes[0].startswith("with fewer than 10 tasks Nemenyi's approximate p are rough")
     assert friedman_nemenyi(DEMSAR).notes == ()
 
 
@@ -225,6 +253,12 @@ def test_printed_result():
         (DEMSAR.iloc[:1], ValueError, r"Received: shape \(1, 4\)"),
         (DEMSAR.iloc[:, :2], ValueError, r"scipy.stats.wilcoxon\). Received: shape \(14, 2\)"),
         (DEMSAR.astype(str), TypeError, "'C4.5' must be numbers"),
+        (
+            pd.DataFrame({"task": ["x"] * 60, "method": ["a"] * 60, "score": [0.5] * 60}),
+            TypeError,
+            r"pivot first: table.pivot_table\('score', 'task', 'method'\). Received: columns "
+            r"\['task', 'method', 'score'\]",
+        ),
         (DEMSAR.iloc[[0, 0]], ValueError, r"unique, one a task. Received: \[0, 0\]"),
         (DEMSAR.iloc[:, [0, 0, 1]], ValueError, "unique, one a method"),
     ],

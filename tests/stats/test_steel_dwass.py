@@ -261,7 +261,8 @@ def test_asymptotic_p_that_is_too_small_is_noted():
     result = steel_dwass({"a": [1, 2, 3], "b": [4, 5, 6]})
     assert result.significant.loc["a", "b"]
     assert result.notes == (
-        "the asymptotic p is too small for so few scores: without ties the exact p is 0.1 at best",
+        "the asymptotic p is too small for so few scores: without ties the exact p is .100 at "
+        "best, so no pair is separated by both p",
     )
 
 
@@ -269,7 +270,7 @@ def test_asymptotic_p_that_is_too_small_is_noted():
 def test_p_that_only_ties_can_give_is_noted(method):
     result = steel_dwass({"a": [1] * 4, "b": [2] * 4, "c": [1, 2, 1, 2]}, method=method)
     assert result.pvalue.loc["a", "b"] < result.attainable_pvalue
-    assert result.notes[-1].endswith("is due to ties: are the scores rounded or constant?")
+    assert result.notes[-1].endswith("is due to ties: rounded or constant scores")
 
 
 def test_pairs_say_in_words_what_was_found():
