@@ -43,8 +43,8 @@ def faults(cells: list[dict]) -> list[str]:
     return found
 
 
-def test_there_are_six():
-    assert [path.name[:2] for path in PATHS] == ["01", "02", "03", "04", "05", "06"]
+def test_they_are_numbered():
+    assert [path.name[:2] for path in PATHS] == [f"{number:02}" for number in range(1, 8)]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
