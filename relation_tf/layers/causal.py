@@ -51,12 +51,7 @@ class CausalMixer(TokenMixer):
         Raises:
             ValueError: Where the layer is not causal, not built, or needs a `max_length`.
         """
-        if not self.causal:
-            raise ValueError("one token at a time needs causal=True. Received: causal=False")
-        if not self.built:
-            raise ValueError(
-                f"{self.name!r} must be built, by a call or by build(), before it has a state."
-            )
+        check_steps(self)
         return self.start(batch_size, max_length)
 
     def step(self, x: Any, state: tuple[Any, ...], mask: Any = None) -> tuple[Any, tuple[Any, ...]]:
@@ -101,6 +96,20 @@ class CausalMixer(TokenMixer):
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {**super().get_config(), "causal": self.causal}
+
+
+def check_steps(layer: Any) -> None:
+    """Refuse one token at a time where a layer is not causal or not built.
+
+    Raises:
+        ValueError: Then.
+    """
+    if not layer.causal:
+        raise ValueError("one token at a time needs causal=True. Received: causal=False")
+    if not layer.built:
+        raise ValueError(
+            f"{layer.name!r} must be built, by a call or by build(), before it has a state."
+        )
 
 
 def aligned(query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import keras
 from keras import ops
 
+from relation_tf.layers.causal import check_steps
 from relation_tf.layers.masking import zero_masked
 from relation_tf.layers.token_mixer import width_of
 from relation_tf.networks.mixing import copy_of, entry_of, is_layer, mix_all, refuse_options
@@ -178,12 +179,7 @@ class Encoder(keras.layers.Layer):
         Raises:
             ValueError: Where the mechanism is not causal, has no steps, or the stack is not built.
         """
-        if not self.causal:
-            raise ValueError("one token at a time needs causal=True. Received: causal=False")
-        if not self.built:
-            raise ValueError(
-                f"{self.name!r} must be built, by a call or by build(), before it has a state."
-            )
+        check_steps(self)
         mixer = self.blocks[0].mixer
         if not hasattr(mixer, "initial_state"):
             raise ValueError(
