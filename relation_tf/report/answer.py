@@ -154,7 +154,8 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
         )
     tied = [_place(task, scores) for task, test in comparisons.items() if test.tied]
     if tied:
-        yield f"Ties (rounded or constant scores) give the smallest p on {listed(tied)}."
+        places = listed(tied) if len(tied) <= 3 else f"{len(tied)} tasks, which their notes name"
+        yield f"Ties (rounded or constant scores) give the smallest p on {places}."
     doubtful = (pvalues["pvalue"] < alpha) & ~pvalues["significant"]
     if doubtful.any():
         yield _by_approximation_only(pvalues[doubtful], scores)

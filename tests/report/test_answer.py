@@ -115,6 +115,8 @@ def test_ties_can_separate_what_seeds_alone_cannot(answer):
     assert not any("can never reach" in sentence for sentence in sentences)
     ties = "Ties (rounded or constant scores) give the smallest p on CoLA, MRPC and the mean of the"
     assert any(sentence.startswith(ties) for sentence in sentences)
+    sentences = answer(score, method=methods, tasks=["CoLA", "MRPC", "RTE", "WNLI"])
+    assert "give the smallest p on 5 tasks, which their notes name." in " ".join(sentences)
 
 
 def test_what_only_the_approximation_separates_is_not_counted(answer_of):
