@@ -182,9 +182,10 @@ class Report:
         """
         folder = Path(folder)
         with _writing(folder):
-            for file in _earlier(folder):
-                file.unlink(missing_ok=True)
+            earlier = {*_earlier(folder)}
             self._write(folder)
+            for file in earlier - {*_earlier(folder)}:
+                file.unlink(missing_ok=True)
         return folder / "report.html"
 
     def _write(self, folder: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from errno import EACCES
+from errno import EACCES, ENOSPC
 
 import pandas as pd
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.bench.suite import SuiteError
 from relation_tf.report import compare, make_report, render
-from relation_tf.report.report import check_folder, escape_latex
+from relation_tf.report.report import Report, check_folder, escape_latex
 
 
 @pytest.fixture
@@ -182,6 +182,19 @@ def test_what_an_earlier_report_has_left_is_removed(small, tmp_path):
         (tmp_path / name).write_text("")
     small().write(tmp_path)
     assert files() == fresh | {"mine.csv", "figures/mine.svg"}
+
+
+def test_a_report_that_cannot_be_written_leaves_the_earlier_one(small, tmp_path, monkeypatch):
+    small().write(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+
+    def full(*_):
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Report, "_write", full)
+    with pytest.raises(SuiteError, match="cannot be written: No space left on device"):
+        small().write(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"tables": 1, "figures": 2}', '{"tables": {"x": []}}'])

@@ -504,3 +504,10 @@ def test_what_can_be_read_once_has_no_digest(tmp_path):
     report = compare(pipe)
     writer.join()
     assert report.content.values["made"]["sources"] == [str(pipe)]
+
+
+def test_the_caption_sends_to_n_where_a_cell_has_other_seeds(csv):
+    unequal = compare(csv(HEAD + rows("a", 0.5) + rows("b", 0.6, seeds=3)))
+    assert "Mean over 5 seeds, or n where it is given," in unequal.markdown()
+    assert "over 5 seeds or fewer" in unequal.latex()
+    assert "where it is given" not in compare(csv(HEAD + rows("a", 0.5) + rows("b", 0.6))).html()
