@@ -97,8 +97,12 @@ def tasks(
     entries: dict[str, Any] = {name: name for name in TASK_NAMES}
     if suite is not None:
         loaded = load_suite(suite, _settings(settings or []))
-        entries = {name: loaded.entry(name) for name in loaded.tasks}
-        reading = {config.task: config.reading() for config in loaded.runs()}
+        entries = {task.name: loaded.entry(task.name) for task in loaded.learned()}
+        reading = {
+            task.name: config.reading()
+            for config in loaded.runs()
+            for task in loaded.find_task(config.task).each()
+        }
     elif settings:
         raise typer.BadParameter("--set: is for the keys of a suite: name one with --suite")
     folders = _expanded(data), _expanded(tfds)
@@ -460,7 +464,8 @@ def _submit_if_whole(results: Results, fill_missing: bool) -> None:
     from relation_tf.tasks import GLUE
     from relation_tf.tasks.tsv import listed
 
-    missing = [name for name in GLUE if name not in results.suite.tasks]
+    learned = {task.name for task in results.suite.learned()}
+    missing = [name for name in GLUE if name not in learned]
     if len(missing) == len(GLUE):
         return  # nothing that a leaderboard asks for
     if missing and not fill_missing:

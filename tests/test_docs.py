@@ -177,12 +177,14 @@ def test_the_layer_of_ones_own(elsewhere, monkeypatch, capsys):
 def test_the_networks(elsewhere, monkeypatch, capsys):
     page = DOCS / "how-to" / "networks.md"
     program = elsewhere / "program.py"
-    program.write_text(blocks(page, "python")[0][1], encoding="utf-8")
+    program.write_text("\n".join(text for _, text in blocks(page, "python")), encoding="utf-8")
     made = runpy.run_path(str(program))
     assert made["probabilities"].shape == (2, 2)
     assert made["tokens"].shape == (2, 7, 64)
     assert made["token"].shape == (2, 1, 64)
-    assert "rank = 259: " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "rank = 259: " in printed
+    assert "(2, 2) (2, 3)" in printed
 
     write_files(page, elsewhere)
     run(monkeypatch, "relation-tf run grid.toml --seeds 1 --set epochs=1")
@@ -196,6 +198,11 @@ def test_the_networks(elsewhere, monkeypatch, capsys):
     sized = json.loads(results["transformer-50K"].read_text(encoding="utf-8"))
     assert sized["size"]["parameters"] == sized["parameters"]["network"]
     assert abs(sized["size"]["parameters"] / 50_000 - 1) < 0.1
+
+    run(monkeypatch, "relation-tf run together.toml --seeds 1 --set epochs=1")
+    assert {path.parts[-3] for path in elsewhere.glob("runs/together/runs/*/*/*/result.json")} == {
+        "relation-64", "relation-64-shared-private", "relation-64-adversarial",
+    }  # fmt: skip
 
 
 def test_every_mechanism_is_named():

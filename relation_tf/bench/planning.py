@@ -22,7 +22,6 @@ from relation_tf.bench.stopping import SmoothedCost
 from relation_tf.bench.suite import RunConfig, Suite
 from relation_tf.bench.worker import Cell, compile_network
 from relation_tf.stats import what_can_be_shown
-from relation_tf.tasks.batches import plan_batches, widths
 
 if TYPE_CHECKING:
     from relation_tf.bench.training import CompiledNetwork
@@ -242,36 +241,36 @@ def _time_cell(whole: Cell, run: RunConfig) -> _Timed:
 
 def _epoch(network: CompiledNetwork, run: RunConfig) -> float:
     """Seconds of an epoch with its validation, from some of its batches, of all widths."""
-    train = network.task.splits["train"]
-    batches = plan_batches(train.lengths, run.batch_size, run.seed, 0, run.batching)
+    from relation_tf.bench.training import labels_of, plan_epoch
+
+    batches = plan_epoch(network.parts, run, 1)
     network.prepare(batches)
-    order = np.argsort(widths(train.lengths, batches).sum(axis=0), kind="stable")
+    tokens = [part.train_rows.lengths[:, rows].max(axis=1).sum() for part, rows in batches]
+    order = np.argsort(tokens, kind="stable")
     chosen = order[np.linspace(0, len(order) - 1, min(_STEPS, len(order))).round().astype(int)]
-    assert train.labels is not None  # of training rows
     seconds = []
-    for number in chosen:
-        rows = batches[number]
+    for part, rows in (batches[number] for number in chosen):
         start = time.perf_counter()
-        loss, _ = network.train(
-            tuple(column.pad(rows) for column in train.inputs), train.labels[rows]
-        )
+        ids = tuple(column.pad(rows) for column in part.train_rows.inputs)
+        loss, _ = network.train(part, ids, labels_of(part.train_rows)[rows])
         float(loss)
         seconds.append(time.perf_counter() - start)
     start = time.perf_counter()
-    network.predict(network.task.splits[network.task.validation])
+    for part in network.parts:
+        part.predict(part.held_out)
     return float(np.mean(seconds)) * len(batches) + time.perf_counter() - start
 
 
 def _answers(network: CompiledNetwork) -> int:
     """Bytes of the predictions: some for an index and a word, a dozen for a probability."""
-    task = network.task.task
-    classes = len(task.labels or [])
     total = 0
-    for name, split in network.task.splits.items():
-        if name in task.scored.values():
-            total += len(split) * (20 + 12 * classes)
-        elif name in task.answered.values():
-            total += len(split) * 20
+    for part in network.parts:
+        task = part.task.task
+        for name, split in part.task.splits.items():
+            if name in task.scored.values():
+                total += len(split) * (20 + 12 * len(task.labels or []))
+            elif name in task.answered.values():
+                total += len(split) * 20
     return total
 
 

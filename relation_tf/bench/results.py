@@ -165,13 +165,15 @@ class Results:
         return _read_history(self.suite, run["task"], Path(run["folder"]) / "history.csv")
 
     def _averages(self) -> list[tuple[str, str, int, float]]:
-        asked = set(self.suite.tasks)
+        asked = {task.name for task in self.suite.learned()}
         if len(asked) < 2:
             return []
         rows = []
         by_seed: dict[tuple[str, int], dict[str, dict[str, dict[str, float]]]] = {}
         for run in self.runs:
-            by_seed.setdefault((run["method"], run["seed"]), {})[run["task"]] = run["metrics"]
+            tasks = by_seed.setdefault((run["method"], run["seed"]), {})
+            for task in self.suite.find_task(run["task"]).each():
+                tasks[task.name] = {name: run["metrics"][name] for name in task.scored}
         for (method, seed), tasks in by_seed.items():
             if set(tasks) != asked:
                 continue
@@ -246,12 +248,12 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
                 f"Received: {written:.160}"
             )
     task = suite.find_task(result["task"])
-    if {name: {*values} for name, values in result["metrics"].items()} != {
-        name: {*task.metrics} for name in task.scored
-    }:
+    expected = {name: {*task.of(name).metrics} for name in task.scored}
+    if {name: {*values} for name, values in result["metrics"].items()} != expected:
+        wanted = "; ".join(f"{', '.join(task.of(name).metrics)} for {name}" for name in expected)
         raise SuiteError(
-            f"{folder / 'result.json'}: key 'metrics': expected {', '.join(task.metrics)} for "
-            f"{', '.join(task.scored)}. Received: {result['metrics']!r:.80}"
+            f"{folder / 'result.json'}: key 'metrics': expected {wanted}. "
+            f"Received: {result['metrics']!r:.80}"
         )
     _read_history(suite, result["task"], folder / "history.csv")
     return {**result, "config": config, "manifest": manifest, "folder": str(folder)}

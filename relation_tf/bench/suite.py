@@ -27,8 +27,9 @@ from pydantic import (
 
 from relation_tf.bench.published import load_published
 from relation_tf.networks.registry import find_mechanism, own_layer
-from relation_tf.tasks.catalogue import TASK_NAMES, SourceName, find_task
+from relation_tf.tasks.catalogue import TASK_NAMES, Entry, SourceName, find_task
 from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.own import OwnTask
 from relation_tf.tasks.task import Task
 from relation_tf.tasks.tsv import DataError, listed, printable, shown
@@ -43,6 +44,7 @@ Positive = Annotated[int, Field(ge=1, lt=2**31)]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
+Sharing = Literal["shared", "shared-private", "adversarial"]
 
 
 def _count(size: Any) -> Any:
@@ -110,6 +112,9 @@ class Training(BaseModel):
         learning_rate_schedule: `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two
             readings of the FCSR paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
         weight_decay: Decoupled weight decay, by default none.
+        adversary_weight: Weight of the loss by which the shared part of a group's network unlearns
+            to tell the tasks (`sharing = "adversarial"`).
+        orthogonality_weight: Weight of the penalty by which it is to be unlike the private parts.
         batch_size: Rows a batch.
         batching: `"length"` puts rows of like length together, `"random"` any.
         epochs: The most epochs a run may take.
@@ -151,6 +156,8 @@ class Training(BaseModel):
     learning_rate: Annotated[float, Field(gt=0)] = 0.001
     learning_rate_schedule: Literal["constant", "fcsr", "fcsr-compounding"] = "constant"
     weight_decay: Annotated[float, Field(gt=0)] | None = None
+    adversary_weight: Annotated[float, Field(ge=0)] = 0.05
+    orthogonality_weight: Annotated[float, Field(ge=0)] = 0.01
     batch_size: Positive = 256
     batching: Literal["length", "random"] = "length"
     epochs: Positive = 100
@@ -191,6 +198,10 @@ class Method(BaseModel):
             a list that makes a method of each; `free` is then chosen to come nearest.
         free: What a size leaves open: `"units"`, `"width"` (of embedding and layer) or an option
             that is a number, such as `"rank"`.
+        sharing: What the tasks of a group have in common, see
+            `relation_tf.networks.multi_task_networks`: `"shared"` all but their heads,
+            `"shared-private"` a part beside which each has its own, `"adversarial"` a part that is
+            also taught to know no task from another.
 
     Example:
         >>> [method.name for method in Method(mechanism="relation", units=[64, 128]).expand()]
@@ -211,6 +222,7 @@ class Method(BaseModel):
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     size: Size | Annotated[list[Size], Field(min_length=1)] | None = None
     free: str = "units"
+    sharing: Sharing = "shared"
 
     @field_validator("mechanism", mode="before")
     @classmethod
@@ -269,6 +281,8 @@ class Method(BaseModel):
             if size is not None and (len(sizes) > 1 or not self.name):
                 parts.append(_size_name(size))
             parts += [_value_name(option, value) for option, value in varied.items()]
+            if self.sharing != "shared" and not self.name:
+                parts.append(self.sharing)
             update = {
                 "name": "-".join(parts),
                 "units": units,
@@ -340,6 +354,7 @@ class RunConfig(Training):
     method: Name
     mechanism: str
     own_task: OwnTask | None = None
+    group: TaskGroup | None = None
     data_digest: str | None = None  # None in runs from before it was kept
     glove_digest: str | None = None
     mechanism_digest: str | None = None  # of the class of a layer of one's own, or a saved model
@@ -347,12 +362,18 @@ class RunConfig(Training):
     options: dict[str, Any] = Field(default_factory=dict)
     size: Positive | None = None
     free: str = "units"
+    sharing: Sharing = "shared"
     seed: Annotated[int, Field(ge=0, lt=2**31)]
 
     @property
     def own_layer(self) -> str | None:
         """What it runs that is not the package's: a layer of one's own, or a saved model."""
         return own_layer(self.mechanism, self.options)
+
+    @property
+    def entry(self) -> Entry:
+        """The task as `load_task` takes it."""
+        return self.own_task or self.group or self.task
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -376,6 +397,7 @@ class Suite(Training):
         title: One line about it.
         question: What it is to answer.
         task: Tasks of one's own, which `tasks` names as it does the package's.
+        group: Tasks that one network learns together; `tasks` names a group as it does a task.
         tasks: The trained tasks.
         seeds: The seeds, or how many (from 1).
         method: The methods; each is one or, with several widths, some.
@@ -393,6 +415,7 @@ class Suite(Training):
     title: str = ""
     question: str = ""
     task: list[OwnTask] = Field(default_factory=list)
+    group: list[TaskGroup] = Field(default_factory=list)
     tasks: Annotated[list[str], Field(min_length=1)]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)] = [
         1,
@@ -445,6 +468,24 @@ class Suite(Training):
         return tasks
 
     @model_validator(mode="after")
+    def _groups_are_of_tasks(self) -> Self:
+        taken = {*TASK_NAMES, *(task.name for task in self.task)}
+        for group in self.group:
+            if group.name in taken:
+                raise ValueError(
+                    f"key 'group': expected a name that is free. Received: {group.name!r}"
+                )
+            taken.add(group.name)
+        for name in (name for group in self.group for name in group.tasks):
+            if not isinstance(name, str) or name in (group.name for group in self.group):
+                raise ValueError(f"key 'group': expected names of tasks. Received: {name!r:.80}")
+            try:
+                self.find_task(name)
+            except DataError as error:
+                raise ValueError(f"key 'group': {error}") from error
+        return self
+
+    @model_validator(mode="after")
     def _can_be_planned(self) -> Self:
         runs = len(self.tasks) * len(self.seeds) * sum(method.count for method in self.method)
         if runs > MAX_RUNS:
@@ -461,6 +502,13 @@ class Suite(Training):
                 self.find_task(name)
             except DataError as error:
                 raise ValueError(f"key 'tasks': {error}") from error
+        scored = Counter(name for task in self.tasks for name in self.find_task(task).scored)
+        twice = [name for name, times in scored.items() if times > 1]
+        if twice:
+            raise ValueError(
+                "key 'tasks': expected each task alone or in one group, so that a method has one "
+                f"score on it. Received: {twice[0]!r} more than once"
+            )
         return self
 
     @model_validator(mode="after")
@@ -539,9 +587,33 @@ class Suite(Training):
         return self
 
     @model_validator(mode="after")
+    def _groups_can_be_learned(self) -> Self:
+        groups = [task for task in self.tasks if self.find_task(task).members]
+        for method in self.methods():
+            if method.sharing != "shared" and len(groups) < len(self.tasks):
+                alone = next(task for task in self.tasks if task not in groups)
+                raise ValueError(
+                    f"key 'sharing' of method {method.name}: {alone} is no group. "
+                    f"Received: {method.sharing!r}"
+                )
+            if method.size is not None and groups:
+                raise ValueError(
+                    f"key 'size' of method {method.name}: a group's network has as many heads as "
+                    f"tasks, which no size is of. Received: {method.size}"
+                )
+        refused = {"xla": True, "stopping": "accuracy_reached", "tokens": "text"}
+        for key, value in refused.items() if groups else ():
+            if getattr(self, key) == value:
+                raise ValueError(
+                    f"key {key!r}: expected another value for the group {groups[0]}. "
+                    f"Received: {value!r}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _settings_go_together(self) -> Self:
         if self.source == "miniglue":
-            for task in self.tasks:
+            for task in (task.name for task in self.learned()):
                 if task not in GLUE:
                     raise ValueError(
                         f"key 'tasks': source = 'miniglue' has {', '.join(GLUE)} alone. "
@@ -583,13 +655,28 @@ class Suite(Training):
                 )
         return self
 
-    def entry(self, name: str) -> str | OwnTask:
-        """A task's name, or what it is where it is one's own: what `find_source` takes."""
-        return next((task for task in self.task if task.name == name), name)
+    def entry(self, name: str) -> Entry:
+        """A task's name, or what it is where it is one's own or a group, as `find_source` takes."""
+        return self._own_task(name) or self._group(name) or name
+
+    def _own_task(self, name: str) -> OwnTask | None:
+        return next((task for task in self.task if task.name == name), None)
+
+    def _group(self, name: str) -> TaskGroup | None:
+        """A group, with what its tasks are where they are one's own."""
+        for group in self.group:
+            if group.name == name:
+                tasks = [self._own_task(str(each)) or each for each in group.tasks]
+                return group.model_copy(update={"tasks": tasks})
+        return None
 
     def find_task(self, name: str) -> Task:
         """What a task is, by its name."""
         return find_task(self.entry(name))
+
+    def learned(self) -> list[Task]:
+        """The tasks, those of groups one by one."""
+        return [task for name in self.tasks for task in self.find_task(name).each()]
 
     def methods(self) -> list[Method]:
         """The methods, one for each width."""
@@ -602,13 +689,15 @@ class Suite(Training):
             RunConfig(
                 **{**training, **self._override(task)},
                 task=task,
-                own_task=next((own for own in self.task if own.name == task), None),
+                own_task=self._own_task(task),
+                group=self._group(task),
                 method=str(method.name),
                 mechanism=method.mechanism,
                 units=cast(int, method.units),  # expanded
                 options=method.options,
                 size=cast("int | None", method.size),  # expanded
                 free=method.free,
+                sharing=method.sharing,
                 seed=seed,
             )
             for task in self.tasks
@@ -780,7 +869,7 @@ def _fault(fault: Any) -> str:
         message = "a number of parameters, such as 500_000, '50K' or '1.5M', or a list of them"
     if fault["type"] == "string_pattern_mismatch" and keys[-1:] == ["name"]:
         message = "a name of at most 80 letters, digits, '.', '_' and '-'"
-    if fault["type"] == "list_type" and path in ("method", "task"):
+    if fault["type"] == "list_type" and path in ("method", "task", "group"):
         message = f"[[{path}]] tables, in double brackets"
     if not path:
         return message
@@ -825,6 +914,7 @@ def _known_keys(keys: Sequence[Any]) -> list[str]:
     parts = {
         "method": Method.model_fields,
         "task": OwnTask.model_fields,
+        "group": TaskGroup.model_fields,
         "overrides": Override.model_fields,
     }
     return list(parts.get(str(keys[0]), {}))

@@ -41,6 +41,9 @@ _EVALUATION_BATCH = 1024
 _SEED_STATE = "seed_generator_state"  # as Keras's seed generators call it
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
+Batch = tuple["Part", np.ndarray]
+"""A part, and the numbers of some of its training rows."""
+
 EpochCallback = Callable[[int, Mapping[str, float]], None]
 
 
@@ -69,12 +72,106 @@ class Trained:
     resumed: Sequence[int] = ()
 
 
+class Part:
+    """A task's own network and its compiled steps; those of a group have variables in common.
+
+    Args:
+        task: The task.
+        model: Its network.
+        optimizer: What updates the variables.
+        replicas: What trains it.
+    """
+
+    def __init__(
+        self, task: EncodedTask, model: keras.Model, optimizer: Any, replicas: Replicas
+    ) -> None:
+        self.task = task
+        self.model = model
+        self._optimizer = optimizer
+        loss = (
+            keras.losses.MeanSquaredError
+            if task.task.labels is None
+            else keras.losses.SparseCategoricalCrossentropy
+        )
+        self._loss = loss(reduction="sum")
+        self.step = replicas.summed(self._train_step)
+        # Traced once for any number of rows and any length.
+        self.train_compiled = tf.function(self.step).get_concrete_function(*self.signature)
+        predict = replicas.gathered(self._predict_step)
+        self._predict = tf.function(predict).get_concrete_function(self.signature[0])
+        self._first_step()
+
+    @property
+    def signature(self) -> tuple[tuple[tf.TensorSpec, ...], tf.TensorSpec]:
+        """Of a training step: the texts, and the labels."""
+        text = tf.TensorSpec((None,), tf.string)
+        ids = tuple(
+            text if self.task.vocabulary is None else tf.TensorSpec((None, None), tf.int32)
+            for _ in self.task.task.inputs
+        )
+        return ids, tf.TensorSpec((None,), labels_of(self.train_rows).dtype)
+
+    @property
+    def train_rows(self) -> EncodedSplit:
+        """What it is trained on."""
+        return self.task.splits["train"]
+
+    @property
+    def held_out(self) -> EncodedSplit:
+        """What stops its training."""
+        return self.task.splits[self.task.validation]
+
+    def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
+        """One step; the mean loss of the batch, and how many rows it had right (of classes)."""
+        return self.train_compiled(tuple(map(tf.constant, ids)), tf.constant(labels))
+
+    def predict(self, split: EncodedSplit) -> np.ndarray:
+        """Outputs for all rows, in their order: `(rows, classes)`, or `(rows,)` of a regression."""
+        classes = 1 if self.task.task.labels is None else len(self.task.task.labels)
+        outputs = np.empty((len(split), classes), np.float32)
+        for rows in evaluation_batches(split.lengths, _EVALUATION_BATCH):
+            ids = tuple(tf.constant(column.pad(rows)) for column in split.inputs)
+            outputs[rows] = self._predict(ids).numpy()
+        return outputs[:, 0] if self.task.task.labels is None else outputs
+
+    def _first_step(self) -> None:
+        """Run both once: what a first call prepares is compilation. `refill` undoes the step."""
+        rows = np.arange(min(2, len(self.train_rows)))
+        texts = tuple(tf.constant(column.pad(rows)) for column in self.train_rows.inputs)
+        self.train_compiled(texts, tf.constant(labels_of(self.train_rows)[rows]))
+        self._predict(texts)
+
+    def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
+        """A step on some rows: their part of the batch's mean loss, and how many it had right."""
+        variables = self.model.trainable_variables
+        with tf.GradientTape() as tape:
+            outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
+            loss = self._loss(labels if self.task.task.labels else labels[:, None], outputs)
+            loss = loss / tf.cast(tf.shape(labels)[0], loss.dtype)
+            if self.model.losses:
+                loss = loss + tf.add_n([tf.cast(more, loss.dtype) for more in self.model.losses])
+            loss = loss * share
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        self._optimizer.apply(gradients, variables)
+        if self.task.task.labels is None:
+            return loss, tf.constant(0, tf.int64)
+        chosen = tf.argmax(outputs, axis=1, output_type=labels.dtype)
+        return loss, tf.math.count_nonzero((chosen == labels) & (share > 0))
+
+    def _predict_step(self, ids: tuple[Any, ...]) -> Any:
+        return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
+
+
 @dataclass
 class CompiledNetwork:
     """A network and its compiled steps, kept for all seeds of a task and a method.
 
     Building costs tens of milliseconds and tracing a second; a small run's arithmetic costs less.
     So a seed builds a network only to draw its start values, which are then written into this one.
+
+    Attributes:
+        parts: For each task of a group its network and steps; a task alone is one part.
+        model: All parts as one: it holds the variables.
     """
 
     config: RunConfig
@@ -83,6 +180,7 @@ class CompiledNetwork:
     quietly: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext  # as XLA compiles
     replicas: Replicas = field(default_factory=Replicas)
     match: networks.Match | None = field(init=False, default=None)
+    parts: list[Part] = field(init=False)
     model: keras.Model = field(init=False)
     compile_seconds: float = field(init=False)
 
@@ -93,10 +191,12 @@ class CompiledNetwork:
                 f"Received: KERAS_BACKEND={keras.backend.backend()}"
             )
         start = time.perf_counter()
+        members = self.task.members
         if self.config.size is not None:
             self.match = self._match(self.config.size)
-        self.model = self._build(self.config.seed)
-        steps = -(-len(self.task.splits["train"]) // self.config.batch_size)
+        models = self._build(self.config.seed)
+        self.model = networks.as_one(models)
+        steps = sum(-(-len(each.splits["train"]) // self.config.batch_size) for each in members)
         with self.replicas.scope():
             self._optimizer = _make_optimizer(self.config, steps)
             self._optimizer.build(self.model.trainable_variables)
@@ -104,28 +204,15 @@ class CompiledNetwork:
         self._part_seeds = self.replicas.part_seeds(
             [state for state in self.model.variables if state.name == _SEED_STATE]
         )
-        loss = (
-            keras.losses.MeanSquaredError
-            if self.task.task.labels is None
-            else keras.losses.SparseCategoricalCrossentropy
-        )
-        self._loss = loss(reduction="sum")
-        text = tf.TensorSpec((None,), tf.string)
-        ids = tuple(
-            text if self.task.vocabulary is None else tf.TensorSpec((None, None), tf.int32)
-            for _ in self.task.task.inputs
-        )
-        labels = tf.TensorSpec((None,), _labels(self.task.splits["train"]).dtype)
-        # Traced once for any number of rows and any length.
-        train = self.replicas.summed(self._train_step)
-        predict = self.replicas.gathered(self._predict_step)
-        self._train = tf.function(train).get_concrete_function(ids, labels)
-        self._predict = tf.function(predict).get_concrete_function(ids)
-        self._first_step()
+        self.parts = [
+            Part(member, model, self._optimizer, self.replicas)
+            for member, model in zip(members, models, strict=True)
+        ]
         self._shapes: set[tuple[int, ...]] = set()
         if self.xla:
-            step = tf.function(train, jit_compile=True)
-            self._train_by_xla = step.get_concrete_function(ids, labels)
+            (part,) = self.parts
+            step = tf.function(part.step, jit_compile=True)
+            self._train_by_xla = step.get_concrete_function(*part.signature)
         self.compile_seconds = time.perf_counter() - start
 
     @property
@@ -134,10 +221,12 @@ class CompiledNetwork:
 
         Op determinism holds for TensorFlow's own operations, not for what XLA makes of them.
         """
-        whole = len(self.task.splits["train"]) >= self.config.batch_size
-        return self.config.xla and whole and not op_determinism()
+        if not self.config.xla:
+            return False
+        (part,) = self.parts
+        return len(part.train_rows) >= self.config.batch_size and not op_determinism()
 
-    def prepare(self, batches: Sequence[np.ndarray]) -> None:
+    def prepare(self, batches: Sequence[Batch]) -> None:
         """Let XLA compile what shapes of these training batches are new, outside of any epoch.
 
         Raises:
@@ -146,23 +235,25 @@ class CompiledNetwork:
         if not self.xla:
             return
         start = time.perf_counter()
-        whole = [rows for rows in batches if len(rows) == self.config.batch_size]
-        shapes = widths(self.task.splits["train"].lengths, whole, buckets=True)
+        (part,) = self.parts
+        whole = [rows for _, rows in batches if len(rows) == self.config.batch_size]
+        shapes = widths(part.train_rows.lengths, whole, buckets=True)
         new = sorted(set(map(tuple, shapes.T.tolist())) - self._shapes)
         if new:
-            self._compile_by_xla(new)
+            self._compile_by_xla(part, new)
             self._shapes.update(new)
             self.compile_seconds += time.perf_counter() - start
 
-    def _compile_by_xla(self, shapes: Sequence[tuple[int, ...]]) -> None:
+    def _compile_by_xla(self, part: Part, shapes: Sequence[tuple[int, ...]]) -> None:
         """Take a step of each shape, and then back what it changed."""
         size = self.config.batch_size
-        labels = _labels(self.task.splits["train"])[:size]
+        labels = labels_of(part.train_rows)[:size]
         before = self.state()
         try:
             with self.quietly():
                 for shape in shapes:
-                    self.train(tuple(np.ones((size, width), np.int32) for width in shape), labels)
+                    ids = tuple(np.ones((size, width), np.int32) for width in shape)
+                    self.train(part, ids, labels)
         except tf.errors.OpError as error:
             raise SuiteError(
                 f"method {self.config.method}: XLA cannot compile its training step "
@@ -173,22 +264,14 @@ class CompiledNetwork:
 
     def refill(self, seed: int) -> None:
         """Start over: the weights and random state that a new network of this seed would have."""
-        self.go_on([*self._build(seed).variables, *self._fresh_optimizer])
+        new = networks.as_one(self._build(seed))
+        self.go_on([*new.variables, *self._fresh_optimizer])
 
-    def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
-        """One step; the mean loss of the batch, and how many rows it had right (of classes)."""
-        whole = len(labels) == self.config.batch_size
-        step = self._train_by_xla if self.xla and whole else self._train
-        return step(tuple(map(tf.constant, ids)), tf.constant(labels))
-
-    def predict(self, split: EncodedSplit) -> np.ndarray:
-        """Outputs for all rows, in their order: `(rows, classes)`, or `(rows,)` of a regression."""
-        classes = 1 if self.task.task.labels is None else len(self.task.task.labels)
-        outputs = np.empty((len(split), classes), np.float32)
-        for rows in evaluation_batches(split.lengths, _EVALUATION_BATCH):
-            ids = tuple(tf.constant(column.pad(rows)) for column in split.inputs)
-            outputs[rows] = self._predict(ids).numpy()
-        return outputs[:, 0] if self.task.task.labels is None else outputs
+    def train(self, part: Part, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
+        """One step of a part's task; as `Part.train`."""
+        if self.xla and len(labels) == self.config.batch_size:
+            return self._train_by_xla(tuple(map(tf.constant, ids)), tf.constant(labels))
+        return part.train(ids, labels)
 
     def weights(self) -> list[np.ndarray]:
         """A copy of all variables."""
@@ -224,27 +307,24 @@ class CompiledNetwork:
             variable.assign(value)
         self._part_seeds()
 
-    def _build(self, seed: int) -> keras.Model:
+    def _build(self, seed: int) -> list[keras.Model]:
+        """A network for each task, with the start values of a seed."""
         keras.utils.set_random_seed(seed)
         settings = self._settings()
         if self.match is not None:
             settings = networks.with_size(self.match, settings)
         with self.replicas.scope(), _dtype_policy(self.config.precision):
-            model = self._builder()(self.config.mechanism, **settings)
-        # Probabilities that are rounded to 8 bits give no loss worth the name.
-        model.get_layer("output").dtype_policy = "float32"
+            if self.task.task.members:
+                models = networks.multi_task_networks(self.config.mechanism, **settings)
+            else:
+                models = [self._builder()(self.config.mechanism, **settings)]
+        for model in models:
+            # The answer: probabilities rounded to 8 bits give no loss worth the name.
+            model.layers[-1].dtype_policy = "float32"
         if self.vectors is not None:
-            embedding = model.get_layer("embedding")
+            embedding = models[0].get_layer("embedding")
             embedding.set_weights([self.vectors.fill(embedding.get_weights()[0])])
-        return model
-
-    def _first_step(self) -> None:
-        """Run both once: what a first call prepares is compilation. `refill` undoes the step."""
-        train = self.task.splits["train"]
-        rows = np.arange(min(2, len(train)))
-        texts = tuple(tf.constant(column.pad(rows)) for column in train.inputs)
-        self._train(texts, tf.constant(_labels(train)[rows]))
-        self._predict(texts)
+        return models
 
     def _match(self, size: int) -> networks.Match:
         config = self.config
@@ -259,32 +339,26 @@ class CompiledNetwork:
         return networks.pair_regressor if task.labels is None else networks.pair_classifier
 
     def _settings(self) -> dict[str, Any]:
-        labels, vocabulary = self.task.task.labels, self.task.vocabulary
-        return {
+        task, vocabulary = self.task.task, self.task.vocabulary
+        settings = {
             **_network_settings(self.config),
-            **({} if labels is None else {"num_classes": len(labels)}),
             "vocabulary_size": None if vocabulary is None else vocabulary.size,
         }
+        if task.members:
+            settings |= {
+                "heads": [_head(member) for member in task.members],
+                "sharing": self.config.sharing,
+                "adversary_weight": self.config.adversary_weight,
+                "orthogonality_weight": self.config.orthogonality_weight,
+            }
+        elif task.labels is not None:
+            settings["num_classes"] = len(task.labels)
+        return settings
 
-    def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
-        """A step on some rows: their part of the batch's mean loss, and how many it had right."""
-        variables = self.model.trainable_variables
-        with tf.GradientTape() as tape:
-            outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
-            loss = self._loss(labels if self.task.task.labels else labels[:, None], outputs)
-            loss = loss / tf.cast(tf.shape(labels)[0], loss.dtype)
-            if self.model.losses:
-                loss = loss + tf.add_n([tf.cast(more, loss.dtype) for more in self.model.losses])
-            loss = loss * share
-        gradients = tape.gradient(loss, [variable.value for variable in variables])
-        self._optimizer.apply(gradients, variables)
-        if self.task.task.labels is None:
-            return loss, tf.constant(0, tf.int64)
-        chosen = tf.argmax(outputs, axis=1, output_type=labels.dtype)
-        return loss, tf.math.count_nonzero((chosen == labels) & (share > 0))
 
-    def _predict_step(self, ids: tuple[Any, ...]) -> Any:
-        return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
+def _head(task: Task) -> networks.TaskHead:
+    classes = None if task.labels is None else len(task.labels)
+    return networks.TaskHead(task.name, len(task.inputs), classes)
 
 
 def train_run(
@@ -393,19 +467,26 @@ def _epoch(
     network: CompiledNetwork, config: RunConfig, history: list[dict[str, float]]
 ) -> tuple[dict[str, float], float]:
     """Train an epoch and evaluate: its row of the history, and the share of padding."""
-    task, epoch = network.task, len(history) + 1
+    epoch = len(history) + 1
     clock = _Clock(network)
     trained = train_epoch(network, config, epoch)
     seconds = clock.seconds()
     ended = time.perf_counter()
-    held_out = task.splits[task.validation]
-    outputs = network.predict(held_out)
-    row = {"epoch": epoch, "loss": trained.loss, "val_loss": _cost(outputs, held_out)}
-    scores = _score(task, outputs, held_out)
-    row |= {f"val_{name}": value for name, value in scores.items()}
+    outputs = [part.predict(part.held_out) for part in network.parts]
+    # Of a group's tasks the means: each counts as much as any other.
+    costs = [_cost(own, part.held_out) for own, part in zip(outputs, network.parts, strict=True)]
+    row = {"epoch": epoch, "loss": trained.loss, "val_loss": float(np.mean(costs))}
+    scores = [
+        _score(part.task, own, part.held_out)
+        for own, part in zip(outputs, network.parts, strict=True)
+    ]
+    for name in network.task.task.metrics:
+        row[f"val_{name}"] = float(np.mean([own[name] for own in scores]))
     if config.stopping == "accuracy_reached":
         row["accuracy"] = trained.accuracy
-        row["running_accuracy"] = _running(history, row, len(task.splits["train"]), len(held_out))
+        (part,) = network.parts
+        rows = len(part.train_rows), len(part.held_out)
+        row["running_accuracy"] = _running(history, row, *rows)
     row["seconds"] = seconds
     row["input_seconds"] = trained.input_seconds
     row["evaluation_seconds"] = time.perf_counter() - ended
@@ -445,12 +526,12 @@ def check_network(config: RunConfig) -> None:
         keras.backend.clear_session()
 
 
-def words_of(task: EncodedTask, outputs: np.ndarray) -> np.ndarray:
+def words_of(task: Task, outputs: np.ndarray) -> np.ndarray:
     """Outputs as the task's label words, or as scores in its own range."""
-    if task.task.labels is None:
+    if task.labels is None:
         # A diverged network gives NaN; its score says so, and the file has to hold numbers.
-        return np.clip(np.nan_to_num(outputs), 0.0, 1.0) * task.task.maximum
-    return np.array(task.task.labels)[outputs.argmax(axis=1)]
+        return np.clip(np.nan_to_num(outputs), 0.0, 1.0) * task.maximum
+    return np.array(task.labels)[outputs.argmax(axis=1)]
 
 
 @dataclass(frozen=True)
@@ -466,40 +547,57 @@ class TrainedEpoch:
 def train_epoch(network: CompiledNetwork, config: RunConfig, epoch: int) -> TrainedEpoch:
     """Take the steps of one epoch, from 1."""
     start = time.perf_counter()
-    train, xla = network.task.splits["train"], network.xla
-    batches = plan_batches(
-        train.lengths, config.batch_size, config.seed, epoch - 1, config.batching
-    )
-    labels = _labels(train)
-    padding = padding_share(train.lengths, batches, buckets=xla)
+    batches = plan_epoch(network.parts, config, epoch)
+    own = [[rows for of, rows in batches if of is part] for part in network.parts]
+    lengths = [part.train_rows.lengths for part in network.parts]
+    padding = padding_share(*zip(lengths, own, strict=True), buckets=network.xla)
     input_seconds = time.perf_counter() - start
     network.prepare(batches)
     steps = []
-    for rows in batches:
+    for part, rows in batches:
         start = time.perf_counter()
-        ids, gold = tuple(column.pad(rows) for column in train.inputs), labels[rows]
-        if xla:
+        ids = tuple(column.pad(rows) for column in part.train_rows.inputs)
+        gold = labels_of(part.train_rows)[rows]
+        if network.xla:
             ids = tuple(map(pad_to_bucket, ids))
         input_seconds += time.perf_counter() - start
-        steps.append(network.train(ids, gold))
+        steps.append(network.train(part, ids, gold))
     # One read at the end, so that no step waits for the one before it.
     losses = [float(loss) for loss, _ in steps]
-    weights = [len(rows) for rows in batches]
+    weights = [len(rows) for _, rows in batches]
     # A diverged network has nothing right, though it may name a class.
     right = sum(
         int(hits) for loss, (_, hits) in zip(losses, steps, strict=True) if np.isfinite(loss)
     )
     return TrainedEpoch(
         loss=float(np.average(losses, weights=weights)),
-        accuracy=right / len(train),
+        accuracy=right / sum(weights),
         input_seconds=input_seconds,
         padding=padding,
     )
 
 
+def plan_epoch(parts: Sequence[Part], config: RunConfig, epoch: int) -> list[Batch]:
+    """The batches of an epoch, from 1: of all tasks of a group, in an order drawn at random.
+
+    So a task has as many batches as its rows make.
+    """
+    batches = [
+        (part, rows)
+        for part in parts
+        for rows in plan_batches(
+            part.train_rows.lengths, config.batch_size, config.seed, epoch - 1, config.batching
+        )
+    ]
+    if len(parts) == 1:
+        return batches
+    order = np.random.default_rng([config.seed, epoch - 1, len(parts)]).permutation(len(batches))
+    return [batches[i] for i in order]
+
+
 def _cost(outputs: np.ndarray, split: EncodedSplit) -> float:
     """The mean loss over rows, as Keras computes it."""
-    labels = _labels(split)
+    labels = labels_of(split)
     if outputs.ndim == 1:
         return float(np.mean((outputs.astype(np.float64) - labels) ** 2))
     chosen = outputs[np.arange(len(labels)), labels].astype(np.float64)
@@ -507,7 +605,7 @@ def _cost(outputs: np.ndarray, split: EncodedSplit) -> float:
 
 
 def _score(task: EncodedTask, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
-    labels = _labels(split)
+    labels = labels_of(split)
     if not np.isfinite(outputs).all():
         # A diverged network answers nothing; the worst value of each metric says so.
         return {metric: -1.0 if metric in _SIGNED else 0.0 for metric in task.task.metrics}
@@ -516,10 +614,11 @@ def _score(task: EncodedTask, outputs: np.ndarray, split: EncodedSplit) -> dict[
     else:
         gold = np.array(task.task.labels)[labels]
     # All scored splits of a task have its metrics, and its validation rows are scored as they are.
-    return score(task.task, next(iter(task.task.scored)), words_of(task, outputs), gold)
+    return score(task.task, next(iter(task.task.scored)), words_of(task.task, outputs), gold)
 
 
-def _labels(split: EncodedSplit) -> np.ndarray:
+def labels_of(split: EncodedSplit) -> np.ndarray:
+    """The labels of a split that has some."""
     if split.labels is None:
         raise ValueError("this split has no labels")
     return split.labels
@@ -550,16 +649,18 @@ _SIGNED = ("matthews", "pearson", "spearman")  # metrics from -1 to 1; the other
 def _answer(
     network: CompiledNetwork,
 ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
-    task = network.task
+    group = network.task.task
     predictions: dict[tuple[str, str], np.ndarray] = {}
     metrics: dict[str, dict[str, float]] = {}
-    for name, split_name in task.task.scored.items():
-        split = task.splits[split_name]
-        outputs = predictions[split_name, name] = network.predict(split)
-        metrics[name] = _score(task, outputs, split)
-    for name, split_name in task.task.answered.items():
-        if split_name in task.splits:
-            predictions[split_name, name] = network.predict(task.splits[split_name])
+    for part in network.parts:
+        task, splits = part.task.task, part.task.splits
+        for name, split in task.scored.items():
+            outputs = predictions[group.split_of(task, split), name] = part.predict(splits[split])
+            metrics[name] = _score(part.task, outputs, splits[split])
+        for name, split in task.answered.items():
+            if split in splits:
+                outputs = part.predict(splits[split])
+                predictions[group.split_of(task, split), name] = outputs
     return predictions, metrics
 
 

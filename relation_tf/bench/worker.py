@@ -32,8 +32,9 @@ from relation_tf.bench.distribution import Distribution
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
 from relation_tf.networks.registry import find_mechanism
-from relation_tf.tasks.encoding import EncodedTask, load_task
+from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
+from relation_tf.tasks.task import Task
 from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ _last_inputs: tuple[Any, Inputs] | None = None
 def what_is_read(cell: Cell, config: RunConfig) -> tuple[Any, ...]:
     """Equal for two runs that read the same."""
     return (
-        *(config.own_task or config.task, config.reading(), config.data_digest),
+        *(config.entry, config.reading(), config.data_digest),
         *(config.embeddings, config.embedding_dim, config.glove_digest),
         *(cell.data, cell.tfds_folder, cell.glove, cell.skip_bad_lines),
     )
@@ -244,7 +245,7 @@ def read_inputs(cell: Cell, config: RunConfig) -> Inputs:
         DataError, SuiteError: Where they cannot be read.
     """
     task = load_task(
-        config.own_task or config.task,
+        config.entry,
         data=cell.data,
         tfds_folder=cell.tfds_folder,
         skip_bad_lines=cell.skip_bad_lines,
@@ -354,7 +355,8 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     trained = train_run(network, config, on_epoch, checkpoint)
     for (split, name), outputs in trained.predictions.items():
         path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
-        _write_predictions(path, network, split, outputs)
+        task = network.task.task.of(name)
+        _write_predictions(path, task, network.task.splits[split], outputs, name in task.scored)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
     write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
@@ -370,8 +372,8 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
 
     epochs = [row["seconds"] for row in trained.history]
     epoch = sorted(epochs)[len(epochs) // 2]
-    train = network.task.splits["train"]
-    steps = -(-len(train) // config.batch_size)
+    train = [part.train_rows for part in network.parts]
+    steps = sum(-(-len(rows) // config.batch_size) for rows in train)
     return {
         "task": config.task,
         "method": config.method,
@@ -385,7 +387,9 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
         "size": asdict(network.match) if network.match else None,
         "padding": trained.padding,
         # Of an epoch, without padding; a network that reads text splits it by itself.
-        "tokens": int(train.lengths.sum()) if network.task.vocabulary else None,
+        "tokens": sum(int(rows.lengths.sum()) for rows in train)
+        if network.task.vocabulary
+        else None,
         "seconds": {
             **trained.seconds,
             "epoch": epoch,
@@ -397,20 +401,22 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
 
 def _kind(split: str) -> str:
     """What a file of predictions is called: MNLI's "dev_matched" is its dev set, AX a test set."""
+    split = split.rpartition(":")[2]  # of a group's task
     return "test" if split == "diagnostic" else split.partition("_")[0]
 
 
-def _write_predictions(path: Path, network: CompiledNetwork, split: str, outputs: Any) -> None:
+def _write_predictions(
+    path: Path, task: Task, split: EncodedSplit, outputs: Any, scored: bool
+) -> None:
     from relation_tf.bench.training import words_of
 
     columns: dict[str, Any] = {
-        "index": network.task.splits[split].index.tolist(),
-        "prediction": words_of(network.task, outputs).tolist(),
+        "index": split.index.tolist(),
+        "prediction": words_of(task, outputs).tolist(),
     }
-    labels, gold = network.task.task.labels, network.task.splits[split].labels
-    if labels is not None and gold is not None and split in network.task.task.scored.values():
-        columns["label"] = [labels[i] for i in gold.tolist()]
-        for i, label in enumerate(labels):
+    if task.labels is not None and split.labels is not None and scored:
+        columns["label"] = [task.labels[i] for i in split.labels.tolist()]
+        for i, label in enumerate(task.labels):
             columns[f"probability_{label}"] = outputs[:, i].tolist()
     write_table(path, columns, "\t")
 

@@ -14,7 +14,7 @@ did. The outputs are equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import keras
@@ -98,7 +98,7 @@ def sequence_classifier(
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program (benchmark).
         Maupomé, Meurs 2022, doi 10.3390/info13060290 (plain).
     """
-    encoder = _SentenceEncoder(
+    encoder = TextEncoder(
         mechanism,
         vocabulary_size,
         embedding_dim=embedding_dim,
@@ -113,9 +113,9 @@ def sequence_classifier(
         initializer=initializer,
         embedding_initializer=embedding_initializer,
     )
-    text = encoder.input("tokens")
-    vector = encoder(text, "hidden")
-    return keras.Model(text, encoder.dense("output", num_classes, "softmax")(vector))
+    texts = encoder.inputs(1)
+    vector = encoder.vector(texts)
+    return keras.Model(texts[0], encoder.dense("output", num_classes, "softmax")(vector))
 
 
 def pair_classifier(
@@ -153,7 +153,7 @@ def pair_classifier(
     References:
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program.
     """
-    encoder = _SentenceEncoder(
+    encoder = TextEncoder(
         mechanism,
         vocabulary_size,
         embedding_dim=embedding_dim,
@@ -168,7 +168,8 @@ def pair_classifier(
         initializer=initializer,
         embedding_initializer=embedding_initializer,
     )
-    texts, vector = _pair(encoder)
+    texts = encoder.inputs(2)
+    vector = encoder.vector(texts)
     return keras.Model(texts, encoder.dense("output", num_classes, "softmax")(vector))
 
 
@@ -206,7 +207,7 @@ def pair_regressor(
     References:
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program.
     """
-    encoder = _SentenceEncoder(
+    encoder = TextEncoder(
         mechanism,
         vocabulary_size,
         embedding_dim=embedding_dim,
@@ -221,19 +222,19 @@ def pair_regressor(
         initializer=initializer,
         embedding_initializer=embedding_initializer,
     )
-    texts, vector = _pair(encoder)
+    texts = encoder.inputs(2)
+    vector = encoder.vector(texts)
     return keras.Model(texts, encoder.dense("output", 1, "sigmoid")(vector))
 
 
-def _pair(encoder: _SentenceEncoder) -> tuple[list[Any], Any]:
-    """Two inputs and the product of their sentence vectors."""
-    texts = [encoder.input(f"tokens_{i}") for i in (1, 2)]
-    vectors = [encoder(text, f"hidden_{i}") for i, text in enumerate(texts, 1)]
-    return texts, keras.layers.Multiply(name="product")(vectors)
+class TextEncoder:
+    """Text to a vector; its layers are shared by all texts, but for the hidden Dense of a pair.
 
+    Args: as of `sequence_classifier`, and
 
-class _SentenceEncoder:
-    """Text to a sentence vector; its layers are shared by all calls, but for the hidden Dense."""
+        prefix: What the names of its layers begin with, where a network has several.
+        embedding: The layer that embeds the tokens, by default one of its own.
+    """
 
     def __init__(
         self,
@@ -251,6 +252,8 @@ class _SentenceEncoder:
         network: Network,
         initializer: Any,
         embedding_initializer: Any,
+        prefix: str = "",
+        embedding: Any = None,
     ) -> None:
         if compute not in ("readout", "all"):
             raise ValueError(f"`compute` must be 'readout' or 'all'. Received: {compute!r}")
@@ -261,6 +264,8 @@ class _SentenceEncoder:
                 "`hidden_units` must be None for network='plain', which has no hidden Dense. "
                 f"Received: hidden_units={hidden_units}"
             )
+        self.prefix = prefix
+        self.layers: dict[str, Any] = {}
         self.compute = compute
         self.network = network
         self.units = units
@@ -270,9 +275,9 @@ class _SentenceEncoder:
         self.entry = entry_of(mechanism)
         refuse_options(mechanism, options)
         self.mechanism = (
-            copy_of(mechanism, name="mechanism")
+            copy_of(mechanism, name=f"{prefix}mechanism")
             if is_layer(mechanism)
-            else self.entry.make(units, dropout, options)
+            else self.entry.make(units, dropout, options, name=f"{prefix}mechanism")
         )
         # A class of one's own has to be as wide as it was asked to be; an instance says for itself.
         own = isinstance(mechanism, type) or (
@@ -281,10 +286,16 @@ class _SentenceEncoder:
         self.expected_width = units if own else None
         # Masks go by name from here on; without this Keras warns that they are lost.
         self.mechanism.supports_masking = True
-        self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name="mechanism_activation")
-        self.dropout = keras.layers.Dropout(dropout, name="dropout")
+        self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name=f"{prefix}mechanism_activation")
+        self.dropout = keras.layers.Dropout(dropout, name=f"{prefix}dropout")
         if self.entry.reads == "tokens":
-            self._embed(vocabulary_size, embedding_dim, embedding_initializer, embeddings)
+            self.embedding = embedding
+            if embedding is None:
+                self._embed(vocabulary_size, embedding_dim, embedding_initializer, embeddings)
+            makers = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
+            make = makers.get(self.entry.positions or "")
+            self.positions = None if make is None else make(name=f"{prefix}positions")
+            self.head = self._head()
 
     def _embed(
         self,
@@ -307,28 +318,24 @@ class _SentenceEncoder:
                     f"{expected}. Received: shape {np.shape(embeddings)}"
                 )
             self.embedding.set_weights([embeddings])
-        makers = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
-        make = makers.get(self.entry.positions or "")
-        self.positions = None if make is None else make(name="positions")
-        self.head = self._head()
 
     def _head(self) -> Any:
         """The layer that makes one vector of the tokens; None where one token is read."""
         if self.entry.head == "feature-attention":
-            return FeatureAttention(
-                self.units, kernel_initializer=self.initializer.clone(), name="head"
-            )
-        if self.entry.head == "additive-attention":
-            return AdditiveAttentionPooling(
-                self.units, kernel_initializer=self.initializer.clone(), name="head"
-            )
-        return None
+            make: Any = FeatureAttention
+        elif self.entry.head == "additive-attention":
+            make = AdditiveAttentionPooling
+        else:
+            return None
+        kernel_initializer = self.initializer.clone()
+        return make(self.units, kernel_initializer=kernel_initializer, name=f"{self.prefix}head")
 
-    def input(self, name: str) -> Any:
-        """What the network is given: token ids, or strings."""
-        if self.entry.reads == "text":
-            return keras.Input((), dtype="string", name=name)
-        return keras.Input((None,), dtype="int32", name=name)
+    def inputs(self, number: int, suffix: str = "") -> list[Any]:
+        """What a network is given, one text or a pair: token ids, or strings."""
+        names = [f"tokens{suffix}"] if number == 1 else [f"tokens{suffix}_{i}" for i in (1, 2)]
+        text = self.entry.reads == "text"
+        shape, dtype = ((), "string") if text else ((None,), "int32")
+        return [keras.Input(shape, dtype=dtype, name=name) for name in names]
 
     def dense(self, name: str, units: int, activation: str | None = None) -> keras.layers.Dense:
         """A Dense whose kernel starts as asked."""
@@ -336,12 +343,28 @@ class _SentenceEncoder:
             units, activation, kernel_initializer=self.initializer.clone(), name=name
         )
 
-    def __call__(self, text: Any, hidden_name: str) -> Any:
+    def vector(self, texts: Sequence[Any]) -> Any:
+        """The sentence vector of one text, or the product of a pair's two."""
+        if len(texts) == 1:
+            return self._vector(texts[0], "hidden")
+        vectors = [self._vector(text, f"hidden_{i}") for i, text in enumerate(texts, 1)]
+        return self._once("product", lambda name: keras.layers.Multiply(name=name))(vectors)
+
+    def _once(self, name: str, make: Callable[[str], Any]) -> Any:
+        """A layer that is made when it is first asked for, and shared from then on."""
+        if name not in self.layers:
+            self.layers[name] = make(f"{self.prefix}{name}")
+        return self.layers[name]
+
+    def _vector(self, text: Any, hidden_name: str) -> Any:
         mixed = self.mechanism(text) if self.entry.reads == "text" else self._mixed(text)
         if self.network == "plain":
             return self.dropout(mixed[:, 0] if len(mixed.shape) == 3 else mixed)
-        hidden = self.dense(hidden_name, self.hidden_units)(self.dropout(self.activation(mixed)))
-        hidden = _activation(self.hidden_activation, f"{hidden_name}_activation")(hidden)
+        dense = self._once(hidden_name, lambda name: self.dense(name, self.hidden_units))
+        activation = self._once(
+            f"{hidden_name}_activation", lambda name: _activation(self.hidden_activation, name)
+        )
+        hidden = activation(dense(self.dropout(self.activation(mixed))))
         return hidden[:, 0] if len(hidden.shape) == 3 else hidden
 
     def _mixed(self, tokens: Any) -> Any:

@@ -127,15 +127,16 @@ def count_parameters(model: keras.Model) -> dict[str, int]:
 
     Returns:
         `total`, those of the `embedding` and of the `mechanism`, and `network`: all but the
-        embedding's.
+        embedding's. A network of several tasks may have mechanisms of single tasks, which count.
     """
-    layers = {layer.name: layer for layer in model.layers}
-    embedding = _count(layers["embedding"]) if "embedding" in layers else 0
+    embedding = sum(_count(layer) for layer in model.layers if layer.name == "embedding")
     total = _count(model)
     return {
         "total": total,
         "embedding": embedding,
-        "mechanism": _count(layers["mechanism"]),
+        "mechanism": sum(
+            _count(layer) for layer in model.layers if layer.name.endswith("mechanism")
+        ),
         "network": total - embedding,
     }
 

@@ -42,7 +42,7 @@ from relation_tf.report.pictures.significance import (
 )
 from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
 from relation_tf.report.predicted import predicted
-from relation_tf.report.scores import Scores, tasks_of
+from relation_tf.report.scores import Scores
 from relation_tf.stats import FriedmanNemenyiResult, SteelDwassResult
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 from relation_tf.stats.several_tasks import FEW_TASKS
@@ -319,11 +319,14 @@ def _trade_offs(
         return []
     samples = {}
     for task in results.suite.tasks:
-        # MNLI is scored on two sets, and trained once.
-        first = next(iter(results.suite.find_task(task).scored))
-        own = scores.samples(first)
+        # MNLI is scored on two sets, and trained once; of a group it is the mean of its tasks.
+        firsts = [next(iter(each.scored)) for each in results.suite.find_task(task).each()]
+        table = scores.table[scores.table["task"].isin(firsts)]
+        means = table.groupby(["method", "seed"], sort=False)["score"].mean() * scores.factor
         samples[task] = {
-            name: [scores.factor * score for score in values] for name, values in own.items()
+            name: [*means[name]]
+            for name in scores.methods
+            if name in means.index.get_level_values(0)
         }
     costs = {
         column: {
@@ -363,7 +366,7 @@ def _all_scores(scores: Scores, results: Results | None) -> pd.DataFrame:
 
 def _columns(scores: Scores, results: Results | None) -> dict[str, str]:
     """The columns of the table with the names of their metrics; an average has none."""
-    tasks = [] if results is None else tasks_of(results)
+    tasks = [] if results is None else results.suite.learned()
     metrics = {name: task.metrics for task in tasks for name in task.scored}
     return {
         name: " / ".join(_METRIC_NAMES[metric] for metric in metrics.get(name, ()))

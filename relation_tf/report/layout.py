@@ -14,7 +14,7 @@ from relation_tf.bench.published import Published
 from relation_tf.bench.results import Results
 from relation_tf.report.beside import MILLISECONDS, own_name
 from relation_tf.report.comparisons import SCORE, rows_of
-from relation_tf.report.scores import Scores, tasks_of
+from relation_tf.report.scores import Scores
 
 
 class LaidOutCell(NamedTuple):
@@ -186,7 +186,7 @@ def _figures(
     """The paper's figures by our method, task and measure; a task's score has one metric here."""
     if published is None:
         return {}
-    metrics = {name: task.metrics for task in tasks_of(results) for name in task.scored}
+    metrics = {name: task.metrics for task in results.suite.learned() for name in task.scored}
     figures = {}
     for figure in published.figure:
         own = metrics.get(figure.task, ())

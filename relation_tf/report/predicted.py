@@ -52,16 +52,18 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
     pictures: list[Picture | None] = []
     notes = []
     for task in results.suite.tasks:
-        found = results.suite.find_task(task)
-        if found.labels is None:
-            continue
-        for name, split in found.scored.items():
-            classes = [str(label) for label in found.labels]
+        group = results.suite.find_task(task)
+        for name, split in group.scored.items():
+            labels = group.of(name).labels
+            if labels is None:
+                continue
+            classes = [str(label) for label in labels]
             rows = _rows(results, task, split)
             if rows > _MOST_ANSWERS:
                 notes.append(f"{name} has {rows:,} answers, too many to be drawn.")
                 continue
-            answers = _read(results, task, f"{name}.{split.partition('_')[0]}.tsv", classes)
+            kind = split.rpartition(":")[2].partition("_")[0]  # as runs call their files
+            answers = _read(results, task, f"{name}.{kind}.tsv", classes)
             if not answers:
                 continue
             for kind, table in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,8 @@ _OF_A_RUN = (
     "source",
     "data_digest",  # each task has its own; `data` of the manifests is compared within a task
     "own_task",
+    "group",
+    "sharing",
 )
 _OF_A_RULE = {
     "accuracy_reached": {"accuracy", "target_accuracy", "target_epochs"},
@@ -46,7 +49,9 @@ def settings(results: Results) -> dict[str, str]:
         common, *others = map(settings, results.parts)
         return dict(item for item in common.items() if all(item in o.items() for o in others))
     suite = results.suite.model_dump(mode="json")
-    left_out = {"name", "title", "question", "task", "tasks", "seeds", "method"}
+    left_out = {"name", "title", "question", "task", "group", "tasks", "seeds", "method"}
+    if all(method.sharing != "adversarial" for method in results.suite.method):
+        left_out |= {"adversary_weight", "orthogonality_weight"}
     left_out |= {"published", "layout", "control"}
     left_out |= set().union(*_OF_A_RULE.values()) - _OF_A_RULE[results.suite.stopping]
     left_out |= {key for key in ("overrides", "time_limit") if not suite[key]}
@@ -87,13 +92,23 @@ def data(results: Results) -> pd.DataFrame:
                 "task": task,
                 "source": " or ".join(_distinct(each["source"] for each in sets)),
                 "digests": _distinct(each["digest"] for each in sets),
-                "rows": ", ".join(f"{name} {n:,}" for name, n in sets[0]["rows"].items()),
+                "rows": _rows(sets[0]["rows"]),
                 "vocabulary": sets[0]["vocabulary"],
                 "start": _distinct(map(_start, manifests)),
                 "skipped": list(skipped),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _rows(rows: dict[str, int]) -> str:
+    """How many rows each split has; of a group, all of that kind together."""
+    tasks = {name.rpartition(":")[0] for name in rows}
+    counts: Counter[str] = Counter()
+    for name, count in rows.items():
+        counts[name.rpartition(":")[2]] += count
+    of = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items()) + of
 
 
 def warnings(results: Results, runs: pd.DataFrame) -> list[str]:

@@ -11,7 +11,6 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.networks.registry import find_mechanism
-from relation_tf.report.scores import tasks_of
 
 
 def all_runs(results: Results) -> pd.DataFrame:
@@ -62,7 +61,10 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
             "mechanism": method.mechanism,
             "units": str(method.units) if method.size is None or method.free != "units" else "",
             "size": "" if method.size is None else f"{method.size:,} by {method.free}",
-            "options": ", ".join(f"{key} {value}" for key, value in method.options.items()),
+            "options": ", ".join(
+                [f"{key} {value}" for key, value in method.options.items()]
+                + ([f"sharing {method.sharing}"] if results.suite.group else [])
+            ),
         }
         for method in results.suite.methods()
     ]
@@ -81,10 +83,11 @@ def computed(results: Results) -> str:
 def scored_on(results: Results) -> str:
     """What the scores are worth, in a sentence or two."""
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
-    for task in tasks_of(results):
-        own = results.suite.setting(task.name, "validation") is None
-        stops = own and task.validation in task.scored.values()
-        by_stopping[stops].append(task.name)
+    for name in results.suite.tasks:
+        own = results.suite.setting(name, "validation") is None
+        for task in results.suite.find_task(name).each():
+            stops = own and task.validation in task.scored.values()
+            by_stopping[stops].append(task.name)
     dev, test = by_stopping[True], by_stopping[False]
     sentences = []
     if dev:

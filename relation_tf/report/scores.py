@@ -11,7 +11,6 @@ from typing import Self
 import pandas as pd
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
-from relation_tf.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Scores:
         return cls(
             table=results.scores.astype({"task": str}),
             methods=[str(method.name) for method in results.suite.methods()],
-            tasks=[*(name for task in tasks_of(results) for name in task.scored), *averages],
+            tasks=[*(name for task in results.suite.learned() for name in task.scored), *averages],
             seeds=len(results.suite.seeds),
             averages=averages,
             noun=_noun(results),
@@ -87,13 +86,8 @@ class Scores:
         return {name: by_method[name] for name in self.methods if name in by_method}
 
 
-def tasks_of(results: Results) -> list[Task]:
-    """The tasks of a suite."""
-    return [results.suite.find_task(name) for name in results.suite.tasks]
-
-
 def _noun(results: Results) -> str:
-    splits = [split for task in tasks_of(results) for split in task.scored.values()]
+    splits = [split for task in results.suite.learned() for split in task.scored.values()]
     for kind in ("dev", "test"):
         if all(split.startswith(kind) for split in splits):
             return f"{kind} sets"

@@ -3,6 +3,7 @@ from .catalogue import TASK_NAMES, find_source, find_task, read_task
 from .encoding import EncodedSplit, EncodedTask, load_task
 from .glove import read_glove
 from .glue import GLUE
+from .group import TaskGroup
 from .listing import Overview, examples, label_counts, overview
 from .own import OwnTask
 from .rows import FileTexts, Ragged, Texts
@@ -27,6 +28,7 @@ __all__ = [
     "Source",
     "Table",
     "Task",
+    "TaskGroup",
     "TaskText",
     "TextSplit",
     "Texts",

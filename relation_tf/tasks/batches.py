@@ -95,12 +95,16 @@ def padded_tokens(
     return int(widths(lengths, batches, buckets=buckets).sum(axis=0) @ [*map(len, batches)])
 
 
-def padding_share(
-    lengths: np.ndarray, batches: Sequence[np.ndarray], *, buckets: bool = False
-) -> float:
-    """The share of padding in all tokens of the batches, in [0, 1); arguments as of `widths`."""
-    total = padded_tokens(lengths, batches, buckets=buckets)
-    return 1.0 - float(lengths.sum()) / total if total else 0.0
+def padding_share(*plans: tuple[np.ndarray, Sequence[np.ndarray]], buckets: bool = False) -> float:
+    """The share of padding in all tokens of the batches of some tasks, in [0, 1).
+
+    Args:
+        *plans: For each task `lengths` and `batches`, as of `widths`.
+        buckets: As of `widths`.
+    """
+    total = sum(padded_tokens(lengths, batches, buckets=buckets) for lengths, batches in plans)
+    tokens = sum(float(lengths.sum()) for lengths, _ in plans)
+    return 1.0 - tokens / total if total else 0.0
 
 
 def evaluation_batches(

@@ -23,9 +23,10 @@ from relation_tf.tasks import (
     yelp,
 )
 from relation_tf.tasks.cache import miniglue_folder
+from relation_tf.tasks.group import TaskGroup, joined_source
 from relation_tf.tasks.own import OwnTask
 from relation_tf.tasks.sources import Source, search
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText, joined
 from relation_tf.tasks.tsv import DataError
 
 SourceName = Literal["auto", "files", "tfds", "miniglue"]
@@ -56,8 +57,12 @@ _COLLECTIONS: dict[str, Collection] = {
 TASK_NAMES: tuple[str, ...] = tuple(_COLLECTIONS)
 
 
-def find_task(name: str | OwnTask) -> Task:
-    """Look up a task by its name, or take one of one's own.
+Entry = str | OwnTask | TaskGroup
+"""What a suite names: a task of `TASK_NAMES`, one of one's own, or several together."""
+
+
+def find_task(name: Entry) -> Task:
+    """Look up a task by its name, or take one of one's own, or several together.
 
     Raises:
         DataError: Where there is none of this name.
@@ -66,12 +71,14 @@ def find_task(name: str | OwnTask) -> Task:
         >>> find_task("MR").scored
         {'MR': 'test'}
     """
+    if isinstance(name, TaskGroup):
+        return joined(name.name, [*map(find_task, name.tasks)])
     collection = _collection(name)
     return collection.tasks[name if isinstance(name, str) else name.name]
 
 
 def find_source(
-    name: str | OwnTask,
+    name: Entry,
     source: SourceName = "auto",
     data: str | Path | None = None,
     tfds_folder: str | Path | None = None,
@@ -79,7 +86,7 @@ def find_source(
     """Find the text of a task.
 
     Args:
-        name: One of `TASK_NAMES`, or a task of one's own.
+        name: One of `TASK_NAMES`, a task of one's own, or a group of tasks.
         source: `"files"` below `data`, `"tfds"` for what TFDS has prepared, `"auto"` for the first
             of these two that is there, `"miniglue"` for the embedded set, which has GLUE's tasks
             alone.
@@ -94,6 +101,9 @@ def find_source(
         >>> find_source("RTE", "miniglue").layout.name
         'TSV'
     """
+    if isinstance(name, TaskGroup):
+        each = [find_source(entry, source, data, tfds_folder) for entry in name.tasks]
+        return joined_source(find_task(name), each)
     task, collection = find_task(name), _collection(name)
     if source == "miniglue":
         return _embedded(task, collection)

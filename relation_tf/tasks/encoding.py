@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, get_args
 
@@ -14,8 +14,7 @@ import numpy as np
 import tokenizers
 
 from relation_tf.tasks.cache import made_once
-from relation_tf.tasks.catalogue import SourceName, find_source
-from relation_tf.tasks.own import OwnTask
+from relation_tf.tasks.catalogue import Entry, SourceName, find_source
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import Source
 from relation_tf.tasks.splits import cut
@@ -24,6 +23,8 @@ from relation_tf.tasks.tsv import DataError
 from relation_tf.tasks.vocabulary import Vocabulary, parts_of
 
 Tokens = Literal["word", "wordpiece", "text"]
+
+_CUT = "validation"  # the split that is cut from the training rows
 
 VALIDATION = 0.1
 """The share of the training rows that stops the training where a task has no rows for it."""
@@ -61,8 +62,9 @@ class EncodedTask:
     Attributes:
         task: The task.
         vocabulary: From its training rows, or None where the inputs are text.
-        splits: Its splits.
+        splits: Its splits; those of a group are called as `Task.split_of` says.
         validation: The split that stops the training; "validation" where it was cut from "train".
+            A group's members have each their own.
         digest: SHA-256 of the files.
         source: Where the text is from.
         skipped: One message for each malformed line that was left out.
@@ -78,9 +80,26 @@ class EncodedTask:
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def members(self) -> list[EncodedTask]:
+        """The tasks of a group, each with its own splits, or this one."""
+        if not self.task.members:
+            return [self]
+        return [self._member(task) for task in self.task.members]
+
+    def _member(self, task: Task) -> EncodedTask:
+        prefix = self.task.split_of(task, "")
+        splits = {
+            name.removeprefix(prefix): split
+            for name, split in self.splits.items()
+            if name.startswith(prefix)
+        }
+        stops = _CUT if _CUT in splits else str(task.validation)
+        return replace(self, task=task, splits=splits, validation=stops)
+
 
 def load_task(
-    name: str | OwnTask,
+    name: Entry,
     source: SourceName = "auto",
     data: str | Path | None = None,
     *,
@@ -95,7 +114,7 @@ def load_task(
     """Read a task and encode it, or take it from the cache.
 
     Args:
-        name: One of `TASK_NAMES`, or a task of one's own.
+        name: One of `TASK_NAMES`, a task of one's own, or a group of tasks.
         source: As in `find_source`, and so `data` and `tfds_folder`.
         data: The folder below which files are looked for.
         tfds_folder: The folder of TFDS, by default the one that TFDS uses.
@@ -122,8 +141,7 @@ def load_task(
     _check(tokens, start_token, validation, max_words, max_length)
     found = find_source(name, source, data, tfds_folder)
     task, digest = found.task, found.digest()
-    own = task.validation if validation is None else None
-    share = None if own is not None else validation or VALIDATION
+    shares = [_share(each, validation) for each in task.each()]
     settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
@@ -132,7 +150,7 @@ def load_task(
         "digest": digest,
         "tokens": tokens,
         "start_token": start_token,
-        "validation": share,
+        "validation": shares if task.members else shares[0],
         "max_words": max_words,
         "max_length": max_length,
         "skip_bad_lines": skip_bad_lines,
@@ -142,20 +160,29 @@ def load_task(
     def make(folder: Path) -> None:
         text = found.read(skip_bad_lines)
         splits = dict(text.splits)
-        if share is not None:
-            splits["train"], splits["validation"] = cut(
-                splits["train"], share, f"task {task.name}: to stop the training"
-            )
-        vocabulary = _vocabulary(splits["train"], tokens, start_token, max_words, text.spaced)
+        train = [task.split_of(each, "train") for each in task.each()]
+        for each, name, share in zip(task.each(), train, shares, strict=True):
+            if share is not None:
+                splits[name], splits[task.split_of(each, _CUT)] = cut(
+                    splits[name], share, f"task {each.name}: to stop the training"
+                )
+        texts = _Columns(tuple(column for name in train for column in splits[name].texts))
+        vocabulary = _vocabulary(texts, tokens, start_token, max_words, text.spaced)
         _write(folder, vocabulary, splits, text, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
     try:
-        return _read(folder, found, own or "validation", digest)
+        own = _CUT if shares[0] else str(task.validation)
+        return _read(folder, found, "each task's own" if task.members else own, digest)
     except (OSError, ValueError, KeyError) as error:
         raise DataError(
             f"{folder}: broken, remove it and it is made anew ({type(error).__name__}: {error})"
         ) from error
+
+
+def _share(task: Task, validation: float | None) -> float | None:
+    """The share of the training rows that stops the training; None where others do."""
+    return validation or (VALIDATION if task.validation is None else None)
 
 
 def _check(
@@ -191,13 +218,11 @@ def _check(
 
 
 def _vocabulary(
-    train: TextSplit, tokens: Tokens, start_token: bool, max_words: int | None, spaced: bool
+    texts: _Columns, tokens: Tokens, start_token: bool, max_words: int | None, spaced: bool
 ) -> Vocabulary | None:
     if tokens == "text":
         return None
-    return Vocabulary.train(
-        _Columns(train.texts), max_words, tokens, start_token=start_token, spaced=spaced
-    )
+    return Vocabulary.train(texts, max_words, tokens, start_token=start_token, spaced=spaced)
 
 
 @dataclass(frozen=True)
@@ -280,7 +305,7 @@ def _read(folder: Path, source: Source, validation: str, digest: str) -> Encoded
         name: EncodedSplit(
             tuple(
                 rows(array(f"{name}.rows{i}"), array(f"{name}.offsets{i}"))
-                for i in range(len(source.task.inputs))
+                for i in range(len([*folder.glob(f"{name}.rows*.npy")]))
             ),
             labels(name),
             array(f"{name}.index"),

@@ -26,6 +26,8 @@ class Task:
         scored: Labelled splits that are scored, by the name that the scores go by.
         answered: Unlabelled splits that are answered, by leaderboard name.
         maximum: The largest score of a regression, by which scores are divided; the least is 0.
+        members: Where one network learns several tasks together, these; see `joined`. The group
+            has no columns and labels itself, and the metrics that all members have.
     """
 
     name: str
@@ -37,6 +39,46 @@ class Task:
     scored: Mapping[str, str]
     answered: Mapping[str, str] = field(default_factory=dict)
     maximum: float = 5.0
+    members: tuple[Task, ...] = ()
+
+    def of(self, name: str) -> Task:
+        """The task that is scored or answered by a name: this one, or the member of a group."""
+        return next((task for task in self.members if name in {*task.scored, *task.answered}), self)
+
+    def each(self) -> tuple[Task, ...]:
+        """The members of a group, or this task."""
+        return self.members or (self,)
+
+    def split_of(self, task: Task, split: str) -> str:
+        """What a split of one of `each` is called."""
+        return split if task is self else _in_group(task, split)
+
+
+def joined(name: str, tasks: Sequence[Task]) -> Task:
+    """Tasks that one network learns together, as one task.
+
+    Example:
+        >>> from relation_tf.tasks import find_task
+        >>> group = joined("two", [find_task("MR"), find_task("CR")])
+        >>> group.scored, group.metrics
+        ({'MR': 'MR:test', 'CR': 'CR:test'}, ('accuracy',))
+    """
+    common = [metric for metric in tasks[0].metrics if all(metric in t.metrics for t in tasks)]
+    return Task(
+        name=name,
+        inputs=(),
+        label="",
+        labels=None,
+        metrics=tuple(common),
+        validation=None,
+        scored={n: _in_group(t, split) for t in tasks for n, split in t.scored.items()},
+        answered={n: _in_group(t, split) for t in tasks for n, split in t.answered.items()},
+        members=tuple(tasks),
+    )
+
+
+def _in_group(task: Task, split: str) -> str:
+    return f"{task.name}:{split}"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from relation_tf.bench import (
     RunFolder,
     SuiteError,
     load_suite,
+    plan_suite,
     read_results,
     run_suite,
 )
@@ -22,6 +23,7 @@ from relation_tf.bench import worker as worker_module
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.published import load_published
 from relation_tf.bench.worker import Cell
+from relation_tf.report import make_report
 from relation_tf.report.scores import Scores
 from relation_tf.tasks import DataError, load_task
 
@@ -640,3 +642,32 @@ def test_it_is_said_before_the_runs(tmp_path, capsys):
     assert " held a suite of 4 methods and 9 tasks; from now on it is of 1 methods" in printed
     run_suite("demo", tmp_path, own, **one)
     assert " held a suite of " not in capsys.readouterr().out
+
+
+def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):
+    """Runs, scores, submissions' files and the report of a group are those of its tasks."""
+    relation = {"mechanism": "relation", "units": 8}
+    asked = suite(
+        tasks=["three", "WNLI"],
+        group=[{"name": "three", "tasks": ["CoLA", "RTE", "STS-B"]}],
+        method=[relation, {"mechanism": "baseline", "units": 8}],
+        seeds=[1, 2],
+    )
+    results = run_suite(asked, tmp_path, data=small_glue)
+    assert len(results.runs) == 8
+    assert not results.failures
+    assert set(results.scores["task"]) == {"CoLA", "RTE", "STS-B", "WNLI", "mean of these tasks"}
+    assert len(results.scores) == 5 * 2 * 2
+    run = next(run for run in results.runs if run["task"] == "three")
+    files = {path.name for path in (Path(run["folder"]) / "predictions").iterdir()}
+    assert {"CoLA.dev.tsv", "RTE.test.tsv", "STS-B.dev.tsv"} <= files
+    before = contents(tmp_path)
+    again = run_suite(asked, tmp_path, data=small_glue, quiet=True)
+    assert len(again.runs) == 8
+    assert contents(tmp_path) == before
+    make_report(results).write(tmp_path / "report")
+    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "STS-B" in page
+    assert "differ in" not in page
+    plan = plan_suite(asked, tmp_path / "other", data=small_glue, quiet=True)
+    assert plan.total == 8

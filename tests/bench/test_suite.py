@@ -322,3 +322,52 @@ def test_what_is_set_holds_for_single_tasks_too(suite):
 def test_seeds_are_a_number_or_a_list(suite, seeds):
     with pytest.raises(SuiteError, match="expected a number of seeds, one or more, or a list of"):
         make_suite("test", {**suite().model_dump(), "seeds": seeds})
+
+
+GROUP = {"name": "two", "tasks": ["CoLA", "RTE"]}
+
+
+def test_a_group_is_a_task(tmp_path, suite):
+    made = suite(tasks=["two", "STS-B"], group=[GROUP])
+    assert len(made.runs()) == 2 * 2 * 2
+    assert [task.name for task in made.learned()] == ["CoLA", "RTE", "STS-B"]
+    assert {config.task for config in made.runs() if config.group} == {"two"}
+    (tmp_path / "suite.toml").write_text(made.to_toml(), encoding="utf-8")
+    assert load_suite(tmp_path / "suite.toml") == made
+
+
+def test_what_is_shared_names_a_method(suite):
+    relation = {"mechanism": "relation", "units": 8}
+    made = suite(tasks=["two"], group=[GROUP],
+                 method=[relation, {**relation, "sharing": "adversarial"}])  # fmt: skip
+    assert [method.name for method in made.methods()] == ["relation-8", "relation-8-adversarial"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"group": [{**GROUP, "name": "CoLA"}]}, "key 'group': expected a name that is free"),
+        ({"group": [GROUP, GROUP]}, "key 'group': expected a name that is free"),
+        ({"group": [{**GROUP, "tasks": ["CoLA", "RTX"]}]}, "key 'group': unknown task 'RTX'"),
+        ({"group": [GROUP, {"name": "all", "tasks": ["two", "WNLI"]}]}, "expected names of tasks"),
+        ({"tasks": ["two", "RTE"]}, "alone or in one group, .* Received: 'RTE' more than once"),
+        ({"xla": True}, "key 'xla': expected another value for the group two. Received: True"),
+        (
+            {"group": [{"name": "two", "tasks": ["RTE", "WNLI"]}], "stopping": "accuracy_reached"},
+            "key 'stopping': expected another value for the group two",
+        ),
+        ({"monitor": "val_accuracy"}, "expected 'val_loss' for two"),
+        ({"method": [{"mechanism": "relation", "size": 500}]}, "key 'size' of method relation"),
+        (
+            {"tasks": ["two", "WNLI"],
+             "method": [{"mechanism": "relation", "sharing": "adversarial"}]},
+            "key 'sharing' of method relation-64-adversarial: WNLI is no group",
+        ),
+        ({"tasks": ["tow"]}, "unknown task 'tow'"),
+    ],
+)  # fmt: skip
+def test_a_group_that_cannot_be(changes, message):
+    values = {"name": "x", "tasks": ["two"], "group": [GROUP],
+              "method": [{"mechanism": "relation"}], **changes}  # fmt: skip
+    with pytest.raises(SuiteError, match=message):
+        make_suite("suite", values)

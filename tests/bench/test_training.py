@@ -40,7 +40,7 @@ def test_a_refilled_network_starts_as_a_new_one(network):
     first, _ = network()
     first.refill(7)
     keras.utils.set_random_seed(7)
-    new = first._build(7)
+    (new,) = first._build(7)
     for kept, fresh in zip(first.model.variables, new.variables, strict=True):
         assert np.array_equal(kept, fresh), kept.path
 
@@ -57,7 +57,7 @@ def test_a_step_is_what_keras_does(network):
     first.refill(1)
     twin = keras.models.clone_model(first.model)
     twin.set_weights(first.model.get_weights())
-    loss, right = first.train((ids,), labels)
+    loss, right = first.parts[0].train((ids,), labels)
     assert int(right) == np.sum(np.argmax(twin(ids), axis=1) == labels)
     with tf.GradientTape() as tape:
         expected = tf.reduce_mean(
@@ -78,9 +78,9 @@ def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
 
     first, _ = network("MNLI")
     split = first.task.splits["dev_matched"]
-    whole = first.predict(split)
+    whole = first.parts[0].predict(split)
     monkeypatch.setattr(training, "_EVALUATION_BATCH", 3)
-    np.testing.assert_allclose(first.predict(split), whole, atol=1e-6)
+    np.testing.assert_allclose(first.parts[0].predict(split), whole, atol=1e-6)
 
 
 def test_best_weights_are_brought_back(network):
@@ -148,7 +148,7 @@ def test_training_accuracy_is_of_the_outputs_before_each_step(network):
     made, config = network("SST-2", epochs=1, **settings)
     train_run(made, config)
     split = made.task.splits["train"]
-    expected = np.mean(made.predict(split).argmax(axis=1) == split.labels)
+    expected = np.mean(made.parts[0].predict(split).argmax(axis=1) == split.labels)
     made, config = network("SST-2", epochs=2, **settings)
     assert train_run(made, config).history[1]["accuracy"] == pytest.approx(expected)
 
@@ -309,3 +309,71 @@ def test_every_method_of_every_suite_can_be_built(name):
     by_method = {config.method: config for config in load_suite(name).runs()}
     for config in by_method.values():
         check_network(config)
+
+
+GROUP = {"tasks": ["three"], "group": [{"name": "three", "tasks": ["CoLA", "RTE", "STS-B"]}]}
+
+
+@pytest.fixture
+def grouped(small_glue, suite):
+    """The compiled network of three tasks that are learned together."""
+    from relation_tf.bench.training import CompiledNetwork
+    from relation_tf.tasks import load_task
+
+    def make(sharing="shared", **changes):
+        method = {"mechanism": "relation", "units": 8, "sharing": sharing}
+        config = suite(**GROUP, method=[method], **changes).runs()[0]
+        return CompiledNetwork(config, load_task(config.entry, data=small_glue)), config
+
+    return make
+
+
+@pytest.mark.parametrize("sharing", ["shared", "adversarial"])
+def test_a_group_answers_for_each_of_its_tasks(grouped, sharing):
+    from relation_tf.bench.training import train_run
+
+    made, config = grouped(sharing)
+    trained = train_run(made, config)
+    assert {name: set(scores) for name, scores in trained.metrics.items()} == {
+        "CoLA": {"matthews"}, "RTE": {"accuracy"}, "STS-B": {"pearson", "spearman"},
+    }  # fmt: skip
+    assert ("RTE:test", "RTE") in trained.predictions
+    assert outputs(train_run(made, config)) == outputs(trained)
+    assert outputs(train_run(made, seeded(config, 2))) != outputs(trained)
+
+
+def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
+    from relation_tf.bench.training import _cost, train_run
+
+    made, config = grouped(epochs=1)
+    trained = train_run(made, config)
+    costs = [_cost(part.predict(part.held_out), part.held_out) for part in made.parts]
+    assert trained.history[0]["val_loss"] == pytest.approx(np.mean(costs), rel=1e-6)
+
+
+def test_batches_are_drawn_across_tasks(grouped):
+    from relation_tf.bench.training import plan_epoch
+
+    made, config = grouped()
+    batches = plan_epoch(made.parts, config, epoch=1)
+    names = [part.task.task.name for part, _ in batches]
+    assert set(names) == {"CoLA", "RTE", "STS-B"}
+    assert names != sorted(names)
+    for part in made.parts:
+        rows = np.concatenate([rows for own, rows in batches if own is part])
+        assert sorted(rows) == list(range(len(part.train_rows)))
+    again = [part.task.task.name for part, _ in plan_epoch(made.parts, config, epoch=2)]
+    assert again != names
+
+
+def test_a_step_of_one_task_changes_what_is_shared_and_its_own_head(grouped):
+    made, _ = grouped("shared-private", dropout=0.0)
+    cola = made.parts[0]
+    variables = made.model.trainable_variables
+    before = [v.numpy().copy() for v in variables]
+    ids, labels = cola.train_rows.inputs[0].pad(np.arange(8)), cola.train_rows.labels[:8]
+    cola.train((ids,), labels)
+    pairs = zip(variables, before, strict=True)
+    changed = {v.path for v, value in pairs if (v.numpy() != value).any()}
+    assert changed == {v.path for v in cola.model.trainable_variables}
+    assert not any("RTE" in path or "STS-B" in path for path in changed)

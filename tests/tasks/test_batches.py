@@ -39,7 +39,7 @@ def test_like_lengths_never_pad_more_than_one_sequence_sorted(lengths, batch_siz
         order = np.sort(lengths[0])
         cut = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
         assert padded_tokens(lengths, batches) == sum(len(part) * part.max() for part in cut)
-    assert 0 <= padding_share(lengths, batches) < 1
+    assert 0 <= padding_share((lengths, batches)) < 1
 
 
 @given(LENGTHS.filter(lambda lengths: len(lengths) == 2))
@@ -63,7 +63,7 @@ def test_padded_tokens_are_those_of_the_arrays(lengths, batch_size, buckets):
         given = widths(lengths, batches, buckets=buckets)[:, i]
         assert given.tolist() == [array.shape[1] for array in arrays]
     assert padded_tokens(lengths, batches, buckets=buckets) == total
-    share = padding_share(lengths, batches, buckets=buckets)
+    share = padding_share((lengths, batches), buckets=buckets)
     assert share == pytest.approx(1 - lengths.sum() / total if total else 0)
 
 
@@ -111,8 +111,8 @@ LIMITS = {"CoLA": 0.1, "SST-2": 0.1, "WNLI": 0.4}
 )
 def test_real_tasks_are_padded_little(shared, name):
     lengths = load_task(name, data=shared("data")).splits["train"].lengths
-    share = padding_share(lengths, plan_batches(lengths, 256, seed=1, epoch=0))
-    random = padding_share(lengths, plan_batches(lengths, 256, 1, 0, batching="random"))
+    share = padding_share((lengths, plan_batches(lengths, 256, seed=1, epoch=0)))
+    random = padding_share((lengths, plan_batches(lengths, 256, 1, 0, batching="random")))
     assert share < LIMITS.get(name, random / 2)
 
 

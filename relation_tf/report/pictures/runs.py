@@ -84,28 +84,27 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]
     for task in results.suite.tasks:
         runs = [run for run in results.runs if run["task"] == task]
         if runs:
-            metric = results.suite.find_task(task).metrics[0]
+            metrics = results.suite.find_task(task).metrics[:1]  # tasks of a group may share none
             epochs = f"{min(run['epochs'] for run in runs)} to {max(run['epochs'] for run in runs)}"
             alt = (
-                f"{task}, validation cost and {metric} by epoch, a line for each of {len(runs)} "
-                f"runs, which took {epochs} epochs."
+                f"{task}, validation {' and '.join(['cost', *metrics])} by epoch, a line for each "
+                f"of {len(runs)} runs, which took {epochs} epochs."
             )
             histories = [(look[run["method"]], run, results.history(run)) for run in runs]
-            panels.append(Panel(task, alt, _draw_learning(histories, metric), axes=2))
+            panels.append(
+                Panel(task, alt, _draw_learning(histories, metrics), axes=1 + len(metrics))
+            )
     return panels
 
 
 def _draw_learning(
-    histories: list[tuple[Style, dict[str, Any], pd.DataFrame]], metric: str
+    histories: list[tuple[Style, dict[str, Any], pd.DataFrame]], metrics: Sequence[str]
 ) -> Draw:
+    shown = [("val_loss", 1, "validation cost")]
+    shown += [(f"val_{metric}", 100, f"{metric}, points") for metric in metrics]
+
     def draw(axes: Sequence[Axes]) -> None:
-        for ax, column, factor, label in zip(
-            axes,
-            ("val_loss", f"val_{metric}"),
-            (1, 100),
-            ("validation cost", f"{metric}, points"),
-            strict=True,
-        ):
+        for ax, (column, factor, label) in zip(axes, shown, strict=True):
             for style, run, history in histories:
                 epochs = history["epoch"].to_numpy()
                 values = factor * history[column].to_numpy(dtype=float)
@@ -124,7 +123,8 @@ def _draw_learning(
             axes[0].set_yscale("log")  # a run that went astray would flatten all others
             axes[0].yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
             axes[0].yaxis.set_minor_formatter(NullFormatter())
-        axes[0].tick_params(labelbottom=False)
+        for ax in axes[:-1]:
+            ax.tick_params(labelbottom=False)
         axes[-1].set_xlabel("epoch")
 
     return draw

@@ -1,0 +1,267 @@
+"""One network for several tasks: what they share, what each has of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from relation_tf.networks.benchmark import Compute, Network, TextEncoder
+
+Sharing = Literal["shared", "shared-private", "adversarial"]
+
+
+class TaskHead(NamedTuple):
+    """What a task asks of its network.
+
+    Attributes:
+        name: The task's name.
+        inputs: 1 for a text, 2 for a pair.
+        num_classes: Number of classes, or None for a score in [0, 1].
+    """
+
+    name: str
+    inputs: int = 1
+    num_classes: int | None = 2
+
+
+def multi_task_networks(
+    mechanism: Any,
+    vocabulary_size: int,
+    heads: Sequence[TaskHead],
+    sharing: Sharing = "shared",
+    embedding_dim: int = 100,
+    units: int = 64,
+    hidden_units: int | None = None,
+    hidden_activation: str | None = "leaky_relu",
+    dropout: float = 0.5,
+    options: Mapping[str, Any] | None = None,
+    compute: Compute = "readout",
+    embeddings: np.ndarray | None = None,
+    *,
+    network: Network = "benchmark",
+    initializer: Any = "glorot_uniform",
+    embedding_initializer: Any = "uniform",
+    adversary_weight: float = 0.05,
+    orthogonality_weight: float = 0.01,
+) -> list[keras.Model]:
+    """A network for each task; they have layers, and so variables, in common.
+
+    With E the embedding, s the shared encoder of texts (mechanism and, in the benchmark network,
+    its hidden Dense) and p_k one of task k alone, the output of task k is `softmax(W_k v + b_k)` of
+
+    - `"shared"`: `v = s(E(x))`;
+    - `"shared-private"`: `v = [s(E(x)), p_k(E(x))]`;
+    - `"adversarial"`: the same, and in training two losses more. A discriminator tells the task
+      from s, `adversary_weight * cross_entropy(softmax(U s + c), k)`, whose gradient is reversed
+      where it enters s; and `orthogonality_weight * mean((S^T P)^2)`, where the rows of S and P are
+      the shared and the private vectors of a batch, centred and then of length one.
+
+    Args:
+        mechanism: As in `sequence_classifier`, and so all that is not named here.
+        vocabulary_size: Number of token ids, 0 (padding) included; the tasks share them.
+        heads: The tasks.
+        sharing: What they have in common.
+        embedding_dim: Width of the embedding.
+        units: Width of the mechanism, shared and private.
+        hidden_units: Width of the hidden Dense.
+        hidden_activation: Activation after it.
+        dropout: Rate in [0, 1).
+        options: Further arguments of the mechanism.
+        compute: `"readout"` or `"all"`.
+        embeddings: Start values of the embedding.
+        network: `"benchmark"` or `"plain"`.
+        initializer: Keras initializer of the Dense layers and the heads.
+        embedding_initializer: Keras initializer of the embedding.
+        adversary_weight: Weight of the discriminator's loss.
+        orthogonality_weight: Weight of the penalty.
+
+    Returns:
+        For each task a model like `sequence_classifier`'s, `pair_classifier`'s or
+        `pair_regressor`'s.
+
+    Raises:
+        ValueError: For an argument that cannot be; the message names it.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks import TaskHead, multi_task_networks
+        >>> tasks = [TaskHead("books"), TaskHead("entailment", inputs=2, num_classes=3)]
+        >>> books, entailment = multi_task_networks("relation", 1000, tasks, "shared-private")
+        >>> ids = np.array([[5, 8, 13, 0]])
+        >>> books(ids).shape == (1, 2), entailment([ids, ids]).shape == (1, 3)
+        (True, True)
+
+    References:
+        Liu, Qiu and Huang 2017, "Adversarial Multi-task Learning for Text Classification" (ACL);
+        the form of the penalty is that of Bousmalis et al. 2016, "Domain Separation Networks".
+    """
+    if sharing not in ("shared", "shared-private", "adversarial"):
+        raise ValueError(
+            "`sharing` must be 'shared', 'shared-private' or 'adversarial'. "
+            f"Received: sharing={sharing!r}"
+        )
+    names = [head.name for head in heads]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"`heads` must be some tasks, each once. Received: names {names}")
+    settings: dict[str, Any] = {
+        "embedding_dim": embedding_dim,
+        "units": units,
+        "hidden_units": hidden_units,
+        "hidden_activation": hidden_activation,
+        "dropout": dropout,
+        "options": options,
+        "compute": compute,
+        "embeddings": embeddings,
+        "network": network,
+        "initializer": initializer,
+        "embedding_initializer": embedding_initializer,
+    }
+    shared = TextEncoder(mechanism, vocabulary_size, **settings)
+    discriminator = shared.dense("discriminator", len(heads))
+    models = []
+    for number, head in enumerate(heads):
+        texts = shared.inputs(head.inputs, f"_{head.name}")
+        vector = shared.vector(texts)
+        if sharing != "shared":
+            own = TextEncoder(
+                mechanism,
+                vocabulary_size,
+                **settings,
+                prefix=f"{head.name}_",
+                embedding=shared.embedding,
+            ).vector(texts)
+            if sharing == "adversarial":
+                logits = discriminator(GradientReversal(name=f"{head.name}_reversal")(vector))
+                adversary = TaskAdversary(number, adversary_weight, name=f"{head.name}_adversary")
+                penalty = Orthogonality(orthogonality_weight, name=f"{head.name}_orthogonality")
+                vector = penalty([adversary([vector, logits]), own])
+            vector = keras.layers.Concatenate(name=f"{head.name}_vector")([vector, own])
+        models.append(
+            keras.Model(texts[0] if len(texts) == 1 else texts, _head(shared, head)(vector))
+        )
+    return models
+
+
+def as_one(models: Sequence[keras.Model]) -> keras.Model:
+    """One model of all inputs and outputs: it holds what the networks of several tasks hold."""
+    if len(models) == 1:
+        return models[0]
+    return keras.Model([model.inputs for model in models], [model.output for model in models])
+
+
+def _head(encoder: TextEncoder, head: TaskHead) -> keras.layers.Dense:
+    """What gives a task's answer."""
+    name = f"output_{head.name}"
+    if head.num_classes is None:
+        return encoder.dense(name, 1, "sigmoid")
+    return encoder.dense(name, head.num_classes, "softmax")
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class GradientReversal(keras.layers.Layer):
+    """Its input as it is, whose gradient comes back with the opposite sign.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks.multi_task import GradientReversal
+        >>> np.array(GradientReversal()(np.array([[1.0, 2.0]]))).tolist()
+        [[1.0, 2.0]]
+
+    References:
+        Ganin and Lempitsky 2015, "Unsupervised Domain Adaptation by Backpropagation".
+    """
+
+    def call(self, x: Any) -> Any:
+        """Tensor to the same tensor."""
+        return 2 * ops.stop_gradient(x) - x
+
+    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """That of the input."""
+        return x_shape
+
+
+class _Penalty(keras.layers.Layer):
+    """Gives the first of two tensors as it is; what is of both is a loss of the training."""
+
+    def __init__(self, weight: float, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.weight = weight
+
+    def compute_output_shape(self, shapes: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
+        """That of the first."""
+        return shapes[0]
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {**super().get_config(), "weight": self.weight}
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class TaskAdversary(_Penalty):
+    """The loss of a discriminator that tells from a vector which task it is of.
+
+    Args:
+        task: The number of the task.
+        weight: Weight of the loss, the mean cross-entropy of the batch.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: The vector `(batch, width)`, and the discriminator's logits `(batch, tasks)`.
+
+    Returns:
+        The vector.
+    """
+
+    def __init__(self, task: int, weight: float = 0.05, **kwargs: Any) -> None:
+        super().__init__(weight, **kwargs)
+        self.task = task
+
+    def call(self, inputs: list[Any], training: bool | None = None) -> Any:
+        """Vector and logits to the vector."""
+        vector, logits = inputs
+        if training:
+            likelihoods = ops.log_softmax(ops.cast(logits, "float32"))[:, self.task]
+            self.add_loss(-self.weight * ops.mean(likelihoods))
+        return vector
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {**super().get_config(), "task": self.task}
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class Orthogonality(_Penalty):
+    """The penalty on what the shared and the private vectors of a batch have in common.
+
+    Args:
+        weight: Weight of the penalty, the mean square of the products of their features.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: The shared vectors `(batch, width)`, and the private ones `(batch, width)`.
+
+    Returns:
+        The shared vectors.
+    """
+
+    def __init__(self, weight: float = 0.01, **kwargs: Any) -> None:
+        super().__init__(weight, **kwargs)
+
+    def call(self, inputs: list[Any], training: bool | None = None) -> Any:
+        """Shared and private vectors to the shared ones."""
+        if training:
+            shared, private = (_unit(ops.cast(x, "float32")) for x in inputs)
+            products = ops.matmul(ops.transpose(shared), private)
+            self.add_loss(self.weight * ops.mean(ops.square(products)))
+        return inputs[0]
+
+
+def _unit(rows: Any) -> Any:
+    """Centred, and each then of length one; a row that is the mean stays zero."""
+    rows = rows - ops.mean(rows, axis=0, keepdims=True)
+    squares = ops.sum(ops.square(rows), axis=1, keepdims=True)
+    return rows * ops.rsqrt(ops.maximum(squares, 1e-12))

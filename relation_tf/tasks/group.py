@@ -1,0 +1,92 @@
+"""Several tasks that one network learns together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from relation_tf.tasks.own import OwnTask
+from relation_tf.tasks.sources import Source
+from relation_tf.tasks.task import Layout, Task, TaskText
+from relation_tf.tasks.tsv import DataError
+
+
+class TaskGroup(BaseModel):
+    """A `[[group]]` of a suite: one network learns its tasks together, and is scored on each.
+
+    Attributes:
+        name: What suites and folders call it.
+        tasks: Its tasks, two or more.
+
+    Example:
+        >>> from relation_tf.tasks import find_task
+        >>> find_task(TaskGroup(name="opinions", tasks=["MR", "SUBJ"])).scored
+        {'MR': 'MR:test', 'SUBJ': 'SUBJ:test'}
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+    tasks: Annotated[list[str | OwnTask], Field(min_length=2)]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        names = [entry if isinstance(entry, str) else entry.name for entry in self.tasks]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"tasks: expected each once, found {twice[0]!r} more than once")
+        return self
+
+
+def joined_source(group: Task, sources: Sequence[Source]) -> Source:
+    """Where the text of a group is.
+
+    Args:
+        group: The group.
+        sources: Those of its members, in their order.
+
+    Raises:
+        DataError: Where they are not all of one kind: digests and notes are of one.
+    """
+    kinds = {source.task.name: source.kind for source in sources}
+    if len(set(kinds.values())) > 1:
+        found = ", ".join(f"{name} from {kind}" for name, kind in kinds.items())
+        raise DataError(f"group {group.name}: expected all tasks from one kind of source: {found}")
+    layouts = ", ".join(dict.fromkeys(source.layout.name for source in sources))
+
+    def files(task: Task, first: Path) -> dict[str, Path]:
+        return {
+            group.split_of(source.task, split): path
+            for source in sources
+            for split, path in source.files.items()
+        }
+
+    def read(task: Task, paths: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+        return _joined_text(task, [source.read(skip_bad_lines) for source in sources])
+
+    layout = Layout(layouts, lambda task: (), files, read)
+    return Source(group, sources[0].kind, layout, files(group, Path()))
+
+
+def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:
+    spaced = {text.task.name: text.spaced for text in texts}
+    if len(set(spaced.values())) > 1:
+        found = ", ".join(name for name, value in spaced.items() if value)
+        raise DataError(
+            f"group {group.name}: its tasks share a vocabulary, and the words of {found} alone are "
+            "apart by blanks already"
+        )
+    return TaskText(
+        group,
+        {
+            group.split_of(text.task, name): split
+            for text in texts
+            for name, split in text.splits.items()
+        },
+        tuple(f"{text.task.name}: {line}" for text in texts for line in text.skipped),
+        tuple(f"{text.task.name}: {note}" for text in texts for note in text.notes),
+        texts[0].spaced,
+    )

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.networks import (
+    TaskHead,
+    as_one,
+    count_parameters,
+    multi_task_networks,
+    pair_regressor,
+    sequence_classifier,
+)
+from relation_tf.networks.multi_task import GradientReversal, Orthogonality, TaskAdversary
+from tests.backends import array, close, started, vjp
+
+HEADS = [TaskHead("books"), TaskHead("nli", inputs=2, num_classes=3),
+         TaskHead("alike", inputs=2, num_classes=None)]  # fmt: skip
+SHARINGS = ["shared", "shared-private", "adversarial"]
+SMALL = {"embedding_dim": 5, "units": 4, "dropout": 0.0, "options": {"dropout": 0.0}}
+IDS = np.array([[5, 8, 3, 0], [7, 2, 0, 0], [4, 4, 9, 1]])
+
+
+def make(sharing, heads=HEADS, **changes):
+    models = multi_task_networks("relation", 12, heads, sharing, **{**SMALL, **changes})
+    started(as_one(models))
+    return models
+
+
+def own_names(model):
+    return {layer.name for layer in model.layers if layer.trainable_variables}
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_each_task_has_its_own_answer(sharing):
+    books, nli, alike = make(sharing)
+    assert books(IDS).shape == (3, 2)
+    assert nli([IDS, IDS]).shape == (3, 3)
+    assert alike([IDS, IDS]).shape == (3, 1)
+    close(ops.sum(nli([IDS, IDS]), axis=1), np.ones(3))
+
+
+def test_a_shared_network_is_that_of_a_task_alone():
+    """With the same weights each task answers as if it had a network to itself."""
+    books, _, alike = make("shared")
+    for model, alone in (
+        (books, sequence_classifier("relation", 12, 2, **SMALL)),
+        (alike, pair_regressor("relation", 12, **SMALL)),
+    ):
+        values = {each.path.replace(f"_{name}", ""): array(each)
+                  for each in model.variables for name in ("books", "alike")}  # fmt: skip
+        for variable in alone.variables:
+            own = values.get(variable.path)
+            if own is not None:
+                variable.assign(own)
+        inputs = IDS if model is books else [IDS, IDS[::-1]]
+        close(model(inputs), array(alone(inputs)))
+        assert len(alone.trainable_variables) == len(model.trainable_variables)
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_what_is_shared_and_what_is_not(sharing):
+    books, nli, _ = make(sharing)
+    common = {id(v) for v in books.trainable_variables} & {id(v) for v in nli.trainable_variables}
+    names = {v.path.split("/")[0] for v in books.trainable_variables if id(v) in common}
+    expected = {"embedding", "mechanism"} | (
+        {"discriminator"} if sharing == "adversarial" else set()
+    )
+    assert names == expected
+    private = {"books_mechanism", "books_hidden"} if sharing != "shared" else set()
+    assert own_names(books) == expected | private | {"hidden", "output_books"}
+    one = as_one([books, nli])
+    assert len({id(v) for v in one.variables}) == len(one.variables)
+
+
+def test_a_step_of_one_task_moves_no_other_head():
+    """The gradient of a task for what is private to another is none: it is not in its model."""
+    books, nli, _ = make("adversarial")
+    ids = {id(v) for v in books.trainable_variables}
+    assert not [v.path for v in nli.trainable_variables if id(v) in ids and "nli" in v.path]
+
+
+def test_parameters_of_all_tasks_are_counted():
+    counts = count_parameters(as_one(make("shared-private", HEADS[:2])))
+    alone = count_parameters(make("shared", HEADS[:1])[0])
+    assert counts["mechanism"] == 3 * alone["mechanism"]
+    assert counts["embedding"] == alone["embedding"] == 60
+
+
+def test_a_reversed_gradient():
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype("float32")
+    weights = np.random.default_rng(1).normal(size=(3, 4))
+    output, (gradient,), _ = vjp(GradientReversal(), [x], [], weights)
+    close(output, x)
+    close(gradient, -weights)
+
+
+def losses_of(model, inputs):
+    model(inputs, training=True)
+    return sorted(float(array(loss)) for loss in model.losses)
+
+
+def vectors_of(model, ids):
+    """What goes into the penalties of a task: the shared and the private vectors, the logits."""
+    layers = {layer.name: layer for layer in model.layers}
+    probe = keras.Model(
+        model.inputs[0],
+        [layers["books_adversary"].input[0], layers["books_vector"].input[1],
+         layers["books_adversary"].input[1]],
+    )  # fmt: skip
+    return [array(each).astype(np.float64) for each in probe(ids)]
+
+
+def naive_penalty(shared, private):
+    """Liu et al., as their program has it: rows centred, of length one, mean square of S^T P."""
+    unit = []
+    for rows in (shared, private):
+        rows = rows - rows.mean(axis=0)
+        unit.append(rows / np.sqrt((rows**2).sum(axis=1, keepdims=True)))
+    total = 0.0
+    for i in range(shared.shape[1]):
+        for j in range(private.shape[1]):
+            total += sum(unit[0][row, i] * unit[1][row, j] for row in range(len(shared))) ** 2
+    return total / (shared.shape[1] * private.shape[1])
+
+
+def test_losses_of_the_adversary_and_of_orthogonality():
+    books, *_ = make("adversarial", adversary_weight=0.5, orthogonality_weight=2.0)
+    shared, private, logits = vectors_of(books, IDS)
+    likelihoods = logits[:, 0] - np.log(np.exp(logits).sum(axis=1))
+    expected = sorted([-0.5 * likelihoods.mean(), 2.0 * naive_penalty(shared, private)])
+    np.testing.assert_allclose(losses_of(books, IDS), expected, rtol=2e-5)
+    books(IDS)
+    assert books.losses == []
+
+
+def test_the_discriminator_learns_and_the_shared_part_unlearns():
+    """Of the discriminator's loss its own gradient goes down, that of what it reads goes up."""
+    rng = np.random.default_rng(0)
+    vector = rng.normal(size=(4, 3)).astype("float32")
+    dense = keras.layers.Dense(2)
+    dense.build((4, 3))
+    dense.kernel.assign(rng.normal(size=(3, 2)))
+    adversary = TaskAdversary(1, weight=1.0)
+
+    def cost(x, reverse):
+        adversary([x, dense(GradientReversal()(x) if reverse else x)], training=True)
+        return adversary.losses[0]
+
+    _, (plain,), (plain_kernel, _) = vjp(lambda x: cost(x, False), [vector], dense.variables)
+    _, (reversed_,), (kernel, _) = vjp(lambda x: cost(x, True), [vector], dense.variables)
+    close(reversed_, -plain)
+    close(kernel, plain_kernel)
+    assert np.abs(plain).max() > 0.01
+
+
+def test_vectors_that_are_all_alike_have_a_gradient():
+    same = np.ones((3, 4), "float32")
+    layer = Orthogonality()
+
+    def cost(x):
+        layer([x, x], training=True)
+        return layer.losses[0]
+
+    output, (gradient,), _ = vjp(cost, [same], [])
+    assert float(output) == 0.0
+    assert np.all(np.isfinite(gradient))
+
+
+def test_padding_changes_nothing():
+    for model in make("adversarial"):
+        pair = len(model.inputs) == 2
+        wide = np.pad(IDS, ((0, 0), (0, 3)))
+        close(model([wide, wide] if pair else wide), array(model([IDS, IDS] if pair else IDS)))
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_a_saved_network_is_the_same(tmp_path, sharing):
+    books, *_ = make(sharing)
+    books.save(tmp_path / "books.keras")
+    again = keras.saving.load_model(tmp_path / "books.keras")
+    close(again(IDS), array(books(IDS)))
+    np.testing.assert_allclose(losses_of(again, IDS), losses_of(books, IDS), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sharing": "some"}, "`sharing` must be .*Received: sharing='some'"),
+        ({"heads": []}, "`heads` must be some tasks"),
+        ({"heads": [TaskHead("a"), TaskHead("a")]}, r"each once. Received: names \['a', 'a'\]"),
+    ],
+)
+def test_what_cannot_be(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        multi_task_networks("relation", 12, **{"heads": HEADS, **arguments})

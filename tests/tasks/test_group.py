@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from relation_tf.tasks import DataError, OwnTask, TaskGroup, find_source, find_task, load_task
+
+THREE = TaskGroup(name="three", tasks=["CoLA", "RTE", "STS-B"])
+
+
+def texts(task, split, column=0):
+    """Rows as words."""
+    words = {i: word for word, i in task.vocabulary.words.items()}
+    rows = task.splits[split].inputs[column]
+    return [[words[i] for i in rows.pad(np.array([row]))[0]] for row in range(len(rows))]
+
+
+def test_a_group_is_scored_as_its_tasks_are():
+    group = find_task(THREE)
+    assert group.scored == {"CoLA": "CoLA:dev", "RTE": "RTE:dev", "STS-B": "STS-B:dev"}
+    assert group.of("RTE") == find_task("RTE")
+    assert group.metrics == ()
+    assert find_task(TaskGroup(name="two", tasks=["RTE", "WNLI"])).metrics == ("accuracy",)
+    assert find_task(TaskGroup(name="two", tasks=["MNLI", "RTE"])).answered["AX"]
+
+
+def test_members_have_the_rows_that_they_have_alone(small_glue):
+    group = load_task(THREE, data=small_glue)
+    for member in group.members:
+        alone = load_task(member.task.name, data=small_glue)
+        assert (member.task, member.validation) == (alone.task, alone.validation)
+        assert set(member.splits) == set(alone.splits)
+        for name, split in member.splits.items():
+            assert np.array_equal(split.index, alone.splits[name].index)
+            for rows, own in zip(split.inputs, alone.splits[name].inputs, strict=True):
+                assert np.array_equal(rows.lengths, own.lengths)
+        if member.task.name == "CoLA":
+            assert texts(member, "train") == texts(alone, "train")
+
+
+def test_the_vocabulary_is_of_all_training_rows(small_glue):
+    group = load_task(THREE, data=small_glue)
+    alone = [load_task(name, data=small_glue).vocabulary.words for name in THREE.tasks]
+    assert set(group.vocabulary.words) == set().union(*alone)
+
+
+@pytest.mark.parametrize("settings", [{"tokens": "wordpiece"}, {"validation": 0.25}])
+def test_each_task_is_cut_alone(small_glue, settings):
+    group = load_task(THREE, data=small_glue, **settings)
+    for member in group.members:
+        alone = load_task(member.task.name, data=small_glue, **settings)
+        held_out = [each.splits[each.validation].index for each in (member, alone)]
+        assert np.array_equal(*held_out)
+
+
+def test_the_digest_is_of_all_files(small_glue):
+    digests = {
+        find_source(TaskGroup(name="x", tasks=names), data=small_glue).digest()
+        for names in (["CoLA", "RTE"], ["CoLA", "WNLI"], ["CoLA", "RTE", "WNLI"])
+    }
+    assert len(digests) == 3
+
+
+def test_ones_own_task_may_be_a_member(tmp_path, monkeypatch, small_glue):
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.csv").write_text("text,tone\n" + "hello there,calm\nHEY,loud\n" * 20)
+    own = OwnTask(name="tones", inputs=["text"], label="tone", labels=["calm", "loud"],
+                  files={"train": "train.csv", "test": "test.csv"})  # fmt: skip
+    group = load_task(TaskGroup(name="mixed", tasks=["CoLA", own]), data=small_glue)
+    assert [member.task.name for member in group.members] == ["CoLA", "tones"]
+    assert group.members[1].validation == "validation"  # cut from its training rows
+
+
+def test_a_member_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"task fdu-MR: .*not there"):
+        load_task(TaskGroup(name="x", tasks=["fdu-MR", "CoLA"]), data=tmp_path)
+
+
+def test_a_group_is_of_several_tasks_each_once():
+    with pytest.raises(ValidationError, match="expected each once, found 'CoLA' more than once"):
+        TaskGroup(name="x", tasks=["CoLA", "CoLA"])
+    with pytest.raises(ValidationError, match="at least 2"):
+        TaskGroup(name="x", tasks=["CoLA"])
