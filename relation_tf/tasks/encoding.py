@@ -109,6 +109,7 @@ def load_task(
     validation: float | None = None,
     max_words: int | None = None,
     max_length: int | None = None,
+    vocabulary: str | Path | None = None,
     skip_bad_lines: bool = False,
 ) -> EncodedTask:
     """Read a task and encode it, or take it from the cache.
@@ -127,6 +128,8 @@ def load_task(
             an id, and WordPiece has 8,000.
         max_length: Keep no more than the first so many tokens of a text, a start token among them;
             by default all.
+        vocabulary: A file that `Vocabulary.to_json` wrote, to take the ids of; by default one is
+            made of the training text.
         skip_bad_lines: Leave out malformed lines of training files and count them.
 
     Raises:
@@ -139,6 +142,7 @@ def load_task(
         (2, 'dev')
     """
     _check(tokens, start_token, validation, max_words, max_length)
+    given = None if vocabulary is None else _given(vocabulary, tokens, start_token, max_words)
     found = find_source(name, source, data, tfds_folder)
     task, digest = found.task, found.digest()
     shares = [_share(each, validation) for each in task.each()]
@@ -154,6 +158,7 @@ def load_task(
         "max_words": max_words,
         "max_length": max_length,
         "skip_bad_lines": skip_bad_lines,
+        **({} if given is None else {"vocabulary": given.to_json()}),
     }
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
@@ -167,8 +172,8 @@ def load_task(
                     splits[name], share, f"task {each.name}: to stop the training"
                 )
         texts = _Columns(tuple(column for name in train for column in splits[name].texts))
-        vocabulary = _vocabulary(texts, tokens, start_token, max_words, text.spaced)
-        _write(folder, vocabulary, splits, text, max_length)
+        own = given or _vocabulary(texts, tokens, start_token, max_words, text.spaced)
+        _write(folder, own, splits, text, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
     try:
@@ -215,6 +220,23 @@ def _check(
                 f"{argument} has no meaning with tokens='text': a network that reads text splits "
                 f"and cuts it by itself. Received: {argument}={value}"
             )
+
+
+def _given(
+    path: str | Path, tokens: Tokens, start_token: bool, max_words: int | None
+) -> Vocabulary:
+    """A vocabulary that is there; what would make another has no meaning beside it."""
+    for argument, value, expected in (
+        ("tokens", tokens, "wordpiece"),
+        ("start_token", start_token, False),
+        ("max_words", max_words, None),
+    ):
+        if value != expected:
+            raise DataError(
+                f"{argument}: expected {expected!r} with the vocabulary {path}, which is one of "
+                f"pieces. Received: {argument}={value!r}"
+            )
+    return Vocabulary.read(path)
 
 
 def _vocabulary(

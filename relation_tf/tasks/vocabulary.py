@@ -6,12 +6,14 @@ import itertools
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from relation_tf.tasks.rows import Ragged
+from relation_tf.tasks.tsv import DataError
 
 PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
 
@@ -89,6 +91,20 @@ class Vocabulary:
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` wrote."""
         return cls(Tokenizer.from_str(text))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a file that holds what `to_json` wrote.
+
+        Raises:
+            DataError: Where it is not there or not one.
+        """
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise DataError(f"{path}: expected a vocabulary: {error.strerror or error}") from error
+        except Exception as error:  # of Rust, which has no kind of its own
+            raise DataError(f"{path}: expected a vocabulary: {error!s:.100}") from error
 
     def to_json(self) -> str:
         """The vocabulary in the format of the `tokenizers` package."""

@@ -228,3 +228,35 @@ def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
 def test_errors_say_what_is_expected(arguments, message):
     with pytest.raises(DataError, match=message):
         load_task(**{"name": "CoLA", **arguments})
+
+
+def test_a_given_vocabulary_is_taken(small_glue, tmp_path):
+    pieces = vocabulary.Vocabulary.train(["some other words of it"], tokens="wordpiece")
+    path = tmp_path / "vocabulary.json"
+    path.write_text(pieces.to_json(), encoding="utf-8")
+    task = load_task("CoLA", data=small_glue, tokens="wordpiece", vocabulary=path)
+    assert task.vocabulary.words == pieces.words
+    own = load_task("CoLA", data=small_glue, tokens="wordpiece")
+    assert own.vocabulary.words != pieces.words
+    text = (small_glue / "CoLA" / "train.tsv").read_text().splitlines()[0].split("\t")[3]
+    ids = task.splits["train"].inputs[0].pad(np.array([0]))[0]
+    assert ids.tolist() == pieces.encode([text]).ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tokens": "word"}, "tokens: expected 'wordpiece' with the vocabulary .*tokens='word'"),
+        ({"max_words": 50}, "max_words: expected None with the vocabulary"),
+        ({"start_token": True}, "start_token: expected False with the vocabulary"),
+        ({}, "vocabulary.json: expected a vocabulary: No such file"),
+    ],
+)
+def test_what_does_not_go_with_a_given_vocabulary(small_glue, tmp_path, settings, message):
+    with pytest.raises(DataError, match=message):
+        load_task(
+            "CoLA",
+            data=small_glue,
+            vocabulary=tmp_path / "vocabulary.json",
+            **{"tokens": "wordpiece", **settings},
+        )
