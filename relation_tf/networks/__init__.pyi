@@ -1,12 +1,17 @@
+from .bahdanau import recurrent_encoder_decoder
 from .benchmark import pair_classifier, pair_regressor, sequence_classifier
+from .decoding import Decoded, beam_search, exact_match, greedy_decode
+from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
 from .layer_check import LayerCheck, LayerReport, check_layer
 from .multi_task import Sharing, TaskHead, as_one, multi_task_networks
 from .registry import MECHANISMS, Mechanism, find_mechanism
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
+from .transformer_decoder import transformer_encoder_decoder
 
 __all__ = [
     "MECHANISMS",
+    "Decoded",
     "LayerCheck",
     "LayerReport",
     "Match",
@@ -14,16 +19,22 @@ __all__ = [
     "Sharing",
     "TaskHead",
     "as_one",
+    "beam_search",
     "check_layer",
     "count_parameters",
     "encoder",
+    "exact_match",
     "find_mechanism",
+    "greedy_decode",
     "match_parameters",
     "multi_task_networks",
     "pair_classifier",
     "pair_regressor",
+    "recurrent_encoder_decoder",
     "sequence_classifier",
+    "sequence_loss",
     "size_step",
     "transformer",
+    "transformer_encoder_decoder",
     "with_size",
 ]

@@ -1,6 +1,7 @@
 from .batches import plan_batches
 from .catalogue import TASK_NAMES, find_source, find_task, read_task
 from .encoding import EncodedSplit, EncodedTask, load_task
+from .generated import GENERATED, Characters, GeneratedTask, SequencePairs, dates, reversal
 from .glove import read_glove
 from .glue import GLUE
 from .group import TaskGroup
@@ -14,17 +15,21 @@ from .tsv import DataError, Table, read_tsv
 from .vocabulary import Vocabulary
 
 __all__ = [
+    "GENERATED",
     "GLUE",
     "TASK_NAMES",
+    "Characters",
     "Collection",
     "DataError",
     "EncodedSplit",
     "EncodedTask",
     "FileTexts",
+    "GeneratedTask",
     "Layout",
     "Overview",
     "OwnTask",
     "Ragged",
+    "SequencePairs",
     "Source",
     "Table",
     "Task",
@@ -33,6 +38,7 @@ __all__ = [
     "TextSplit",
     "Texts",
     "Vocabulary",
+    "dates",
     "examples",
     "find_source",
     "find_task",
@@ -43,5 +49,6 @@ __all__ = [
     "read_glove",
     "read_task",
     "read_tsv",
+    "reversal",
     "score",
 ]

@@ -1,0 +1,236 @@
+"""Sequences from an encoder-decoder: the best next token, or the best of several beams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
+from relation_tf.networks.sentence_encoder import positive_integer
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What was written for each source.
+
+    Attributes:
+        ids: The tokens after the first, up to and with the end, `int32`, `(batch, longest)`, 0
+            behind them. A sequence without an end was cut at `max_length`.
+        scores: Sum of the log probabilities of these tokens, `(batch,)`.
+        normalized: `scores / ((5 + tokens) / 6) ** length_penalty`, `(batch,)`.
+        attention: How much each token looked at each source token, `(batch, longest,
+            source_tokens)`, zero behind the tokens; None after a beam search.
+    """
+
+    ids: np.ndarray
+    scores: np.ndarray
+    normalized: np.ndarray
+    attention: np.ndarray | None = None
+
+
+def greedy_decode(
+    model: EncoderDecoder,
+    source_ids: Any,
+    start: int,
+    end: int,
+    max_length: int,
+    length_penalty: float = 0.6,
+) -> Decoded:
+    """Write the most probable token, then the most probable one after it.
+
+    Of equally probable tokens the one with the smallest id is taken; padding and `start` are never
+    written.
+
+    Args:
+        model: What reads and writes.
+        source_ids: Integers `(batch, source_tokens)`, 0 for padding.
+        start: Id of the token that targets begin with.
+        end: Id of the token that ends them.
+        max_length: The most tokens to write, the end among them.
+        length_penalty: As in `beam_search`.
+
+    Returns:
+        Ids, scores and attention.
+
+    Raises:
+        ValueError: For ids that are none of the target's, or a `max_length` below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks import greedy_decode, recurrent_encoder_decoder
+        >>> model = recurrent_encoder_decoder(9, 7, units=8)
+        >>> greedy_decode(model, np.array([[3, 4]]), start=1, end=2, max_length=5).scores.shape
+        (1,)
+    """
+    _check(model, start, end, max_length)
+    state = model.initial_state(source_ids, max_length)
+    last = np.full(len(source_ids), start)
+    scores = np.zeros(len(last))
+    written, looked = [], []
+    for _ in range(max_length):
+        log_p, state, weights = _step(model, last, state, start)
+        last = np.where(_over(last, end), 0, log_p.argmax(axis=1))
+        scores += np.where(last == 0, 0.0, log_p[np.arange(len(last)), last])
+        written.append(last)
+        looked.append(np.where(last[:, None] == 0, 0.0, ops.convert_to_numpy(weights)[:, 0]))
+        if _over(last, end).all():
+            break
+    return _decoded(np.stack(written, axis=1), scores, length_penalty, np.stack(looked, axis=1))
+
+
+def beam_search(
+    model: EncoderDecoder,
+    source_ids: Any,
+    start: int,
+    end: int,
+    max_length: int,
+    beam_width: int = 4,
+    length_penalty: float = 0.6,
+) -> Decoded:
+    """Keep the most probable beginnings of each sequence, and take the best when all have ended.
+
+    At each step all beginnings are continued by all tokens, and the `beam_width` most probable are
+    kept; one that has ended stays as it is and keeps its place while it is among them. At last the
+    sum of log probabilities over `((5 + tokens) / 6) ** length_penalty` decides. One beam is
+    `greedy_decode`.
+
+    Args:
+        model: What reads and writes.
+        source_ids: Integers `(batch, source_tokens)`, 0 for padding.
+        start: Id of the token that targets begin with.
+        end: Id of the token that ends them.
+        max_length: The most tokens to write, the end among them.
+        beam_width: Number of beginnings kept of each sequence.
+        length_penalty: 0 takes the most probable sequence, more favours longer ones.
+
+    Returns:
+        Ids and scores of the best.
+
+    Raises:
+        ValueError: For ids that are none of the target's, or a width or length below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.networks import beam_search, recurrent_encoder_decoder
+        >>> model = recurrent_encoder_decoder(9, 7, units=8)
+        >>> beam_search(model, np.array([[3, 4]]), start=1, end=2, max_length=5).scores.shape
+        (1,)
+
+    References:
+        Wu et al. 2016, "Google's Neural Machine Translation System", section 7.
+    """
+    _check(model, start, end, max_length)
+    positive_integer("beam_width", beam_width)
+    batch = len(source_ids)
+    first_row = np.arange(batch)[:, None] * beam_width
+    state = model.initial_state(source_ids, max_length)
+    rows = np.repeat(np.arange(batch), beam_width)
+    state = state._replace(source=_take(state.source, rows), own=_take(state.own, rows))
+    last = np.full((batch, beam_width), start)
+    # All beams of a sequence begin alike: one of them is enough.
+    scores = np.where(np.arange(beam_width) == 0, 0.0, np.full((batch, 1), -np.inf))
+    written, parents = [], []
+    for _ in range(max_length):
+        log_p, state, _ = _step(model, last.ravel(), state, start)
+        log_p = log_p.reshape(batch, beam_width, -1)
+        # What has ended goes on with padding, which costs nothing.
+        stay = np.where(np.arange(log_p.shape[-1]) == 0, 0.0, -np.inf)
+        log_p = np.where(_over(last, end)[..., None], stay, log_p)
+        totals = (scores[..., None] + log_p).reshape(batch, -1)
+        best = np.argsort(-totals, axis=1, kind="stable")[:, :beam_width]
+        scores = np.take_along_axis(totals, best, axis=1)
+        parent, last = np.divmod(best, log_p.shape[-1])
+        written.append(last)
+        parents.append(parent)
+        if (_over(last, end) | np.isneginf(scores)).all():
+            break
+        state = state._replace(own=_take(state.own, (first_row + parent).ravel()))
+    ids = _trace(written, parents)
+    normalized = _normalized(ids, scores, length_penalty)
+    row, beam = np.arange(batch), normalized.argmax(axis=1)
+    return _decoded(ids[row, beam], scores[row, beam], length_penalty)
+
+
+def exact_match(targets: np.ndarray, ids: np.ndarray) -> float:
+    """Share of the rows that agree at every token.
+
+    Args:
+        targets: Integers `(batch, tokens)`, 0 behind them.
+        ids: The same, of any width, such as those of `Decoded`.
+
+    Returns:
+        A number from 0 to 1.
+
+    Example:
+        >>> exact_match(np.array([[5, 2, 0], [5, 6, 2]]), np.array([[5, 2], [5, 2]]))
+        0.5
+    """
+    width = max(targets.shape[1], ids.shape[1])
+    one, other = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (targets, ids))
+    return float((one == other).all(axis=1).mean())
+
+
+def _check(model: EncoderDecoder, start: int, end: int, max_length: int) -> None:
+    positive_integer("max_length", max_length)
+    for name, token in (("start", start), ("end", end)):
+        if not 0 < token < model.target_vocabulary:
+            raise ValueError(
+                f"`{name}` must be an id from 1 to {model.target_vocabulary - 1}. "
+                f"Received: {name}={token!r}"
+            )
+
+
+def _step(
+    model: EncoderDecoder, last: np.ndarray, state: DecoderState, start: int
+) -> tuple[np.ndarray, DecoderState, Any]:
+    """Log probabilities `(rows, target_vocabulary)`, the next state and the weights."""
+    logits, state, weights = model.step(last[:, None].astype("int32"), state)
+    # On PyTorch each state would hold on to all those before, for a gradient nobody asks for.
+    state = keras.tree.map_structure(ops.stop_gradient, state)
+    log_p = ops.convert_to_numpy(ops.log_softmax(logits[:, 0], axis=-1)).astype("float64")
+    log_p[:, [0, start]] = -np.inf
+    return log_p, state, weights
+
+
+def _over(last: np.ndarray, end: int) -> np.ndarray:
+    return (last == end) | (last == 0)
+
+
+def _take(tensors: Any, rows: np.ndarray) -> Any:
+    """These rows of all tensors; a count has none."""
+    return keras.tree.map_structure(
+        lambda x: ops.take(x, rows, axis=0) if len(x.shape) else x, tensors
+    )
+
+
+def _trace(written: list[np.ndarray], parents: list[np.ndarray]) -> np.ndarray:
+    """The sequences `(batch, beams, tokens)` that end in each beam of the last step."""
+    beam = np.broadcast_to(np.arange(written[0].shape[1]), written[0].shape)
+    ids = []
+    for last, parent in zip(reversed(written), reversed(parents), strict=True):
+        ids.append(np.take_along_axis(last, beam, axis=1))
+        beam = np.take_along_axis(parent, beam, axis=1)
+    return np.stack(ids[::-1], axis=-1)
+
+
+def _normalized(ids: np.ndarray, scores: np.ndarray, length_penalty: float) -> np.ndarray:
+    length = np.count_nonzero(ids, axis=-1)
+    normalized: np.ndarray = scores / ((5 + length) / 6) ** length_penalty
+    return normalized
+
+
+def _decoded(
+    ids: np.ndarray,
+    scores: np.ndarray,
+    length_penalty: float,
+    attention: np.ndarray | None = None,
+) -> Decoded:
+    longest = np.count_nonzero(ids, axis=1).max(initial=1)
+    return Decoded(
+        ids[:, :longest].astype(np.int32), scores, _normalized(ids, scores, length_penalty),
+        None if attention is None else attention[:, :longest],
+    )  # fmt: skip

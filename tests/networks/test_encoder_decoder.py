@@ -1,0 +1,434 @@
+"""Encoder-decoders: their equations, padding, one token at a time, files, and that they learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.layers import Relation, SinePositionEncoding
+from relation_tf.networks import (
+    encoder,
+    exact_match,
+    greedy_decode,
+    recurrent_encoder_decoder,
+    sequence_loss,
+    transformer_encoder_decoder,
+)
+from relation_tf.networks.transformer_decoder import Decoder, TransformerEncoderDecoder
+from tests.backends import BACKEND, array, close, compiled, vjp
+from tests.layers.cases import randomize
+
+SOURCE, TARGET, UNITS = 9, 7, 4
+# A whole row, one with padding, one without a token.
+SOURCES = np.array([[3, 4, 5, 6, 8], [7, 3, 0, 0, 0], [0, 0, 0, 0, 0]])
+TARGETS = np.array([[1, 5, 3, 6, 2, 4], [1, 4, 4, 0, 0, 0], [1, 3, 0, 6, 5, 0]])
+KEPT = TARGETS != 0
+
+Make = Callable[..., Any]
+
+
+def transformer(mechanism: Any, **arguments: Any) -> Make:
+    def make(**more: Any) -> Any:
+        return transformer_encoder_decoder(
+            SOURCE, TARGET, UNITS, mechanism, source_heads=2, **{**arguments, **more}
+        )
+
+    return make
+
+
+def recurrent(**arguments: Any) -> Any:
+    return recurrent_encoder_decoder(SOURCE, TARGET, UNITS, **arguments)
+
+
+MAKE = {
+    "gru": recurrent,
+    "relation": transformer("relation", num_layers=1),
+    "linear-attention": transformer("linear-attention", num_layers=1),
+    "attention-post": transformer("attention", num_layers=1, norm="post"),
+    "two mechanisms": transformer("multi-head-attention", decoder_mechanism="relation"),
+}
+every = pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+
+
+def built(make: Make, **arguments: Any) -> Any:
+    model = make(**arguments)
+    model.build()
+    randomize(model)
+    return model
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def gru_after(x: np.ndarray, s: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
+    """Keras's GRU, which resets after the matrix: each gate has two biases."""
+    kernel, recurrent, (input_bias, recurrent_bias) = weights
+    given = np.split(x @ kernel + input_bias, 3)
+    own = np.split(s @ recurrent + recurrent_bias, 3)
+    z, r = sigmoid(given[0] + own[0]), sigmoid(given[1] + own[1])
+    return z * s + (1 - z) * np.tanh(given[2] + r * own[2])
+
+
+def gru_before(x: np.ndarray, s: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
+    """That of Bahdanau et al., appendix A.1.1."""
+    (w_z, w_r, w), (u_z, u_r, u) = (np.split(matrix, 3, axis=1) for matrix in weights[:2])
+    b_z, b_r, b = np.split(weights[2], 3)
+    z, r = sigmoid(x @ w_z + s @ u_z + b_z), sigmoid(x @ w_r + s @ u_r + b_r)
+    return z * s + (1 - z) * np.tanh(x @ w + (r * s) @ u + b)
+
+
+def naive_recurrent(weights: list[np.ndarray], source: np.ndarray, target: np.ndarray) -> Any:
+    """Logits `(tokens, vocabulary)` and attention for one pair, kept tokens only."""
+    embed_source, embed_target = weights[:2]
+    forward, backward = weights[2:5], weights[5:8]
+    first, first_bias, w, u, v, *cell = weights[8:16]
+    hidden, hidden_bias, last, last_bias = weights[16:]
+    states = []
+    for one, x in ((forward, embed_source[source]), (backward, embed_source[source][::-1])):
+        s = np.zeros(UNITS)
+        states.append([s := gru_after(row, s, one) for row in x])
+    h = np.concatenate([states[0], states[1][::-1]], axis=1)
+    s = np.tanh(h[0, UNITS:] @ first + first_bias)
+    logits, attention = [], []
+    for x in embed_target[target]:
+        a = softmax((np.tanh(s @ w + h @ u) @ v)[:, 0])
+        context = a @ h
+        s = gru_before(np.concatenate([x, context]), s, cell)
+        read = np.tanh(np.concatenate([s, context, x]) @ hidden + hidden_bias)
+        logits.append(read @ last + last_bias)
+        attention.append(a)
+    return np.array(logits), np.array(attention)
+
+
+def recurrent_weights(model: Any) -> list[Any]:
+    """In the order in which the naive twin takes them."""
+    parts = (model.source_embedding, model.target_embedding, model.encoder, model.first,
+             model.attention, model.cell, model.hidden, model.logits)  # fmt: skip
+    return [variable for part in parts for variable in part.trainable_variables]
+
+
+def steps_of(model: Any, targets: np.ndarray = TARGETS) -> tuple[np.ndarray, np.ndarray]:
+    """Logits and attention, one token at a time."""
+    state = model.initial_state(SOURCES, max_length=targets.shape[1])
+    logits, attention = [], []
+    for i in range(targets.shape[1]):
+        one, state, weights = model.step(targets[:, i : i + 1], state)
+        logits.append(array(one))
+        attention.append(array(weights))
+    return np.concatenate(logits, axis=1), np.concatenate(attention, axis=1)
+
+
+def test_recurrent_equations() -> None:
+    model = built(recurrent)
+    weights = [array(variable) for variable in recurrent_weights(model)]
+    logits, attention = array(model([SOURCES, TARGETS])), steps_of(model)[1]
+    for row in range(2):
+        source, kept = SOURCES[row][SOURCES[row] != 0], KEPT[row]
+        expected, weighed = naive_recurrent(weights, source, TARGETS[row][kept])
+        close(logits[row][kept], expected)
+        close(attention[row][kept][:, : len(source)], weighed)
+
+
+def test_recurrent_gradients() -> None:
+    """Along any direction, the slope of the naive twin."""
+    model = built(recurrent)
+    rng = np.random.default_rng(3)
+    variables = recurrent_weights(model)
+    weights = [array(variable).astype("float64") * 0.5 for variable in variables]
+    for variable, own in zip(variables, weights, strict=True):
+        variable.assign(own.astype("float32"))
+    rows = slice(0, 2)
+    cotangent = rng.normal(size=(2, TARGETS.shape[1], TARGET)) * KEPT[rows, :, None]
+    _, _, gradients = vjp(
+        lambda: model([SOURCES[rows], TARGETS[rows]]), [], variables, cotangent.astype("float32")
+    )
+
+    def naive(weights: list[np.ndarray]) -> float:
+        return sum(
+            (naive_recurrent(weights, source[source != 0], target[kept])[0] * own[kept]).sum()
+            for source, target, kept, own in zip(
+                SOURCES[rows], TARGETS[rows], KEPT[rows], cotangent, strict=True
+            )
+        )
+
+    for k in range(len(weights)):
+        direction = rng.normal(size=weights[k].shape)
+        moved = [
+            naive([*weights[:k], weights[k] + sign * 1e-6 * direction, *weights[k + 1 :]])
+            for sign in (1, -1)
+        ]
+        close((gradients[k] * direction).sum(), (moved[0] - moved[1]) / 2e-6, 1e-3)
+
+
+def normalized(x: np.ndarray, norm: Any) -> np.ndarray:
+    scale, shift = (array(variable) for variable in norm.weights)
+    deviation = np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
+    return (x - x.mean(axis=-1, keepdims=True)) / deviation * scale + shift
+
+
+def affine(x: np.ndarray, dense: Any) -> np.ndarray:
+    return x @ array(dense.kernel) + array(dense.bias)
+
+
+def heads_over(x: np.ndarray, memory: np.ndarray, layer: Any) -> np.ndarray:
+    """Multi-head attention, head by head, row by row."""
+    q, k, v = affine(x, layer.query), affine(memory, layer.key), affine(memory, layer.value)
+    heads = []
+    for own in np.split(np.arange(UNITS), layer.num_heads):
+        scores = q[:, own] @ k[:, own].T / np.sqrt(len(own))
+        heads.append(softmax(scores) @ v[:, own])
+    return affine(np.concatenate(heads, axis=-1), layer.close)
+
+
+def attend_back(x: np.ndarray, mixer: Any) -> np.ndarray:
+    """Causal attention with one head, a query after the other."""
+    q, k, v = (x @ array(w) for w in (mixer.query_kernel, mixer.key_kernel, mixer.value_kernel))
+    rows = [softmax(q[i] @ k[: i + 1].T / np.sqrt(UNITS)) @ v[: i + 1] for i in range(len(x))]
+    return np.array(rows)
+
+
+def decoder_block(x: np.ndarray, memory: np.ndarray, block: Any) -> np.ndarray:
+    parts = (
+        (block.mixer_norm, lambda x: attend_back(x, block.mixer)),
+        (block.look_norm, lambda x: heads_over(x, memory, block.look)),
+        (
+            block.feed_norm,
+            lambda x: affine(np.maximum(affine(x, block.hidden), 0), block.output_dense),
+        ),
+    )
+    for norm, part in parts:
+        before = block.norm == "pre"
+        x = x + part(normalized(x, norm)) if before else normalized(x + part(x), norm)
+    return x
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_transformer_equations(norm: str) -> None:
+    model = built(transformer("attention", norm=norm))
+    logits = array(model([SOURCES, TARGETS]))
+
+    def embedded(embedding: Any, ids: np.ndarray) -> np.ndarray:
+        x = array(embedding.embeddings)[ids] * np.sqrt(UNITS)
+        return array(SinePositionEncoding()(x[None].astype("float32")))[0]
+
+    for row in range(2):
+        kept = KEPT[row]
+        source = embedded(model.source_embedding, SOURCES[row][SOURCES[row] != 0])
+        memory = array(model.encoder(source[None]))[0]
+        x = embedded(model.target_embedding, TARGETS[row][kept])
+        for block in model.decoder.blocks:
+            x = decoder_block(x, memory, block)
+        if norm == "pre":
+            x = normalized(x, model.decoder.closing)
+        close(logits[row][kept], affine(x, model.logits))
+
+
+@every
+def test_one_token_at_a_time_equals_the_whole(make: Make) -> None:
+    model = built(make)
+    logits, attention = steps_of(model)
+    close(logits, array(model([SOURCES, TARGETS])))
+    assert (attention >= 0).all()
+    has_source = (SOURCES != 0).any(axis=1)[:, None]
+    close(attention.sum(axis=-1), KEPT & has_source)
+    assert not (attention * (SOURCES == 0)[:, None]).any()
+
+
+@every
+def test_padding_changes_nothing_and_gets_zeros(make: Make) -> None:
+    model = built(make)
+    logits = array(model([SOURCES, TARGETS]))
+    longer = [np.pad(ids, ((0, 0), (0, 3))) for ids in (SOURCES, TARGETS)]
+    close(array(model(longer))[:, : TARGETS.shape[1]], logits)
+    close(array(model([SOURCES[1:2, :2], TARGETS[1:2, :3]])), logits[1:2, :3])
+    assert np.isfinite(logits).all()
+    assert not logits[~KEPT].any()
+
+
+@every
+def test_later_targets_change_nothing(make: Make) -> None:
+    model = built(make)
+    other = TARGETS.copy()
+    other[:, 3:] = 3
+    first = [array(model([SOURCES, ids]))[:, :3] for ids in (TARGETS, other)]
+    close(*first)
+
+
+@every
+def test_each_row_is_on_its_own(make: Make) -> None:
+    model = built(make)
+    whole = array(model([SOURCES, TARGETS]))
+    close(array(model([SOURCES[:1], TARGETS[:1]])), whole[:1])
+    close(array(model([SOURCES[::-1], TARGETS[::-1]])), whole[::-1])
+
+
+def settings_of(model: Any) -> list[Any]:
+    """The configuration, that of the stacks without the shapes that they were built for."""
+    stacks = [
+        getattr(model, name).get_config() for name in ("encoder", "decoder") if hasattr(model, name)
+    ]
+    config = model.get_config()
+    return [{name: config[name] for name in config if name not in ("encoder", "decoder")}, *stacks]
+
+
+@every
+def test_a_file_keeps_it(make: Make, tmp_path: Path) -> None:
+    model = built(make, dropout=0.2, seed=5, name="mine")
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(
+        array(again([SOURCES, TARGETS])), array(model([SOURCES, TARGETS]))
+    )
+    assert settings_of(again) == settings_of(model)
+
+
+@every
+def test_states_do_not_grow(make: Make) -> None:
+    model = built(make)
+    before = model.initial_state(SOURCES, max_length=8)
+    _, after, _ = model.step(TARGETS[:, :1], before)
+    shapes = [[tuple(x.shape) for x in keras.tree.flatten(state)] for state in (before, after)]
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="has no compilation here")
+def test_a_step_can_be_compiled() -> None:
+    model = built(MAKE["relation"])
+    step = compiled(model.step, xla=BACKEND == "jax")
+    state = model.initial_state(SOURCES, max_length=6)
+    for i in range(2):
+        logits, state, _ = step(ops.convert_to_tensor(TARGETS[:, i : i + 1]), state)
+    close(array(logits), array(model([SOURCES, TARGETS]))[:, 1:2], 1e-4)
+
+
+def test_nothing_is_said_after_the_last_step() -> None:
+    model = built(MAKE["relation"])
+    state = model.initial_state(SOURCES, max_length=1)
+    token = TARGETS[:, :1]
+    logits, state, _ = model.step(token, state)
+    assert np.isfinite(array(logits)).all()
+    assert np.isnan(array(model.step(token, state)[0])).all()
+
+
+@pytest.mark.parametrize("name", ["gru", "relation"])
+def test_dropout_in_training_only_and_by_its_seed(name: str) -> None:
+    def trained(seed: int) -> np.ndarray:
+        model = built(MAKE[name], dropout=0.5, seed=seed)
+        close(array(model([SOURCES, TARGETS])), array(model([SOURCES, TARGETS], training=False)))
+        return array(model([SOURCES, TARGETS], training=True))
+
+    np.testing.assert_array_equal(trained(1), trained(1))
+    assert np.abs(trained(1) - trained(2)).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["gru", "relation"])
+def test_mixed_precision_keeps_whole_logits(name: str) -> None:
+    model = MAKE[name](dtype="mixed_bfloat16")
+    model.build()
+    same = MAKE[name]()
+    same.build()
+    same.set_weights(model.get_weights())
+    logits = model([SOURCES, TARGETS])
+    assert keras.backend.standardize_dtype(logits.dtype) == "float32"
+    close(array(logits), array(same([SOURCES, TARGETS])), 0.05)
+
+
+@pytest.mark.parametrize("name", ["gru", "relation"])
+def test_symbolic_inputs(name: str) -> None:
+    model = MAKE[name]()
+    inputs = [keras.Input((None,), dtype="int32") for _ in range(2)]
+    whole = keras.Model(inputs, model(inputs))
+    assert whole.output_shape == (None, None, TARGET)
+    close(array(whole([SOURCES, TARGETS])), array(model([SOURCES, TARGETS])))
+
+
+def test_seeds_and_options_reach_the_stacks() -> None:
+    model = transformer_encoder_decoder(
+        SOURCE, TARGET, 8, "linear-attention", options={"normalization": "none"}, seed=3
+    )
+    model.build()
+    seeds = {model.seed, model.encoder.seed, model.decoder.seed}
+    assert len(seeds) == 3
+    for stack in (model.encoder, model.decoder):
+        assert [one.mixer.normalization for one in stack.blocks] == ["none", "none"]
+    other = transformer_encoder_decoder(
+        SOURCE, TARGET, 8, "linear-attention", "relation", options={"normalization": "none"}
+    )
+    other.build()
+    assert type(other.decoder.blocks[0].mixer) is Relation
+
+
+def test_templates() -> None:
+    model = transformer_encoder_decoder(
+        SOURCE, TARGET, UNITS, Relation(UNITS), Relation(UNITS, causal=True)
+    )
+    assert model([SOURCES, TARGETS]).shape == (3, 6, TARGET)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: recurrent_encoder_decoder(0, 7, 4), r"Received: source_vocabulary=0$"),
+        (lambda: recurrent_encoder_decoder(9, 7, 0), r"Received: units=0$"),
+        (lambda: recurrent(dropout=1.0), r"must be in \[0, 1\)\. Received: dropout=1\.0$"),
+        (transformer("nothing"), r"unknown mechanism 'nothing'"),
+        (
+            lambda: transformer_encoder_decoder(9, 7, 6, "relation"),
+            r"divisible by `source_heads`\. Received: units=6, source_heads=4$",
+        ),
+        (
+            lambda: TransformerEncoderDecoder(
+                encoder("relation", units=8), Decoder("relation", units=4), 9, 7
+            ),
+            r"must have the same `units`\. Received: 8 and 4$",
+        ),
+        (lambda: recurrent().initial_state(SOURCES, 0), r"Received: max_length=0$"),
+    ],
+)
+def test_wrong_arguments(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_loss_is_that_of_the_kept_tokens() -> None:
+    logits = np.random.default_rng(0).normal(size=(2, 3, 5)).astype("float32")
+    targets = np.array([[4, 2, 0], [1, 0, 0]])
+    p = softmax(logits)
+    expected = -np.mean(np.log([p[0, 0, 4], p[0, 1, 2], p[1, 0, 1]]))
+    close(array(sequence_loss(targets, logits)), expected)
+    assert float(sequence_loss(np.zeros((2, 3), int), logits)) == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gru", "attention"])
+def test_learns_to_reverse(name: str) -> None:
+    """All strings of up to four of five letters, of which a tenth is kept back."""
+    rng = np.random.default_rng(0)
+    words = [np.array(word) for n in (1, 2, 3, 4) for word in np.ndindex(*(5,) * n)]
+    words = [words[i] + 3 for i in rng.permutation(len(words))]
+    sources = np.array([np.pad(word, (0, 4 - len(word))) for word in words])
+    targets = np.array([np.pad([1, *word[::-1], 2], (0, 4 - len(word))) for word in words])
+    if name == "gru":
+        model = recurrent_encoder_decoder(8, 8, 32, dropout=0.0)
+    else:
+        model = transformer_encoder_decoder(8, 8, 32, name, dropout=0.0)
+    model.compile(keras.optimizers.Adam(0.01), sequence_loss, jit_compile=False)
+    held = len(words) // 10
+    model.fit(
+        [sources[held:], targets[held:, :-1]], targets[held:, 1:],
+        batch_size=39, epochs=25, verbose=0,
+    )  # fmt: skip
+    decoded = greedy_decode(model, sources[:held], start=1, end=2, max_length=5)
+    assert exact_match(targets[:held, 1:], decoded.ids) > 0.9

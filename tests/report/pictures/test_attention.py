@@ -1,0 +1,88 @@
+"""The picture of attention: a cell for each weight, words for those who do not see it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relation_tf.report.pictures.attention import attention_picture
+
+SOURCE, TARGET = list("3 March 2012"), list("2012-03-03")
+
+
+def weights_of(rows, columns):
+    drawn = np.random.default_rng(0).random((rows, columns)) ** 4
+    return drawn / drawn.sum(axis=1, keepdims=True)
+
+
+def test_cells_are_where_the_weights_are():
+    weights = np.array([[0.0, 0.25, 0.75], [1.0, 0.0, 0.0]])
+    picture = attention_picture(weights, "abc", "xy")
+    (axes,) = picture._figure(picture.panels, 1).axes
+    shades = {}
+    for line in axes.lines:
+        x, y = line.get_data()
+        for start, row in zip(x[::3], y[::3], strict=True):
+            shades[int(row), int(start)] = line.get_alpha()
+    assert shades == {(0, 1): 0.3, (0, 2): 0.8, (1, 0): 1.0}
+    assert axes.get_ylim() == (2, 0)
+
+
+def test_words():
+    picture = attention_picture(np.array([[0.2, 0.8], [1.0, 0.0]]), ["a", " "], ["b", "c"])
+    (panel,) = picture.panels
+    assert panel.alt == (
+        "attention: b looked most at ␣ (2nd of 2, 80 %), c at a (1st of 2, 100 %)."
+    )
+    many = attention_picture(np.eye(30), "ab" * 15, "cd" * 15).panels[0].alt
+    assert many == (
+        "attention: 30 target tokens over 30 source tokens; the largest weight of a token is 100 % "
+        "in the mean."
+    )
+
+
+def test_padding_is_left_out():
+    weights = np.pad(np.eye(2), ((0, 3), (0, 4)))
+    assert (
+        attention_picture(weights, "ab", "ab").svg()
+        == attention_picture(np.eye(2), "ab", "ab").svg()
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (SOURCE, TARGET),
+        (["a"], ["b"]),
+        (["contextualizer-of-rank-5", "the", "end"], ["attention", "$x$", "<b>"]),
+        (["word"] * 40, ["other"] * 40),
+    ],
+)
+def test_readable(readable, source, target):
+    readable(attention_picture(weights_of(len(target), len(source)), source, target))
+
+
+def test_same_weights_give_same_bytes_and_names_are_escaped():
+    picture = attention_picture(weights_of(2, 2), ["<b>", "&"], ["x", "y"])
+    assert picture.svg() == picture.svg()
+    assert "<b>" not in picture.svg()
+    assert picture.png().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.eye(2)[0], r"of 2 target tokens .* of 2 source tokens, .* Received: shape \(2,\)$"),
+        (np.eye(1), r"Received: shape \(1, 1\)$"),
+        (np.array([[0.5, 0.5], [-1.0, 2.0]]), r"from 0 to 1\. Received: -1 to 2$"),
+        (np.array([[0.5, 0.5], [np.nan, 0.0]]), r"from 0 to 1\. Received: nan to nan$"),
+    ],
+)
+def test_wrong_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        attention_picture(weights, "ab", "xy")
+
+
+def test_nothing_to_draw():
+    with pytest.raises(ValueError, match=r"one at least\. Received: shape \(2, 2\)$"):
+        attention_picture(np.eye(2), [], "ab")

@@ -1,0 +1,155 @@
+"""Generated pairs of sequences: right, unambiguous, and in one split each."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import itertools
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relation_tf.tasks.generated import Characters, GeneratedTask, dates, reversal, write_date
+
+SIZES = {"train": 300, "dev": 40, "test": 50}
+FORMATS = 13
+MONTHS = {"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8,
+          "sep": 9, "oct": 10, "nov": 11, "dec": 12}  # fmt: skip
+
+
+def texts(task: GeneratedTask, split: str) -> list[tuple[str, str]]:
+    pairs = task.splits[split]
+    rows = np.arange(len(pairs))
+    sources = task.source.decode(pairs.sources.pad(rows))
+    return list(zip(sources, task.target.decode(pairs.targets.pad(rows)), strict=True))
+
+
+def read_date(text: str) -> datetime.date:
+    """The day that a text names. That the text alone is enough says that it names one."""
+    if found := re.fullmatch(r"(\d\d?)/(\d+)/(\d{4}|\d\d)", text):
+        month, day, year = map(int, found.groups())
+    elif found := re.fullmatch(r"(\d{4})/(\d+)/(\d+)", text):
+        year, month, day = map(int, found.groups())
+    elif found := re.fullmatch(r"(\d+)\.(\d+)\.(\d{4})", text):
+        day, month, year = map(int, found.groups())
+    else:
+        words = re.findall(r"[a-z]+", text.lower())
+        (month,) = {MONTHS[word[:3]] for word in words if word[:3] in MONTHS}
+        day, year = map(int, re.findall(r"\d+", text))
+    if year < 100:
+        year += 1900 if year >= 70 else 2000
+    return datetime.date(year, month, day)
+
+
+@pytest.mark.parametrize("make", [reversal, dates])
+def test_splits(make: Any) -> None:
+    task = make(**SIZES)
+    sources = {split: {source for source, _ in texts(task, split)} for split in task.splits}
+    assert {split: len(own) for split, own in sources.items() if split != "long"} == SIZES
+    assert {split: len(pairs) for split, pairs in task.splits.items() if split != "long"} == SIZES
+    for one, other in itertools.combinations(sources.values(), 2):
+        assert not one & other
+
+
+def test_reversal() -> None:
+    task = reversal(**SIZES)
+    for split, lengths in (("train", range(3, 11)), ("long", range(11, 15))):
+        pairs = texts(task, split)
+        assert all(target == source[::-1] for source, target in pairs)
+        assert {len(source) for source, _ in pairs} == set(lengths)
+    assert len(task.splits["long"]) == SIZES["test"]
+
+
+def test_dates() -> None:
+    pairs = texts(dates(**SIZES), "train")
+    for source, target in pairs:
+        assert read_date(source).isoformat() == target
+    days = [datetime.date.fromisoformat(target) for _, target in pairs]
+    assert min(days).year < 1980
+    assert max(days).year > 2059
+
+
+@given(
+    st.dates(datetime.date(1970, 1, 1), datetime.date(2069, 12, 31)),
+    st.integers(0, FORMATS - 1),
+)
+def test_each_date_names_one_day(day: datetime.date, format: int) -> None:
+    assert read_date(write_date(day, format)) == day
+
+
+def test_words_of_a_date_are_right() -> None:
+    day = datetime.date(1998, 3, 7)
+    written = [write_date(day, format) for format in range(FORMATS)]
+    assert written == [
+        "Saturday, 7 March 1998", "Saturday, March 7, 1998", "7 March 1998", "March 7, 1998",
+        "Mar 7th, 1998", "7th of March 1998", "the 7th of March, 1998", "Sat 7 Mar 1998",
+        "7-Mar-98", "3/7/98", "03/07/1998", "7.3.1998", "1998/3/7",
+    ]  # fmt: skip
+    with pytest.raises(IndexError):
+        write_date(day, FORMATS)
+    ordinals = {
+        n: write_date(datetime.date(2001, 1, n), 4).split()[1][:-1] for n in (1, 2, 3, 11, 12, 13)
+    }
+    assert list(ordinals.values()) == ["1st", "2nd", "3rd", "11th", "12th", "13th"]
+    assert write_date(datetime.date(2001, 1, 22), 4) == "Jan 22nd, 2001"
+
+
+def test_rows_as_networks_take_them() -> None:
+    task = dates(**SIZES)
+    pairs = task.splits["dev"]
+    targets = pairs.targets.pad(np.arange(len(pairs)))
+    assert targets.dtype == np.int32
+    assert (targets[:, 0] == task.target.start).all()
+    assert (targets[:, -1] == task.target.end).all()  # all dates have ten characters
+    sources = pairs.sources.pad(np.arange(len(pairs)))
+    assert sources.max() < task.source.size
+    assert (
+        (sources == 0).argmax(axis=1) == np.where(sources[:, -1], 0, pairs.sources.lengths)
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "digest"),
+    [(reversal, "a692d1d186bc9f01"), (dates, "15a1c55ed7b840e7")],
+    ids=["reversal", "dates"],
+)
+def test_the_same_rows_for_ever(make: Any, digest: str) -> None:
+    train = make(**SIZES).splits["train"]
+    data = b"".join(row.ids.astype("<i4").tobytes() for row in (train.sources, train.targets))
+    assert hashlib.sha256(data).hexdigest()[:16] == digest
+    other = make(seed=1, **SIZES).splits["train"]
+    assert other.sources.ids.tolist() != train.sources.ids.tolist()
+
+
+@given(st.lists(st.text("abcxyz", max_size=6), min_size=1, max_size=4), st.booleans())
+def test_characters_there_and_back(words: list[str], ends: bool) -> None:
+    letters = Characters("abcxyz")
+    rows = letters.encode(words, ends=ends)
+    assert rows.lengths.tolist() == [len(word) + 2 * ends for word in words]
+    assert letters.decode(rows.pad(np.arange(len(words)))) == words
+
+
+def test_what_comes_after_the_end_is_not_told() -> None:
+    letters = Characters("ab")
+    assert letters.decode(np.array([[1, 3, 4, 2, 3], [4, 0, 0, 0, 0]])) == ["ab", "b"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Characters("ab").encode(["aXb"]), r"characters 'ab'\. Received: 'X' in 'aXb'$"),
+        (
+            lambda: reversal(lengths=(2, 11)),
+            r"Received: lengths=\(2, 11\), long=\(11, 14\)$",
+        ),
+        (lambda: reversal(lengths=(1, 1)), r"there are 26 rows .* Received: 12000 rows$"),
+        (lambda: dates(train=300_000), r"no more than half are drawn\. Received: 302000 rows$"),
+    ],
+)
+def test_wrong_arguments(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
