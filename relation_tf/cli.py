@@ -297,6 +297,89 @@ def plan(
 
 
 @app.command()
+def pretrain(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="UTF-8 text to learn from, also packed as .gz."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the runs.")] = Path(
+        "pretrained"
+    ),
+    mechanisms: Annotated[
+        str, typer.Option(metavar="A,B", help="What mixes the tokens of the encoders.")
+    ] = "relation,linear-attention,attention",
+    seeds: Annotated[str, typer.Option(metavar="1,2", help="Seeds of each mechanism.")] = "1",
+    held_out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Text that perplexity is of, or the share of FILE..., from the end.",
+        ),
+    ] = "0.05",
+    objective: Annotated[
+        str, typer.Option(metavar="NAME", help="Tell masked words, or each next one (causal).")
+    ] = "masked",
+    layers: Annotated[int, typer.Option(metavar="N", help="Blocks of an encoder.")] = 4,
+    units: Annotated[int, typer.Option(metavar="N", help="Width of the blocks.")] = 128,
+    embedding_dim: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Width of the embedding.", show_default="the units"),
+    ] = None,
+    norm: Annotated[str, typer.Option(metavar="NAME", help="pre or post.")] = "pre",
+    dropout: Annotated[float, typer.Option(metavar="RATE", help="In the blocks.")] = 0.1,
+    vocabulary: Annotated[int, typer.Option(metavar="N", help="Word pieces at most.")] = 8000,
+    length: Annotated[int, typer.Option(metavar="N", help="Tokens of a block of text.")] = 128,
+    batch_size: Annotated[int, typer.Option(metavar="N", help="Blocks of a step.")] = 32,
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps of a run.")] = 10_000,
+    learning_rate: Annotated[float, typer.Option(metavar="RATE", help="The highest.")] = 1e-3,
+    warmup: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of the steps in which it rises.")
+    ] = 0.1,
+    weight_decay: Annotated[float, typer.Option(metavar="RATE", help="Of matrices.")] = 0.01,
+    evaluate_every: Annotated[
+        int, typer.Option(metavar="N", help="Steps between two evaluations.")
+    ] = 500,
+    threads: Annotated[int, typer.Option(metavar="N", help="Threads of one operation.")] = 1,
+) -> None:
+    """Let encoders learn from plain text, for suites to start from.
+
+    Interrupted at any moment, the same command goes on where it was.
+    """
+    from relation_tf.bench.pretrained import PretrainingSettings
+    from relation_tf.bench.pretraining import pretrain as learn
+
+    sys.path.insert(0, str(Path.cwd()))  # where a layer of one's own may lie
+    made = learn(
+        [_home(file) for file in files],
+        _home(out),
+        _split(mechanisms) or [],
+        _integers(seeds) or [],
+        PretrainingSettings(
+            objective=objective,
+            num_layers=layers,
+            units=units,
+            embedding_dim=embedding_dim,
+            norm=norm,
+            dropout=dropout,
+            vocabulary_size=vocabulary,
+            length=length,
+            batch_size=batch_size,
+            steps=steps,
+            learning_rate=learning_rate,
+            warmup=warmup,
+            weight_decay=weight_decay,
+            evaluate_every=evaluate_every,
+            threads=threads,
+        ),
+        held_out=_share(held_out),
+    )
+    if made.runs:
+        typer.echo(f"\n{made}\n\nscores: {made.folder / 'scores.csv'}")
+    if made.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
 def check_layer(
     layer: Annotated[
         str,
@@ -534,6 +617,14 @@ def _integers(seeds: str | None) -> list[int] | None:
         raise typer.BadParameter(
             f"--seeds: expected numbers such as 1,2. Received: {seeds!r}"
         ) from None
+
+
+def _share(held_out: str) -> float | Path:
+    """A share, or else a file."""
+    try:
+        return float(held_out)
+    except ValueError:
+        return _home(Path(held_out))
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

@@ -1,4 +1,6 @@
 from .planning import SuitePlan
+from .pretrained import PretrainedEncoder, PretrainingSettings, fill, load_pretrained
+from .pretraining import Pretraining, pretrain
 from .ray_cluster import RunResources
 from .results import Results, read_results
 from .run_folder import RunFolder
@@ -10,6 +12,9 @@ from .suite import Method, RunConfig, Suite, SuiteError, list_suites, load_suite
 __all__ = [
     "BestWeights",
     "Method",
+    "PretrainedEncoder",
+    "Pretraining",
+    "PretrainingSettings",
     "Results",
     "RunConfig",
     "RunFolder",
@@ -20,9 +25,12 @@ __all__ = [
     "Suite",
     "SuiteError",
     "SuitePlan",
+    "fill",
     "list_suites",
+    "load_pretrained",
     "load_suite",
     "plan_suite",
+    "pretrain",
     "read_results",
     "run_suite",
     "write_submissions",

@@ -119,7 +119,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
             _fail(cell, config, str(error), tell)
         except OSError as error:
             if error.errno not in _NO_ROOM and (folder / "config.json").exists():
-                _fail(cell, config, _one_line(error), tell, traceback.format_exc())
+                _fail(cell, config, one_line(error), tell, traceback.format_exc())
                 network = None
                 continue
             # No other run could be written either.
@@ -127,7 +127,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
         except Exception as error:
             if cell.of_several_hosts:
                 raise_if_lost(error)
-            _fail(cell, config, _one_line(error), tell, traceback.format_exc())
+            _fail(cell, config, one_line(error), tell, traceback.format_exc())
             network = None  # what is left of it may be broken
 
 
@@ -233,7 +233,7 @@ def what_is_read(cell: Cell, config: RunConfig) -> tuple[Any, ...]:
     """Equal for two runs that read the same."""
     return (
         *(config.entry, config.reading(), config.data_digest),
-        *(config.embeddings, config.embedding_dim, config.glove_digest),
+        *(config.embeddings, config.embedding_dim, config.glove_digest, config.pretrained),
         *(cell.data, cell.tfds_folder, cell.glove, cell.skip_bad_lines),
     )
 
@@ -343,7 +343,7 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     from relation_tf.bench.training import train_run
 
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    peak_of = _forget_peaks()
+    peak_of = forget_peaks()
 
     def on_epoch(epoch: int, row: Any) -> None:
         tell({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
@@ -360,7 +360,7 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
     write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
-    result = _result(network, config, trained) | _peaks() | {"peak_memory_of": peak_of}
+    result = _result(network, config, trained) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
     (folder / STATE).unlink(missing_ok=True)
     tell({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
@@ -429,9 +429,9 @@ def _manifest(
         "started": started,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "resumed_after_epochs": list(trained.resumed),
-        "command": _command(),
-        **_software(),
-        **_machine(cell),
+        "command": command(),
+        **software(),
+        **machine(cell),
         "xla": network.xla,
         "seed": config.seed,
         "data": {
@@ -447,10 +447,14 @@ def _manifest(
         "glove": None
         if vectors is None
         else {"found": str(vectors), "digest": config.glove_digest},
+        "pretrained": None
+        if config.start == "random"
+        else {"folder": config.pretrained, "digest": config.pretrained_digest},
     }
 
 
-def _software() -> dict[str, Any]:
+def software() -> dict[str, Any]:
+    """Versions and commit, for a manifest."""
     return {
         "python": platform.python_version(),
         "versions": {
@@ -461,7 +465,8 @@ def _software() -> dict[str, Any]:
     }
 
 
-def _machine(cell: Cell) -> dict[str, Any]:
+def machine(cell: Cell) -> dict[str, Any]:
+    """Devices, threads and flags, for a manifest."""
     import tensorflow as tf
 
     from relation_tf.bench.replicas import make_replicas
@@ -483,10 +488,10 @@ def _machine(cell: Cell) -> dict[str, Any]:
 
 def _made_by(config: RunConfig, cell: Cell) -> dict[str, Any]:
     """What a half-done run goes on with; with anything else it would not end as it began."""
-    return {"config": config.model_dump(mode="json"), **_machine(cell), **_software()}
+    return {"config": config.model_dump(mode="json"), **machine(cell), **software()}
 
 
-def _forget_peaks() -> Literal["run", "process"]:
+def forget_peaks() -> Literal["run", "process"]:
     """Begin the peaks of memory anew; `"process"` where the system keeps the process's own."""
     import tensorflow as tf
 
@@ -500,7 +505,7 @@ def _forget_peaks() -> Literal["run", "process"]:
     return "run"
 
 
-def _peaks() -> dict[str, int | None]:
+def peaks() -> dict[str, int | None]:
     """The most memory since `_forget_peaks`, resident and of the first GPU, in MiB."""
     import tensorflow as tf
 
@@ -529,7 +534,7 @@ def _high_water_mark() -> int:
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
-def _command() -> str:
+def command() -> str:
     """The command line, without the places of this machine."""
     program = Path(sys.argv[0])
     if program.name == "ipykernel_launcher.py":
@@ -538,7 +543,7 @@ def _command() -> str:
     return shlex.join([name, *sys.argv[1:]])
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """What went wrong: TensorFlow puts the places before it, Keras the arguments behind it."""
     message = str(error).partition("Arguments received by")[0]
     lines = re.sub(r"\x1b\[[0-9;]*m", "", message).split("\n")

@@ -3,6 +3,7 @@ from .benchmark import pair_classifier, pair_regressor, sequence_classifier
 from .decoding import Decoded, beam_search, exact_match, greedy_decode
 from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
+from .language_model import language_model
 from .layer_check import LayerCheck, LayerReport, check_layer
 from .multi_task import Sharing, TaskHead, as_one, multi_task_networks
 from .registry import MECHANISMS, Mechanism, find_mechanism
@@ -26,6 +27,7 @@ __all__ = [
     "exact_match",
     "find_mechanism",
     "greedy_decode",
+    "language_model",
     "match_parameters",
     "multi_task_networks",
     "pair_classifier",

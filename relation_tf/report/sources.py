@@ -107,10 +107,10 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, str]:
     """A path, and what is there."""
     try:
         path = Path(source).expanduser()
+        if (path / "scores.csv").is_file():  # of a report, or of pre-training beside its runs
+            return path, "report"
         if (path / "runs").is_dir():
             return path, "suite"
-        if (path / "scores.csv").is_file():
-            return path, "report"
         return path, "folder" if path.is_dir() else "file"
     except (OSError, RuntimeError) as error:  # of a path, and of a home that nobody has
         reason = getattr(error, "strerror", None) or error

@@ -7,6 +7,7 @@ from .glue import GLUE
 from .group import TaskGroup
 from .listing import Overview, examples, label_counts, overview
 from .own import OwnTask
+from .plain_text import read_plain_text
 from .rows import FileTexts, Ragged, Texts
 from .scoring import score
 from .sources import Source
@@ -47,6 +48,7 @@ __all__ = [
     "overview",
     "plan_batches",
     "read_glove",
+    "read_plain_text",
     "read_task",
     "read_tsv",
     "reversal",

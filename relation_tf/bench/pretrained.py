@@ -1,0 +1,336 @@
+"""What pre-training leaves: its folder, and encoders that networks start from. Free of Keras.
+
+    DIR/pretraining.json                   what was asked
+    DIR/vocabulary.json                    WordPiece, of the text that was learned from
+    DIR/scores.csv, report.json            perplexity and tokens a second, for `relation-tf compare`
+    DIR/runs/<method>/seed-<s>/
+        config.json  manifest.json  history.csv  weights.npz  result.json
+
+A run is done when its result.json is there, which is written last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relation_tf.bench.run_folder import read_json
+from relation_tf.bench.suite import SuiteError
+from relation_tf.tasks.sources import digest_of_file
+from relation_tf.tasks.tsv import listed
+from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
+
+SETTINGS, VOCABULARY, WEIGHTS = "pretraining.json", "vocabulary.json", "weights.npz"
+
+_EMBEDDING = "embedding"
+_ENCODER = "encoder_{}"
+
+_AT_LEAST = {
+    "num_layers": 1,
+    "units": 1,
+    "embedding_dim": 1,
+    "vocabulary_size": 4,
+    "length": 2,
+    "batch_size": 1,
+    "steps": 1,
+    "evaluate_every": 1,
+    "threads": 1,
+}
+
+
+@dataclass(frozen=True)
+class PretrainingSettings:
+    """What the runs of a folder of pre-training share.
+
+    Attributes:
+        objective: `"masked"` or `"causal"`.
+        num_layers: Number of blocks.
+        units: Width of the blocks.
+        embedding_dim: Width of the embedding, by default `units`.
+        norm: `"pre"` or `"post"`.
+        dropout: Rate in [0, 1).
+        vocabulary_size: The most ids of the vocabulary.
+        length: Tokens of a block.
+        batch_size: Blocks of a step.
+        steps: Steps of a run.
+        learning_rate: The highest; it rises to it in a line and falls to 0 as a cosine does.
+        warmup: The share of the steps in which it rises.
+        weight_decay: Of Adam, for matrices but the embedding.
+        evaluate_every: Steps between two evaluations; there is one at the end too.
+        threads: Threads of one operation. The same seed gives the same bits only with the same
+            number.
+
+    Raises:
+        SuiteError: For a value that cannot be.
+
+    Example:
+        >>> PretrainingSettings(units=64).embedding_dim
+        64
+        >>> PretrainingSettings(steps=0)
+        Traceback (most recent call last):
+            ...
+        relation_tf.bench.suite.SuiteError: steps: expected 1 or more. Received: 0
+    """
+
+    objective: str = "masked"
+    num_layers: int = 4
+    units: int = 128
+    embedding_dim: int | None = None
+    norm: str = "pre"
+    dropout: float = 0.1
+    vocabulary_size: int = WORDPIECES
+    length: int = 128
+    batch_size: int = 32
+    steps: int = 10_000
+    learning_rate: float = 1e-3
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    evaluate_every: int = 500
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in (("objective", ("masked", "causal")), ("norm", ("pre", "post"))):
+            if getattr(self, name) not in value:
+                raise _unexpected(name, " or ".join(value), getattr(self, name))
+        if self.embedding_dim is None:
+            object.__setattr__(self, "embedding_dim", self.units)
+        for name, least in _AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise _unexpected(name, f"{least} or more", getattr(self, name))
+        if not 0 <= self.dropout < 1:
+            raise _unexpected("dropout", "0 or more and below 1", self.dropout)
+        if not 0 <= self.warmup < 1:
+            raise _unexpected("warmup", "a share, 0 or more and below 1", self.warmup)
+        if not 0 < self.learning_rate < math.inf:
+            raise _unexpected("learning_rate", "a number above 0", self.learning_rate)
+        if not 0 <= self.weight_decay < math.inf:
+            raise _unexpected("weight_decay", "0 or more", self.weight_decay)
+
+    def refuse_others(self, place: Path, found: Mapping[str, Any], **more: Any) -> None:
+        """Refuse what was made with other settings.
+
+        Args:
+            place: What was made.
+            found: The settings that it was made with.
+            **more: What was asked for beside these settings.
+
+        Raises:
+            SuiteError: It names the first that differs, and both values.
+        """
+        asked = {**asdict(self), **more}
+        for key in sorted(asked.keys() | found.keys()):
+            if asked.get(key) != found.get(key):
+                raise SuiteError(
+                    f"{place}: was made with {key} = {found.get(key)!r}, now asked is "
+                    f"{asked.get(key)!r}. Give another --out, or delete the folder to make it again"
+                )
+
+
+def _unexpected(name: str, expected: str, value: Any) -> SuiteError:
+    return SuiteError(f"{name}: expected {expected}. Received: {value}")
+
+
+@dataclass(frozen=True)
+class PretrainedEncoder:
+    """An encoder that has learned from plain text.
+
+    Attributes:
+        folder: The run that it is of.
+        vocabulary: What its ids are.
+        mechanism: What mixes the tokens.
+        seed: Of its run.
+        settings: What it was trained with; `text` is a digest of the text.
+        embedding: A vector for each word, `(vocabulary.size, embedding_dim)`.
+        weights: Of the stack, in the order of the layer.
+    """
+
+    folder: Path
+    vocabulary: Vocabulary
+    mechanism: str
+    seed: int
+    settings: Mapping[str, Any]
+    embedding: np.ndarray
+    weights: tuple[np.ndarray, ...]
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """The arguments of a network of `relation_tf.networks` that `fill` can fill.
+
+        They are those of `sequence_classifier` and its like that decide about shapes; all others
+        are free.
+        """
+        settings = self.settings
+        return {
+            "mechanism": "encoder",
+            "vocabulary_size": self.vocabulary.size,
+            "embedding_dim": settings["embedding_dim"],
+            "units": settings["units"],
+            "options": {
+                "mechanism": self.mechanism,
+                "num_layers": settings["num_layers"],
+                "norm": settings["norm"],
+                "dropout": settings["dropout"],
+                "causal": settings["objective"] == "causal",
+            },
+        }
+
+
+def load_pretrained(folder: str | Path, method: str, seed: int | None = None) -> PretrainedEncoder:
+    """Read an encoder that `relation-tf pretrain` has made.
+
+    Args:
+        folder: Its `--out`.
+        method: The mechanism, or what its runs are called.
+        seed: Of the run, by default the first that is done. Where a mechanism has one run alone,
+            it is that for any seed.
+
+    Raises:
+        SuiteError: Where there is no such run, or it is broken; the message names what there is.
+
+    Example:
+        >>> load_pretrained("nowhere", "relation")
+        Traceback (most recent call last):
+            ...
+        relation_tf.bench.suite.SuiteError: nowhere: expected a folder of pre-training, with a \
+pretraining.json in it
+    """
+    folder = Path(folder).expanduser()
+    found = _find_run(folder, method, seed)
+    run = run_folder(folder, found["method"], found["seed"])
+    embedding, weights = _read_weights(run / WEIGHTS)
+    vocabulary = _read_vocabulary(folder / VOCABULARY)
+    settings = read_json(run / "config.json")
+    expected = vocabulary.size, settings.get("embedding_dim")
+    if embedding.shape != expected:
+        raise SuiteError(
+            f"{run / WEIGHTS}: expected an embedding of shape {expected}, as {VOCABULARY} and "
+            f"config.json say. Received: shape {embedding.shape}"
+        )
+    mechanism, seed = str(found["mechanism"]), int(found["seed"])
+    return PretrainedEncoder(run, vocabulary, mechanism, seed, settings, embedding, weights)
+
+
+def pretrained_digest(folder: str | Path, method: str, seed: int | None = None) -> str:
+    """SHA-256 of what `load_pretrained` would read: the encoder, and its vocabulary.
+
+    Raises:
+        SuiteError: As there.
+    """
+    folder = Path(folder).expanduser()
+    found = _find_run(folder, method, seed)
+    run = run_folder(folder, found["method"], found["seed"])
+    digest = hashlib.sha256()
+    for path in (run / WEIGHTS, folder / VOCABULARY):
+        try:
+            digest.update(digest_of_file(path))
+        except OSError as error:
+            raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error
+    return digest.hexdigest()
+
+
+def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
+    """The result of a finished run."""
+    if not (folder / SETTINGS).is_file():
+        raise SuiteError(f"{folder}: expected a folder of pre-training, with a {SETTINGS} in it")
+    done = [*finished_runs(folder)]
+    runs = [run for run in done if method in (run["method"], run["mechanism"])]
+    if not runs:
+        made = [*dict.fromkeys(str(run["method"]) for run in done)]
+        raise SuiteError(
+            f"{folder}: expected a finished run of {method}, found {listed(made) or 'none'}"
+        )
+    for run in runs:
+        if seed in (None, run["seed"]) or len(runs) == 1:
+            return run
+    raise SuiteError(
+        f"{folder}: expected a finished run of {method} with seed {seed}, found those with "
+        f"{', '.join(str(run['seed']) for run in runs)}"
+    )
+
+
+def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") -> None:
+    """Let a network start from a pre-trained encoder.
+
+    Args:
+        model: A network around `"encoder"`, of `relation_tf.networks`, such as
+            `sequence_classifier(num_classes=2, **pretrained.network)`.
+        pretrained: The encoder. What it has not learned, as the last layers, is left.
+        layer: The stack's name in the network.
+
+    Raises:
+        SuiteError: For a network of other shapes; the message names both.
+    """
+    for name, values in (("embedding", (pretrained.embedding,)), (layer, pretrained.weights)):
+        try:
+            own = model.get_layer(name)
+        except ValueError as error:
+            raise SuiteError(
+                f"{pretrained.folder}: expected a network with a layer {name!r}, to fill it. "
+                f"Received: {listed([each.name for each in model.layers])}"
+            ) from error
+        asked = [tuple(weight.shape) for weight in own.weights]
+        shapes = [value.shape for value in values]
+        if asked != shapes:
+            expected, found = _first_difference(asked, shapes)
+            raise SuiteError(
+                f"{pretrained.folder}: layer {name!r} has a weight of shape {found} where the "
+                f"network has {expected}; it fills a network made with "
+                f"{', '.join(f'{key}={value!r}' for key, value in pretrained.network.items())}"
+            )
+        own.set_weights(list(values))
+
+
+def _first_difference(own: list[Any], theirs: list[Any]) -> tuple[Any, Any]:
+    longest = max(len(own), len(theirs))
+    pairs = zip(*(each + [None] * (longest - len(each)) for each in (own, theirs)), strict=True)
+    return next((a, b) for a, b in pairs if a != b)
+
+
+def run_folder(folder: Path, method: str, seed: int) -> Path:
+    """The folder of a run."""
+    return folder / "runs" / method / f"seed-{seed}"
+
+
+def finished_runs(folder: Path) -> Iterator[dict[str, Any]]:
+    """The results of all finished runs, in order of method and seed.
+
+    Raises:
+        SuiteError: For one that is broken.
+    """
+    found = []
+    for path in sorted(folder.glob("runs/*/seed-*/result.json")):
+        result = read_json(path)
+        if missing := {"method", "mechanism", "seed", "perplexity"} - result.keys():
+            raise SuiteError(f"{path}: expected a key {min(missing)!r}, found none")
+        found.append(result)
+    return iter(sorted(found, key=lambda run: (run["method"], run["seed"])))
+
+
+def write_weights(path: Path, embedding: np.ndarray, weights: list[np.ndarray]) -> None:
+    """Write what `load_pretrained` reads."""
+    arrays = {_ENCODER.format(i): array for i, array in enumerate(weights)}
+    np.savez(path, allow_pickle=False, **{_EMBEDDING: embedding, **arrays})
+
+
+def _read_weights(path: Path) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            names = [_ENCODER.format(i) for i in range(len(file.files) - 1)]
+            return file[_EMBEDDING], tuple(file[name] for name in names)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
+        raise SuiteError(f"{path}: expected the weights of an encoder: {reason}") from error
+
+
+def _read_vocabulary(path: Path) -> Vocabulary:
+    try:
+        return Vocabulary.from_json(path.read_text(encoding="utf-8"))
+    except Exception as error:  # of Rust, which has no kind of its own
+        raise SuiteError(f"{path}: expected a vocabulary: {error!s:.100}") from error

@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from relation_tf.bench import SuiteError
+from relation_tf.bench.checkpoint import STATE, Checkpoint
+from relation_tf.bench.pretrained import (
+    PretrainingSettings,
+    fill,
+    load_pretrained,
+    pretrained_digest,
+)
+from relation_tf.bench.pretraining import pretrain
+from relation_tf.report.sources import read_source
+from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
+
+pytestmark = pytest.mark.tensorflow
+
+SMALL = {
+    "num_layers": 2,
+    "units": 8,
+    "length": 12,
+    "batch_size": 4,
+    "steps": 6,
+    "evaluate_every": 4,
+    "vocabulary_size": 80,
+}
+
+
+@pytest.fixture(scope="module")
+def text_file(tmp_path_factory):
+    """Sentences in which some words tell the others."""
+    rng = np.random.default_rng(0)
+    verbs = {"cat": "eats", "dog": "runs", "bird": "sings", "fish": "swims"}
+    path = tmp_path_factory.mktemp("text") / "a.txt"
+    names = rng.choice([*verbs], 2000)
+    path.write_text("".join(f"the {name} {verbs[name]} .\n" for name in names))
+    return path
+
+
+def compiled(text_file, mechanism="relation", **changes):
+    from relation_tf.bench.language_training import CompiledLanguageModel
+
+    settings = PretrainingSettings(**SMALL | changes)
+    text = read_plain_text(
+        [text_file], settings.length, held_out=0.1, vocabulary_size=settings.vocabulary_size
+    )
+    return CompiledLanguageModel(mechanism, settings, text)
+
+
+def weights_of(network):
+    embedding, weights = network.weights()
+    return [embedding, *weights]
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary(text_file, objective):
+    network = compiled(text_file, objective=objective)
+    network.go_on([np.zeros_like(array) for array in network.state()])
+    assert np.exp(network.held_out_loss()) == pytest.approx(network.text.vocabulary.size, rel=1e-5)
+
+
+def test_held_out_loss_is_the_mean_over_predicted_words(text_file):
+    network = compiled(text_file, batch_size=5)
+    network.refill(3)
+    held_out, losses = network.text.held_out, []
+    assert len(held_out) % 5  # the last ones are fewer
+    for row in range(0, len(held_out), 5):
+        size = network.text.vocabulary.size
+        ids, at, words = mask_tokens(held_out[row : row + 5], size, masks_of_held_out(row))
+        logits = np.asarray(network.model(ids), float)
+        for i, places in enumerate(at):
+            for place, word in zip(places, words[i], strict=True):
+                z = logits[i, place]
+                losses.append(np.log(np.exp(z).sum()) - z[word])
+    assert network.held_out_loss() == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_learns(text_file, objective):
+    from relation_tf.bench.language_training import train_model
+
+    network = compiled(
+        text_file,
+        "linear-attention",
+        objective=objective,
+        units=16,
+        steps=300,
+        learning_rate=1e-2,
+        batch_size=32,
+        evaluate_every=150,
+        dropout=0.0,
+    )
+    history = train_model(network, seed=1).history
+    assert [row["step"] for row in history] == [150, 300]
+    # Frequencies alone come to 8. One word of four has to be guessed, which animal it is: at best
+    # 4 ** (1 / 4) in a causal model, and less where its verb is in sight.
+    assert history[-1]["perplexity"] < 2
+    assert history[-1]["perplexity"] == pytest.approx(np.exp(history[-1]["held_out_loss"]))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "objective"), [("attention", "masked"), ("relation", "causal")]
+)
+def test_resumed_at_any_step_ends_the_same(text_file, tmp_path, mechanism, objective):
+    from relation_tf.bench.language_training import train_model
+
+    network = compiled(text_file, mechanism, objective=objective)
+    whole = train_model(network, seed=1)
+    expected = weights_of(network)
+    checkpoint = Checkpoint(tmp_path / STATE, {}, every=0.0)
+
+    def interrupt(step):
+        if step in (3, 5) and step not in stopped:
+            stopped.append(step)
+            raise KeyboardInterrupt
+
+    stopped = []
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            train_model(network, 1, interrupt, checkpoint)
+        train_model(network, seed=2)  # others may use the network in between
+    resumed = train_model(network, 1, interrupt, checkpoint)
+    assert resumed.resumed == [2, 4]
+    for one, other in zip(expected, weights_of(network), strict=True):
+        np.testing.assert_array_equal(one, other)
+    for key in ("step", "loss", "held_out_loss", "perplexity"):
+        assert [row[key] for row in resumed.history] == [row[key] for row in whole.history]
+
+
+def test_a_seed_decides_all(text_file):
+    from relation_tf.bench.language_training import train_model
+
+    network = compiled(text_file)
+    runs = []
+    for seed in (1, 2, 1):
+        train_model(network, seed)
+        runs.append(weights_of(network))
+    assert all((a == b).all() for a, b in zip(runs[0], runs[2], strict=True))
+    assert not np.allclose(runs[0][0], runs[1][0])
+
+
+@pytest.fixture(scope="module")
+def made(text_file, tmp_path_factory):
+    out = tmp_path_factory.mktemp("made") / "out"
+    settings = PretrainingSettings(**SMALL | {"embedding_dim": 6})
+    return pretrain([text_file], out, ["relation", "attention"], [1, 2], settings, quiet=True)
+
+
+def test_folder(made):
+    run = made.folder / "runs" / "attention" / "seed-2"
+    assert {path.name for path in run.iterdir()} == {
+        "config.json", "manifest.json", "history.csv", "weights.npz", "result.json",
+    }  # fmt: skip
+    header, *rows = (run / "history.csv").read_text().splitlines()
+    assert header.startswith("step,loss,held_out_loss,perplexity,tokens_per_second,seconds")
+    assert [row.split(",")[0] for row in rows] == ["4", "6"]
+    config = json.loads((run / "config.json").read_text())
+    assert (config["mechanism"], config["seed"], config["length"]) == ("attention", 2, 12)
+    assert [(run["method"], run["seed"]) for run in made.runs] == [
+        ("attention", 1), ("attention", 2), ("relation", 1), ("relation", 2),
+    ]  # fmt: skip
+    assert str(made).startswith("attention  perplexity ")
+
+
+def test_scores_can_be_compared(made):
+    scores = read_source(made.folder / "scores.csv").scores
+    assert scores.tasks == ["perplexity", "tokens a second"]
+    assert scores.methods == ["attention", "relation"]
+    assert scores.seeds == 2
+    expected = [run["perplexity"] for run in made.runs if run["method"] == "relation"]
+    assert scores.samples("perplexity")["relation"] == pytest.approx(expected, rel=1e-6)
+    said = json.loads((made.folder / "report.json").read_text())
+    assert said["lower_is_better"] == ["perplexity"]
+
+
+@pytest.mark.parametrize("mechanism", ["relation", "attention"])
+def test_a_network_starts_from_the_encoder(made, mechanism):
+    import keras
+
+    from relation_tf.networks import sequence_classifier
+    from relation_tf.networks.language_model import language_model
+
+    pretrained = load_pretrained(made.folder, mechanism, seed=2)
+    size = pretrained.vocabulary.size
+    model = language_model(mechanism, size, num_layers=2, units=8, embedding_dim=6)
+    rows = np.zeros((1, 6), "float32")
+    words = pretrained.embedding / model.embedding_scale
+    model.embedding.set_weights([np.concatenate([words, rows])])
+    model.encoder.set_weights(pretrained.weights)
+    network = sequence_classifier(num_classes=3, **pretrained.network)
+    fill(network, pretrained)
+    inside = keras.Model(network.inputs, network.get_layer("mechanism").output)
+    ids = pretrained.vocabulary.encode(["the cat eats .", "the bird sings"]).pad(np.arange(2))
+    np.testing.assert_allclose(inside([ids]), model.encode(ids), rtol=1e-5, atol=1e-6)
+    again = sequence_classifier(num_classes=3, **pretrained.network)
+    assert not np.allclose(again.get_weights()[0], network.get_weights()[0])
+
+
+def test_digests_tell_encoders_apart(made):
+    digests = [
+        pretrained_digest(made.folder, mechanism, seed)
+        for mechanism in ("relation", "attention")
+        for seed in (1, 2)
+    ]
+    assert len({*digests}) == 4
+    assert digests[0] == pretrained_digest(made.folder, "relation")
+    with pytest.raises(SuiteError, match="with seed 3, found those with 1, 2"):
+        pretrained_digest(made.folder, "relation", 3)
+
+
+def test_what_cannot_be_loaded_is_one_line(made, tmp_path):
+    from relation_tf.networks import sequence_classifier
+
+    assert load_pretrained(made.folder, "relation").seed == 1
+    with pytest.raises(SuiteError, match="expected a folder of pre-training, with a pretraining"):
+        load_pretrained(tmp_path, "relation")
+    with pytest.raises(SuiteError, match="a finished run of fcsr, found attention, relation"):
+        load_pretrained(made.folder, "fcsr")
+    with pytest.raises(SuiteError, match="of relation with seed 7, found those with 1, 2"):
+        load_pretrained(made.folder, "relation", 7)
+    pretrained = load_pretrained(made.folder, "relation", 1)
+    other = {**pretrained.network, "num_classes": 2}
+    with pytest.raises(SuiteError, match=r"'embedding' has a weight of shape .* network has"):
+        fill(sequence_classifier(**other | {"vocabulary_size": 7}), pretrained)
+    with pytest.raises(SuiteError, match=r"a network with a layer 'contextual', to fill it"):
+        fill(sequence_classifier(**other), pretrained, layer="contextual")
+    options = other["options"] | {"num_layers": 3}
+    with pytest.raises(SuiteError, match=r"'mechanism' .* a network made with mechanism='enc"):
+        fill(sequence_classifier(**other | {"options": options}), pretrained)
+
+
+def test_broken_weights_are_one_line(made, tmp_path):
+    import shutil
+
+    folder = tmp_path / "copy"
+    shutil.copytree(made.folder, folder)
+    path = folder / "runs" / "relation" / "seed-1" / "weights.npz"
+    for content in (path.read_bytes()[:500], b"", b"text"):
+        path.write_bytes(content)
+        with pytest.raises(SuiteError, match=r"weights\.npz: expected the weights of an encoder"):
+            load_pretrained(folder, "relation", 1)
+    shutil.rmtree(path.parent)
+    assert load_pretrained(folder, "relation", 7).seed == 2  # the only one is for all
+    (folder / "vocabulary.json").write_text("{}")
+    with pytest.raises(SuiteError, match=r"vocabulary\.json: expected a vocabulary"):
+        load_pretrained(folder, "relation", 2)
+
+
+def test_finished_runs_are_kept_and_others_refused(text_file, made):
+    settings = PretrainingSettings(**SMALL | {"embedding_dim": 6})
+    path = made.folder / "runs" / "relation" / "seed-1" / "result.json"
+    before = path.stat().st_mtime_ns
+    again = pretrain([text_file], made.folder, ["relation"], [1], settings, quiet=True)
+    assert path.stat().st_mtime_ns == before
+    assert len(again.runs) == 4
+    for changes, message in (
+        ({"units": 16}, "was made with units = 8, now asked is 16"),
+        ({"steps": 7}, "was made with steps = 6, now asked is 7"),
+    ):
+        others = PretrainingSettings(**SMALL | {"embedding_dim": 6} | changes)
+        with pytest.raises(SuiteError, match=message):
+            pretrain([text_file], made.folder, ["relation"], [1], others, quiet=True)
+    with pytest.raises(SuiteError, match=r"held_out = 0\.05, now asked is 0\.1"):
+        pretrain([text_file], made.folder, ["relation"], [1], settings, held_out=0.1, quiet=True)
+    with pytest.raises(SuiteError, match=r"was made with text = '\w+', now asked is '\w+'"):
+        pretrain([text_file] * 2, made.folder, ["relation"], [1], settings, quiet=True)
+
+
+def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
+    from relation_tf.bench import language_training
+
+    losses = language_training.CompiledLanguageModel.held_out_loss
+
+    def held_out_loss(network):
+        return np.nan if network.mechanism == "relation" else losses(network)
+
+    settings = PretrainingSettings(**SMALL)
+    arguments = [text_file], tmp_path / "out", ["relation", "attention"], [1], settings
+    with monkeypatch.context() as patch:
+        patch.setattr(language_training.CompiledLanguageModel, "held_out_loss", held_out_loss)
+        made = pretrain(*arguments, quiet=True)
+    assert [run["method"] for run in made.runs] == ["attention"]
+    ((run, reason),) = made.failures
+    assert run == "relation/seed-1"
+    assert reason.startswith("the loss must be finite up to step 4")
+    # The same call tries it again.
+    made = pretrain(*arguments, quiet=True)
+    assert not made.failures
+    assert len(made.runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "seeds", "changes", "message"),
+    [
+        (["relatoin"], [1], {}, r"unknown mechanism 'relatoin'.*Did you mean 'relation'"),
+        (["saved-model:x"], [1], {}, "expected what mixes tokens. Received: saved-model:x"),
+        ([], [1], {}, "mechanisms: expected one or more"),
+        (["relation"], [-1], {}, r"seeds: expected 0 or more\. Received: -1"),
+        (["relation", "dan"], [1], {}, r"mechanism dan: .*must give \(batch, tokens, units=8\)"),
+        (["fcsr"], [1], {"objective": "causal"}, "mechanism fcsr: .*causal"),
+        (["relation"], [1], {"objective": "next"}, "objective: expected masked or causal"),
+        (["relation"], [1], {"dropout": 1.0}, "dropout: .* Received: 1.0"),
+        (["relation"], [1], {"length": 1}, "length: expected 2 or more"),
+    ],
+)
+def test_refused_before_the_first_run(text_file, tmp_path, mechanisms, seeds, changes, message):
+    def asked():
+        settings = PretrainingSettings(**SMALL | changes)
+        pretrain([text_file], tmp_path / "out", mechanisms, seeds, settings, quiet=True)
+
+    with pytest.raises(SuiteError, match=message) as error:
+        asked()
+    assert "\n" not in str(error.value)
+    assert not [*tmp_path.glob("out/runs/*/*")]
+
+
+def test_two_at_once_are_refused(text_file, tmp_path):
+    from relation_tf.bench import RunFolder
+
+    settings = PretrainingSettings(**SMALL)
+    with (
+        RunFolder(tmp_path / "out").locked(),
+        pytest.raises(SuiteError, match="another process"),
+    ):
+        pretrain([text_file], tmp_path / "out", ["relation"], [1], settings, quiet=True)
+
+
+PROGRAM = """
+import sys
+from relation_tf.bench import pretraining
+from relation_tf.bench.pretrained import PretrainingSettings
+pretraining._CHECKPOINT_EVERY = 0.05
+small = PretrainingSettings(num_layers=2, units=8, length=12, batch_size=4, steps=400,
+                            evaluate_every=150, vocabulary_size=80)
+pretraining.pretrain([sys.argv[1]], sys.argv[2], ["relation", "attention"], [1], small)
+"""
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_ends_the_same(text_file, tmp_path):
+    def command(out):
+        return [sys.executable, "-c", PROGRAM, str(text_file), str(out)]
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(command(whole), check=True, stdout=subprocess.DEVNULL)
+    kills = 0
+    for number in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        process = subprocess.Popen(
+            command(killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        before = {path: path.stat().st_mtime_ns for path in killed.rglob(STATE)}
+        while process.poll() is None:
+            states = [path for path in killed.rglob(STATE) if path.exists()]
+            if any(path.stat().st_mtime_ns != before.get(path) for path in states):
+                break
+            time.sleep(0.005)
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+            kills += 1
+        process.wait()
+    subprocess.run(command(killed), check=True, stdout=subprocess.DEVNULL)
+    assert kills
+    for mechanism in ("relation", "attention"):
+        one, other = (load_pretrained(out, mechanism) for out in (whole, killed))
+        pairs = [(one.embedding, other.embedding)]
+        for a, b in [*pairs, *zip(one.weights, other.weights, strict=True)]:
+            np.testing.assert_array_equal(a, b)
+    manifests = [json.loads(path.read_text()) for path in killed.rglob("manifest.json")]
+    assert any(manifest["resumed_after_steps"] for manifest in manifests)

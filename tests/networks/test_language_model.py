@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.networks.encoder_stack import Encoder
+from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
+
+MECHANISMS = ["relation", "linear-attention", "attention"]
+WORDS = 23
+
+
+def small(mechanism="relation", objective="masked", **changes):
+    model = language_model(mechanism, WORDS, objective, **{"num_layers": 2, "units": 8} | changes)
+    # A young LayerNorm or bias that is ignored would not be noticed.
+    rng = np.random.default_rng(5)
+    model.set_weights([x + 0.3 * rng.normal(size=x.shape) for x in model.get_weights()])
+    return model
+
+
+def drawn(shape=(3, 7), seed=0):
+    return np.random.default_rng(seed).integers(1, WORDS, shape)
+
+
+def test_losses_equal_the_formula():
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(2, 3, WORDS)).astype("float32") * 5
+    words = drawn((2, 3))
+    naive = np.empty((2, 3))
+    for i in range(2):
+        for j in range(3):
+            z = logits[i, j].astype(float)
+            naive[i, j] = -np.log(np.exp(z[words[i, j]]) / sum(np.exp(z)))
+    np.testing.assert_allclose(word_losses(logits, words), naive, rtol=1e-5)
+
+
+@pytest.mark.parametrize("embedding_dim", [None, 5])
+def test_logits_are_products_with_the_words(embedding_dim):
+    model = small(embedding_dim=embedding_dim)
+    ids = drawn()
+    hidden = np.asarray(model.encode(ids))
+    if embedding_dim:
+        hidden = hidden @ np.asarray(model.projection.kernel)
+    words = np.asarray(model.embedding.embeddings)
+    assert words.shape == (WORDS + 1, embedding_dim or 8)  # one for a masked token
+    expected = np.einsum("btd,vd->btv", hidden, words[:WORDS]) + np.asarray(model.bias)
+    np.testing.assert_allclose(model(ids), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("embedding_dim", [None, 5])
+def test_logits_at_some_places_are_those_of_all(mechanism, embedding_dim):
+    model = small(mechanism, embedding_dim=embedding_dim)
+    ids, at = drawn(), np.array([[0, 6], [3, 2], [5, 5]])
+    everywhere = np.take_along_axis(np.asarray(model(ids)), at[..., None], axis=1)
+    np.testing.assert_allclose(model(ids, at=at), everywhere, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_only_a_masked_model_sees_later_words(mechanism, objective):
+    model = small(mechanism, objective)
+    ids = drawn((1, 9))
+    others = ids.copy()
+    others[0, 5:] = (ids[0, 5:] % (WORDS - 1)) + 1
+    assert (others[0, 5:] != ids[0, 5:]).all()
+    before, after = np.asarray(model(ids))[0], np.asarray(model(others))[0]
+    same = np.allclose(before[:5], after[:5], rtol=1e-5, atol=1e-6)
+    assert same == (objective == "causal")
+    assert not np.allclose(before[5:], after[5:], atol=1e-3)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_padding_changes_nothing(mechanism):
+    model = small(mechanism)
+    ids = drawn()
+    padded = np.pad(ids, ((0, 0), (0, 4)))
+    np.testing.assert_allclose(model(padded)[:, :7], model(ids), rtol=1e-4, atol=1e-5)
+
+
+def test_saved_and_loaded_again(tmp_path):
+    model = small("attention", "causal", embedding_dim=5)
+    ids = drawn()
+    model(ids)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(ids), model(ids))
+    assert loaded.objective == "causal"
+
+
+def test_refuses_what_cannot_be():
+    with pytest.raises(ValueError, match=r"`objective` must be .* Received: objective='next'"):
+        language_model("relation", WORDS, "next")
+    with pytest.raises(ValueError, match=r"must be causal .* Received: causal=False"):
+        LanguageModel(Encoder("relation", units=8), WORDS, objective="causal")
+    with pytest.raises(ValueError, match="must not be causal"):
+        LanguageModel(Encoder("relation", units=8, causal=True), WORDS)
+    with pytest.raises(ValueError, match=r"of given units\. Received: units=None"):
+        LanguageModel(Encoder("relation"), WORDS)
+    with pytest.raises(ValueError, match="`vocabulary_size` must be a positive integer"):
+        language_model("relation", 0)
