@@ -146,11 +146,11 @@ def test_suites_can_be_read(page, elsewhere, monkeypatch):
         assert load_suite(elsewhere / title).runs()
 
 
-# networks.md has a test of its own.
+TESTED_ALONE = ("networks.md", "pretraining.md")
 PROGRAMS = [
     page
     for page in PAGES
-    if any(not title for title, _ in blocks(page, "python")) and page.name != "networks.md"
+    if any(not title for title, _ in blocks(page, "python")) and page.name not in TESTED_ALONE
 ]
 
 
@@ -203,6 +203,23 @@ def test_the_networks(elsewhere, monkeypatch, capsys):
     assert {path.parts[-3] for path in elsewhere.glob("runs/together/runs/*/*/*/result.json")} == {
         "relation-64", "relation-64-shared-private", "relation-64-adversarial",
     }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_the_pretraining(elsewhere, monkeypatch, capsys):
+    page = DOCS / "how-to" / "pretraining.md"
+    for name, rows in (("train", 60), ("valid", 20)):
+        text = "".join(f"{word} so good it is not {word}\n" for word in ("loud", "calm") * rows)
+        (elsewhere / f"{name}.txt").write_text(text, encoding="utf-8")
+    small = "--steps 2 --length 16 --batch-size 4 --mechanisms relation --vocabulary 60"
+    run(monkeypatch, f"relation-tf pretrain train.txt --held-out valid.txt --out encoders {small}")
+    program = elsewhere / "program.py"
+    program.write_text(blocks(page, "python")[0][1], encoding="utf-8")
+    assert runpy.run_path(str(program))["model"].count_params() > 100_000
+    write_files(page, elsewhere)
+    run(monkeypatch, "relation-tf run start.toml --seeds 1 --set epochs=1")
+    assert len(list(elsewhere.glob("runs/start/runs/CoLA/*/seed-1/result.json"))) == 3
 
 
 def test_every_mechanism_is_named():

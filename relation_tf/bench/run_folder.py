@@ -24,6 +24,8 @@ from typing import Any
 from relation_tf.bench.checkpoint import STATE
 from relation_tf.bench.suite import RunConfig, Suite, SuiteError, load_suite, source_name
 
+_DIGESTS = ("data_digest", "glove_digest", "pretrained_digest")
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -153,11 +155,11 @@ class RunFolder:
         asked = config.model_dump(mode="json")
         found = read_config(folder)
         for key in sorted(asked.keys() | found.keys()):
-            # What was read is not known of tasks that are not asked for this time, and its digests
+            # What was read is not known of runs that are not asked for this time, and its digests
             # not of runs from before they were kept.
             if key == "source" and config.source == "auto":
                 continue
-            if key in ("data_digest", "glove_digest") and None in (asked.get(key), found.get(key)):
+            if key in _DIGESTS and None in (asked.get(key), found.get(key)):
                 continue
             if asked.get(key) != found.get(key):
                 raise SuiteError(

@@ -15,6 +15,7 @@ from rich.console import Console
 from relation_tf.bench.distribution import Distribution, make_distribution
 from relation_tf.bench.hosts import met
 from relation_tf.bench.planning import SuitePlan, make_plan
+from relation_tf.bench.pretrained import pretrained_digest
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.ray_cluster import RunResources, run_on_ray
@@ -115,6 +116,11 @@ def run_suite(
     at_once = 1 if jobs is None else jobs
     _check_options(asked, at_once, run_timeout, distribution)
     _check_cluster(executor, address, resources, distribution)
+    if executor == "ray" and suite.pretrained is not None:
+        raise SuiteError(
+            "executor: expected local for a suite that is pretrained: its folder is not sent to "
+            f"other machines. Received: ray, with pretrained = {suite.pretrained!r}"
+        )
     whole = Cell(
         asked,
         Path(out) if out is not None else Path("runs") / suite.name,
@@ -335,7 +341,16 @@ def _request(suite: Suite, whole: Cell, in_processes: bool) -> _Request:
         for name, found in sources.items()
     }
     runs = [config.model_copy(update=read.get(config.task, {})) for config in runs]
+    runs = [_with_pretrained(config) if config.key in keys else config for config in runs]
     return _Request(suite, runs, [config for config in runs if config.key in keys], sources)
+
+
+def _with_pretrained(config: RunConfig) -> RunConfig:
+    """A run with the digest of what it starts from."""
+    if config.start == "random":
+        return config
+    digest = pretrained_digest(str(config.pretrained), config.mixes, config.seed)
+    return config.model_copy(update={"pretrained_digest": digest})
 
 
 def _foreword(request: _Request, deterministic: bool) -> Iterator[str]:

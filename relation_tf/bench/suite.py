@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from relation_tf.bench.published import load_published
-from relation_tf.networks.registry import find_mechanism, own_layer
+from relation_tf.networks.registry import find_mechanism, mixing_mechanism, own_layer
 from relation_tf.tasks.catalogue import TASK_NAMES, Entry, SourceName, find_task
 from relation_tf.tasks.glue import GLUE
 from relation_tf.tasks.group import TaskGroup
@@ -45,6 +45,7 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
 Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
 Sharing = Literal["shared", "shared-private", "adversarial"]
+Start = Literal["random", "pretrained", "frozen"]
 
 
 def _count(size: Any) -> Any:
@@ -97,6 +98,8 @@ class Training(BaseModel):
         embedding_dim: Width of the embedding.
         embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
         embedding_initializer: Keras initializer of the embedding.
+        pretrained: A folder that `relation-tf pretrain` has made: texts are then read with its
+            vocabulary, and methods start from its encoders as their `start` says.
         network: `"benchmark"` or `"plain"`, see `relation_tf.networks`.
         initializer: Keras initializer of the Dense layers and the head.
         hidden_units: Width of the hidden Dense, by default the mechanism's units.
@@ -144,6 +147,7 @@ class Training(BaseModel):
     embedding_dim: Positive = 100
     embedding_updates: Literal["dense", "rows"] = "dense"
     embedding_initializer: Initializer = "uniform"
+    pretrained: str | None = None
     network: Literal["benchmark", "plain"] = "benchmark"
     initializer: Initializer = "glorot_uniform"
     hidden_units: Positive | None = None
@@ -202,6 +206,10 @@ class Method(BaseModel):
             `relation_tf.networks.multi_task_networks`: `"shared"` all but their heads,
             `"shared-private"` a part beside which each has its own, `"adversarial"` a part that is
             also taught to know no task from another.
+        start: Where the suite is `pretrained`, what the method starts from: `"pretrained"`, the
+            encoder of its mechanism, which is trained further (the default, for `"encoder"`
+            alone); `"frozen"`, the contextual embeddings of the encoder that was pre-trained with
+            this mechanism, which stay as they are; `"random"`, nothing.
 
     Example:
         >>> [method.name for method in Method(mechanism="relation", units=[64, 128]).expand()]
@@ -223,6 +231,7 @@ class Method(BaseModel):
     size: Size | Annotated[list[Size], Field(min_length=1)] | None = None
     free: str = "units"
     sharing: Sharing = "shared"
+    start: Start | None = None
 
     @field_validator("mechanism", mode="before")
     @classmethod
@@ -283,6 +292,8 @@ class Method(BaseModel):
             parts += [_value_name(option, value) for option, value in varied.items()]
             if self.sharing != "shared" and not self.name:
                 parts.append(self.sharing)
+            if self.start is not None and not self.name:
+                parts.append(self.start)
             update = {
                 "name": "-".join(parts),
                 "units": units,
@@ -363,6 +374,8 @@ class RunConfig(Training):
     size: Positive | None = None
     free: str = "units"
     sharing: Sharing = "shared"
+    start: Start = "random"
+    pretrained_digest: str | None = None
     seed: Annotated[int, Field(ge=0, lt=2**31)]
 
     @property
@@ -376,6 +389,11 @@ class RunConfig(Training):
         return self.own_task or self.group or self.task
 
     @property
+    def mixes(self) -> str:
+        """What mixes the tokens: the mechanism, or that of the blocks of an encoder."""
+        return mixing_mechanism(self.mechanism, self.options)
+
+    @property
     def key(self) -> tuple[str, str, int]:
         """(task, method, seed)."""
         return self.task, self.method, self.seed
@@ -383,7 +401,10 @@ class RunConfig(Training):
     def reading(self) -> dict[str, Any]:
         """How the run's task is read: arguments of `relation_tf.tasks.load_task`."""
         keys = ("source", "tokens", "start_token", "validation", "max_words", "max_length")
-        return {key: getattr(self, key) for key in keys}
+        settings = {key: getattr(self, key) for key in keys}
+        if self.pretrained is not None:
+            settings["vocabulary"] = vocabulary_of(self.pretrained)
+        return settings
 
     def __str__(self) -> str:
         return f"{self.task}/{self.method}/seed-{self.seed}"
@@ -611,6 +632,42 @@ class Suite(Training):
         return self
 
     @model_validator(mode="after")
+    def _methods_have_a_start(self) -> Self:
+        for method in self.methods():
+            start, encoder = self._start(method), method.mechanism == "encoder"
+            if self.pretrained is None and start != "random":
+                raise ValueError(
+                    f"key 'start' of method {method.name}: expected 'random', or a folder that the "
+                    f"suite has as 'pretrained'. Received: {start!r}"
+                )
+            if start == "pretrained" and not encoder:
+                raise ValueError(
+                    f"key 'start' of method {method.name}: expected 'frozen' or 'random' for a "
+                    f"mechanism that is not 'encoder'. Received: {method.start!r}"
+                )
+            if start != "random" and method.size is not None:
+                raise ValueError(
+                    f"key 'size' of method {method.name}: what is pre-trained has its own. "
+                    f"Received: {method.size}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _pretrained_is_read_as_it_learned(self) -> Self:
+        if self.pretrained is None:
+            return self
+        expected: dict[str, Any] = {"tokens": "wordpiece", "embeddings": "random", "group": []}
+        for key, value in {**expected, "start_token": False, "max_words": None}.items():
+            found = [getattr(self, key)]
+            found += [getattr(each, key, None) for each in self.overrides.values()]
+            for other in (other for other in found if other not in (value, None)):
+                raise ValueError(
+                    f"key {key!r}: expected {value!r} with 'pretrained', which has a vocabulary "
+                    f"and an embedding of its own. Received: {other!r:.80}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _settings_go_together(self) -> Self:
         if self.source == "miniglue":
             for task in (task.name for task in self.learned()):
@@ -698,12 +755,16 @@ class Suite(Training):
                 size=cast("int | None", method.size),  # expanded
                 free=method.free,
                 sharing=method.sharing,
+                start=self._start(method),
                 seed=seed,
             )
             for task in self.tasks
             for method in self.methods()
             for seed in self.seeds
         ]
+
+    def _start(self, method: Method) -> Start:
+        return method.start or ("random" if self.pretrained is None else "pretrained")
 
     def _override(self, task: str) -> dict[str, Any]:
         override = self.overrides.get(task)
@@ -716,6 +777,11 @@ class Suite(Training):
     def to_toml(self) -> str:
         """The suite as a TOML file."""
         return tomli_w.dumps(self.model_dump(exclude_none=True))
+
+
+def vocabulary_of(pretrained: str | Path) -> Path:
+    """The file of the vocabulary in a folder of pre-training."""
+    return Path(pretrained).expanduser() / "vocabulary.json"
 
 
 def higher_is_better(monitor: str, task: str, metrics: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from relation_tf import networks, optimizers
 from relation_tf.bench.checkpoint import Checkpoint, State
+from relation_tf.bench.pretrained import PretrainedEncoder, fill, load_pretrained
 from relation_tf.bench.replicas import Replicas
 from relation_tf.bench.stopping import (
     AccuracyReached,
@@ -38,6 +39,7 @@ from relation_tf.tasks.scoring import score
 from relation_tf.tasks.task import Task
 
 _EVALUATION_BATCH = 1024
+_FILLED = {"pretrained": "mechanism", "frozen": "contextual"}  # by a pre-trained encoder
 _SEED_STATE = "seed_generator_state"  # as Keras's seed generators call it
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
@@ -321,6 +323,9 @@ class CompiledNetwork:
         for model in models:
             # The answer: probabilities rounded to 8 bits give no loss worth the name.
             model.layers[-1].dtype_policy = "float32"
+        source = _start_of(self.config, seed)
+        if source is not None:
+            fill(models[0], source, layer=_FILLED[self.config.start])
         if self.vectors is not None:
             embedding = models[0].get_layer("embedding")
             embedding.set_weights([self.vectors.fill(embedding.get_weights()[0])])
@@ -344,6 +349,9 @@ class CompiledNetwork:
             **_network_settings(self.config),
             "vocabulary_size": None if vocabulary is None else vocabulary.size,
         }
+        source = _start_of(self.config)
+        if source is not None:
+            settings |= _read_by_the_mechanism(self.config, source)
         if task.members:
             settings |= {
                 "heads": [_head(member) for member in task.members],
@@ -354,6 +362,23 @@ class CompiledNetwork:
         elif task.labels is not None:
             settings["num_classes"] = len(task.labels)
         return settings
+
+
+def _start_of(config: RunConfig, seed: int | None = None) -> PretrainedEncoder | None:
+    """The encoder that a run starts from, if it does, or that another seed would."""
+    if config.start == "random":
+        return None
+    seed = config.seed if seed is None else seed
+    return load_pretrained(str(config.pretrained), config.mixes, seed)
+
+
+def _read_by_the_mechanism(config: RunConfig, source: PretrainedEncoder) -> dict[str, Any]:
+    """The settings of a network whose mechanism reads contextual embeddings, if it does."""
+    if config.start != "frozen":
+        return {}
+    encoder = source.network
+    contextual = networks.encoder(units=encoder["units"], **encoder["options"])
+    return {"embedding_dim": encoder["embedding_dim"], "contextual": contextual}
 
 
 def _head(task: Task) -> networks.TaskHead:
@@ -516,10 +541,16 @@ def check_network(config: RunConfig) -> None:
         value = 8 * networks.size_step(config.mechanism, config.free, config.options)
         settings = networks.with_size(networks.Match(config.free, value, 0, config.size), settings)
     try:
+        source = _start_of(config)
+        if source is not None:
+            settings |= _read_by_the_mechanism(config, source)
+        size = 2 if source is None else source.vocabulary.size
         with _dtype_policy(config.precision):
-            networks.sequence_classifier(
-                config.mechanism, vocabulary_size=2, num_classes=2, **settings
+            model = networks.sequence_classifier(
+                config.mechanism, vocabulary_size=size, num_classes=2, **settings
             )
+        if source is not None:
+            fill(model, source, layer=_FILLED[config.start])
     except (TypeError, ValueError, RuntimeError) as error:
         raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
     finally:

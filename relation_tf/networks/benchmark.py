@@ -56,6 +56,7 @@ def sequence_classifier(
     network: Network = "benchmark",
     initializer: Any = "glorot_uniform",
     embedding_initializer: Any = "uniform",
+    contextual: keras.layers.Layer | None = None,
 ) -> keras.Model:
     """A classifier of one sequence of token ids.
 
@@ -79,6 +80,9 @@ def sequence_classifier(
         network: `"benchmark"` or `"plain"`.
         initializer: Keras initializer of the Dense layers and the head (a mechanism has its own).
         embedding_initializer: Keras initializer of the embedding.
+        contextual: What the mechanism reads in place of embeddings: a layer from embeddings with
+            positions, and a mask, to vectors `(batch, tokens, width)`. It is cloned by
+            `from_config`; it and the embedding are not trained.
 
     Returns:
         A model from token ids `(batch, tokens)`, 0 where padded, to probabilities
@@ -112,6 +116,7 @@ def sequence_classifier(
         network=network,
         initializer=initializer,
         embedding_initializer=embedding_initializer,
+        contextual=contextual,
     )
     texts = encoder.inputs(1)
     vector = encoder.vector(texts)
@@ -134,6 +139,7 @@ def pair_classifier(
     network: Network = "benchmark",
     initializer: Any = "glorot_uniform",
     embedding_initializer: Any = "uniform",
+    contextual: keras.layers.Layer | None = None,
 ) -> keras.Model:
     """A classifier of a pair of sequences of token ids.
 
@@ -167,6 +173,7 @@ def pair_classifier(
         network=network,
         initializer=initializer,
         embedding_initializer=embedding_initializer,
+        contextual=contextual,
     )
     texts = encoder.inputs(2)
     vector = encoder.vector(texts)
@@ -188,6 +195,7 @@ def pair_regressor(
     network: Network = "benchmark",
     initializer: Any = "glorot_uniform",
     embedding_initializer: Any = "uniform",
+    contextual: keras.layers.Layer | None = None,
 ) -> keras.Model:
     """A regressor of a pair of sequences onto [0, 1].
 
@@ -221,6 +229,7 @@ def pair_regressor(
         network=network,
         initializer=initializer,
         embedding_initializer=embedding_initializer,
+        contextual=contextual,
     )
     texts = encoder.inputs(2)
     vector = encoder.vector(texts)
@@ -252,6 +261,7 @@ class TextEncoder:
         network: Network,
         initializer: Any,
         embedding_initializer: Any,
+        contextual: Any = None,
         prefix: str = "",
         embedding: Any = None,
     ) -> None:
@@ -296,6 +306,24 @@ class TextEncoder:
             make = makers.get(self.entry.positions or "")
             self.positions = None if make is None else make(name=f"{prefix}positions")
             self.head = self._head()
+        self.contextual: Any = None
+        if contextual is not None:
+            self._freeze(contextual)
+
+    def _freeze(self, contextual: Any) -> None:
+        """Let the mechanism read contextual embeddings, which are not trained."""
+        if self.entry.reads != "tokens":
+            raise ValueError(
+                "`contextual` is for a mechanism that reads tokens. Received: "
+                f"contextual={contextual.name!r}"
+            )
+        self.contextual = copy_of(contextual, name="contextual")
+        self.contextual.supports_masking = True
+        # They come with the sine positions of what they were learned with.
+        self.positions = SinePositionEncoding(name=f"{self.prefix}positions")
+        # Built first: what a layer makes later would be trained all the same.
+        self.contextual.build((None, None, self.embedding.output_dim))
+        self.embedding.trainable = self.contextual.trainable = False
 
     def _embed(
         self,
@@ -373,7 +401,10 @@ class TextEncoder:
         x = self.embedding(tokens)
         if self.positions is not None:
             # Added to padding they do no harm: the mechanism masks it.
-            x = self.positions(x, **({"mask": mask} if self.entry.positions == "softmax" else {}))
+            masked = isinstance(self.positions, SoftmaxPositionEncoding)
+            x = self.positions(x, **({"mask": mask} if masked else {}))
+        if self.contextual is not None:
+            x = self.contextual(x, mask=mask, training=False)
         mixed = self._mix(x, mask)
         shape, name = tuple(mixed.shape), type(self.mechanism).__name__
         if len(shape) not in (2, 3) or self.expected_width not in (None, shape[-1]):

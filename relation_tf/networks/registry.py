@@ -201,6 +201,18 @@ def find_mechanism(name: str) -> Mechanism:
     )
 
 
+def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
+    """What mixes the tokens: a mechanism, or that of the blocks of an `"encoder"`.
+
+    Example:
+        >>> mixing_mechanism("encoder", {"mechanism": "relation"})
+        'relation'
+    """
+    if mechanism != "encoder":
+        return mechanism
+    return str({**MECHANISMS["encoder"].options, **options}["mechanism"])
+
+
 def own_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
     """What a mechanism runs that is not the package's: a layer of one's own, or a saved model.
 
@@ -210,8 +222,7 @@ def own_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
         >>> own_layer("relation", {}) is None
         True
     """
-    if mechanism == "encoder":
-        mechanism = str(options.get("mechanism", mechanism))
+    mechanism = mixing_mechanism(mechanism, options)
     return None if mechanism in MECHANISMS else mechanism
 
 

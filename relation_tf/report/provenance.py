@@ -32,6 +32,8 @@ _OF_A_RUN = (
     "own_task",
     "group",
     "sharing",
+    "start",
+    "pretrained_digest",  # of each seed and mechanism
 )
 _OF_A_RULE = {
     "accuracy_reached": {"accuracy", "target_accuracy", "target_epochs"},

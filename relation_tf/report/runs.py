@@ -64,6 +64,7 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
             "options": ", ".join(
                 [f"{key} {value}" for key, value in method.options.items()]
                 + ([f"sharing {method.sharing}"] if results.suite.group else [])
+                + ([f"start {method.start or 'pretrained'}"] if results.suite.pretrained else [])
             ),
         }
         for method in results.suite.methods()

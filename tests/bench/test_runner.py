@@ -481,12 +481,12 @@ LINUX = Path("/proc/self/clear_refs").exists()
 @pytest.mark.skipif(not LINUX, reason="only Linux begins the peak anew")
 def test_peak_memory_is_of_the_run():
     held = np.ones(40 * 2**17)  # 40 MiB
-    worker_module._peaks()
+    worker_module.peaks()
     del held
-    assert worker_module._forget_peaks() == "run"
-    before = worker_module._peaks()["peak_memory_mib"]
+    assert worker_module.forget_peaks() == "run"
+    before = worker_module.peaks()["peak_memory_mib"]
     held = np.ones(30 * 2**17)
-    assert 25 <= worker_module._peaks()["peak_memory_mib"] - before <= 35
+    assert 25 <= worker_module.peaks()["peak_memory_mib"] - before <= 35
     assert len(held)
 
 
@@ -495,14 +495,14 @@ def test_peak_memory_is_of_the_process_elsewhere(tmp_path, monkeypatch, missing)
     (tmp_path / "status").write_text("Name: python\n")
     monkeypatch.setattr(worker_module, missing, tmp_path / {"_CLEAR_REFS": "no/such"}.get(
         missing, "status"))  # fmt: skip
-    assert worker_module._forget_peaks() == "process"
-    assert worker_module._peaks()["peak_memory_mib"] > 100
+    assert worker_module.forget_peaks() == "process"
+    assert worker_module.peaks()["peak_memory_mib"] > 100
 
 
 def test_peak_memory_of_a_device(monkeypatch):
     import tensorflow as tf
 
-    assert worker_module._peaks()["peak_device_memory_mib"] is None
+    assert worker_module.peaks()["peak_device_memory_mib"] is None
     peak = {"GPU:0": 512 * 2**20}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["one"])
     monkeypatch.setattr(
@@ -511,9 +511,9 @@ def test_peak_memory_of_a_device(monkeypatch):
     monkeypatch.setattr(
         tf.config.experimental, "reset_memory_stats", lambda device: peak.update({device: 0})
     )
-    assert worker_module._peaks()["peak_device_memory_mib"] == 512
-    worker_module._forget_peaks()
-    assert worker_module._peaks()["peak_device_memory_mib"] == 0
+    assert worker_module.peaks()["peak_device_memory_mib"] == 512
+    worker_module.forget_peaks()
+    assert worker_module.peaks()["peak_device_memory_mib"] == 0
 
 
 @pytest.fixture

@@ -1,0 +1,187 @@
+"""Suites whose methods start from encoders that were pre-trained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf.bench import SuiteError, run_suite
+from relation_tf.bench.pretrained import PretrainingSettings, load_pretrained
+from relation_tf.bench.pretraining import pretrain
+from relation_tf.bench.suite import make_suite
+
+pytestmark = pytest.mark.tensorflow
+
+OPTIONS = {"mechanism": "relation", "num_layers": 2, "norm": "pre"}
+FINE_TUNED = {"mechanism": "encoder", "units": 8, "options": OPTIONS, "name": "fine-tuned"}
+SCRATCH = {**FINE_TUNED, "name": "scratch", "start": "random"}
+FROZEN = {"mechanism": "relation", "units": 8, "name": "frozen", "start": "frozen"}
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory, small_glue):
+    """A folder of pre-training: two mechanisms, of the first two seeds."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    lines = (small_glue / "CoLA" / "train.tsv").read_text(encoding="utf-8").splitlines()
+    (folder / "text.txt").write_text("\n".join(line.split("\t")[-1] for line in lines))
+    settings = PretrainingSettings(
+        num_layers=2, units=8, length=8, batch_size=4, steps=4, vocabulary_size=120
+    )
+    for mechanism, seeds in (("relation", (1, 2)), ("attention", (1,))):
+        pretrain([folder / "text.txt"], folder / "out", [mechanism], seeds, settings, quiet=True)
+    return folder / "out"
+
+
+@pytest.fixture
+def asked(suite, pretrained):
+    """Make a suite that starts from the folder."""
+
+    def make(*methods, **changes):
+        values = {"tasks": ["CoLA"], "tokens": "wordpiece", "pretrained": str(pretrained)}
+        return suite(**{**values, "embedding_dim": 8, "method": list(methods), **changes})
+
+    return make
+
+
+@pytest.fixture
+def network(asked, small_glue):
+    """Make the compiled network of a method."""
+    from relation_tf.bench.training import CompiledNetwork
+    from relation_tf.tasks import load_task
+
+    def make(method, **changes):
+        config = asked(method, **changes).runs()[0]
+        task = load_task(config.entry, data=small_glue, **config.reading())
+        return CompiledNetwork(config, task), config
+
+    return make
+
+
+def weights_of(made, name):
+    return [weight.numpy().copy() for weight in made.model.get_layer(name).weights]
+
+
+def same(values, others):
+    return all(np.array_equal(a, b) for a, b in zip(values, others, strict=True))
+
+
+@pytest.mark.parametrize(("method", "layer"), [(FINE_TUNED, "mechanism"), (FROZEN, "contextual")])
+def test_each_seed_starts_from_its_own_encoder(network, pretrained, method, layer):
+    made, _ = network(method)
+    for seed in (1, 2, 1):
+        made.refill(seed)
+        source = load_pretrained(pretrained, "relation", seed)
+        assert same(weights_of(made, layer), source.weights)
+        assert same(weights_of(made, "embedding"), [source.embedding])
+    assert not same(load_pretrained(pretrained, "relation", 2).weights, source.weights)
+
+
+def test_an_encoder_of_one_seed_is_for_all(network, pretrained):
+    attention = {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "attention"}}
+    made, _ = network(attention)
+    made.refill(2)
+    assert same(weights_of(made, "mechanism"), load_pretrained(pretrained, "attention", 1).weights)
+
+
+def test_what_is_fine_tuned_learns_and_what_is_frozen_does_not(network):
+    from relation_tf.bench.training import train_run
+
+    for method, layer, stays in ((FINE_TUNED, "mechanism", False), (FROZEN, "contextual", True)):
+        made, config = network(method, epochs=2)
+        made.refill(1)
+        before = [weights_of(made, name) for name in (layer, "embedding", "output")]
+        train_run(made, config)
+        after = [weights_of(made, name) for name in (layer, "embedding", "output")]
+        kept = [same(a, b) for a, b in zip(before, after, strict=True)]
+        assert kept == [stays, stays, False]
+
+
+def test_frozen_embeddings_are_those_of_the_language_model(network, pretrained):
+    """What the mechanism reads are the outputs of the encoder that was pre-trained."""
+    made, _ = network(FROZEN)
+    made.refill(1)
+    source = load_pretrained(pretrained, "relation", 1)
+    alone, _ = network(FINE_TUNED)
+    alone.refill(1)
+    ids = made.task.splits["dev"].inputs[0].pad(np.arange(3))
+    read = keras.Model(made.model.inputs[0], made.model.get_layer("contextual").output)(ids)
+    embedded = source.embedding[ids] + alone.model.get_layer("positions")(
+        np.zeros((3, ids.shape[1], 8), "float32")
+    )
+    expected = alone.model.get_layer("mechanism")(embedded, mask=ids != 0)
+    np.testing.assert_allclose(read, expected, atol=1e-5)
+
+
+def test_a_suite_that_starts_from_a_folder(tmp_path, asked, small_glue, pretrained):
+    suite = asked(FINE_TUNED, SCRATCH, FROZEN, epochs=2)
+    results = run_suite(suite, tmp_path, data=small_glue, quiet=True)
+    assert not results.failures
+    assert len(results.runs) == 6
+    starts = {run["method"]: run["config"]["start"] for run in results.runs}
+    assert starts == {"fine-tuned": "pretrained", "scratch": "random", "frozen": "frozen"}
+    digests = {(run["method"], run["seed"]): run["config"]["pretrained_digest"]
+               for run in results.runs}  # fmt: skip
+    assert digests["fine-tuned", 1] == digests["frozen", 1] != digests["fine-tuned", 2]
+    assert digests["scratch", 1] is None
+    assert len(run_suite(suite, tmp_path, data=small_glue, quiet=True).runs) == 6
+
+
+def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained):
+    suite = asked(FINE_TUNED, epochs=1, seeds=[1])
+    run_suite(suite, tmp_path, data=small_glue, quiet=True)
+    config = next(tmp_path.glob("runs/*/*/*/config.json"))
+    found = json.loads(config.read_text(encoding="utf-8"))
+    config.write_text(json.dumps({**found, "pretrained_digest": "0" * 64}), encoding="utf-8")
+    with pytest.raises(SuiteError, match="this run was done with pretrained_digest"):
+        run_suite(suite, tmp_path, data=small_glue, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (
+            {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "linear-attention"}},
+            "expected a finished run of linear-attention, found attention",
+        ),
+        ({**FINE_TUNED, "units": 16}, r"layer 'mechanism' has a weight of shape .*units=8"),
+    ],
+)
+def test_an_encoder_that_does_not_fit_is_said(tmp_path, asked, small_glue, method, message):
+    with pytest.raises(SuiteError, match=message):
+        run_suite(asked(method, seeds=[1]), tmp_path, data=small_glue, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tokens": "word"}, "key 'tokens': expected 'wordpiece' with 'pretrained'"),
+        ({"max_words": 90}, "key 'max_words': expected None with 'pretrained'"),
+        ({"embeddings": "glove"}, "key 'embeddings': expected 'random' with 'pretrained'"),
+        ({"pretrained": None, "method": [FROZEN]}, "key 'start' of method frozen: expected 'rand"),
+        ({"method": [{"mechanism": "relation"}]}, "for a mechanism that is not 'encoder'"),
+        (
+            {"group": [{"name": "two", "tasks": ["CoLA", "RTE"]}], "tasks": ["two"]},
+            r"key 'group': expected \[\] with 'pretrained'",
+        ),
+        (
+            {"method": [{**FINE_TUNED, "size": 5000}]},
+            "key 'size' of method fine-tuned: what is pre-trained has its own",
+        ),
+    ],
+)
+def test_what_does_not_go_with_it(changes, message):
+    values = {"name": "x", "tasks": ["CoLA"], "tokens": "wordpiece", "pretrained": "DIR",
+              "method": [FINE_TUNED], **changes}  # fmt: skip
+    values = {key: value for key, value in values.items() if value is not None}
+    with pytest.raises(SuiteError, match=message):
+        make_suite("suite", values)
+
+
+def test_a_folder_that_is_none_is_said(tmp_path, asked, small_glue):
+    nowhere = str(Path("nowhere"))
+    with pytest.raises(SuiteError, match="nowhere: expected a folder of pre-training"):
+        run_suite(asked(FINE_TUNED, pretrained=nowhere), tmp_path, data=small_glue, quiet=True)
