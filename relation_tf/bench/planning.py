@@ -241,7 +241,7 @@ def _time_cell(whole: Cell, run: RunConfig) -> _Timed:
 
 def _epoch(network: CompiledNetwork, run: RunConfig) -> float:
     """Seconds of an epoch with its validation, from some of its batches, of all widths."""
-    from relation_tf.bench.training import labels_of, plan_epoch
+    from relation_tf.bench.training import plan_epoch
 
     batches = plan_epoch(network.parts, run, 1)
     network.prepare(batches)
@@ -251,8 +251,8 @@ def _epoch(network: CompiledNetwork, run: RunConfig) -> float:
     seconds = []
     for part, rows in (batches[number] for number in chosen):
         start = time.perf_counter()
-        ids = tuple(column.pad(rows) for column in part.train_rows.inputs)
-        loss, _ = network.train(part, ids, labels_of(part.train_rows)[rows])
+        ids = part.pad(part.train_rows, rows)
+        loss, _ = network.train(part, ids, part.gold(part.train_rows)[rows])
         float(loss)
         seconds.append(time.perf_counter() - start)
     start = time.perf_counter()

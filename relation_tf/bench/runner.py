@@ -337,7 +337,11 @@ def _request(suite: Suite, whole: Cell, in_processes: bool) -> _Request:
     sources = {name: _find_source(suite, name, whole.data, whole.tfds_folder) for name in names}
     vectors = _vectors_digest(suite, whole.glove)
     read = {
-        name: {"source": found.kind, "data_digest": found.digest(), "glove_digest": vectors}
+        name: {
+            **({} if found.kind == "generated" else {"source": found.kind}),
+            "data_digest": found.digest(),
+            "glove_digest": vectors,
+        }
         for name, found in sources.items()
     }
     runs = [config.model_copy(update=read.get(config.task, {})) for config in runs]

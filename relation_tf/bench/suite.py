@@ -632,6 +632,46 @@ class Suite(Training):
         return self
 
     @model_validator(mode="after")
+    def _methods_write_where_asked(self) -> Self:
+        written = [task.name for task in self.learned() if task.written]
+        for method in self.methods():
+            writes = find_mechanism(method.mechanism).gives == "sequence"
+            for task in self.learned():
+                if task.written != writes:
+                    expected = "an encoder-decoder" if task.written else "no encoder-decoder"
+                    raise ValueError(
+                        f"key 'mechanism' of method {method.name}: expected {expected} for "
+                        f"{task.name}. Received: {method.mechanism!r}"
+                    )
+            if writes and method.size is not None:
+                raise ValueError(
+                    f"key 'size' of method {method.name}: expected none for an encoder-decoder. "
+                    f"Received: {method.size}"
+                )
+        of_text = (
+            "xla",
+            "embeddings",
+            "tokens",
+            "start_token",
+            "validation",
+            "max_words",
+            "max_length",
+        )
+        for key in of_text if written else ():
+            value = getattr(self, key)
+            if value != Training.model_fields[key].default:
+                raise ValueError(
+                    f"key {key!r} has no meaning for {written[0]}, whose characters are generated. "
+                    f"Received: {value!r}"
+                )
+        if written and (self.group or self.pretrained):
+            raise ValueError(
+                f"key {'group' if self.group else 'pretrained'!r}: expected none for {written[0]}, "
+                "which is written by a network of its own"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _methods_have_a_start(self) -> Self:
         for method in self.methods():
             start, encoder = self._start(method), method.mechanism == "encoder"

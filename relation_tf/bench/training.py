@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from relation_tf.tasks.batches import (
     widths,
 )
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
+from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.scoring import score
 from relation_tf.tasks.task import Task
@@ -90,12 +92,6 @@ class Part:
         self.task = task
         self.model = model
         self._optimizer = optimizer
-        loss = (
-            keras.losses.MeanSquaredError
-            if task.task.labels is None
-            else keras.losses.SparseCategoricalCrossentropy
-        )
-        self._loss = loss(reduction="sum")
         self.step = replicas.summed(self._train_step)
         # Traced once for any number of rows and any length.
         self.train_compiled = tf.function(self.step).get_concrete_function(*self.signature)
@@ -111,7 +107,7 @@ class Part:
             text if self.task.vocabulary is None else tf.TensorSpec((None, None), tf.int32)
             for _ in self.task.task.inputs
         )
-        return ids, tf.TensorSpec((None,), labels_of(self.train_rows).dtype)
+        return ids, tf.TensorSpec((None,), self.gold(self.train_rows).dtype)
 
     @property
     def train_rows(self) -> EncodedSplit:
@@ -123,6 +119,14 @@ class Part:
         """What stops its training."""
         return self.task.splits[self.task.validation]
 
+    def pad(self, split: EncodedSplit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The texts of some rows."""
+        return tuple(column.pad(rows) for column in split.inputs)
+
+    def gold(self, split: EncodedSplit) -> np.ndarray:
+        """What a step is given beside the texts: a label for each row."""
+        return labels_of(split)
+
     def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
         """One step; the mean loss of the batch, and how many rows it had right (of classes)."""
         return self.train_compiled(tuple(map(tf.constant, ids)), tf.constant(labels))
@@ -132,36 +136,139 @@ class Part:
         classes = 1 if self.task.task.labels is None else len(self.task.task.labels)
         outputs = np.empty((len(split), classes), np.float32)
         for rows in evaluation_batches(split.lengths, _EVALUATION_BATCH):
-            ids = tuple(tf.constant(column.pad(rows)) for column in split.inputs)
-            outputs[rows] = self._predict(ids).numpy()
+            outputs[rows] = self._predict(tuple(map(tf.constant, self.pad(split, rows)))).numpy()
         return outputs[:, 0] if self.task.task.labels is None else outputs
+
+    def cost(self, outputs: np.ndarray, split: EncodedSplit) -> float:
+        """The mean loss over the rows of a split, of what `predict` gave for it."""
+        return _cost(outputs, split)
+
+    def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
+        """The metrics of what `predict` gave for a split."""
+        return _score(self.task, outputs, split)
 
     def _first_step(self) -> None:
         """Run both once: what a first call prepares is compilation. `refill` undoes the step."""
         rows = np.arange(min(2, len(self.train_rows)))
-        texts = tuple(tf.constant(column.pad(rows)) for column in self.train_rows.inputs)
-        self.train_compiled(texts, tf.constant(labels_of(self.train_rows)[rows]))
+        texts = tuple(map(tf.constant, self.pad(self.train_rows, rows)))
+        self.train_compiled(texts, tf.constant(self.gold(self.train_rows)[rows]))
         self._predict(texts)
 
     def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
         """A step on some rows: their part of the batch's mean loss, and how many it had right."""
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
-            outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
-            loss = self._loss(labels if self.task.task.labels else labels[:, None], outputs)
-            loss = loss / tf.cast(tf.shape(labels)[0], loss.dtype)
+            loss, right = self._loss(ids, labels)
             if self.model.losses:
                 loss = loss + tf.add_n([tf.cast(more, loss.dtype) for more in self.model.losses])
             loss = loss * share
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         self._optimizer.apply(gradients, variables)
+        return loss, tf.math.count_nonzero(right & (share > 0))
+
+    def _loss(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
+        """The mean loss of some rows in training, and which of them are right."""
+        outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
         if self.task.task.labels is None:
-            return loss, tf.constant(0, tf.int64)
+            squares = keras.losses.MeanSquaredError(reduction="sum")(labels[:, None], outputs)
+            return squares / tf.cast(tf.shape(labels)[0], squares.dtype), tf.zeros((0,), tf.bool)
+        loss = keras.losses.SparseCategoricalCrossentropy(reduction="sum")(labels, outputs)
         chosen = tf.argmax(outputs, axis=1, output_type=labels.dtype)
-        return loss, tf.math.count_nonzero((chosen == labels) & (share > 0))
+        return loss / tf.cast(tf.shape(labels)[0], loss.dtype), chosen == labels
 
     def _predict_step(self, ids: tuple[Any, ...]) -> Any:
         return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
+
+
+class WritingPart(Part):
+    """A part whose answer is a sequence, written greedily; its loss is of the true beginning.
+
+    What goes in are the sources and the targets, from start to end; targets are padded to one
+    width, since a loop over tokens needs their number before it runs.
+    """
+
+    @property
+    def signature(self) -> tuple[tuple[tf.TensorSpec, ...], tf.TensorSpec]:
+        """Of a training step: sources and targets, and nothing."""
+        (sources, _), nothing = super().signature
+        return (sources, tf.TensorSpec((None, self._longest + 1), tf.int32)), nothing
+
+    def pad(self, split: EncodedSplit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Sources and targets of some rows."""
+        sources, targets = super().pad(split, rows)
+        return sources, np.pad(targets, ((0, 0), (0, self._longest + 1 - targets.shape[1])))
+
+    @functools.cached_property
+    def _longest(self) -> int:
+        """The most tokens that are written: those of the longest target, the end among them."""
+        splits = self.task.splits.values()
+        return int(max(split.inputs[1].lengths.max(initial=2) for split in splits)) - 1
+
+    @functools.cached_property
+    def _row_losses(self) -> Any:
+        """The mean loss over the tokens of each target."""
+
+        def losses(sources: Any, targets: Any) -> Any:
+            return self._losses(sources, targets, training=False)[0]
+
+        return tf.function(losses).get_concrete_function(*self.signature[0])
+
+    def gold(self, split: EncodedSplit) -> np.ndarray:
+        """Nothing: the targets are among the texts."""
+        return np.zeros(len(split), np.int64)
+
+    def predict(self, split: EncodedSplit) -> np.ndarray:
+        """What is written for each source, `(rows, tokens)`, 0 behind the end."""
+        outputs = np.zeros((len(split), self._longest), np.int32)
+        for rows in evaluation_batches(split.lengths, _EVALUATION_BATCH):
+            outputs[rows] = self._predict(tuple(map(tf.constant, self.pad(split, rows)))).numpy()
+        return outputs
+
+    def cost(self, outputs: np.ndarray, split: EncodedSplit) -> float:
+        """The mean over rows of the mean loss over tokens, each told what is before it."""
+        total = 0.0
+        for rows in evaluation_batches(split.lengths, _EVALUATION_BATCH):
+            texts = map(tf.constant, self.pad(split, rows))
+            total += float(tf.reduce_sum(self._row_losses(*texts)))
+        return total / len(split)
+
+    def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
+        """The share of targets that are written without a fault."""
+        targets = split.inputs[1].pad(np.arange(len(split)))[:, 1:]
+        return {"exact_match": networks.exact_match(targets, outputs)}
+
+    def _losses(self, sources: Any, targets: Any, training: bool) -> tuple[Any, Any]:
+        """Of each row the mean loss, and whether each token is the most probable one."""
+        logits = self.model([sources, targets[:, :-1]], training=training)
+        following = targets[:, 1:]
+        kept = following != 0
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(following, logits)
+        tokens = tf.math.count_nonzero(kept, axis=1, dtype=losses.dtype)
+        right = tf.argmax(logits, axis=2, output_type=tf.int32) == following
+        losses = tf.reduce_sum(tf.where(kept, losses, 0.0), axis=1) / tokens
+        return losses, tf.reduce_all(right | ~kept, axis=1)
+
+    def _loss(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
+        sources, targets = ids
+        losses, right = self._losses(sources, targets, training=True)
+        return tf.reduce_mean(losses), right
+
+    def _predict_step(self, ids: tuple[Any, ...]) -> Any:
+        """As `greedy_decode` does, in one graph; the number of steps is the longest target's."""
+        targets = self.task.targets
+        assert targets is not None  # of a task that is written
+        sources = ids[0]
+        state = self.model.initial_state(sources, self._longest)
+        last = tf.fill(tf.shape(sources)[:1], targets.start)
+        never = tf.constant([0, targets.start])
+        written = []
+        for _ in range(self._longest):
+            logits, state, _ = self.model.step(last[:, None], state)
+            barred = tf.reduce_any(tf.range(targets.size)[:, None] == never, axis=1)
+            best = tf.argmax(tf.where(barred, -np.inf, logits[:, 0]), axis=1, output_type=tf.int32)
+            last = tf.where((last == targets.end) | (last == 0), 0, best)
+            written.append(last)
+        return tf.stack(written, axis=1)
 
 
 @dataclass
@@ -206,8 +313,9 @@ class CompiledNetwork:
         self._part_seeds = self.replicas.part_seeds(
             [state for state in self.model.variables if state.name == _SEED_STATE]
         )
+        make = WritingPart if self.task.task.written else Part
         self.parts = [
-            Part(member, model, self._optimizer, self.replicas)
+            make(member, model, self._optimizer, self.replicas)
             for member, model in zip(members, models, strict=True)
         ]
         self._shapes: set[tuple[int, ...]] = set()
@@ -249,7 +357,7 @@ class CompiledNetwork:
     def _compile_by_xla(self, part: Part, shapes: Sequence[tuple[int, ...]]) -> None:
         """Take a step of each shape, and then back what it changed."""
         size = self.config.batch_size
-        labels = labels_of(part.train_rows)[:size]
+        labels = part.gold(part.train_rows)[:size]
         before = self.state()
         try:
             with self.quietly():
@@ -318,6 +426,8 @@ class CompiledNetwork:
         with self.replicas.scope(), _dtype_policy(self.config.precision):
             if self.task.task.members:
                 models = networks.multi_task_networks(self.config.mechanism, **settings)
+            elif self.task.task.written:
+                return [self._encoder_decoder()]
             else:
                 models = [self._builder()(self.config.mechanism, **settings)]
         for model in models:
@@ -330,6 +440,15 @@ class CompiledNetwork:
             embedding = models[0].get_layer("embedding")
             embedding.set_weights([self.vectors.fill(embedding.get_weights()[0])])
         return models
+
+    def _encoder_decoder(self) -> keras.Model:
+        """A network that writes, of the sizes of the task's characters."""
+        vocabulary, targets = self.task.vocabulary, self.task.targets
+        assert vocabulary is not None  # of a task that is written
+        assert targets is not None
+        model = _encoder_decoder(self.config, vocabulary.size, targets.size)
+        model.build()
+        return model
 
     def _match(self, size: int) -> networks.Match:
         config = self.config
@@ -362,6 +481,16 @@ class CompiledNetwork:
         elif task.labels is not None:
             settings["num_classes"] = len(task.labels)
         return settings
+
+
+def _encoder_decoder(config: RunConfig, sources: int, targets: int) -> keras.Model:
+    options = {
+        "source_vocabulary": sources,
+        "target_vocabulary": targets,
+        "dropout": config.dropout,
+        **config.options,
+    }
+    return networks.find_mechanism(config.mechanism).make(config.units, config.dropout, options)
 
 
 def _start_of(config: RunConfig, seed: int | None = None) -> PretrainedEncoder | None:
@@ -499,11 +628,12 @@ def _epoch(
     ended = time.perf_counter()
     outputs = [part.predict(part.held_out) for part in network.parts]
     # Of a group's tasks the means: each counts as much as any other.
-    costs = [_cost(own, part.held_out) for own, part in zip(outputs, network.parts, strict=True)]
+    costs = [
+        part.cost(own, part.held_out) for own, part in zip(outputs, network.parts, strict=True)
+    ]
     row = {"epoch": epoch, "loss": trained.loss, "val_loss": float(np.mean(costs))}
     scores = [
-        _score(part.task, own, part.held_out)
-        for own, part in zip(outputs, network.parts, strict=True)
+        part.score(own, part.held_out) for own, part in zip(outputs, network.parts, strict=True)
     ]
     for name in network.task.task.metrics:
         row[f"val_{name}"] = float(np.mean([own[name] for own in scores]))
@@ -541,6 +671,9 @@ def check_network(config: RunConfig) -> None:
         value = 8 * networks.size_step(config.mechanism, config.free, config.options)
         settings = networks.with_size(networks.Match(config.free, value, 0, config.size), settings)
     try:
+        if networks.find_mechanism(config.mechanism).gives == "sequence":
+            _encoder_decoder(config, 4, 4).build()
+            return
         source = _start_of(config)
         if source is not None:
             settings |= _read_by_the_mechanism(config, source)
@@ -557,8 +690,10 @@ def check_network(config: RunConfig) -> None:
         keras.backend.clear_session()
 
 
-def words_of(task: Task, outputs: np.ndarray) -> np.ndarray:
-    """Outputs as the task's label words, or as scores in its own range."""
+def words_of(task: Task, outputs: np.ndarray, targets: Characters | None = None) -> np.ndarray:
+    """Outputs as the task's label words, as scores in its own range, or as what is written."""
+    if targets is not None:
+        return np.array(targets.decode(outputs), dtype=object)
     if task.labels is None:
         # A diverged network gives NaN; its score says so, and the file has to hold numbers.
         return np.clip(np.nan_to_num(outputs), 0.0, 1.0) * task.maximum
@@ -587,8 +722,8 @@ def train_epoch(network: CompiledNetwork, config: RunConfig, epoch: int) -> Trai
     steps = []
     for part, rows in batches:
         start = time.perf_counter()
-        ids = tuple(column.pad(rows) for column in part.train_rows.inputs)
-        gold = labels_of(part.train_rows)[rows]
+        ids = part.pad(part.train_rows, rows)
+        gold = part.gold(part.train_rows)[rows]
         if network.xla:
             ids = tuple(map(pad_to_bucket, ids))
         input_seconds += time.perf_counter() - start
@@ -687,7 +822,7 @@ def _answer(
         task, splits = part.task.task, part.task.splits
         for name, split in task.scored.items():
             outputs = predictions[group.split_of(task, split), name] = part.predict(splits[split])
-            metrics[name] = _score(part.task, outputs, splits[split])
+            metrics[name] = part.score(outputs, splits[split])
         for name, split in task.answered.items():
             if split in splits:
                 outputs = part.predict(splits[split])

@@ -340,7 +340,7 @@ def stderr_to(path: Path) -> Iterator[None]:
 
 
 def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, tell: Tell) -> None:
-    from relation_tf.bench.training import train_run
+    from relation_tf.bench.training import train_run, words_of
 
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
@@ -356,7 +356,9 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
     for (split, name), outputs in trained.predictions.items():
         path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
         task = network.task.task.of(name)
-        _write_predictions(path, task, network.task.splits[split], outputs, name in task.scored)
+        words = words_of(task, outputs, network.task.targets)
+        scored = name in task.scored
+        _write_predictions(path, task, network.task.splits[split], words, outputs, scored)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
     write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
@@ -406,14 +408,9 @@ def _kind(split: str) -> str:
 
 
 def _write_predictions(
-    path: Path, task: Task, split: EncodedSplit, outputs: Any, scored: bool
+    path: Path, task: Task, split: EncodedSplit, words: Any, outputs: Any, scored: bool
 ) -> None:
-    from relation_tf.bench.training import words_of
-
-    columns: dict[str, Any] = {
-        "index": split.index.tolist(),
-        "prediction": words_of(task, outputs).tolist(),
-    }
+    columns: dict[str, Any] = {"index": split.index.tolist(), "prediction": words.tolist()}
     if task.labels is not None and split.labels is not None and scored:
         columns["label"] = [task.labels[i] for i in split.labels.tolist()]
         for i, label in enumerate(task.labels):

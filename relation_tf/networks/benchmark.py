@@ -283,6 +283,11 @@ class TextEncoder:
         self.hidden_activation = hidden_activation
         self.initializer = keras.initializers.get(initializer)
         self.entry = entry_of(mechanism)
+        if self.entry.gives == "sequence":
+            raise ValueError(
+                f"`mechanism` must give tokens or a vector; an encoder-decoder is a network by "
+                f"itself. Received: {mechanism!r}"
+            )
         refuse_options(mechanism, options)
         self.mechanism = (
             copy_of(mechanism, name=f"{prefix}mechanism")

@@ -24,7 +24,8 @@ class Mechanism:
     Attributes:
         factory: Where the layer's class (or a function that makes one) is, `"module:attribute"`,
             or itself.
-        gives: `"tokens"` for an output `(batch, tokens, width)`, `"vector"` for `(batch, width)`.
+        gives: `"tokens"` for an output `(batch, tokens, width)`, `"vector"` for `(batch, width)`,
+            `"sequence"` for an encoder-decoder, which is a network by itself.
         head: What makes the sentence vector: the `"first"` token, the `"vector"` that is there,
             `"feature-attention"` or `"additive-attention"` over the tokens.
         positions: What stands before it: `"sine"` positions are added, `"softmax"` positions
@@ -37,7 +38,7 @@ class Mechanism:
     """
 
     factory: str | Callable[..., Any]
-    gives: Literal["tokens", "vector"] = "tokens"
+    gives: Literal["tokens", "vector", "sequence"] = "tokens"
     head: Head = "first"
     positions: Literal["sine", "softmax"] | None = "sine"
     size: str | None = "units"
@@ -164,6 +165,20 @@ MECHANISMS: dict[str, Mechanism] = {
     ),
 }
 
+ENCODER_DECODERS: dict[str, Mechanism] = {
+    "gru-encoder-decoder": Mechanism(
+        "relation_tf.networks.bahdanau:recurrent_encoder_decoder", gives="sequence", positions=None
+    ),
+    # Around any mechanism with a causal form: options = { mechanism = "relation" }.
+    "transformer-encoder-decoder": Mechanism(
+        "relation_tf.networks.transformer_decoder:transformer_encoder_decoder",
+        gives="sequence",
+        positions=None,
+        options=MappingProxyType({"mechanism": "attention"}),
+    ),
+}
+"""What writes: networks of their own, for tasks whose answer is a sequence."""
+
 _SAVED_MODEL = "saved-model:"
 
 
@@ -179,8 +194,9 @@ def find_mechanism(name: str) -> Mechanism:
         >>> find_mechanism("my_package.my_module:MyLayer").factory
         'my_package.my_module:MyLayer'
     """
-    if name in MECHANISMS:
-        return MECHANISMS[name]
+    known = MECHANISMS | ENCODER_DECODERS
+    if name in known:
+        return known[name]
     if name.startswith(_SAVED_MODEL):
         return Mechanism(
             "relation_tf.networks.saved_model:SavedModelEncoder",
@@ -193,24 +209,24 @@ def find_mechanism(name: str) -> Mechanism:
         )
     if ":" in name:
         return Mechanism(name)
-    near = difflib.get_close_matches(name, MECHANISMS, n=1)
+    near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(
-        f"unknown mechanism {_cut(name)!r}: expected one of {', '.join(MECHANISMS)}, "
+        f"unknown mechanism {_cut(name)!r}: expected one of {', '.join(known)}, "
         f"'saved-model:PATH', or 'package.module:Name' for a layer of your own.{hint}"
     )
 
 
 def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
-    """What mixes the tokens: a mechanism, or that of the blocks of an `"encoder"`.
+    """What mixes the tokens: a mechanism, or that of the blocks of what is made around one.
 
     Example:
         >>> mixing_mechanism("encoder", {"mechanism": "relation"})
         'relation'
     """
-    if mechanism != "encoder":
-        return mechanism
-    return str({**MECHANISMS["encoder"].options, **options}["mechanism"])
+    entry = (MECHANISMS | ENCODER_DECODERS).get(mechanism)
+    around = entry.options.get("mechanism") if entry else None
+    return mechanism if around is None else str(options.get("mechanism", around))
 
 
 def own_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
@@ -223,7 +239,7 @@ def own_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
         True
     """
     mechanism = mixing_mechanism(mechanism, options)
-    return None if mechanism in MECHANISMS else mechanism
+    return None if mechanism in MECHANISMS | ENCODER_DECODERS else mechanism
 
 
 def load(path: str) -> Any:

@@ -127,16 +127,18 @@ def count_parameters(model: keras.Model) -> dict[str, int]:
 
     Returns:
         `total`, those of the `embedding` and of the `mechanism`, and `network`: all but the
-        embedding's. A network of several tasks may have mechanisms of single tasks, which count.
+        embedding's. A network of several tasks may have mechanisms of single tasks, which count; an
+        encoder-decoder has two embeddings, and is a mechanism but for them and the last layer.
     """
-    embedding = sum(_count(layer) for layer in model.layers if layer.name == "embedding")
+    embedding = sum(_count(layer) for layer in model.layers if layer.name.endswith("embedding"))
     total = _count(model)
     return {
         "total": total,
         "embedding": embedding,
         "mechanism": sum(
             _count(layer) for layer in model.layers if layer.name.endswith("mechanism")
-        ),
+        )
+        or total - embedding - sum(_count(own) for own in model.layers if own.name == "logits"),
         "network": total - embedding,
     }
 

@@ -48,7 +48,7 @@ from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 from relation_tf.stats.several_tasks import FEW_TASKS
 
 _METRIC_NAMES = {"matthews": "Matthews", "accuracy": "acc.", "f1": "F1", "pearson": "Pearson",
-                 "spearman": "Spearman"}  # fmt: skip
+                 "spearman": "Spearman", "exact_match": "exact match"}  # fmt: skip
 _MOST_PAIRS = 100  # the tests of more stand in their file only
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from relation_tf.tasks import (
     ag_news,
+    generated,
     glue,
     imdb,
     reuters,
@@ -50,6 +51,7 @@ _COLLECTIONS: dict[str, Collection] = {
         trec,
         sst,
         wikitext,
+        generated,
     )
     for name in module.COLLECTION.tasks
 }
@@ -105,6 +107,8 @@ def find_source(
         each = [find_source(entry, source, data, tfds_folder) for entry in name.tasks]
         return joined_source(find_task(name), each)
     task, collection = find_task(name), _collection(name)
+    if task.written:
+        return Source(task, "generated", generated.LAYOUT, {})
     if source == "miniglue":
         return _embedded(task, collection)
     data = folder_of(data)

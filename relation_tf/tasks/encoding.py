@@ -15,6 +15,7 @@ import tokenizers
 
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.catalogue import Entry, SourceName, find_source
+from relation_tf.tasks.generated import GENERATED, Characters
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import Source
 from relation_tf.tasks.splits import cut
@@ -61,7 +62,8 @@ class EncodedTask:
 
     Attributes:
         task: The task.
-        vocabulary: From its training rows, or None where the inputs are text.
+        vocabulary: From its training rows, or None where the inputs are text. Of what is to be
+            written, the characters of the sources.
         splits: Its splits; those of a group are called as `Task.split_of` says.
         validation: The split that stops the training; "validation" where it was cut from "train".
             A group's members have each their own.
@@ -69,16 +71,18 @@ class EncodedTask:
         source: Where the text is from.
         skipped: One message for each malformed line that was left out.
         notes: What makes results on it unlike published ones.
+        targets: The characters of what is to be written.
     """
 
     task: Task
-    vocabulary: Vocabulary | None
+    vocabulary: Vocabulary | Characters | None
     splits: Mapping[str, EncodedSplit]
     validation: str
     digest: str
     source: Source
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    targets: Characters | None = None
 
     @property
     def members(self) -> list[EncodedTask]:
@@ -145,6 +149,8 @@ def load_task(
     given = None if vocabulary is None else _given(vocabulary, tokens, start_token, max_words)
     found = find_source(name, source, data, tfds_folder)
     task, digest = found.task, found.digest()
+    if task.written:
+        return _made(found, digest)
     shares = [_share(each, validation) for each in task.each()]
     settings = {
         "format": _FORMAT,
@@ -183,6 +189,17 @@ def load_task(
         raise DataError(
             f"{folder}: broken, remove it and it is made anew ({type(error).__name__}: {error})"
         ) from error
+
+
+def _made(source: Source, digest: str) -> EncodedTask:
+    """A generated task, which is made faster than it is kept."""
+    made = GENERATED[source.task.name]()
+    splits = {
+        name: EncodedSplit((pairs.sources, pairs.targets), None, np.arange(len(pairs)))
+        for name, pairs in made.splits.items()
+    }
+    own = str(source.task.validation)
+    return EncodedTask(source.task, made.source, splits, own, digest, source, targets=made.target)
 
 
 def _share(task: Task, validation: float | None) -> float | None:

@@ -16,12 +16,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
 
 from relation_tf.tasks.rows import Ragged
+from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
 from relation_tf.tasks.vocabulary import PADDING, START
 
 _Row = TypeVar("_Row")
@@ -73,6 +75,11 @@ class Characters:
     def size(self) -> int:
         """Number of ids."""
         return len(self.tokens)
+
+    @property
+    def words(self) -> dict[str, int]:
+        """The id of each token."""
+        return dict(self._ids)
 
     @property
     def start(self) -> int:
@@ -275,6 +282,46 @@ GENERATED: Mapping[str, Callable[..., GeneratedTask]] = MappingProxyType(
     {"reversal": reversal, "dates": dates}
 )
 """What makes each task, by its name."""
+
+
+def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    """The rows as text, made in place of being read."""
+    made = GENERATED[task.name]()
+    splits = {}
+    for name, pairs in made.splits.items():
+        rows = np.arange(len(pairs))
+        texts = (
+            made.source.decode(pairs.sources.pad(rows)),
+            made.target.decode(pairs.targets.pad(rows)),
+        )
+        splits[name] = TextSplit(texts, None, rows)
+    return TaskText(task, splits)
+
+
+LAYOUT = Layout(f"seed {SEED}", lambda task: (), lambda task, first: {}, _text)
+
+
+def _written(name: str, scored: Mapping[str, str]) -> Task:
+    return Task(
+        name=name,
+        inputs=("source", "target"),
+        label="",
+        labels=None,
+        metrics=("exact_match",),
+        validation="dev",
+        scored=scored,
+        written=True,
+    )
+
+
+COLLECTION = Collection(
+    {
+        "reversal": _written("reversal", {"reversal": "test", "reversal-long": "long"}),
+        "dates": _written("dates", {"dates": "test"}),
+    },
+    (LAYOUT,),
+    "it is generated",
+)
 
 
 def _different(draw: Callable[[], _Row], count: int, all_there_are: int) -> list[_Row]:

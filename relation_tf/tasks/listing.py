@@ -182,7 +182,7 @@ def describe(
     task = load_task(name, data=data, tfds_folder=tfds_folder, **(reading or {}))
     seen = overview(task)
     facts = {
-        "source": f"{seen.source}, {next(iter(task.source.files.values()))}",
+        "source": ", ".join([seen.source, *map(str, [*task.source.files.values()][:1])]),
         "digest": seen.digest,
         "rows": _rows(seen.rows),
         "inputs": ", ".join(task.task.inputs),

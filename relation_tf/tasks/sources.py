@@ -19,13 +19,13 @@ class Source:
 
     Attributes:
         task: The task.
-        kind: `"files"`, `"tfds"` or `"miniglue"`.
+        kind: `"files"`, `"tfds"`, `"miniglue"` or `"generated"`.
         layout: How the files lie.
         files: The file or folder of each split.
     """
 
     task: Task
-    kind: Literal["files", "tfds", "miniglue"]
+    kind: Literal["files", "tfds", "miniglue", "generated"]
     layout: Layout
     files: Mapping[str, Path]
 
@@ -42,8 +42,13 @@ class Source:
         return self.layout.read(self.task, self.files, skip_bad_lines)
 
     def digest(self) -> str:
-        """SHA-256 of all files."""
+        """SHA-256 of all files, or of the text where it is generated."""
         digest = hashlib.sha256()
+        if self.kind == "generated":
+            for name, made in self.read().splits.items():
+                rows = map("\t".join, zip(*made.texts, strict=True))
+                digest.update("\n".join([name, *rows]).encode())
+            return digest.hexdigest()
         of_path = functools.cache(_digest)
         for split, path in self.files.items():
             digest.update(split.encode())
@@ -51,7 +56,7 @@ class Source:
         return digest.hexdigest()
 
     def __str__(self) -> str:
-        return f"{self.layout.name} {next(iter(self.files.values()))}"
+        return " ".join([self.layout.name, *map(str, [*self.files.values()][:1])])
 
 
 def search(layout: Layout, task: Task, folder: Path) -> dict[str, Path] | None:

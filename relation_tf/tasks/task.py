@@ -28,6 +28,7 @@ class Task:
         maximum: The largest score of a regression, by which scores are divided; the least is 0.
         members: Where one network learns several tasks together, these; see `joined`. The group
             has no columns and labels itself, and the metrics that all members have.
+        written: Whether the second input is what is to be written, a token at a time.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Task:
     answered: Mapping[str, str] = field(default_factory=dict)
     maximum: float = 5.0
     members: tuple[Task, ...] = ()
+    written: bool = False
 
     def of(self, name: str) -> Task:
         """The task that is scored or answered by a name: this one, or the member of a group."""

@@ -13,7 +13,7 @@ def test_names():
     assert TASK_NAMES[29:33] == ("IMDb", "AG-News", "Yelp-full", "tweets")
     assert TASK_NAMES[33:] == (
         *("Reuters", "TREC", "TREC-fine", "SST-1", "SST-2-sentences"),
-        *("WikiText-103", "WikiText-2"),
+        *("WikiText-103", "WikiText-2", "reversal", "dates"),
     )
     assert len(TASK_NAMES) == len(set(TASK_NAMES))
     # Names become folders.
@@ -50,11 +50,11 @@ def test_an_unknown_name_is_answered_with_a_near_one(name, near):
 
 
 def test_a_name_like_no_other_has_no_hint():
-    with pytest.raises(DataError, match=r"WikiText-2\.$"):
+    with pytest.raises(DataError, match=r"dates\.$"):
         find_task("@@@@")
 
 
-@pytest.mark.parametrize("name", TASK_NAMES)
+@pytest.mark.parametrize("name", [name for name in TASK_NAMES if not find_task(name).written])
 def test_what_data_has_to_hold_is_said(tmp_path, name):
     """Where it was looked, or what was not given, and how to get it."""
     with pytest.raises(DataError) as error:

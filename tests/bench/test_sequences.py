@@ -1,0 +1,131 @@
+"""Suites whose tasks are written, a token at a time, by encoder-decoders."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relation_tf.bench import SuiteError, run_suite
+from relation_tf.bench.suite import make_suite
+from relation_tf.networks import greedy_decode, sequence_loss
+from relation_tf.report import make_report
+from relation_tf.tasks import dates, find_source, load_task, reversal
+
+pytestmark = pytest.mark.tensorflow
+
+GRU = {"mechanism": "gru-encoder-decoder", "units": 8, "name": "gru"}
+RELATION = {"mechanism": "transformer-encoder-decoder", "units": 8, "name": "relation",
+            "options": {"mechanism": "relation", "num_layers": 1, "source_heads": 2}}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _few_rows(monkeypatch):
+    few = {"train": 40, "dev": 8, "test": 6}
+    made = {
+        "reversal": functools.partial(reversal, **few, lengths=(2, 4), long=(5, 6)),
+        "dates": functools.partial(dates, **few),
+    }
+    for module in ("generated", "encoding"):
+        monkeypatch.setattr(f"relation_tf.tasks.{module}.GENERATED", made)
+
+
+@pytest.fixture
+def network(suite):
+    """Make the compiled network of a method on strings to be reversed."""
+    from relation_tf.bench.training import CompiledNetwork
+
+    def make(method, **changes):
+        config = suite(tasks=["reversal"], method=[method], **changes).runs()[0]
+        return CompiledNetwork(config, load_task("reversal")), config
+
+    return make
+
+
+@pytest.mark.parametrize("method", [GRU, RELATION], ids=["gru", "relation"])
+def test_what_is_written_is_what_greedy_decoding_writes(network, method):
+    made, _ = network(method)
+    (part,) = made.parts
+    made.refill(3)
+    for name in ("test", "long"):
+        split = part.task.splits[name]
+        sources = split.inputs[0].pad(np.arange(len(split)))
+        targets = part.task.targets
+        greedy = greedy_decode(made.model, sources, targets.start, targets.end, part._longest)
+        written = part.predict(split)
+        np.testing.assert_array_equal(written[:, : greedy.ids.shape[1]], greedy.ids)
+        assert not written[:, greedy.ids.shape[1] :].any()
+
+
+def test_the_cost_is_the_mean_over_rows_of_the_mean_over_tokens(network):
+    made, _ = network(GRU)
+    (part,) = made.parts
+    split = part.task.splits["dev"]
+    rows = [
+        float(sequence_loss(targets[:, 1:], made.model([sources, targets[:, :-1]])))
+        for row in range(len(split))
+        for sources, targets in [[column.pad(np.array([row])) for column in split.inputs]]
+    ]
+    assert part.cost(part.predict(split), split) == pytest.approx(np.mean(rows), rel=1e-5)
+
+
+def test_training_lowers_the_cost_and_repeats_itself(network):
+    from relation_tf.bench.training import train_run
+
+    made, config = network(GRU, epochs=4, learning_rate=0.01)
+    first, again = train_run(made, config), train_run(made, config)
+    costs = [row["val_loss"] for row in first.history]
+    assert costs[-1] < costs[0]
+    assert costs == [row["val_loss"] for row in again.history]
+    assert set(first.metrics) == {"reversal", "reversal-long"}
+    assert set(first.metrics["reversal"]) == {"exact_match"}
+
+
+def test_a_suite_of_sequences(tmp_path, suite):
+    asked = suite(tasks=["reversal", "dates"], method=[GRU, RELATION], seeds=[1, 2], epochs=1)
+    results = run_suite(asked, tmp_path, quiet=True)
+    assert not results.failures
+    assert set(results.scores["task"]) == {"reversal", "reversal-long", "dates",
+                                           "mean of these tasks"}  # fmt: skip
+    run = next(run for run in results.runs if run["task"] == "dates")
+    written = pd.read_csv(Path(run["folder"]) / "predictions/dates.test.tsv", sep="\t", dtype=str)
+    assert list(written.columns) == ["index", "prediction"]
+    assert len(written) == 6
+    assert run["manifest"]["data"]["source"] == "generated"
+    assert run["parameters"]["embedding"] > 0
+    assert "exact match" in str(make_report(results).markdown())
+    assert len(run_suite(asked, tmp_path, quiet=True).runs) == 8
+
+
+def test_other_rows_are_other_data(monkeypatch):
+    before = find_source("reversal").digest()
+    assert find_source("reversal").digest() == before
+    assert find_source("dates").digest() != before
+    other = {"reversal": functools.partial(reversal, seed=1, train=9, dev=2, test=2)}
+    monkeypatch.setattr("relation_tf.tasks.generated.GENERATED", other)
+    assert find_source("reversal").digest() != before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": [{"mechanism": "relation"}]}, "expected an encoder-decoder for reversal"),
+        ({"tasks": ["CoLA"]}, "expected no encoder-decoder for CoLA. Received: 'gru-enc"),
+        ({"tasks": ["reversal", "CoLA"]}, "expected no encoder-decoder for CoLA"),
+        ({"xla": True}, "key 'xla' has no meaning for reversal, .*Received: True"),
+        ({"validation": 0.2}, "key 'validation' has no meaning for reversal"),
+        ({"method": [{**GRU, "size": 500}]}, "key 'size' of method gru: expected none"),
+        ({"monitor": "val_accuracy"}, "expected 'val_loss' or 'val_exact_match' for reversal"),
+        (
+            {"tasks": ["two"], "group": [{"name": "two", "tasks": ["reversal", "dates"]}]},
+            "key 'group': expected none for reversal",
+        ),
+    ],
+)
+def test_what_cannot_be(changes, message):
+    values = {"name": "x", "tasks": ["reversal"], "method": [GRU], **changes}
+    with pytest.raises(SuiteError, match=message):
+        make_suite("suite", values)
