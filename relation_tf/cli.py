@@ -97,12 +97,8 @@ def tasks(
     entries: dict[str, Any] = {name: name for name in TASK_NAMES}
     if suite is not None:
         loaded = load_suite(suite, _settings(settings or []))
-        entries = {task.name: loaded.entry(task.name) for task in loaded.learned()}
-        reading = {
-            task.name: config.reading()
-            for config in loaded.runs()
-            for task in loaded.find_task(config.task).each()
-        }
+        entries = {name: loaded.entry(name) for name in loaded.tasks}
+        reading = {config.task: config.reading() for config in loaded.runs()}
     elif settings:
         raise typer.BadParameter("--set: is for the keys of a suite: name one with --suite")
     folders = _expanded(data), _expanded(tfds)

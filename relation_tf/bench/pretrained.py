@@ -201,12 +201,15 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
         relation_tf.bench.suite.SuiteError: nowhere: expected a folder of pre-training, with a \
 pretraining.json in it
     """
-    folder = Path(folder).expanduser()
+    folder = _folder(folder)
     found = _find_run(folder, method, seed)
     run = run_folder(folder, found["method"], found["seed"])
     embedding, weights = _read_weights(run / WEIGHTS)
-    vocabulary = _read_vocabulary(folder / VOCABULARY)
+    vocabulary = Vocabulary.read(folder / VOCABULARY)
     settings = read_json(run / "config.json")
+    needed = {"embedding_dim", "units", "num_layers", "norm", "dropout", "objective"}
+    if missing := needed - settings.keys():
+        raise SuiteError(f"{run / 'config.json'}: expected a key {min(missing)!r}, found none")
     expected = vocabulary.size, settings.get("embedding_dim")
     if embedding.shape != expected:
         raise SuiteError(
@@ -217,17 +220,26 @@ pretraining.json in it
     return PretrainedEncoder(run, vocabulary, mechanism, seed, settings, embedding, weights)
 
 
-def pretrained_digest(folder: str | Path, method: str, seed: int | None = None) -> str:
+def pretrained_digest(
+    folder: str | Path, method: str | None = None, seed: int | None = None
+) -> str:
     """SHA-256 of what `load_pretrained` would read: the encoder, and its vocabulary.
+
+    Args:
+        folder: As there, and so are all others.
+        method: The mechanism; None for the digest of the vocabulary alone.
+        seed: Of the run.
 
     Raises:
         SuiteError: As there.
     """
-    folder = Path(folder).expanduser()
-    found = _find_run(folder, method, seed)
-    run = run_folder(folder, found["method"], found["seed"])
+    folder = _folder(folder)
+    paths = [folder / VOCABULARY]
+    if method is not None:
+        found = _find_run(folder, method, seed)
+        paths.append(run_folder(folder, found["method"], found["seed"]) / WEIGHTS)
     digest = hashlib.sha256()
-    for path in (run / WEIGHTS, folder / VOCABULARY):
+    for path in paths:
         try:
             digest.update(digest_of_file(path))
         except OSError as error:
@@ -235,10 +247,20 @@ def pretrained_digest(folder: str | Path, method: str, seed: int | None = None) 
     return digest.hexdigest()
 
 
+def _folder(path: str | Path) -> Path:
+    """A folder of pre-training."""
+    try:
+        folder = Path(path).expanduser()
+        if (folder / SETTINGS).is_file():
+            return folder
+    except (OSError, RuntimeError) as error:  # of a path, and of a home that nobody has
+        reason = getattr(error, "strerror", None) or error
+        raise SuiteError(f"{path!s:.160}: cannot be read: {reason}") from error
+    raise SuiteError(f"{folder}: expected a folder of pre-training, with a {SETTINGS} in it")
+
+
 def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
     """The result of a finished run."""
-    if not (folder / SETTINGS).is_file():
-        raise SuiteError(f"{folder}: expected a folder of pre-training, with a {SETTINGS} in it")
     done = [*finished_runs(folder)]
     runs = [run for run in done if method in (run["method"], run["mechanism"])]
     if not runs:
@@ -275,6 +297,8 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
                 f"{pretrained.folder}: expected a network with a layer {name!r}, to fill it. "
                 f"Received: {listed([each.name for each in model.layers])}"
             ) from error
+        if name == "mechanism":
+            _check_made_alike(own, pretrained)
         asked = [tuple(weight.shape) for weight in own.weights]
         shapes = [value.shape for value in values]
         if asked != shapes:
@@ -285,6 +309,26 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
                 f"{', '.join(f'{key}={value!r}' for key, value in pretrained.network.items())}"
             )
         own.set_weights(list(values))
+
+
+def _check_made_alike(layer: Any, pretrained: PretrainedEncoder) -> None:
+    """Refuse a stack of the same shapes that would compute something else.
+
+    Raises:
+        SuiteError: It names the first argument that differs, and both values.
+    """
+    from relation_tf.networks import encoder
+
+    units = pretrained.settings["units"]
+    learned = encoder(units=units, **pretrained.network["options"]).get_config()
+    own = layer.get_config()
+    free = {"name", "dtype", "dropout", "seed", "trainable"}
+    for key in sorted(learned.keys() - free):
+        if own.get(key) != learned[key]:
+            raise SuiteError(
+                f"{pretrained.folder}: its encoder was made with {key} = {learned[key]!r}, the "
+                f"network's has {own.get(key)!r}"
+            )
 
 
 def _first_difference(own: list[Any], theirs: list[Any]) -> tuple[Any, Any]:
@@ -327,10 +371,3 @@ def _read_weights(path: Path) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         reason = getattr(error, "strerror", None) or f"{error!s:.100}"
         raise SuiteError(f"{path}: expected the weights of an encoder: {reason}") from error
-
-
-def _read_vocabulary(path: Path) -> Vocabulary:
-    try:
-        return Vocabulary.from_json(path.read_text(encoding="utf-8"))
-    except Exception as error:  # of Rust, which has no kind of its own
-        raise SuiteError(f"{path}: expected a vocabulary: {error!s:.100}") from error

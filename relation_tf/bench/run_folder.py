@@ -159,6 +159,8 @@ class RunFolder:
             # not of runs from before they were kept.
             if key == "source" and config.source == "auto":
                 continue
+            if key == "pretrained" and asked["pretrained_digest"] and found["pretrained_digest"]:
+                continue  # a folder may be moved; what is in it decides
             if key in _DIGESTS and None in (asked.get(key), found.get(key)):
                 continue
             if asked.get(key) != found.get(key):

@@ -350,10 +350,11 @@ def _request(suite: Suite, whole: Cell, in_processes: bool) -> _Request:
 
 
 def _with_pretrained(config: RunConfig) -> RunConfig:
-    """A run with the digest of what it starts from."""
-    if config.start == "random":
+    """A run with the digest of what it starts from, if only of the vocabulary."""
+    if config.pretrained is None:
         return config
-    digest = pretrained_digest(str(config.pretrained), config.mixes, config.seed)
+    method = None if config.start == "random" else config.mixes
+    digest = pretrained_digest(config.pretrained, method, config.seed)
     return config.model_copy(update={"pretrained_digest": digest})
 
 

@@ -98,8 +98,9 @@ class Training(BaseModel):
         embedding_dim: Width of the embedding.
         embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
         embedding_initializer: Keras initializer of the embedding.
-        pretrained: A folder that `relation-tf pretrain` has made: texts are then read with its
-            vocabulary, and methods start from its encoders as their `start` says.
+        pretrained: A folder that `relation-tf pretrain` has made, looked for where the command is
+            called: texts are then read with its vocabulary, and methods start from its encoders as
+            their `start` says.
         network: `"benchmark"` or `"plain"`, see `relation_tf.networks`.
         initializer: Keras initializer of the Dense layers and the head.
         hidden_units: Width of the hidden Dense, by default the mechanism's units.
@@ -490,7 +491,8 @@ class Suite(Training):
 
     @model_validator(mode="after")
     def _groups_are_of_tasks(self) -> Self:
-        taken = {*TASK_NAMES, *(task.name for task in self.task)}
+        known = [*map(find_task, TASK_NAMES), *(task.task() for task in self.task)]
+        taken = {name for task in known for name in (task.name, *task.scored, *task.answered)}
         for group in self.group:
             if group.name in taken:
                 raise ValueError(
@@ -575,7 +577,10 @@ class Suite(Training):
                 f"Received: {self.stopping!r}"
             )
         places = Counter(
-            self.layout.place(method, task) for method in self.methods() for task in self.tasks
+            self.layout.place(method, name)
+            for method in self.methods()
+            for task in self.tasks
+            for name in self.find_task(task).scored
         )
         (row, column), times = places.most_common(1)[0]
         if times > 1:
@@ -622,13 +627,22 @@ class Suite(Training):
                     f"key 'size' of method {method.name}: a group's network has as many heads as "
                     f"tasks, which no size is of. Received: {method.size}"
                 )
-        refused = {"xla": True, "stopping": "accuracy_reached", "tokens": "text"}
-        for key, value in refused.items() if groups else ():
+        refused: dict[str, tuple[Any, str]] = {
+            "xla": (True, "false"),
+            "stopping": ("accuracy_reached", "'smoothed' or 'best'"),
+            "tokens": ("text", "'word' or 'wordpiece'"),
+        }
+        for key, (value, expected) in refused.items() if groups else ():
             if getattr(self, key) == value:
                 raise ValueError(
-                    f"key {key!r}: expected another value for the group {groups[0]}. "
+                    f"key {key!r}: expected {expected} for the group {groups[0]}. "
                     f"Received: {value!r}"
                 )
+        if groups and self.pretrained is not None:
+            raise ValueError(
+                f"key 'pretrained': expected none for the group {groups[0]}, whose networks start "
+                f"at random. Received: {self.pretrained!r}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -696,7 +710,7 @@ class Suite(Training):
     def _pretrained_is_read_as_it_learned(self) -> Self:
         if self.pretrained is None:
             return self
-        expected: dict[str, Any] = {"tokens": "wordpiece", "embeddings": "random", "group": []}
+        expected: dict[str, Any] = {"tokens": "wordpiece", "embeddings": "random"}
         for key, value in {**expected, "start_token": False, "max_words": None}.items():
             found = [getattr(self, key)]
             found += [getattr(each, key, None) for each in self.overrides.values()]
@@ -966,7 +980,9 @@ def _fault(fault: Any) -> str:
         hint = f"Did you mean {near[0]!r}?" if near else f"Known: {listed(known)}"
         return f"unknown key {shown(_dotted(keys))}. {hint}"
     # Of a union pydantic names each member, as in "list[...]" or "function-before[...]".
-    keys = [part for part in keys if not re.search(r"[\[(]|^constrained-int$", str(part))]
+    keys = [
+        part for part in keys if not re.search(r"[\[(]|^(constrained-int|str|OwnTask)$", str(part))
+    ]
     path = _dotted(keys)
     if fault["type"] == "missing":
         return f"key {path!r} is missing"

@@ -498,7 +498,14 @@ def _start_of(config: RunConfig, seed: int | None = None) -> PretrainedEncoder |
     if config.start == "random":
         return None
     seed = config.seed if seed is None else seed
-    return load_pretrained(str(config.pretrained), config.mixes, seed)
+    source = load_pretrained(str(config.pretrained), config.mixes, seed)
+    learned = source.settings.get("mechanism_digest")
+    if config.own_layer is not None and learned != config.mechanism_digest:
+        raise SuiteError(
+            f"{source.folder}: {config.mixes} has changed since it was pre-trained. Received: "
+            f"source {config.mechanism_digest}, pre-trained with {learned}"
+        )
+    return source
 
 
 def _read_by_the_mechanism(config: RunConfig, source: PretrainedEncoder) -> dict[str, Any]:
@@ -506,8 +513,13 @@ def _read_by_the_mechanism(config: RunConfig, source: PretrainedEncoder) -> dict
     if config.start != "frozen":
         return {}
     encoder = source.network
-    contextual = networks.encoder(units=encoder["units"], **encoder["options"])
-    return {"embedding_dim": encoder["embedding_dim"], "contextual": contextual}
+    if config.embedding_dim != encoder["embedding_dim"]:
+        raise SuiteError(
+            f"key 'embedding_dim': expected {encoder['embedding_dim']}, as in {config.pretrained}. "
+            f"Received: {config.embedding_dim}"
+        )
+    with _dtype_policy(config.precision):
+        return {"contextual": networks.encoder(units=encoder["units"], **encoder["options"])}
 
 
 def _head(task: Task) -> networks.TaskHead:

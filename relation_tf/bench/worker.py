@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from relation_tf import __version__
 from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.distribution import Distribution
+from relation_tf.bench.pretrained import pretrained_digest
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
 from relation_tf.networks.registry import find_mechanism
@@ -233,7 +234,8 @@ def what_is_read(cell: Cell, config: RunConfig) -> tuple[Any, ...]:
     """Equal for two runs that read the same."""
     return (
         *(config.entry, config.reading(), config.data_digest),
-        *(config.embeddings, config.embedding_dim, config.glove_digest, config.pretrained),
+        *(config.embeddings, config.embedding_dim, config.glove_digest),
+        config.pretrained and pretrained_digest(config.pretrained),
         *(cell.data, cell.tfds_folder, cell.glove, cell.skip_bad_lines),
     )
 

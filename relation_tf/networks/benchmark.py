@@ -15,7 +15,7 @@ did. The outputs are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import keras
 import numpy as np
@@ -322,13 +322,11 @@ class TextEncoder:
                 "`contextual` is for a mechanism that reads tokens. Received: "
                 f"contextual={contextual.name!r}"
             )
-        self.contextual = copy_of(contextual, name="contextual")
-        self.contextual.supports_masking = True
+        self.contextual = Frozen(copy_of(contextual, name="frozen"), name="contextual")
         # They come with the sine positions of what they were learned with.
         self.positions = SinePositionEncoding(name=f"{self.prefix}positions")
-        # Built first: what a layer makes later would be trained all the same.
         self.contextual.build((None, None, self.embedding.output_dim))
-        self.embedding.trainable = self.contextual.trainable = False
+        self.embedding.trainable = False
 
     def _embed(
         self,
@@ -409,7 +407,7 @@ class TextEncoder:
             masked = isinstance(self.positions, SoftmaxPositionEncoding)
             x = self.positions(x, **({"mask": mask} if masked else {}))
         if self.contextual is not None:
-            x = self.contextual(x, mask=mask, training=False)
+            x = self.contextual(x, mask=mask)
         mixed = self._mix(x, mask)
         shape, name = tuple(mixed.shape), type(self.mechanism).__name__
         if len(shape) not in (2, 3) or self.expected_width not in (None, shape[-1]):
@@ -431,6 +429,44 @@ class TextEncoder:
             return layer(_first(x), value=x, **accepted(layer, masks))
         mixed = mix_all(layer, x, mask)
         return _first(mixed) if readout and len(mixed.shape) == 3 else mixed
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class Frozen(keras.layers.Layer):
+    """A layer that is never trained, and computes in training as it does after it.
+
+    A functional network hands its own `training` to each of its layers, whatever they are called
+    with; a layer within this one is called by it alone.
+
+    Args:
+        layer: The layer, whose call takes `mask` and `training`.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+    """
+
+    def __init__(self, layer: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.layer = layer
+        self.layer.supports_masking = self.supports_masking = True
+
+    def build(self, x_shape: tuple[int | None, ...]) -> None:
+        """Build the layer; what it would make later would be trained."""
+        self.layer.build(x_shape)
+        self.trainable = False
+        self.built = True
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        """The layer's output, without dropout."""
+        return self.layer(x, mask=mask, training=False)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        layer = keras.saving.serialize_keras_object(self.layer)
+        return {**super().get_config(), "layer": layer}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """A layer like the one whose configuration it is."""
+        return cls(**{**config, "layer": keras.saving.deserialize_keras_object(config["layer"])})
 
 
 def _first(x: Any) -> Any:

@@ -91,7 +91,7 @@ def data(results: Results) -> pd.DataFrame:
         skipped = dict.fromkeys(line for each in sets for line in each["skipped_lines"])
         rows.append(
             {
-                "task": task,
+                "task": _with_members(results, task),
                 "source": " or ".join(_distinct(each["source"] for each in sets)),
                 "digests": _distinct(each["digest"] for each in sets),
                 "rows": _rows(sets[0]["rows"]),
@@ -101,6 +101,11 @@ def data(results: Results) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _with_members(results: Results, task: str) -> str:
+    members = results.suite.find_task(task).members
+    return f"{task} ({', '.join(member.name for member in members)})" if members else task
 
 
 def _rows(rows: dict[str, int]) -> str:
@@ -175,6 +180,8 @@ def _versions(manifest: Mapping[str, Any]) -> str:
 
 
 def _start(manifest: Mapping[str, Any]) -> str:
+    if manifest.get("pretrained"):
+        return f"pre-trained, {manifest['pretrained']['folder']}"
     return "GloVe: " + manifest["glove"]["found"] if manifest["glove"] else "random"
 
 

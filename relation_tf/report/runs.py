@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ def all_runs(results: Results) -> pd.DataFrame:
         row = {"task": config.task, "method": config.method, "seed": config.seed, "status": status}
         rows.append(row | (_measured(results, run) if run else {}) | {"error": error})
     return pd.DataFrame(rows)
+
+
+def _training_rows(manifest: Mapping[str, Any]) -> int:
+    """Those of a task, or of all tasks of a group."""
+    rows = manifest["data"]["rows"].items()
+    return sum(count for name, count in rows if name.rpartition(":")[2] == "train")
 
 
 def how_run(runs: pd.DataFrame) -> pd.DataFrame:
@@ -55,6 +62,7 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
 
 def methods_as_asked(results: Results) -> list[dict[str, str]]:
     """What each method is: its mechanism, width and options, as the suite asked for them."""
+    configs = {(config.method, config.group is not None): config for config in results.asked}
     return [
         {
             "method": str(method.name),
@@ -63,8 +71,16 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
             "size": "" if method.size is None else f"{method.size:,} by {method.free}",
             "options": ", ".join(
                 [f"{key} {value}" for key, value in method.options.items()]
-                + ([f"sharing {method.sharing}"] if results.suite.group else [])
-                + ([f"start {method.start or 'pretrained'}"] if results.suite.pretrained else [])
+                + [
+                    f"sharing {config.sharing}"
+                    for config in [configs.get((str(method.name), True))]
+                    if config is not None
+                ]
+                + [
+                    f"start {config.start}"
+                    for config in [configs.get((str(method.name), False))]
+                    if config is not None and config.pretrained is not None
+                ]
             ),
         }
         for method in results.suite.methods()
@@ -89,7 +105,7 @@ def scored_on(results: Results) -> str:
         for task in results.suite.find_task(name).each():
             stops = own and task.validation in task.scored.values()
             by_stopping[stops].append(task.name)
-    dev, test = by_stopping[True], by_stopping[False]
+    dev, test = ([*dict.fromkeys(by_stopping[stops])] for stops in (True, False))
     sentences = []
     if dev:
         which = f" of {', '.join(dev)}" if test else ""
@@ -130,7 +146,7 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "padding": run["padding"],
         "tokens": tokens,
         "tokens_second": tokens / seconds["epoch"],
-        "mean_length": tokens / max(1, manifest["data"]["rows"].get("train", 0)),
+        "mean_length": tokens / max(1, _training_rows(manifest)),
         # Runs of earlier versions did not count their batches.
         **{f"seconds_{name}": value for name, value in ({"batch": math.nan} | seconds).items()},
         "peak_memory_mib": run["peak_memory_mib"],

@@ -19,11 +19,12 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results, read_results
-from relation_tf.bench.suite import SuiteError
+from relation_tf.bench.suite import Suite, SuiteError
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.csv_tables import read_csv
+from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.tsv import DataError, listed, shown
 
 ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
@@ -107,10 +108,10 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, str]:
     """A path, and what is there."""
     try:
         path = Path(source).expanduser()
-        if (path / "scores.csv").is_file():  # of a report, or of pre-training beside its runs
-            return path, "report"
-        if (path / "runs").is_dir():
+        if (path / "runs").is_dir() and not (path / "pretraining.json").is_file():
             return path, "suite"
+        if (path / "scores.csv").is_file():
+            return path, "report"
         return path, "folder" if path.is_dir() else "file"
     except (OSError, RuntimeError) as error:  # of a path, and of a home that nobody has
         reason = getattr(error, "strerror", None) or error
@@ -547,6 +548,7 @@ def join_results(
             "method": [*methods.values()],
             "tasks": [*dict.fromkeys(task for each in suites for task in each.tasks)],
             "task": [*{task.name: task for each in suites for task in each.task}.values()],
+            "group": _joined_groups(suites),
             "seeds": sorted({seed for each in suites for seed in each.seeds}),
             "overrides": {task: own for each in suites for task, own in each.overrides.items()},
             "published": None,
@@ -571,6 +573,23 @@ def join_results(
             for each, _ in parts
         ],
     )
+
+
+def _joined_groups(suites: Sequence[Suite]) -> list[TaskGroup]:
+    """The groups of all suites.
+
+    Raises:
+        SuiteError: Where two of a name are of other tasks.
+    """
+    groups: dict[str, TaskGroup] = {}
+    for group in (group for each in suites for group in each.group):
+        before = groups.setdefault(group.name, group)
+        if before.tasks != group.tasks:
+            raise SuiteError(
+                f"group {group.name}: expected the same tasks in all sources, "
+                f"{listed([*map(str, before.tasks)])}. Received: {listed([*map(str, group.tasks)])}"
+            )
+    return [*groups.values()]
 
 
 def _renamed(run: str, names: Mapping[str, str]) -> str:

@@ -30,14 +30,15 @@ class TaskGroup(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
-    tasks: Annotated[list[str | OwnTask], Field(min_length=2)]
+    tasks: list[str | OwnTask]
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
         names = [entry if isinstance(entry, str) else entry.name for entry in self.tasks]
         twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ValueError(f"tasks: expected each once, found {twice[0]!r} more than once")
+        if twice or len(names) < 2:
+            found = f"{twice[0]!r} more than once" if twice else f"{len(names)}"
+            raise ValueError(f"two tasks or more, each once, found {found}")
         return self
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.tasks.catalogue import NotFoundError, folder_of
+from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
-from relation_tf.tasks.own import OwnTask
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.tsv import DataError
 
@@ -125,7 +124,7 @@ def _first(parts: list[str]) -> str:
 
 
 def lines(
-    names: Iterable[str | OwnTask],
+    names: Iterable[Entry],
     data: str | Path | None = None,
     tfds_folder: str | Path | None = None,
     reading: Mapping[str, Mapping[str, Any]] | None = None,
@@ -133,7 +132,7 @@ def lines(
     """A table of tasks, line by line as they are read.
 
     Args:
-        names: The tasks, or one's own.
+        names: The tasks, one's own, or groups, whose tasks are listed one by one.
         data: As in `find_source`, and so `tfds_folder`.
         tfds_folder: The folder of TFDS.
         reading: For each task, by its name, further arguments of `load_task`.
@@ -156,14 +155,14 @@ def lines(
         except DataError as error:
             yield _line(name, f"cannot be read: {error}")
         else:
-            yield _line(*_columns(overview(task)))
+            yield from (_line(*_columns(overview(member))) for member in task.members)
     if missing:
         yield f"not found: {', '.join(missing)}"
         yield "`relation-tf tasks NAME` says where one was looked for, and how to get it."
 
 
 def describe(
-    name: str | OwnTask,
+    name: Entry,
     data: str | Path | None = None,
     tfds_folder: str | Path | None = None,
     reading: Mapping[str, Any] | None = None,
@@ -171,7 +170,7 @@ def describe(
     """A task at length: splits, classes, lengths, and examples as a network reads them.
 
     Args:
-        name: The task, or one's own.
+        name: The task, one's own, or a group, whose tasks follow each other.
         data: As in `find_source`, and so `tfds_folder`.
         tfds_folder: The folder of TFDS.
         reading: Further arguments of `load_task`.
@@ -180,6 +179,10 @@ def describe(
         DataError: Where the task is not found, or cannot be read.
     """
     task = load_task(name, data=data, tfds_folder=tfds_folder, **(reading or {}))
+    return "\n\n".join(map(_described, task.members))
+
+
+def _described(task: EncodedTask) -> str:
     seen = overview(task)
     facts = {
         "source": ", ".join([seen.source, *map(str, [*task.source.files.values()][:1])]),

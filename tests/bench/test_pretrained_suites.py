@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import keras
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from relation_tf.bench import SuiteError, run_suite
-from relation_tf.bench.pretrained import PretrainingSettings, load_pretrained
+from relation_tf.bench.pretrained import PretrainingSettings, load_pretrained, pretrained_digest
 from relation_tf.bench.pretraining import pretrain
 from relation_tf.bench.suite import make_suite
 
@@ -116,6 +117,36 @@ def test_frozen_embeddings_are_those_of_the_language_model(network, pretrained):
     np.testing.assert_allclose(read, expected, atol=1e-5)
 
 
+def test_what_is_frozen_drops_nothing_out(network):
+    """In training as after it: the folder's encoders were trained with dropout."""
+    made, _ = network({**FROZEN, "options": {"dropout": 0.0}}, dropout=0.0)
+    made.refill(1)
+    ids = made.task.splits["dev"].inputs[0].pad(np.arange(4))
+    outputs = [np.array(made.model(ids, training=training)) for training in (False, True, True)]
+    assert same(outputs, [outputs[0]] * 3)
+
+
+def test_another_width_of_the_embedding_is_refused_at_once(tmp_path, asked, small_glue):
+    with pytest.raises(SuiteError, match=r"key 'embedding_dim': expected 8, as in .*Received: 12"):
+        run_suite(asked(FROZEN, embedding_dim=12), tmp_path, data=small_glue, quiet=True)
+
+
+def test_a_folder_that_was_moved_is_the_same(tmp_path, asked, small_glue, pretrained):
+    run_suite(asked(SCRATCH, FROZEN, epochs=1), tmp_path / "out", data=small_glue, quiet=True)
+    shutil.copytree(pretrained, tmp_path / "moved")
+    moved = asked(SCRATCH, FROZEN, epochs=1, pretrained=str(tmp_path / "moved"))
+    assert len(run_suite(moved, tmp_path / "out", data=small_glue, quiet=True).runs) == 4
+    (tmp_path / "moved" / "vocabulary.json").write_text("{}")
+    with pytest.raises(SuiteError, match="this run was done with pretrained_digest"):
+        run_suite(moved, tmp_path / "out", data=small_glue, quiet=True)
+
+
+@pytest.mark.parametrize("path", ["~nobody_of_this_name/x", "x" * 5000])
+def test_a_path_that_cannot_be_is_one_line(tmp_path, asked, small_glue, path):
+    with pytest.raises(SuiteError, match="cannot be read"):
+        run_suite(asked(FINE_TUNED, pretrained=path), tmp_path, data=small_glue, quiet=True)
+
+
 def test_a_suite_that_starts_from_a_folder(tmp_path, asked, small_glue, pretrained):
     suite = asked(FINE_TUNED, SCRATCH, FROZEN, epochs=2)
     results = run_suite(suite, tmp_path, data=small_glue, quiet=True)
@@ -126,7 +157,7 @@ def test_a_suite_that_starts_from_a_folder(tmp_path, asked, small_glue, pretrain
     digests = {(run["method"], run["seed"]): run["config"]["pretrained_digest"]
                for run in results.runs}  # fmt: skip
     assert digests["fine-tuned", 1] == digests["frozen", 1] != digests["fine-tuned", 2]
-    assert digests["scratch", 1] is None
+    assert digests["scratch", 1] == digests["scratch", 2] == pretrained_digest(pretrained)
     assert len(run_suite(suite, tmp_path, data=small_glue, quiet=True).runs) == 6
 
 
@@ -147,7 +178,15 @@ def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained
             {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "linear-attention"}},
             "expected a finished run of linear-attention, found attention",
         ),
-        ({**FINE_TUNED, "units": 16}, r"layer 'mechanism' has a weight of shape .*units=8"),
+        ({**FINE_TUNED, "units": 16}, "its encoder was made with units = 8, the network's has 16"),
+        (
+            {**FINE_TUNED, "options": {**OPTIONS, "activation": "tanh"}},
+            "was made with activation = 'relu', the network's has 'tanh'",
+        ),
+        (
+            {**FINE_TUNED, "options": {**OPTIONS, "causal": True}},
+            "was made with causal = False, the network's has True",
+        ),
     ],
 )
 def test_an_encoder_that_does_not_fit_is_said(tmp_path, asked, small_glue, method, message):
@@ -165,7 +204,7 @@ def test_an_encoder_that_does_not_fit_is_said(tmp_path, asked, small_glue, metho
         ({"method": [{"mechanism": "relation"}]}, "for a mechanism that is not 'encoder'"),
         (
             {"group": [{"name": "two", "tasks": ["CoLA", "RTE"]}], "tasks": ["two"]},
-            r"key 'group': expected \[\] with 'pretrained'",
+            "key 'pretrained': expected none for the group two",
         ),
         (
             {"method": [{**FINE_TUNED, "size": 5000}]},

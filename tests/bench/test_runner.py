@@ -23,7 +23,7 @@ from relation_tf.bench import worker as worker_module
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.published import load_published
 from relation_tf.bench.worker import Cell
-from relation_tf.report import make_report
+from relation_tf.report import compare, make_report
 from relation_tf.report.scores import Scores
 from relation_tf.tasks import DataError, load_task
 
@@ -665,9 +665,34 @@ def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):
     again = run_suite(asked, tmp_path, data=small_glue, quiet=True)
     assert len(again.runs) == 8
     assert contents(tmp_path) == before
-    make_report(results).write(tmp_path / "report")
+    report = make_report(results)
+    report.write(tmp_path / "report")
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     assert "STS-B" in page
     assert "differ in" not in page
+    assert "three (CoLA, RTE, STS-B)" in page
+    assert report.tables["runs"]["mean_length"].between(2, 60).all()
     plan = plan_suite(asked, tmp_path / "other", data=small_glue, quiet=True)
     assert plan.total == 8
+
+
+def test_tasks_alone_and_together_are_compared(tmp_path, small_glue, suite):
+    baseline = {"mechanism": "baseline", "units": 8}
+    groups = {
+        "two": [{"name": "two", "tasks": ["RTE", "WNLI"]}],
+        "other": [{"name": "two", "tasks": ["RTE", "CoLA"]}],
+    }
+    for name, changes in (
+        ("alone", {"tasks": ["RTE", "WNLI"]}),
+        ("two", {"tasks": ["two"], "group": groups["two"]}),
+        ("other", {"tasks": ["two"], "group": groups["other"]}),
+    ):
+        asked = suite(method=[baseline], epochs=1, **changes)
+        run_suite(asked, tmp_path / name, data=small_glue, quiet=True)
+    for sources in (["alone", "two"], ["two", "alone"]):
+        report = compare(*(tmp_path / name for name in sources))
+        assert {*report.tables["scores"]["task"]} >= {"RTE", "WNLI"}
+        methods = report.content.values["methods_as"]
+        assert sorted("sharing" in method["options"] for method in methods) == [False, True]
+    with pytest.raises(SuiteError, match="group two: expected the same tasks in all sources"):
+        compare(tmp_path / "two", tmp_path / "other")

@@ -351,10 +351,16 @@ def test_what_is_shared_names_a_method(suite):
         ({"group": [{**GROUP, "tasks": ["CoLA", "RTX"]}]}, "key 'group': unknown task 'RTX'"),
         ({"group": [GROUP, {"name": "all", "tasks": ["two", "WNLI"]}]}, "expected names of tasks"),
         ({"tasks": ["two", "RTE"]}, "alone or in one group, .* Received: 'RTE' more than once"),
-        ({"xla": True}, "key 'xla': expected another value for the group two. Received: True"),
+        ({"xla": True}, "key 'xla': expected false for the group two. Received: True"),
+        ({"group": [{**GROUP, "name": "MNLI-m"}]}, "key 'group': expected a name that is free"),
+        ({"group": [{**GROUP, "tasks": ["RTE"]}]}, "two tasks or more, each once, found 1"),
+        (
+            {"layout": {"rows": ["method"], "columns": ["mechanism"]}},
+            "key 'layout': expected a cell of its own for each method and task, found 2",
+        ),
         (
             {"group": [{"name": "two", "tasks": ["RTE", "WNLI"]}], "stopping": "accuracy_reached"},
-            "key 'stopping': expected another value for the group two",
+            "key 'stopping': expected 'smoothed' or 'best' for the group two",
         ),
         ({"monitor": "val_accuracy"}, "expected 'val_loss' for two"),
         ({"method": [{"mechanism": "relation", "size": 500}]}, "key 'size' of method relation"),

@@ -99,7 +99,7 @@ def _ordinal(number: int) -> str:
 
 def _draw(weights: np.ndarray, sources: Sequence[str], targets: Sequence[str]) -> Draw:
     rows, columns = weights.shape
-    tenths = np.where(weights < 0.01, 0, np.ceil(10 * weights - 1e-6))
+    tenths = np.where(weights < 0.01, 0, np.ceil(10 * weights.clip(max=1) - 1e-6))
 
     def draw(axes: Sequence[Axes]) -> None:
         (ax,) = axes

@@ -86,3 +86,8 @@ def test_wrong_weights(weights, message):
 def test_nothing_to_draw():
     with pytest.raises(ValueError, match=r"one at least\. Received: shape \(2, 2\)$"):
         attention_picture(np.eye(2), [], "ab")
+
+
+def test_a_weight_a_little_above_one_is_drawn():
+    weights = np.array([[np.float32(1.0000001), 0.0]])
+    assert attention_picture(weights, "ab", "a").png()
