@@ -188,8 +188,8 @@ def test_bfloat16_is_for_computing_alone(network, name):
     assert made.model.get_layer("mechanism").compute_dtype == "bfloat16"
     assert {v.dtype for v in made.model.trainable_variables} == {"float32"}
     train = made.task.splits["train"]
-    loss, _ = made.train(tuple(column.pad(np.arange(3)) for column in train.inputs),
-                         train.labels[:3])  # fmt: skip
+    (part,) = made.parts
+    loss, _ = part.train(part.pad(train, np.arange(3)), train.labels[:3])
     assert loss.dtype == "float32"
     trained = train_run(made, config)
     answers = next(iter(trained.predictions.values()))
@@ -231,9 +231,9 @@ def by_xla(network, mechanism, **changes):
     assert made.xla
     shapes, train = [], made.train
 
-    def watched(ids, labels):
+    def watched(part, ids, labels):
         shapes.append(tuple(column.shape for column in ids))
-        return train(ids, labels)
+        return train(part, ids, labels)
 
     made.train = watched
     return train_run(made, config), shapes, expected, made
