@@ -50,7 +50,7 @@ def test_op_determinism_that_others_turned_on_is_recorded(network, monkeypatch):
 
     monkeypatch.setattr(training, "op_determinism", lambda: True)
     cell = worker.Cell([], Path())
-    assert worker._machine(cell)["op_determinism"]
+    assert worker.machine(cell)["op_determinism"]
     made, _ = network(xla=True)
     assert not made.xla
 
