@@ -192,7 +192,8 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
             it is that for any seed.
 
     Raises:
-        SuiteError: Where there is no such run, or it is broken; the message names what there is.
+        SuiteError, DataError: Where there is no such run, or it is broken; the message names what
+            there is.
 
     Example:
         >>> load_pretrained("nowhere", "relation")

@@ -84,6 +84,7 @@ def test_training_lowers_the_cost_and_repeats_itself(network):
     assert set(first.metrics["reversal"]) == {"exact_match"}
 
 
+@pytest.mark.slow
 def test_a_suite_of_sequences(tmp_path, suite):
     asked = suite(tasks=["reversal", "dates"], method=[GRU, RELATION], seeds=[1, 2], epochs=1)
     results = run_suite(asked, tmp_path, quiet=True)
