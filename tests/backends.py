@@ -94,6 +94,7 @@ def close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:
     """Assert that two arrays agree, relative to the largest entry (absolutely below 1)."""
     expected = np.asarray(expected)
     scale = max(1.0, np.abs(expected).max(initial=0.0))
+    actual = ops.convert_to_numpy(actual)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
+from tests.backends import array
 
 MECHANISMS = ["relation", "linear-attention", "attention"]
 WORDS = 23
@@ -32,20 +33,20 @@ def test_losses_equal_the_formula():
         for j in range(3):
             z = logits[i, j].astype(float)
             naive[i, j] = -np.log(np.exp(z[words[i, j]]) / sum(np.exp(z)))
-    np.testing.assert_allclose(word_losses(logits, words), naive, rtol=1e-5)
+    np.testing.assert_allclose(array(word_losses(logits, words)), naive, rtol=1e-5)
 
 
 @pytest.mark.parametrize("embedding_dim", [None, 5])
 def test_logits_are_products_with_the_words(embedding_dim):
     model = small(embedding_dim=embedding_dim)
     ids = drawn()
-    hidden = np.asarray(model.encode(ids))
+    hidden = array(model.encode(ids))
     if embedding_dim:
-        hidden = hidden @ np.asarray(model.projection.kernel)
-    words = np.asarray(model.embedding.embeddings)
+        hidden = hidden @ array(model.projection.kernel)
+    words = array(model.embedding.embeddings)
     assert words.shape == (WORDS + 1, embedding_dim or 8)  # one for a masked token
-    expected = np.einsum("btd,vd->btv", hidden, words[:WORDS]) + np.asarray(model.bias)
-    np.testing.assert_allclose(model(ids), expected, rtol=1e-4, atol=1e-5)
+    expected = np.einsum("btd,vd->btv", hidden, words[:WORDS]) + array(model.bias)
+    np.testing.assert_allclose(array(model(ids)), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -53,8 +54,8 @@ def test_logits_are_products_with_the_words(embedding_dim):
 def test_logits_at_some_places_are_those_of_all(mechanism, embedding_dim):
     model = small(mechanism, embedding_dim=embedding_dim)
     ids, at = drawn(), np.array([[0, 6], [3, 2], [5, 5]])
-    everywhere = np.take_along_axis(np.asarray(model(ids)), at[..., None], axis=1)
-    np.testing.assert_allclose(model(ids, at=at), everywhere, rtol=1e-5, atol=1e-6)
+    everywhere = np.take_along_axis(array(model(ids)), at[..., None], axis=1)
+    np.testing.assert_allclose(array(model(ids, at=at)), everywhere, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -65,7 +66,7 @@ def test_only_a_masked_model_sees_later_words(mechanism, objective):
     others = ids.copy()
     others[0, 5:] = (ids[0, 5:] % (WORDS - 1)) + 1
     assert (others[0, 5:] != ids[0, 5:]).all()
-    before, after = np.asarray(model(ids))[0], np.asarray(model(others))[0]
+    before, after = array(model(ids))[0], array(model(others))[0]
     same = np.allclose(before[:5], after[:5], rtol=1e-5, atol=1e-6)
     assert same == (objective == "causal")
     assert not np.allclose(before[5:], after[5:], atol=1e-3)
@@ -76,7 +77,7 @@ def test_padding_changes_nothing(mechanism):
     model = small(mechanism)
     ids = drawn()
     padded = np.pad(ids, ((0, 0), (0, 4)))
-    np.testing.assert_allclose(model(padded)[:, :7], model(ids), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(array(model(padded))[:, :7], array(model(ids)), rtol=1e-4, atol=1e-5)
 
 
 def test_saved_and_loaded_again(tmp_path):
@@ -85,7 +86,7 @@ def test_saved_and_loaded_again(tmp_path):
     model(ids)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(ids), model(ids))
+    np.testing.assert_array_equal(array(loaded(ids)), array(model(ids)))
     assert loaded.objective == "causal"
 
 
