@@ -120,7 +120,7 @@ def _rows(rows: dict[str, int]) -> str:
 
 def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
     """What makes runs of one table unlike, and what went wrong in some."""
-    return [*_unlike(results), *_went_wrong(runs)]
+    return [*_unlike(results), *_alike(results), *_went_wrong(runs)]
 
 
 def _unlike(results: Results) -> Iterator[str]:
@@ -145,6 +145,21 @@ def _unlike(results: Results) -> Iterator[str]:
         yield from _differing(f"data of {task}", [each["data"]["digest"] for each in made])
         files = [(each["glove"] or {}).get("digest") for each in made]
         yield from _differing(f"word vectors of {task}", [_shown(file) for file in files])
+
+
+def _alike(results: Results) -> Iterator[str]:
+    """Methods whose seeds have more in common than a seed should leave them."""
+    starts: dict[str, dict[int, str]] = {}
+    for config in (run["config"] for run in results.runs):
+        if config.get("start", "random") != "random":
+            own = starts.setdefault(config["method"], {})
+            own[config["seed"]] = config["pretrained_digest"]
+    for method, digests in starts.items():
+        if len(digests) > 1 and len(set(digests.values())) == 1:
+            yield (
+                f"All {len(digests)} seeds of {method} start from one pre-trained encoder: their "
+                "spread leaves out what another pre-training would change."
+            )
 
 
 def notes(results: Results, task: str) -> list[str]:

@@ -14,6 +14,7 @@ from relation_tf.bench import SuiteError, run_suite
 from relation_tf.bench.pretrained import PretrainingSettings, load_pretrained, pretrained_digest
 from relation_tf.bench.pretraining import pretrain
 from relation_tf.bench.suite import make_suite
+from relation_tf.report import make_report
 
 pytestmark = pytest.mark.tensorflow
 
@@ -159,6 +160,14 @@ def test_a_suite_that_starts_from_a_folder(tmp_path, asked, small_glue, pretrain
     assert digests["fine-tuned", 1] == digests["frozen", 1] != digests["fine-tuned", 2]
     assert digests["scratch", 1] == digests["scratch", 2] == pretrained_digest(pretrained)
     assert len(run_suite(suite, tmp_path, data=small_glue, quiet=True).runs) == 6
+
+
+def test_seeds_that_start_from_one_encoder_are_warned_of(tmp_path, asked, small_glue):
+    attention = {**FINE_TUNED, "name": "one", "options": {**OPTIONS, "mechanism": "attention"}}
+    suite = asked(attention, FINE_TUNED, epochs=1)
+    report = make_report(run_suite(suite, tmp_path, data=small_glue, quiet=True))
+    said = [line for line in report.content.values["warnings"] if "pre-trained encoder" in line]
+    assert [line.startswith("All 2 seeds of one start") for line in said] == [True]
 
 
 def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained):
