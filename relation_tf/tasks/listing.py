@@ -94,11 +94,13 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
                   2 33 42 10 3 11 4
     """
     rows = task.splits[split]
-    words = {} if task.vocabulary is None else {i: w for w, i in task.vocabulary.words.items()}
+    known = [task.vocabulary, task.targets or task.vocabulary]
+    words = [{} if own is None else {i: w for w, i in own.words.items()} for own in known]
     for row in np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int):
         lines = [f"label: {_label(task, rows, row)}"] if rows.labels is not None else []
-        for name, column in zip(task.task.inputs, rows.inputs, strict=True):
-            lines += _input(name, column, row, words)
+        # A task has one input or two; what is to be written has characters of its own.
+        for name, column, own in zip(task.task.inputs, rows.inputs, words, strict=False):
+            lines += _input(name, column, row, own)
         yield "\n".join(lines)
 
 

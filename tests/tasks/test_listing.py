@@ -3,7 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, examples, label_counts, listing, load_task, overview
+from relation_tf.tasks import (
+    DataError,
+    TaskGroup,
+    examples,
+    label_counts,
+    listing,
+    load_task,
+    overview,
+)
 
 
 def test_an_overview_counts_what_is_there(small_glue):
@@ -82,3 +90,17 @@ def test_a_long_text_is_cut_and_counted(tmp_path):
     for tokens in ("word", "text"):
         task = load_task("CR", data=tmp_path, tokens=tokens)
         assert "word ... and 11 more" in next(examples(task))
+
+
+def test_what_is_to_be_written_is_shown_in_its_own_characters():
+    assert "target: [START] 2 0 2 8 - 0 7 - 0 8 [END]" in listing.describe("dates")
+
+
+def test_the_tasks_of_a_group_are_shown_as_it_reads_them():
+    group = TaskGroup(name="two", tasks=["CoLA", "RTE"])
+    reading = {"source": "miniglue"}
+    words = load_task(group, "miniglue").vocabulary.size
+    told = listing.describe(group, reading=reading)
+    assert told.count(f"vocabulary:             {words}") == 2
+    (_, *rows) = listing.lines([group], reading={"two": reading})
+    assert [row.split()[0] for row in rows] == ["CoLA", "RTE"]
