@@ -22,6 +22,7 @@ from relation_tf.bench.stopping import SmoothedCost
 from relation_tf.bench.suite import RunConfig, Suite
 from relation_tf.bench.worker import Cell, compile_network
 from relation_tf.stats import what_can_be_shown
+from relation_tf.tasks.catalogue import find_task
 
 if TYPE_CHECKING:
     from relation_tf.bench.training import CompiledNetwork
@@ -234,8 +235,12 @@ class _Timed:
 
 
 def _time_cell(whole: Cell, run: RunConfig) -> _Timed:
+    from relation_tf.bench.decoding import SteppingNetwork
+
     with tempfile.TemporaryDirectory() as folder:
         network = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
+        if isinstance(network, SteppingNetwork):
+            return _Timed(sum(network.time().seconds), network.compile_seconds, 0)
         return _Timed(_epoch(network, run), network.compile_seconds, _answers(network))
 
 
@@ -288,7 +293,9 @@ def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[CellK
 
 
 def _epochs(run: RunConfig) -> tuple[int, int]:
-    """The fewest and the most epochs of a run."""
+    """The fewest and the most epochs of a run; what is timed is as if it took one."""
+    if find_task(run.entry).timed:
+        return 1, 1
     fewest = {
         "smoothed": SmoothedCost().window + run.patience,
         "best": 1 + run.patience,

@@ -58,6 +58,7 @@ class _Result(_Written):
     seconds: _Seconds
     peak_memory_mib: Count
     tokens: Count | None = None
+    state_bytes: Count | None = None
 
 
 class _Data(_Written):
@@ -166,7 +167,7 @@ class Results:
 
     def _averages(self) -> list[tuple[str, str, int, float]]:
         asked = {task.name for task in self.suite.learned()}
-        if len(asked) < 2:
+        if len(asked) < 2 or self.suite.timed:
             return []
         rows = []
         by_seed: dict[tuple[str, int], dict[str, dict[str, dict[str, float]]]] = {}
@@ -266,8 +267,9 @@ def _read_history(suite: Suite, task: str, path: Path) -> pd.DataFrame:
         raise SuiteError(
             f"{path}: expected a row for each epoch: {str(error).splitlines()[0]:.100}"
         ) from error
-    metrics = suite.find_task(task).metrics
-    for column in ("epoch", "loss", "val_loss", *(f"val_{metric}" for metric in metrics)):
+    kind = suite.find_task(task)
+    learned = ("loss", "val_loss", *(f"val_{metric}" for metric in kind.metrics))
+    for column in ("epoch", "seconds") if kind.timed else ("epoch", *learned):
         if column not in table:
             raise SuiteError(
                 f"{path}:1: expected a column {column!r}, found "

@@ -48,6 +48,10 @@ Sharing = Literal["shared", "shared-private", "adversarial"]
 Start = Literal["random", "pretrained", "frozen"]
 
 
+OF_TIMED = frozenset({"batch_size", "embedding_dim", "precision", "threads"})
+"""The keys of `Training` that runs of timed tasks read."""
+
+
 def _count(size: Any) -> Any:
     """`"1.5M"` is 1,500,000."""
     written = (
@@ -646,6 +650,35 @@ class Suite(Training):
         return self
 
     @model_validator(mode="after")
+    def _timed_tasks_stand_alone(self) -> Self:
+        timed = [task.name for task in self.learned() if task.timed]
+        if not timed:
+            return self
+        if self.group:
+            raise ValueError(
+                f"key 'group': expected none for {timed[0]}, which is timed and not learned"
+            )
+        others = [task.name for task in self.learned() if not task.timed]
+        if others:
+            raise ValueError(
+                f"key 'tasks': expected none but decode-N beside {timed[0]}, which is timed and "
+                f"not learned. Received: {others[0]!r}"
+            )
+        for method in self.methods():
+            if method.size is not None:
+                raise ValueError(
+                    f"key 'size' of method {method.name}: expected none for {timed[0]}. "
+                    f"Received: {method.size}"
+                )
+        for key in Training.model_fields.keys() - OF_TIMED:
+            if getattr(self, key) != Training.model_fields[key].default:
+                raise ValueError(
+                    f"key {key!r} has no meaning for {timed[0]}, where nothing is learned. "
+                    f"Received: {getattr(self, key)!r:.80}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _methods_write_where_asked(self) -> Self:
         written = [task.name for task in self.learned() if task.written]
         for method in self.methods():
@@ -784,6 +817,11 @@ class Suite(Training):
     def find_task(self, name: str) -> Task:
         """What a task is, by its name."""
         return find_task(self.entry(name))
+
+    @property
+    def timed(self) -> bool:
+        """Whether nothing is learned, see `Task`."""
+        return all(task.timed for task in self.learned())
 
     def learned(self) -> list[Task]:
         """The tasks, those of groups one by one."""

@@ -33,12 +33,14 @@ from relation_tf.bench.pretrained import pretrained_digest
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
 from relation_tf.bench.suite import RunConfig, SuiteError
 from relation_tf.networks.registry import find_mechanism
+from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
 from relation_tf.tasks.task import Task
 from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
+    from relation_tf.bench.decoding import SteppingNetwork, Timed
     from relation_tf.bench.replicas import Replicas
     from relation_tf.bench.training import CompiledNetwork, Trained
 
@@ -101,7 +103,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
         SuiteError: Where no run can be written, and where one of several hosts is lost or cannot go
             on: the others wait for it.
     """
-    network: CompiledNetwork | None = None
+    network: CompiledNetwork | SteppingNetwork | None = None
     for config in cell.runs:
         tell({"event": "start", "run": config.key})
         folder = RunFolder(cell.folder).run(config)
@@ -112,7 +114,7 @@ def run_cell(cell: Cell, tell: Tell) -> None:
                 for note in _notes(network):
                     tell({"event": "note", "run": config.key, "note": note})
             _run(network, config, folder, cell, tell)
-            if config.own_layer is not None:
+            if config.own_layer is not None or network.task.task.timed:
                 # A layer of one's own may hold what no variable holds: an array drawn when it was
                 # built, a seed that was traced. Each seed has a network of its own.
                 network = None
@@ -169,10 +171,12 @@ def check_methods(
     if not known:
         return
     start_tensorflow(folder / LOG, known[0].threads, distribution)
+    from relation_tf.bench.decoding import check_stepping
     from relation_tf.bench.training import check_network
 
     for config in known:
-        check_network(config)
+        check = check_stepping if find_task(config.entry).timed else check_network
+        check(config)
 
 
 def _is_ours(own_layer: str | None) -> bool:
@@ -199,16 +203,20 @@ def ended_by_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def compile_network(cell: Cell, config: RunConfig) -> CompiledNetwork:
+def compile_network(cell: Cell, config: RunConfig) -> CompiledNetwork | SteppingNetwork:
     """The network of a run, with its task read and its steps compiled."""
     log = cell.folder / LOG
     replicas = start_tensorflow(log, config.threads, cell.distribution, cell.deterministic)
     import keras
 
+    from relation_tf.bench.decoding import start_stepping
     from relation_tf.bench.training import CompiledNetwork
 
     # Frees what Keras keeps of the cell before.
     keras.backend.clear_session()
+    if find_task(config.entry).timed:
+        task, _ = _inputs(cell, config)
+        return start_stepping(config, task, replicas)
     quietly = functools.partial(stderr_to, log)
     return CompiledNetwork(config, *_inputs(cell, config), quietly, replicas)
 
@@ -261,7 +269,7 @@ def read_inputs(cell: Cell, config: RunConfig) -> Inputs:
     return task, read_glove(cell.glove, task.vocabulary.words, config.embedding_dim)
 
 
-def _notes(network: CompiledNetwork) -> Iterator[str]:
+def _notes(network: CompiledNetwork | SteppingNetwork) -> Iterator[str]:
     """What a user should hear of the data, once for each task."""
     name, skipped = network.task.task.name, network.task.skipped
     if skipped:
@@ -341,7 +349,24 @@ def stderr_to(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, tell: Tell) -> None:
+def _run(
+    network: CompiledNetwork | SteppingNetwork,
+    config: RunConfig,
+    folder: Path,
+    cell: Cell,
+    tell: Tell,
+) -> None:
+    from relation_tf.bench.decoding import SteppingNetwork
+
+    if isinstance(network, SteppingNetwork):
+        _time(network, config, folder, cell, tell)
+    else:
+        _train(network, config, folder, cell, tell)
+
+
+def _train(
+    network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, tell: Tell
+) -> None:
     from relation_tf.bench.training import train_run, words_of
 
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
@@ -363,7 +388,7 @@ def _run(network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, 
         _write_predictions(path, task, network.task.splits[split], words, outputs, scored)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
-    write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained))
+    write_json(folder / "manifest.json", _manifest(network, config, cell, started, trained.resumed))
     result = _result(network, config, trained) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
     (folder / STATE).unlink(missing_ok=True)
@@ -403,6 +428,52 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
     }
 
 
+def _time(
+    network: SteppingNetwork, config: RunConfig, folder: Path, cell: Cell, tell: Tell
+) -> None:
+    started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    peak_of = forget_peaks()
+    timed = network.time()
+    columns = {"epoch": range(1, 1 + len(timed.seconds)), "seconds": timed.seconds}
+    write_table(folder / "history.csv", columns, ",")
+    write_json(folder / "manifest.json", _manifest(network, config, cell, started))
+    result = _timed_result(network, config, timed) | peaks() | {"peak_memory_of": peak_of}
+    write_json(folder / "result.json", result)
+    tell({"event": "done", "run": config.key, "seconds": sum(timed.seconds),
+          "metrics": result["metrics"]})  # fmt: skip
+
+
+def _timed_result(network: SteppingNetwork, config: RunConfig, timed: Timed) -> dict[str, Any]:
+    from relation_tf.networks import count_parameters
+
+    (lengths,) = network.task.splits["train"].lengths
+    (metric,) = network.task.task.metrics
+    tokens = int(lengths.sum())
+    return {
+        "task": config.task,
+        "method": config.method,
+        "seed": config.seed,
+        "metrics": {name: {metric: tokens / timed.typical} for name in network.task.task.scored},
+        "epochs": len(timed.seconds),
+        "kept_epoch": len(timed.seconds),
+        "stopped": "timed",
+        "reached": None,
+        "parameters": count_parameters(network.model),
+        "size": None,
+        "padding": 0.0,
+        "tokens": tokens,
+        "state_bytes": timed.state_bytes,
+        "seconds": {
+            "training": 0.0,
+            "evaluation": sum(timed.seconds),
+            "total": sum(timed.seconds),
+            "epoch": timed.typical,
+            "batch": timed.typical / int(lengths.max()),
+            "compilation": network.compile_seconds,
+        },
+    }
+
+
 def _kind(split: str) -> str:
     """What a file of predictions is called: MNLI's "dev_matched" is its dev set, AX a test set."""
     split = split.rpartition(":")[2]  # of a group's task
@@ -421,13 +492,17 @@ def _write_predictions(
 
 
 def _manifest(
-    network: CompiledNetwork, config: RunConfig, cell: Cell, started: str, trained: Trained
+    network: CompiledNetwork | SteppingNetwork,
+    config: RunConfig,
+    cell: Cell,
+    started: str,
+    resumed: Sequence[int] = (),
 ) -> dict[str, Any]:
     vectors = network.vectors
     return {
         "started": started,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "resumed_after_epochs": list(trained.resumed),
+        "resumed_after_epochs": list(resumed),
         "command": command(),
         **software(),
         **machine(cell),

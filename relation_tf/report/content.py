@@ -48,7 +48,8 @@ from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 from relation_tf.stats.several_tasks import FEW_TASKS
 
 _METRIC_NAMES = {"matthews": "Matthews", "accuracy": "acc.", "f1": "F1", "pearson": "Pearson",
-                 "spearman": "Spearman", "exact_match": "exact match"}  # fmt: skip
+                 "spearman": "Spearman", "exact_match": "exact match",
+                 "tokens_per_second": "tokens/s"}  # fmt: skip
 _MOST_PAIRS = 100  # the tests of more stand in their file only
 
 
@@ -317,6 +318,12 @@ def _trade_offs(
     """Score against time and parameters; time and memory against length."""
     if how.empty:
         return []
+    if results.suite.timed:
+        stepped = how.assign(
+            milliseconds_per_token=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
+        )
+        columns = ["task", "method", "mean_length", "milliseconds_per_token", "state_kib"]
+        return [cost_against_length(stepped[columns], look)]
     samples = {}
     for task in results.suite.tasks:
         # MNLI is scored on two sets, and trained once; of a group it is the mean of its tasks.

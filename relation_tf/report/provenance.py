@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.bench.suite import Override
+from relation_tf.bench.suite import OF_TIMED, Override, Training
 from relation_tf.networks.registry import find_mechanism
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted
@@ -57,6 +57,8 @@ def settings(results: Results) -> dict[str, str]:
     left_out |= {"published", "layout", "control"}
     left_out |= set().union(*_OF_A_RULE.values()) - _OF_A_RULE[results.suite.stopping]
     left_out |= {key for key in ("overrides", "time_limit") if not suite[key]}
+    if results.suite.timed:
+        left_out |= Training.model_fields.keys() - OF_TIMED
     if results.suite.network == "plain":
         left_out |= {"hidden_units", "hidden_activation"}
     if not any(find_mechanism(m.mechanism).head == "first" for m in results.suite.method):

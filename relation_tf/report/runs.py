@@ -53,6 +53,7 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         seconds_compilation=("seconds_compilation", "median"),
         padding=("padding", "median"),
         mean_length=("mean_length", "median"),
+        state_mib=("state_mib", "max"),
         peak_memory_mib=("peak_memory_mib", "max"),
         of_process=("peak_memory_of", lambda of: of.eq("process").any()),
         stopped=("stopped", _counted),
@@ -90,6 +91,8 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
 def computed(results: Results) -> str:
     """How the networks were computed, in a sentence."""
     suite = results.suite
+    if suite.timed:
+        return f"Computed: a token at a time, {suite.precision}, without XLA."
     which = {"readout": "only the token that is read", "all": "all tokens"}[suite.compute]
     reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
     parts = [f'{which} (compute = "{suite.compute}")'] if reads_a_token else []
@@ -99,6 +102,13 @@ def computed(results: Results) -> str:
 
 def scored_on(results: Results) -> str:
     """What the scores are worth, in a sentence or two."""
+    if results.suite.timed:
+        return (
+            "Nothing is learned: the scores are tokens a second of networks with their start "
+            "values, a token at a time, batch size "
+            f"{results.suite.batch_size}. They hold for the processor named below and whatever "
+            "else ran on it."
+        )
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
     for name in results.suite.tasks:
         own = results.suite.setting(name, "validation") is None
@@ -134,7 +144,8 @@ def _counted(values: pd.Series[str]) -> str:
 def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
     parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
     tokens = run.get("tokens") or math.nan  # of text and in earlier versions not counted
-    costs = results.history(run)[["loss", "val_loss"]].to_numpy(dtype=float)
+    history = results.history(run)
+    costs = history[history.columns.intersection(["loss", "val_loss"])].to_numpy(dtype=float)
     return {
         "epochs": run["epochs"],
         "kept_epoch": run["kept_epoch"],
@@ -149,6 +160,7 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "mean_length": tokens / max(1, _training_rows(manifest)),
         # Runs of earlier versions did not count their batches.
         **{f"seconds_{name}": value for name, value in ({"batch": math.nan} | seconds).items()},
+        "state_mib": (run.get("state_bytes") or math.nan) / 2**20,
         "peak_memory_mib": run["peak_memory_mib"],
         "peak_memory_of": run.get("peak_memory_of", "process"),
         "peak_device_memory_mib": run.get("peak_device_memory_mib"),

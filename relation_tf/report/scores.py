@@ -54,7 +54,7 @@ class Scores:
             averages=averages,
             noun=_noun(results),
             control=results.suite.control,
-            in_points=True,
+            in_points=not results.suite.timed,
             alpha=results.suite.alpha,
         )
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from relation_tf.tasks import (
     ag_news,
+    decoding,
     generated,
     glue,
     imdb,
@@ -52,6 +53,7 @@ _COLLECTIONS: dict[str, Collection] = {
         sst,
         wikitext,
         generated,
+        decoding,
     )
     for name in module.COLLECTION.tasks
 }
@@ -107,8 +109,9 @@ def find_source(
         each = [find_source(entry, source, data, tfds_folder) for entry in name.tasks]
         return joined_source(find_task(name), each)
     task, collection = find_task(name), _collection(name)
-    if task.written:
-        return Source(task, "generated", generated.LAYOUT, {})
+    if task.generated:
+        (layout,) = collection.layouts
+        return Source(task, "generated", layout, {})
     if source == "miniglue":
         return _embedded(task, collection)
     data = folder_of(data)

@@ -31,7 +31,7 @@ _Row = TypeVar("_Row")
 SEED = 2022
 END = "[END]"
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
            "October", "November", "December")  # fmt: skip
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -203,13 +203,13 @@ def reversal(
     def drawn(count: int, lengths: tuple[int, int]) -> list[str]:
         def draw() -> str:
             length = random.randint(lengths[0], lengths[1] + 1)
-            return "".join(_LETTERS[i] for i in random.randint(len(_LETTERS), size=length))
+            return "".join(LETTERS[i] for i in random.randint(len(LETTERS), size=length))
 
-        return _different(draw, count, len(_LETTERS) ** lengths[1])
+        return _different(draw, count, len(LETTERS) ** lengths[1])
 
     texts = _cut(drawn(train + dev + test, lengths), {"train": train, "dev": dev, "test": test})
     texts["long"] = drawn(test, long)
-    letters = Characters(_LETTERS)
+    letters = Characters(LETTERS)
     pairs = {split: [(text, text[::-1]) for text in own] for split, own in texts.items()}
     return _task("reversal", letters, letters, pairs)
 

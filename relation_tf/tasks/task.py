@@ -29,6 +29,8 @@ class Task:
         members: Where one network learns several tasks together, these; see `joined`. The group
             has no columns and labels itself, and the metrics that all members have.
         written: Whether the second input is what is to be written, a token at a time.
+        timed: Whether nothing is learned, and what is scored is how fast a causal network goes
+            through the text a token at a time.
     """
 
     name: str
@@ -42,6 +44,12 @@ class Task:
     maximum: float = 5.0
     members: tuple[Task, ...] = ()
     written: bool = False
+    timed: bool = False
+
+    @property
+    def generated(self) -> bool:
+        """Whether its text is made, and in no file."""
+        return self.written or self.timed
 
     def of(self, name: str) -> Task:
         """The task that is scored or answered by a name: this one, or the member of a group."""

@@ -14,6 +14,7 @@ def test_names():
     assert TASK_NAMES[33:] == (
         *("Reuters", "TREC", "TREC-fine", "SST-1", "SST-2-sentences"),
         *("WikiText-103", "WikiText-2", "reversal", "dates"),
+        *("decode-128", "decode-512", "decode-2048", "decode-8192"),
     )
     assert len(TASK_NAMES) == len(set(TASK_NAMES))
     # Names become folders.
@@ -50,11 +51,11 @@ def test_an_unknown_name_is_answered_with_a_near_one(name, near):
 
 
 def test_a_name_like_no_other_has_no_hint():
-    with pytest.raises(DataError, match=r"dates\.$"):
+    with pytest.raises(DataError, match=r"decode-8192\.$"):
         find_task("@@@@")
 
 
-@pytest.mark.parametrize("name", [name for name in TASK_NAMES if not find_task(name).written])
+@pytest.mark.parametrize("name", [name for name in TASK_NAMES if not find_task(name).generated])
 def test_what_data_has_to_hold_is_said(tmp_path, name):
     """Where it was looked, or what was not given, and how to get it."""
     with pytest.raises(DataError) as error:

@@ -83,7 +83,7 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]
     panels = []
     for task in results.suite.tasks:
         runs = [run for run in results.runs if run["task"] == task]
-        if runs:
+        if runs and not results.suite.timed:
             metrics = results.suite.find_task(task).metrics[:1]  # tasks of a group may share none
             epochs = f"{min(run['epochs'] for run in runs)} to {max(run['epochs'] for run in runs)}"
             alt = (

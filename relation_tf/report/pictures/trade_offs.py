@@ -29,8 +29,10 @@ _NAME, _MANY_NAMES = 0.14, 20  # inches that a task's upright name takes, and ho
 
 _COSTS_BY_LENGTH = {
     "milliseconds_per_batch": ("Time", "ms a batch"),
+    "milliseconds_per_token": ("Time", "ms a token"),
     "seconds": ("Time", "seconds"),
     "memory_mib": ("Memory", "MiB"),
+    "state_kib": ("Memory of the tokens so far", "KiB"),
 }
 
 
@@ -195,7 +197,8 @@ def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Pictu
 
     Args:
         table: Columns `task`, `method`, `mean_length` and any of `milliseconds_per_batch`,
-            `seconds` and `memory_mib`; a row for each task and method.
+            `milliseconds_per_token`, `seconds`, `memory_mib` and `state_kib`; a row for each task
+            and method.
         look: How each method is drawn.
 
     Returns:
