@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from relation_tf.bench.run_folder import read_json
-from relation_tf.bench.suite import SuiteError
+from relation_tf.bench.suite import SuiteError, vocabulary_of
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tsv import listed
 from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
 
-SETTINGS, VOCABULARY, WEIGHTS = "pretraining.json", "vocabulary.json", "weights.npz"
+SETTINGS, WEIGHTS = "pretraining.json", "weights.npz"
 
 _EMBEDDING = "embedding"
 _ENCODER = "encoder_{}"
@@ -206,7 +206,7 @@ pretraining.json in it
     found = _find_run(folder, method, seed)
     run = run_folder(folder, found["method"], found["seed"])
     embedding, weights = _read_weights(run / WEIGHTS)
-    vocabulary = Vocabulary.read(folder / VOCABULARY)
+    vocabulary = Vocabulary.read(vocabulary_of(folder))
     settings = read_json(run / "config.json")
     needed = {"embedding_dim", "units", "num_layers", "norm", "dropout", "objective"}
     if missing := needed - settings.keys():
@@ -214,8 +214,8 @@ pretraining.json in it
     expected = vocabulary.size, settings.get("embedding_dim")
     if embedding.shape != expected:
         raise SuiteError(
-            f"{run / WEIGHTS}: expected an embedding of shape {expected}, as {VOCABULARY} and "
-            f"config.json say. Received: shape {embedding.shape}"
+            f"{run / WEIGHTS}: expected an embedding of shape {expected}, as "
+            f"{vocabulary_of(folder).name} and config.json say. Received: shape {embedding.shape}"
         )
     mechanism, seed = str(found["mechanism"]), int(found["seed"])
     return PretrainedEncoder(run, vocabulary, mechanism, seed, settings, embedding, weights)
@@ -235,7 +235,7 @@ def pretrained_digest(
         SuiteError: As there.
     """
     folder = _folder(folder)
-    paths = [folder / VOCABULARY]
+    paths = [vocabulary_of(folder)]
     if method is not None:
         found = _find_run(folder, method, seed)
         paths.append(run_folder(folder, found["method"], found["seed"]) / WEIGHTS)

@@ -19,20 +19,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bars
 
 from relation_tf.bench import worker
 from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.pretrained import (
     SETTINGS,
-    VOCABULARY,
     WEIGHTS,
     PretrainingSettings,
     finished_runs,
     run_folder,
     write_weights,
 )
+from relation_tf.bench.progress import PLAIN_EVERY, Bar, say, start_bar, time_left
 from relation_tf.bench.run_folder import (
     RunFolder,
     read_json,
@@ -40,7 +38,7 @@ from relation_tf.bench.run_folder import (
     write_table,
     write_text,
 )
-from relation_tf.bench.suite import SuiteError
+from relation_tf.bench.suite import SuiteError, vocabulary_of
 from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.tasks.tsv import DataError
@@ -52,7 +50,6 @@ PERPLEXITY, SPEED = "perplexity", "tokens a second"
 """The tasks of `scores.csv`."""
 
 _CHECKPOINT_EVERY = 10.0  # seconds
-_PLAIN_EVERY = 5.0  # seconds between plain lines, where there is no terminal
 
 
 @dataclass(frozen=True)
@@ -221,7 +218,7 @@ def _open(
     elif (folder / "suite.toml").exists():
         raise SuiteError(f"{folder}: holds a suite's runs. Give another --out")
     with _writing(folder):
-        write_text(folder / VOCABULARY, text.vocabulary.to_json())
+        write_text(vocabulary_of(folder), text.vocabulary.to_json())
         write_json(folder / SETTINGS, {**asdict(settings), **made_from})
 
 
@@ -405,22 +402,14 @@ class _Report:
         self._taken: dict[str, list[float]] = {}  # steps of each mechanism, and their seconds
         self._last: tuple[_Run, int, float] | None = None
         self._last_line = time.monotonic()
-        self._bars: Bars | None = None
+        self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
         if self._finished:
             self.say(f"{self._finished} of {self._asked} runs are done already, in {self._folder}")
-        if self._pending and self._console.is_terminal and not self._console.quiet:
-            self._bars = Bars(
-                TextColumn("steps"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.description}"),
-                console=self._console,
-            )
-            total = self._asked * self._steps
-            self._bars.add_task("", total=total, completed=self._finished * self._steps)
-            self._bars.start()
+        if self._pending:
+            total, done = self._asked * self._steps, self._finished * self._steps
+            self._bar = start_bar(self._console, "steps", total, done)
         return self
 
     def __exit__(
@@ -429,8 +418,8 @@ class _Report:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bars is not None:
-            self._bars.stop()
+        if self._bar is not None:
+            self._bar.stop()
         done = f"{self._finished} of {self._asked} runs"
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self.say(
@@ -442,7 +431,7 @@ class _Report:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        self._console.print(text, markup=False)
+        say(self._console, text)
 
     def step(self, run: _Run, step: int) -> None:
         """Take note of a step that is done."""
@@ -453,10 +442,9 @@ class _Report:
             taken[1] += now - self._last[2]
         self._last = run, step, now
         note = f"{self._time_left(run, step)}{run} step {step:,}"
-        if self._bars is not None:
-            completed = self._finished * self._steps + step
-            self._bars.update(self._bars.task_ids[0], completed=completed, description=note)
-        elif now - self._last_line >= _PLAIN_EVERY:
+        if self._bar is not None:
+            self._bar.update(self._finished * self._steps + step, note)
+        elif now - self._last_line >= PLAIN_EVERY:
             self._last_line = now
             self.say(f"{self._finished}/{self._asked} runs, {note} of {self._steps:,}")
 
@@ -482,4 +470,4 @@ class _Report:
         usual = sum(pace.values()) / len(pace)
         left = -step * pace.get(run.mechanism, usual)
         left += sum(self._steps * pace.get(each.mechanism, usual) for each in self._pending)
-        return f"about {left:.0f} s left, " if left < 90 else f"about {left / 60:.0f} min left, "
+        return time_left(left)

@@ -17,12 +17,14 @@ from rich.progress import Progress as Bars
 
 from relation_tf.bench.suite import RunConfig
 
-_PLAIN_EVERY = 5.0  # seconds between plain lines, where there is no terminal
+PLAIN_EVERY = 5.0
+"""Seconds between plain lines, where there is no bar."""
+
 _UPDATE_EVERY = 0.1  # seconds between updates of a notebook's bar
 
 
 class _TerminalBar:
-    def __init__(self, total: int, completed: int, console: Console) -> None:
+    def __init__(self, console: Console, unit: str, total: int, completed: int) -> None:
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -30,7 +32,7 @@ class _TerminalBar:
             TextColumn("{task.fields[note]}"),
             console=console,
         )
-        self._bar = self._bars.add_task("runs", total=total, completed=completed, note="")
+        self._bar = self._bars.add_task(unit, total=total, completed=completed, note="")
         self._bars.start()
 
     def update(self, completed: int, note: str) -> None:
@@ -43,10 +45,10 @@ class _TerminalBar:
 class _NotebookBar:
     """One output that a notebook updates by itself; rich's needs ipywidgets, and warns without."""
 
-    def __init__(self, total: int, completed: int) -> None:
+    def __init__(self, unit: str, total: int, completed: int) -> None:
         from IPython.display import display
 
-        self._total, self._completed, self._note = total, completed, ""
+        self._unit, self._total, self._completed, self._note = unit, total, completed, ""
         self._handle: Any = display(self, display_id=True)
         self._last = time.monotonic()
 
@@ -64,11 +66,38 @@ class _NotebookBar:
         self._last = time.monotonic()
 
     def __repr__(self) -> str:
-        return f"{self._completed}/{self._total} runs {self._note}".rstrip()
+        return f"{self._completed}/{self._total} {self._unit} {self._note}".rstrip()
 
     def _repr_html_(self) -> str:
         bar = f'<progress value="{self._completed}" max="{self._total}"></progress>'
         return f"{bar} {html.escape(repr(self))}"
+
+
+Bar = _TerminalBar | _NotebookBar
+
+
+def start_bar(console: Console, unit: str, total: int, completed: int) -> Bar | None:
+    """A bar of so many units, where there is a terminal or a notebook to show it."""
+    if console.quiet:
+        return None
+    if console.is_jupyter:
+        return _NotebookBar(unit, total, completed)
+    return _TerminalBar(console, unit, total, completed) if console.is_terminal else None
+
+
+def say(console: Console, text: str) -> None:
+    """Print a line."""
+    if not console.is_jupyter:
+        console.print(text, markup=False)
+    elif not console.quiet:
+        print(text)  # rich's own output does not wrap there
+
+
+def time_left(seconds: float) -> str:
+    """An estimate, for the front of a line."""
+    return (
+        f"about {seconds:.0f} s left, " if seconds < 90 else f"about {seconds / 60:.0f} min left, "
+    )
 
 
 class Progress:
@@ -100,16 +129,13 @@ class Progress:
         self._spent: dict[str, list[float]] = defaultdict(list)
         self._began = self._last_line = self._last_run = time.monotonic()
         self._lock = threading.Lock()
-        self._bar: _TerminalBar | _NotebookBar | None = None
+        self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
         if self._done:
             self.say(f"{self._done} of {self._total} runs are done already, in {self._folder}")
-        if self._pending and not self._console.quiet:
-            if self._console.is_jupyter:
-                self._bar = _NotebookBar(self._total, self._done)
-            elif self._console.is_terminal:
-                self._bar = _TerminalBar(self._total, self._done, self._console)
+        if self._pending:
+            self._bar = start_bar(self._console, "runs", self._total, self._done)
         return self
 
     def __exit__(
@@ -134,10 +160,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        if not self._console.is_jupyter:
-            self._console.print(text, markup=False)
-        elif not self._console.quiet:
-            print(text)  # rich's own output does not wrap there
+        say(self._console, text)
 
     def tell(self, event: dict[str, Any]) -> None:
         """Take an event of a worker; may be called from any thread."""
@@ -170,7 +193,7 @@ class Progress:
     def _show(self, note: str, always: bool = False) -> None:
         if self._bar is not None:
             self._bar.update(self._done, f"{self._time_left()}{note}")
-        elif always or time.monotonic() - self._last_line >= _PLAIN_EVERY:
+        elif always or time.monotonic() - self._last_line >= PLAIN_EVERY:
             self._last_line = time.monotonic()
             self.say(f"{self._done}/{self._total} runs, {self._time_left()}at {note}")
 
@@ -184,6 +207,4 @@ class Progress:
         for task, _, _ in self._pending:
             known = self._spent.get(task)
             left += sum(known) / len(known) if known else overall
-        if left < 90:
-            return f"about {left:.0f} s left, "
-        return f"about {left / 60:.0f} min left, "
+        return time_left(left)
