@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import find_task
 
 if TYPE_CHECKING:
+    from relation_tf.bench.stepping import SteppingNetwork
     from relation_tf.bench.training import CompiledNetwork
 
 _STEPS = 12  # of an epoch that are timed
@@ -111,8 +112,10 @@ class SuitePlan:
         jobs = f"with {self.jobs} at once" if self.jobs > 1 else "one after the other"
         lines += [
             "",
-            "From the fewest epochs that the stopping rule allows to all epochs; ~: by proportion "
-            "to cells that were timed.",
+            "A pass of each was timed; compiling is counted."
+            if self.suite.timed
+            else "From the fewest epochs that the stopping rule allows to all epochs; ~: by "
+            "proportion to cells that were timed.",
             f"{_time(fewest)} to {_time(most)} for {len(self.pending)} runs, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk.",
         ]
@@ -162,7 +165,7 @@ def make_plan(
     costs = _costs_of_runs(RunFolder(whole.folder), chosen)
     left = {key: run for key, run in cells.items() if key not in costs}
     timed: dict[CellKey, _Timed] = {}
-    for key in _to_time(list(left)):
+    for key in list(left) if suite.timed else _to_time(list(left)):
         say(f"timing {key[1]} on {key[0]}")
         timed[key] = _time_cell(whole, left[key])
     epochs = {key: each.epoch for key, each in timed.items()}
@@ -235,13 +238,20 @@ class _Timed:
 
 
 def _time_cell(whole: Cell, run: RunConfig) -> _Timed:
-    from relation_tf.bench.decoding import SteppingNetwork
-
     with tempfile.TemporaryDirectory() as folder:
         network = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
-        if isinstance(network, SteppingNetwork):
-            return _Timed(sum(network.time().seconds), network.compile_seconds, 0)
+        if find_task(run.entry).timed:
+            return _time_passes(cast("SteppingNetwork", network))
+        network = cast("CompiledNetwork", network)
         return _Timed(_epoch(network, run), network.compile_seconds, _answers(network))
+
+
+def _time_passes(network: SteppingNetwork) -> _Timed:
+    """As if they were an epoch; each seed compiles a network of its own."""
+    from relation_tf.bench.stepping import PASSES, SECONDS
+
+    passes = max(SECONDS, PASSES * network.seconds())
+    return _Timed(passes + network.compile_seconds, 0.0, 0)
 
 
 def _epoch(network: CompiledNetwork, run: RunConfig) -> float:

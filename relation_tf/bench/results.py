@@ -269,7 +269,7 @@ def _read_history(suite: Suite, task: str, path: Path) -> pd.DataFrame:
         ) from error
     kind = suite.find_task(task)
     learned = ("loss", "val_loss", *(f"val_{metric}" for metric in kind.metrics))
-    for column in ("epoch", "seconds") if kind.timed else ("epoch", *learned):
+    for column in ("pass", "seconds") if kind.timed else ("epoch", *learned):
         if column not in table:
             raise SuiteError(
                 f"{path}:1: expected a column {column!r}, found "

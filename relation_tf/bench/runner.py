@@ -33,7 +33,7 @@ from relation_tf.bench.suite import (
 from relation_tf.bench.worker import LOG, Cell, Tell, check_methods, run_cell
 from relation_tf.networks.registry import find_mechanism, load
 from relation_tf.stats import what_can_be_shown
-from relation_tf.tasks.catalogue import find_source
+from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.sources import Source, digest_of_file
 
@@ -143,12 +143,16 @@ def run_suite(
             folder.open(suite)
             cells = [
                 replace(whole, runs=list(runs), folder=folder.path)
-                for _, runs in groupby(pending, key=lambda config: (config.task, config.method))
+                for _, runs in groupby(
+                    _in_turn(pending) if suite.timed else pending,
+                    key=lambda config: (config.task, config.method),
+                )
             ]
             quiet = quiet or not hosts.is_chief
             total = len(request.chosen)
             with Progress(folder.path, total, pending, at_once, quiet=quiet) as progress:
-                for line in (*filter(None, [change]), *_foreword(request, deterministic)):
+                alone = at_once == 1 and executor == "local"
+                for line in (*filter(None, [change]), *_foreword(request, deterministic, alone)):
                     progress.say(line)
                 if cells and address is not None:
                     run_on_ray(cells, progress.tell, address, resources, jobs, run_timeout)
@@ -226,6 +230,15 @@ def plan_suite(
     return make_plan(suite, request.chosen, pending, whole, jobs, say)
 
 
+def _in_turn(runs: Sequence[RunConfig]) -> list[RunConfig]:
+    """Of each task a seed of every method, then the next seed.
+
+    What is timed depends on what else the machine does: for a while, and not for one method.
+    """
+    tasks = [*dict.fromkeys(run.task for run in runs)]
+    return sorted(runs, key=lambda run: (tasks.index(run.task), run.seed))
+
+
 def _execute(cells: Sequence[Cell], tell: Tell, jobs: int, run_timeout: float | None) -> None:
     """Give the cells to what runs them."""
     if not cells:
@@ -252,6 +265,12 @@ def _check_options(
         raise SuiteError(f"run_timeout: expected seconds above 0. Received: {run_timeout:g}")
     if distribution is None:
         return
+    timed = next((run.task for run in asked if find_task(run.entry).timed), None)
+    if timed is not None:
+        raise SuiteError(
+            f"strategy: expected none for {timed}, which is timed on one device. "
+            f"Received: {distribution.strategy}"
+        )
     if jobs > 1:
         raise SuiteError(
             f"jobs: expected 1 with --strategy {distribution.strategy}, which gives each run all "
@@ -358,8 +377,10 @@ def _with_pretrained(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"pretrained_digest": digest})
 
 
-def _foreword(request: _Request, deterministic: bool) -> Iterator[str]:
+def _foreword(request: _Request, deterministic: bool, alone: bool) -> Iterator[str]:
     """What is to be known before the first run."""
+    if request.suite.timed and not alone:
+        yield "runs side by side take each other's time; --jobs 1 times each alone"
     for source in request.sources.values():
         if request.suite.source == "auto" and source.kind == "tfds":
             yield f"{source.task.name}: from TFDS, {source}"

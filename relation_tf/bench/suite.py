@@ -48,7 +48,7 @@ Sharing = Literal["shared", "shared-private", "adversarial"]
 Start = Literal["random", "pretrained", "frozen"]
 
 
-OF_TIMED = frozenset({"batch_size", "embedding_dim", "precision", "threads"})
+OF_TIMED = frozenset({"batch_size", "embedding_dim", "threads"})
 """The keys of `Training` that runs of timed tasks read."""
 
 
@@ -670,12 +670,15 @@ class Suite(Training):
                     f"key 'size' of method {method.name}: expected none for {timed[0]}. "
                     f"Received: {method.size}"
                 )
-        for key in Training.model_fields.keys() - OF_TIMED:
-            if getattr(self, key) != Training.model_fields[key].default:
-                raise ValueError(
-                    f"key {key!r} has no meaning for {timed[0]}, where nothing is learned. "
-                    f"Received: {getattr(self, key)!r:.80}"
-                )
+        for key in (key for key in Training.model_fields if key not in OF_TIMED):
+            found = [getattr(self, key)]
+            found += [getattr(each, key, None) for each in self.overrides.values()]
+            for value in found:
+                if value not in (None, Training.model_fields[key].default):
+                    raise ValueError(
+                        f"key {key!r} has no meaning for {timed[0]}, where nothing is learned. "
+                        f"Received: {value!r:.80}"
+                    )
         return self
 
     @model_validator(mode="after")

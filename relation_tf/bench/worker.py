@@ -40,8 +40,8 @@ from relation_tf.tasks.task import Task
 from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
-    from relation_tf.bench.decoding import SteppingNetwork, Timed
     from relation_tf.bench.replicas import Replicas
+    from relation_tf.bench.stepping import Passes, SteppingNetwork
     from relation_tf.bench.training import CompiledNetwork, Trained
 
 PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
@@ -171,7 +171,7 @@ def check_methods(
     if not known:
         return
     start_tensorflow(folder / LOG, known[0].threads, distribution)
-    from relation_tf.bench.decoding import check_stepping
+    from relation_tf.bench.stepping import check_stepping
     from relation_tf.bench.training import check_network
 
     for config in known:
@@ -209,14 +209,14 @@ def compile_network(cell: Cell, config: RunConfig) -> CompiledNetwork | Stepping
     replicas = start_tensorflow(log, config.threads, cell.distribution, cell.deterministic)
     import keras
 
-    from relation_tf.bench.decoding import start_stepping
+    from relation_tf.bench.stepping import SteppingNetwork
     from relation_tf.bench.training import CompiledNetwork
 
     # Frees what Keras keeps of the cell before.
     keras.backend.clear_session()
     if find_task(config.entry).timed:
         task, _ = _inputs(cell, config)
-        return start_stepping(config, task, replicas)
+        return SteppingNetwork(config, task)
     quietly = functools.partial(stderr_to, log)
     return CompiledNetwork(config, *_inputs(cell, config), quietly, replicas)
 
@@ -356,7 +356,7 @@ def _run(
     cell: Cell,
     tell: Tell,
 ) -> None:
-    from relation_tf.bench.decoding import SteppingNetwork
+    from relation_tf.bench.stepping import SteppingNetwork
 
     if isinstance(network, SteppingNetwork):
         _time(network, config, folder, cell, tell)
@@ -433,17 +433,19 @@ def _time(
 ) -> None:
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
-    timed = network.time()
-    columns = {"epoch": range(1, 1 + len(timed.seconds)), "seconds": timed.seconds}
+    passes = network.time()
+    columns = {"pass": range(1, 1 + len(passes.seconds)), "seconds": passes.seconds}
     write_table(folder / "history.csv", columns, ",")
     write_json(folder / "manifest.json", _manifest(network, config, cell, started))
-    result = _timed_result(network, config, timed) | peaks() | {"peak_memory_of": peak_of}
+    result = _result_of_passes(network, config, passes) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
-    tell({"event": "done", "run": config.key, "seconds": sum(timed.seconds),
+    tell({"event": "done", "run": config.key, "seconds": sum(passes.seconds),
           "metrics": result["metrics"]})  # fmt: skip
 
 
-def _timed_result(network: SteppingNetwork, config: RunConfig, timed: Timed) -> dict[str, Any]:
+def _result_of_passes(
+    network: SteppingNetwork, config: RunConfig, passes: Passes
+) -> dict[str, Any]:
     from relation_tf.networks import count_parameters
 
     (lengths,) = network.task.splits["train"].lengths
@@ -453,22 +455,22 @@ def _timed_result(network: SteppingNetwork, config: RunConfig, timed: Timed) -> 
         "task": config.task,
         "method": config.method,
         "seed": config.seed,
-        "metrics": {name: {metric: tokens / timed.typical} for name in network.task.task.scored},
-        "epochs": len(timed.seconds),
-        "kept_epoch": len(timed.seconds),
+        "metrics": {name: {metric: tokens / passes.typical} for name in network.task.task.scored},
+        "epochs": len(passes.seconds),
+        "kept_epoch": len(passes.seconds),
         "stopped": "timed",
         "reached": None,
         "parameters": count_parameters(network.model),
         "size": None,
         "padding": 0.0,
         "tokens": tokens,
-        "state_bytes": timed.state_bytes,
+        "state_bytes": passes.state_bytes,
         "seconds": {
             "training": 0.0,
-            "evaluation": sum(timed.seconds),
-            "total": sum(timed.seconds),
-            "epoch": timed.typical,
-            "batch": timed.typical / int(lengths.max()),
+            "evaluation": sum(passes.seconds),
+            "total": sum(passes.seconds),
+            "epoch": passes.typical,
+            "batch": passes.typical / int(lengths.max()),
             "compilation": network.compile_seconds,
         },
     }

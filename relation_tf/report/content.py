@@ -118,8 +118,10 @@ def content_of(
         question: What the comparison is to answer.
     """
     comparisons = compare(scores)
-    several = over_tasks(scores)
-    won = wins(scores, comparisons)
+    # Lengths of one text are no sample of tasks.
+    over = results is None or not results.suite.timed
+    several = over_tasks(scores) if over else None
+    won = wins(scores, comparisons) if over else None
     look = styles(scores.methods)
     summary = summarize(scores, comparisons, None if results is None else results.metrics)
     pvalues = all_pvalues(comparisons)
@@ -320,9 +322,9 @@ def _trade_offs(
         return []
     if results.suite.timed:
         stepped = how.assign(
-            milliseconds_per_token=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
+            milliseconds_per_step=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
         )
-        columns = ["task", "method", "mean_length", "milliseconds_per_token", "state_kib"]
+        columns = ["task", "method", "mean_length", "milliseconds_per_step", "state_kib"]
         return [cost_against_length(stepped[columns], look)]
     samples = {}
     for task in results.suite.tasks:

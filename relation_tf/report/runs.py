@@ -92,7 +92,7 @@ def computed(results: Results) -> str:
     """How the networks were computed, in a sentence."""
     suite = results.suite
     if suite.timed:
-        return f"Computed: a token at a time, {suite.precision}, without XLA."
+        return "Computed: a token of each row of a batch at a time, float32, without XLA."
     which = {"readout": "only the token that is read", "all": "all tokens"}[suite.compute]
     reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
     parts = [f'{which} (compute = "{suite.compute}")'] if reads_a_token else []
@@ -105,9 +105,8 @@ def scored_on(results: Results) -> str:
     if results.suite.timed:
         return (
             "Nothing is learned: the scores are tokens a second of networks with their start "
-            "values, a token at a time, batch size "
-            f"{results.suite.batch_size}. They hold for the processor named below and whatever "
-            "else ran on it."
+            "values, a token of each row of a batch at a time. They hold for the processor named "
+            "below and whatever else ran on it."
         )
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
     for name in results.suite.tasks:

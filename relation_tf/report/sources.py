@@ -195,6 +195,7 @@ def join(
             there, and, with `merge`, a seed that two sources have.
     """
     _check_labels(sources)
+    _check_timed(sources)
     lower = frozenset(lower_is_better).union(*(own.scores.lower_is_better for own in sources))
     _check_units(sources, lower)
     names = _names(sources, merge)
@@ -421,6 +422,17 @@ def _check_labels(sources: Sequence[Source]) -> None:
                 f"labels: expected one of its own for each source, found {label!r} {times} times; "
                 "name them yourself (--labels A,B)"
             )
+
+
+def _check_timed(sources: Sequence[Source]) -> None:
+    """Runs that learned and runs that were timed have no page in common."""
+    timed = [each.label for each in sources if each.results and each.results.suite.timed]
+    learned = [each.label for each in sources if each.results and not each.results.suite.timed]
+    if timed and learned:
+        raise SuiteError(
+            f"expected suites that are all timed or all trained. Received: {timed[0]}, which is "
+            f"timed, and {learned[0]}"
+        )
 
 
 def _check_units(sources: Sequence[Source], lower_is_better: Collection[str]) -> None:

@@ -29,7 +29,7 @@ _NAME, _MANY_NAMES = 0.14, 20  # inches that a task's upright name takes, and ho
 
 _COSTS_BY_LENGTH = {
     "milliseconds_per_batch": ("Time", "ms a batch"),
-    "milliseconds_per_token": ("Time", "ms a token"),
+    "milliseconds_per_step": ("Time", "ms a step"),
     "seconds": ("Time", "seconds"),
     "memory_mib": ("Memory", "MiB"),
     "state_kib": ("Memory of the tokens so far", "KiB"),
@@ -197,7 +197,7 @@ def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Pictu
 
     Args:
         table: Columns `task`, `method`, `mean_length` and any of `milliseconds_per_batch`,
-            `milliseconds_per_token`, `seconds`, `memory_mib` and `state_kib`; a row for each task
+            `milliseconds_per_step`, `seconds`, `memory_mib` and `state_kib`; a row for each task
             and method.
         look: How each method is drawn.
 

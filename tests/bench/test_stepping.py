@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import keras
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 
 from relation_tf.bench import Method, SuiteError, plan_suite, run_suite
 from relation_tf.bench.suite import make_suite
-from relation_tf.report import make_report
+from relation_tf.report import compare, make_report
 from relation_tf.tasks import load_task
 
 pytestmark = pytest.mark.tensorflow
@@ -62,10 +64,24 @@ class RunningSum(keras.Layer):
         return total, (total,)
 
 
-def stepping(method, precision="float32"):
-    from relation_tf.bench.decoding import SteppingNetwork
+class Hurried(RunningSum):
+    """One whose steps do nothing."""
 
-    config = asked(method=[method], precision=precision).runs()[0]
+    def step(self, x, state):
+        return keras.ops.zeros_like(state[0]), state
+
+
+class Lost(RunningSum):
+    """One whose steps give no number."""
+
+    def step(self, x, state):
+        return state[0] * float("nan"), state
+
+
+def stepping(method):
+    from relation_tf.bench.stepping import SteppingNetwork
+
+    config = asked(method=[method]).runs()[0]
     return SteppingNetwork(config, load_task("decode-128"))
 
 
@@ -86,10 +102,10 @@ def test_steps_give_what_the_whole_text_gives(method):
     np.testing.assert_allclose(network.read(), whole[:, -1], atol=2e-5, rtol=1e-4)
 
 
-def test_it_can_be_computed_in_bfloat16():
-    whole = stepping(decoder("relation")).read()
-    assert np.isfinite(stepping(decoder("relation"), "bfloat16").read()).all()
-    assert whole.dtype == np.float32
+@pytest.mark.parametrize("layer", [Hurried, Lost])
+def test_steps_that_compute_something_else_are_refused(layer):
+    with pytest.raises(SuiteError, match=f"method {layer.__name__}-8: expected steps that give"):
+        stepping(Method(mechanism=layer, units=8))
 
 
 def test_the_state_is_what_the_mechanism_holds():
@@ -102,7 +118,7 @@ def test_the_state_is_what_the_mechanism_holds():
 
 
 def test_passes_are_timed_until_they_tell_something(monkeypatch):
-    monkeypatch.setattr("relation_tf.bench.decoding._SECONDS", 0.0)
+    monkeypatch.setattr("relation_tf.bench.stepping.SECONDS", 0.0)
     timed = stepping(decoder("relation")).time()
     assert len(timed.seconds) == 3
     assert timed.typical == sorted(timed.seconds)[1] > 0
@@ -116,7 +132,7 @@ def test_a_suite_of_decoders(tmp_path):
     assert {*results.scores["task"]} == {"decode-128", "decode-512"}
     run = results.runs[0]
     passes = pd.read_csv(f"{run['folder']}/history.csv")
-    assert list(passes.columns) == ["epoch", "seconds"]
+    assert list(passes.columns) == ["pass", "seconds"]
     score = run["metrics"]["decode-128"]["tokens_per_second"]
     assert score == pytest.approx(2 * 128 / passes["seconds"].median())
     assert run["tokens"] == 256
@@ -124,16 +140,35 @@ def test_a_suite_of_decoders(tmp_path):
 
 
 def test_its_report_says_what_was_timed(tmp_path):
-    run_suite(asked(tasks=["decode-128", "decode-512"]), tmp_path, quiet=True)
     results = run_suite(asked(tasks=["decode-128", "decode-512"]), tmp_path, quiet=True)
     report = make_report(results)
-    page = report.html()
+    page, text = report.html(), str(report.markdown())
     assert "Nothing is learned: the scores are tokens a second" in page
     assert "What a token costs" in page
-    assert "Learning curves" not in page
-    assert "learning rate" not in page
-    assert "epochs:" not in str(report.markdown())
-    assert "tokens/s" in page
+    for nothing in ("Learning curves", "learning_rate", "Friedman", "The average counts"):
+        assert nothing not in page
+    assert r"batch\_size: 2" in text
+    run = next(run for run in results.runs if run["method"] == "decoder-attention")
+    held = f"{run['state_bytes'] / 1024:,.1f}"
+    assert f"| {held} |" in text
+    assert held in page
+
+
+def test_methods_are_timed_in_turn(tmp_path):
+    results = run_suite(asked(), tmp_path, quiet=True)
+    order = sorted(results.runs, key=lambda run: Path(run["folder"], "result.json").stat().st_mtime)
+    assert [(run["seed"], run["method"]) for run in order] == [
+        (seed, f"decoder-{name}") for seed in (1, 2) for name in ("relation", "attention")
+    ]
+
+
+def test_what_was_timed_is_not_compared_with_what_was_trained(tmp_path, suite):
+    timed = run_suite(asked(seeds=[1]), tmp_path / "timed", quiet=True)
+    trained = suite(source="miniglue", tasks=["WNLI"], seeds=[1], epochs=1)
+    trained = run_suite(trained, tmp_path / "trained", quiet=True)
+    with pytest.raises(SuiteError, match=r"all timed or all trained\. Received: timed, which is"):
+        compare(timed, trained, labels=["timed", "trained"])
+    assert len(compare(timed, timed, labels=["a", "b"]).scores.methods) == 4
 
 
 def test_an_interrupted_suite_goes_on(tmp_path):
@@ -146,10 +181,20 @@ def test_an_interrupted_suite_goes_on(tmp_path):
     assert len(both.runs) == 4
 
 
-def test_a_plan_counts_what_is_timed(tmp_path):
-    plan = plan_suite(asked(), tmp_path, quiet=True)
-    assert plan.total == 4
+def test_a_plan_times_every_length(tmp_path):
+    plan = plan_suite(asked(tasks=["decode-128", "decode-2048"]), tmp_path, quiet=True)
+    assert plan.total == 8
     assert 0 < plan.hours[0] == plan.hours[1]
+    assert all(cost.measured for cost in plan.costs.values())
+    short, long = (plan.costs[f"decode-{n}", "decoder-attention"].fewest for n in (128, 2048))
+    assert short < long
+    assert "epochs" not in str(plan)
+
+
+def test_devices_are_refused_before_the_first_run(tmp_path):
+    with pytest.raises(SuiteError, match=r"strategy: expected none for decode-128.*mirrored"):
+        run_suite(asked(), tmp_path, strategy="mirrored", devices=2, quiet=True)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -157,6 +202,11 @@ def test_a_plan_counts_what_is_timed(tmp_path):
     [
         ({"tasks": ["decode-128", "CoLA"]}, "beside decode-128, .*Received: 'CoLA'"),
         ({"epochs": 3}, "key 'epochs' has no meaning for decode-128.*Received: 3"),
+        ({"precision": "bfloat16"}, "key 'precision' has no meaning for decode-128"),
+        (
+            {"overrides": {"decode-128": {"epochs": 3}}},
+            "key 'epochs' has no meaning for decode-128.*Received: 3",
+        ),
         ({"start_token": True}, "key 'start_token' has no meaning for decode-128"),
         ({"method": [{"mechanism": "gru-encoder-decoder"}]}, "expected no encoder-decoder"),
         ({"method": [{"mechanism": "relation", "size": 999}]}, "key 'size' of method relation"),

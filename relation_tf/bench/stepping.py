@@ -12,20 +12,23 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.bench.replicas import Replicas
 from relation_tf.bench.suite import RunConfig, SuiteError
-from relation_tf.bench.training import dtype_policy
 from relation_tf.networks.next_token import NextTokenNetwork
 from relation_tf.tasks.decoding import length_of, letters
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 
-_SECONDS = 1.0  # that all passes take, at least
-_PASSES = 3  # at least
+SECONDS = 1.0
+"""What all passes of a run take, at least."""
+
+PASSES = 3
+"""How many they are, at least."""
+
 _FIRST_TOKENS = 16  # that are gone through before the clock starts
+_TOLERANCE = 1e-3  # of the largest logit
 
 
 @dataclass(frozen=True)
-class Timed:
+class Passes:
     """What a run gave.
 
     Attributes:
@@ -45,16 +48,18 @@ class Timed:
 class SteppingNetwork:
     """A causal network and its compiled steps: after each token the logits of the next.
 
-    Its weights are those that it starts with. The token that comes next is the text's own, so that
-    all networks go through the same one; to take the most probable instead costs next to nothing.
+    Its weights are those that a network of the run's seed starts with. The token that comes next is
+    the text's own, so that all networks go through the same one; to take the most probable instead
+    costs next to nothing.
 
     Args:
-        config: The run; of how networks are trained it has `batch_size`, `embedding_dim`,
-            `precision` and `threads`.
+        config: The run; of how networks are trained it has `batch_size`, `embedding_dim` and
+            `threads`.
         task: The text.
 
     Raises:
-        SuiteError: Where the mechanism does not go a token at a time.
+        ValueError: Where the mechanism does not go a token at a time.
+        SuiteError: Where its steps do not give what the whole text gives.
     """
 
     vectors = match = None  # which a network that is trained may have
@@ -62,6 +67,7 @@ class SteppingNetwork:
 
     def __init__(self, config: RunConfig, task: EncodedTask) -> None:
         start = time.perf_counter()
+        keras.utils.set_random_seed(config.seed)
         self.task = replace(task, splits={"train": _rows(task, config.batch_size)})
         assert task.vocabulary is not None  # of a task that is timed
         self._network = _build(config, task.vocabulary.size)
@@ -71,8 +77,19 @@ class SteppingNetwork:
         self._positions = self._network.positions(self._text.shape[1])
         ids = tf.TensorSpec((config.batch_size, None), tf.int32)
         self._pass = tf.function(self._read).get_concrete_function(ids)
-        self._pass(self._text[:, :_FIRST_TOKENS])
+        self._check_steps(config)
         self.compile_seconds = time.perf_counter() - start
+
+    def _check_steps(self, config: RunConfig) -> None:
+        """Refuse a layer whose steps compute something else: its speed would mean nothing."""
+        first = self._text[:, :_FIRST_TOKENS]
+        by_steps, whole = self._pass(first).numpy(), self.model(first)[:, -1].numpy()
+        apart = float(np.abs(by_steps - whole).max())
+        if not apart <= _TOLERANCE * max(1.0, float(np.abs(whole).max())):
+            raise SuiteError(
+                f"method {config.method}: expected steps that give what the whole text gives. "
+                f"Received: logits of token {_FIRST_TOKENS} that are {apart:.3g} apart"
+            )
 
     def _state(self) -> Any:
         return self._network.initial_state(*self._text.shape)
@@ -96,27 +113,19 @@ class SteppingNetwork:
         logits: np.ndarray = self._pass(self._text).numpy()
         return logits
 
-    def time(self) -> Timed:
+    def seconds(self) -> float:
+        """Of one pass over the text."""
+        start = time.perf_counter()
+        self.read()
+        return time.perf_counter() - start
+
+    def time(self) -> Passes:
         """Go through the text as often as it takes to tell the speed."""
         seconds: list[float] = []
-        while len(seconds) < _PASSES or sum(seconds) < _SECONDS:
-            start = time.perf_counter()
-            self.read()
-            seconds.append(time.perf_counter() - start)
+        while len(seconds) < PASSES or sum(seconds) < SECONDS:
+            seconds.append(self.seconds())
         held = map(tf.convert_to_tensor, tf.nest.flatten(self._state()))
-        return Timed(seconds, sum(part.shape.num_elements() * part.dtype.size for part in held))
-
-
-def start_stepping(config: RunConfig, task: EncodedTask, replicas: Replicas) -> SteppingNetwork:
-    """The network of a run with the start values of its seed.
-
-    Raises:
-        SuiteError: Where the mechanism does not go a token at a time, or several devices are given.
-    """
-    if replicas.count > 1:
-        raise SuiteError(f"{task.task.name}: a text is gone through by one device, found several")
-    keras.utils.set_random_seed(config.seed)
-    return SteppingNetwork(config, task)
+        return Passes(seconds, sum(part.shape.num_elements() * part.dtype.size for part in held))
 
 
 def check_stepping(config: RunConfig) -> None:
@@ -125,18 +134,15 @@ def check_stepping(config: RunConfig) -> None:
     Raises:
         SuiteError: Where it cannot be; the message names the method.
     """
-    _build(config, vocabulary_size=2)
+    try:
+        _build(config, vocabulary_size=2)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
 
 
 def _build(config: RunConfig, vocabulary_size: int) -> NextTokenNetwork:
     width = config.embedding_dim
-    try:
-        with dtype_policy(config.precision):
-            return NextTokenNetwork(
-                config.mechanism, vocabulary_size, config.units, width, config.options
-            )
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
+    return NextTokenNetwork(config.mechanism, vocabulary_size, config.units, width, config.options)
 
 
 def _rows(task: EncodedTask, count: int) -> EncodedSplit:
