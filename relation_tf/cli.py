@@ -470,6 +470,10 @@ def compare(
         float | None,
         typer.Option(metavar="P", help="Level of the tests.", show_default="the suites' own, .05"),
     ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(metavar="METHOD", help="What all others are compared with, decided before."),
+    ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Of the report.")] = "",
 ) -> None:
     """Compare scores of any origin, with no training: suites side by side, or tables of others."""
@@ -484,6 +488,7 @@ def compare(
         merge=merge,
         lower_is_better=_split(lower_is_better) or (),
         alpha=alpha,
+        control=control,
         title=title,
     )
     typer.echo(f"\n{report}\n")

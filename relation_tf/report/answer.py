@@ -10,7 +10,7 @@ import pandas as pd
 
 from relation_tf.report.comparisons import Comparison, all_pvalues, rows_of
 from relation_tf.report.scores import Scores
-from relation_tf.stats import attainable_pvalue, what_can_be_shown
+from relation_tf.stats import FriedmanNemenyiResult, attainable_pvalue, what_can_be_shown
 from relation_tf.stats.design import DesignMethod, Family, format_level, format_pvalue
 
 _MOST_PAIRS = 12  # more are counted, not listed
@@ -53,6 +53,22 @@ def short_answer(scores: Scores, comparisons: Mapping[str, Comparison]) -> list[
         *_averages(scores),
         *(_findings(scores, comparisons) if comparisons else _no_test(scores)),
     ]
+
+
+def ranked_over_tasks(several: FriedmanNemenyiResult | None, alpha: float) -> Iterator[str]:
+    """Whom Nemenyi's test separates over all tasks, each once by its means."""
+    if several is None:
+        return
+    found = [
+        f"{row.better} from {row.a if row.better == row.b else row.b}"
+        for row in rows_of(several.pairs())
+        if row.significant
+    ]
+    if found:
+        yield (
+            f"Over the {len(several.ranks)} tasks together, by ranks of their means, Nemenyi's "
+            f"test separates {_first(found)} ({format_level(alpha)})."
+        )
 
 
 def progress(runs: pd.DataFrame) -> Iterator[str]:
@@ -138,9 +154,9 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
     if attainable >= alpha and not pvalues["significant"].any():
         design = design_sentence(scores, comparisons)
         yield (
-            "Nothing can be significant with so few seeds for so many methods."
+            "No pair can be significant with so few seeds for so many methods."
             if design is None
-            else f"Nothing can be significant here: {design}"
+            else f"No pair can be significant on a task by itself: {design}"
         )
     own = pvalues[~pvalues["task"].isin(scores.averages)]
     yield from _by_task(own, scores)
@@ -155,7 +171,11 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
     tied = [_place(task, scores) for task, test in comparisons.items() if test.tied]
     if tied:
         places = listed(tied) if len(tied) <= 3 else f"{len(tied)} tasks, which their notes name"
-        yield f"Ties (rounded or constant scores) give the smallest p on {places}."
+        yield (
+            f"Ties (rounded or constant scores) give the smallest p on {places}, smaller than "
+            "these seeds can reach without them."
+        )
+    yield from _against_means(own[own["significant"]], scores)
     doubtful = (pvalues["pvalue"] < alpha) & ~pvalues["significant"]
     if doubtful.any():
         yield _by_approximation_only(pvalues[doubtful], scores)
@@ -221,6 +241,19 @@ def _on_average(name: str, pairs: pd.DataFrame, alpha: float) -> str:
         return f"On the {_title(name)}, no two methods can be separated by {_range_of(sizes)}."
     rest = f"; the other pairs cannot be separated by {_range_of(sizes)}" if sizes else ""
     return f"On the {_title(name)} ({format_level(alpha)}): {_first(found)}{rest}."
+
+
+def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
+    """Where the better one by ranks, which the test is of, has the worse mean."""
+    for row in rows_of(pairs):
+        samples = scores.samples(row.task)
+        other = row.b if row.ahead == row.a else row.a
+        ahead, behind = (sum(samples[name]) / len(samples[name]) for name in (row.ahead, other))
+        if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
+            yield (
+                f"{row.ahead} is better than {other} on {row.task} by its ranks, which the test is "
+                "of; its mean is the worse one, for some of its seeds are far off."
+            )
 
 
 def _by_approximation_only(pairs: pd.DataFrame, scores: Scores) -> str:

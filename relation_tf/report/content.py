@@ -16,6 +16,7 @@ from relation_tf.report import runs as how_runs_went
 from relation_tf.report.answer import (
     design_sentence,
     progress,
+    ranked_over_tasks,
     short_answer,
     tested_among,
 )
@@ -133,7 +134,7 @@ def content_of(
     values: dict[str, Any] = {
         "title": title,
         "question": question,
-        "answer": short_answer(scores, comparisons),
+        "answer": [*short_answer(scores, comparisons), *ranked_over_tasks(several, scores.alpha)],
         "design": design_sentence(scores, comparisons),
         "level": format_level(scores.alpha),
         "alpha": scores.alpha,
@@ -415,8 +416,10 @@ def _cells(scores: Scores, summary: pd.DataFrame) -> dict[tuple[str, str], Cell]
         shown = group if shown.empty else shown
         best = lowest if task in scores.lower_is_better else highest
         cells[method, task] = Cell(
-            means=" / ".join(_score(mean, scores) for mean in shown["mean"]),
-            deviations=" / ".join(_score(sd, scores) for sd in shown["sd"]) if own["n"] > 1 else "",
+            means=" / ".join(_score(mean, task, scores) for mean in shown["mean"]),
+            deviations=" / ".join(_score(sd, task, scores) for sd in shown["sd"])
+            if own["n"] > 1
+            else "",
             seeds=int(own["n"]) if own["n"] != scores.seeds else None,
             best=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
             letters=str(own["letters"]),
@@ -424,8 +427,8 @@ def _cells(scores: Scores, summary: pd.DataFrame) -> dict[tuple[str, str], Cell]
     return cells
 
 
-def _score(value: float, scores: Scores) -> str:
-    return f"{scores.factor * value:z.{scores.digits}f}"
+def _score(value: float, task: str, scores: Scores) -> str:
+    return f"{scores.factor * value:z.{scores.digits(task)}f}"
 
 
 def _by_task(table: pd.DataFrame) -> dict[str, list[dict[Hashable, Any]]]:

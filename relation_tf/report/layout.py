@@ -133,7 +133,7 @@ def _means(
         own = summary[summary["metric"] == SCORE].copy()
         own[["mean", "sd"]] *= scores.factor
         lower = own["task"].isin(scores.lower_is_better)
-        digits = scores.digits
+        digits: Any = own["task"].map(scores.digits)
     else:
         own = _times(measure, how, times).assign(letters="")
         lower = pd.Series(data=True, index=own.index)

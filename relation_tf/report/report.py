@@ -53,9 +53,11 @@ class Report:
 
     Attributes:
         content: What it holds.
+        read_from: Files that it was made of.
     """
 
     content: Content
+    read_from: Sequence[Path] = ()
 
     def __str__(self) -> str:
         """The means, the short answer and the warnings, for a terminal."""
@@ -172,21 +174,44 @@ class Report:
 
         Args:
             folder: Where; made where it is not there. Tables and figures of an earlier report there
-                are removed, nothing else.
+                are removed, nothing else. Other files are never overwritten.
 
         Returns:
             The path of `report.html`.
 
         Raises:
-            SuiteError: Where the folder cannot be written.
+            SuiteError: Where the folder cannot be written, or has files of these names that no
+                report wrote, or from which this one was read.
         """
         folder = Path(folder)
+        self._check_names(folder)
         with _writing(folder):
             earlier = {*_earlier(folder)}
             self._write(folder)
             for file in earlier - {*_earlier(folder)}:
                 file.unlink(missing_ok=True)
         return folder / "report.html"
+
+    def _check_names(self, folder: Path) -> None:
+        """Refuse to write over what is not an earlier report's, or is what was compared.
+
+        Reports from before there was a `report.json` have a `report.html`.
+        """
+        for file in self.read_from:
+            if file.parent.resolve() == folder.resolve():
+                raise SuiteError(
+                    f"{folder}: expected a folder that holds none of what is compared. Received: "
+                    f"that of {file}"
+                )
+        if any((folder / name).exists() for name in ("report.json", "report.html")):
+            return
+        names = [*(f"{name}.csv" for name in self.tables), "report.md", "report.tex"]
+        for name in names:
+            if (folder / name).exists():
+                raise SuiteError(
+                    f"{folder / name}: expected no such file beside a new report, which would "
+                    "write over it; name another folder"
+                )
 
     def _write(self, folder: Path) -> None:
         (folder / "figures").mkdir(parents=True, exist_ok=True)
@@ -256,6 +281,7 @@ def compare(
     merge: bool = False,
     lower_is_better: Iterable[str] = (),
     alpha: float | None = None,
+    control: str | None = None,
     title: str = "",
     question: str = "",
 ) -> Report:
@@ -273,6 +299,8 @@ def compare(
         lower_is_better: The tasks whose lowest score is the best, beside those that a report says.
         alpha: The level of the tests, between 0 and 1; by default that of the suites, where all
             declare the same test, else .05.
+        control: The method that all others are compared with, by default all are with all, or as
+            the suites declare. It is to be decided on before the runs.
         title: Of the report, by default the labels.
         question: What the comparison is to answer.
 
@@ -307,6 +335,12 @@ def compare(
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
     scores, names = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
+    if control is not None:
+        if control not in scores.methods:
+            raise SuiteError(
+                f"control: expected one of {listed([*scores.methods])}. Received: {control!r:.80}"
+            )
+        scores = replace(scores, control=control)
     joined = join_results(read, names, scores)
     shown = title or listed([source.label for source in read])
     content = content_of(scores, joined, shown, question)
@@ -321,6 +355,7 @@ def compare(
                 "--merge": merge,
                 "--lower-is-better": lower_is_better,
                 "--alpha": alpha,
+                "--control": control,
                 "--title": title,
             },
         ),
@@ -328,7 +363,8 @@ def compare(
     }
     made = {key: values for key, values in made.items() if values}
     return Report(
-        replace(content, values={**own, "warnings": warnings, "made": made | own["made"]})
+        replace(content, values={**own, "warnings": warnings, "made": made | own["made"]}),
+        [source.file for source in read if source.file is not None],
     )
 
 
@@ -449,7 +485,7 @@ def escape_latex(value: Any) -> str:
         50 \% of a\_b
     """
     text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>±×−]", lambda found: _LATEX[found[0]], text)
+    return re.sub(r"[\\&%$#_{}~^<>|±×−]", lambda found: _LATEX[found[0]], text)
 
 
 _LATEX = {
@@ -459,6 +495,7 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "<": "$<$",
     ">": "$>$",
+    "|": r"\textbar{}",
     "±": r"$\pm$",
     "×": r"$\times$",
     "−": "$-$",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
@@ -28,6 +28,7 @@ class Scores:
         control: The method that all others are compared with, by default all are with all.
         in_points: Whether the scores are fractions, which a page shows times 100.
         alpha: The level of the tests.
+        metrics: For tasks of a table that have several, what their scores are the mean of.
     """
 
     table: pd.DataFrame
@@ -40,6 +41,7 @@ class Scores:
     control: str | None = None
     in_points: bool = False
     alpha: float = 0.05
+    metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Results) -> Self:
@@ -68,16 +70,21 @@ class Scores:
         """What a page shows the scores times."""
         return 100 if self.in_points else 1
 
-    @cached_property
-    def digits(self) -> int:
+    def digits(self, task: str) -> int:
         """Decimals that a page shows: one of points, else two digits of the seeds' deviations."""
+        return self._digits.get(task, 3)
+
+    @cached_property
+    def _digits(self) -> dict[str, int]:
         if self.in_points:
-            return 1
+            return dict.fromkeys(self.tasks, 1)
         deviations = self.table.groupby(["task", "method"])["score"].std()
-        spread = float(deviations[deviations > 0].median())
-        if not math.isfinite(spread):
-            return 3
-        return min(6, max(0, 1 - math.floor(math.log10(spread))))
+        spreads = deviations[deviations > 0].groupby("task").median()
+        return {
+            str(task): min(6, max(0, 1 - math.floor(math.log10(spread))))
+            for task, spread in spreads.items()
+            if math.isfinite(spread)
+        }
 
     def samples(self, task: str) -> dict[str, list[float]]:
         """The scores of a task: for each method that has some, those of its seeds."""

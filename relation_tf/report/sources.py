@@ -46,12 +46,14 @@ class Source:
         scores: The scores.
         origin: What was read, as a report says it.
         results: The runs behind them, where they are known.
+        file: What the scores were read from, where it was a file.
     """
 
     label: str
     scores: Scores
     origin: str
     results: Results | None = None
+    file: Path | None = None
 
 
 def read_source(source: ScoreSource, label: str | None = None, number: int = 1) -> Source:
@@ -84,13 +86,14 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
     if kind == "suite":
         return _source_of_runs(label, read_results(path))
     if kind == "report":
-        return Source(label, _scores_of_report(path), _digested(path / "scores.csv"))
+        file = path / "scores.csv"
+        return Source(label, _scores_of_report(path), _digested(file), file=file)
     if kind == "folder":
         raise SuiteError(
             f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "
             "neither"
         )
-    return Source(label, _read_table(path), _digested(path))
+    return Source(label, _read_table(path), _digested(path), file=path)
 
 
 def _source_of_runs(label: str, results: Results) -> Source:
@@ -304,6 +307,8 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
             f"{where}: expected columns 'task', 'method', 'seed' and 'score' (or 'value'), found "
             f"no {_quoted(missing, ' and ')}{_odd(columns)}. Received: {_quoted(table.columns)}"
         )
+    if {"score", "value"} <= {*columns}:
+        raise DataError(f"{where}: expected a column 'score' or a column 'value', found both")
     key = [*_KEY, "metric"] if "metric" in columns else _KEY
     for name in (*key, value):
         if columns[name] > 1:
@@ -325,12 +330,12 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
             f"{rows[row]}: expected each task, method and seed once, found "
             f"{shown(' / '.join(own.loc[row]))} of {rows[first]} again"
         )
-    if "metric" in columns:
-        _check_metrics(own, rows)
+    metrics = _check_metrics(own, rows) if "metric" in columns else {}
     own["score"] = [_number(score, rows[row]) for row, score in enumerate(table[value].tolist())]
     order = own.drop_duplicates(_KEY)[_KEY]
     means = own.groupby(_KEY, sort=False)["score"].mean()
-    return _in_order(order.assign(score=means.loc[pd.MultiIndex.from_frame(order)].to_numpy()))
+    scores = order.assign(score=means.loc[pd.MultiIndex.from_frame(order)].to_numpy())
+    return dataclasses.replace(_in_order(scores), metrics=metrics)
 
 
 def _odd(columns: Iterable[Any]) -> str:
@@ -364,8 +369,11 @@ def _text(value: Any, name: str, row: str) -> str:
     return str(int(whole[1])) if whole else text
 
 
-def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> None:
-    """Means of different metrics would look like a difference; `SCORE` alone is such a mean."""
+def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[str]]:
+    """The metrics of each task that has several, of which a score is the mean.
+
+    Means of different metrics would look like a difference; `SCORE` alone is such a mean.
+    """
     expected: dict[str, tuple[str, list[str]]] = {}
     key: Any
     for key, own in table.groupby(_KEY, sort=False):
@@ -379,6 +387,14 @@ def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> None:
                 f"{rows[own.index[0]]}: expected {listed(wanted)} of {task}, as of {first}. "
                 f"Received: {listed(metrics)} of {method} / {seed}"
             )
+        lower = [metric for metric in metrics if _LOWER.search(metric)]
+        if lower and len(lower) < len(metrics):
+            raise DataError(
+                f"{rows[own.index[0]]}: expected metrics of {task} that have a mean, all higher or "
+                f"all lower for the better. Received: {listed(metrics, ' and ')}; keep one of "
+                "them, or give each a task of its own"
+            )
+    return {task: metrics for task, (_, metrics) in expected.items() if len(metrics) > 1}
 
 
 def _number(value: object, row: str) -> float:
@@ -472,6 +488,8 @@ def doubts(sources: Sequence[Source], scores: Scores) -> Iterator[str]:
         if _LOWER.search(task):
             name = shlex.quote(task)
             yield f"{task}: taken as higher is better; --lower-is-better {name} if not."
+    for task, metrics in {k: v for own in theirs for k, v in own.metrics.items()}.items():
+        yield f"{task}: a score is the mean of {listed(metrics, ' and ')}."
     for task in higher:
         yield from _doubtful_units(task, scores.samples(task))
     unequal: dict[str, list[str]] = {}

@@ -28,17 +28,21 @@ from relation_tf.stats.design import (
     seeds_needed,
 )
 from relation_tf.stats.pairwise import (
+    MAX_ARRANGEMENTS,
     Groups,
     exact_maxima,
     monte_carlo_maxima,
+    num_arrangements,
     permutation_pvalues,
 )
 from relation_tf.stats.presentation import Shown, count
 from relation_tf.stats.samples import FloatArray
 
 Separated: TypeAlias = Literal["one", "any", "all"]
+PowerMethod: TypeAlias = Literal["both", "asymptotic", "exact", "monte-carlo"]
 
 _MAX_SEEDS = 1000
+_FEW_SEEDS = 30  # beyond, both p are as good as equal, and permutations take long
 _SCORES = 2**18  # simulated at once
 
 
@@ -62,7 +66,7 @@ class Power(Shown):
         num_seeds: Number of scores of every method.
         shift: How far the one method is shifted, in standard deviations.
         alpha: Level of the test.
-        method: How p is computed.
+        method: Which p has to be below alpha.
         family: Which pairs are compared.
         simulations: Number of simulated experiments.
         seed: Their seed.
@@ -75,7 +79,7 @@ class Power(Shown):
     num_seeds: int
     shift: float
     alpha: float
-    method: PvalueMethod
+    method: PowerMethod
     family: Family
     simulations: int
     seed: int
@@ -88,7 +92,7 @@ class Power(Shown):
 
     def _title(self) -> str:
         return (
-            f"Power of {TESTS[self.family]}, {self.method} p: {self.num_methods} methods x "
+            f"Power of {TESTS[self.family]}, {_P[self.method]}: {self.num_methods} methods x "
             f"{count(self.num_seeds, 'seed')}, one shifted by {self.shift:g} SD, "
             f"{format_level(self.alpha)}"
         )
@@ -98,10 +102,20 @@ class Power(Shown):
             f"From {self.simulations:,} simulations of normal scores, seed {self.seed}; low and "
             "high are the 95 % interval of the simulation's error."
         )
+        if self.method == "both":
+            yield "Both p, asymptotic and by permutation, have to be below alpha, as in a report."
         exact = attainable_pvalue(self.num_methods, self.num_seeds, "exact", family=self.family)
         if self.method == "asymptotic" and exact >= self.alpha and self.any.probability:
             best = format_pvalue(exact, self.alpha).removeprefix("p = ")
             yield f"The exact p of this design is {best} at best: no pair is separated by both p."
+
+
+_P: dict[PowerMethod, str] = {
+    "both": "both p",
+    "asymptotic": "asymptotic p",
+    "exact": "exact p",
+    "monte-carlo": "monte-carlo p",
+}
 
 
 def power(
@@ -109,7 +123,7 @@ def power(
     num_seeds: int,
     shift: float,
     alpha: float = 0.05,
-    method: PvalueMethod = "asymptotic",
+    method: PowerMethod = "both",
     family: Family = "all-pairs",
     *,
     simulations: int = 10_000,
@@ -120,19 +134,23 @@ def power(
 
     Scores are normal with one standard deviation, the same for all methods. One method's mean is
     `shift` standard deviations above that of all others; in the family `one-against-all` it is the
-    control. It is separated from another method where p < alpha and it is the higher one. p is that
-    of the `method` named; the printed result warns where the exact p cannot be below alpha.
+    control. It is separated from another method where p < alpha and it is the higher one, as a
+    report counts it: by the asymptotic p and by that of permutations. Above 30 seeds a method,
+    where the two agree, the first alone is looked at.
 
     Args:
         num_methods: Number of methods compared, the shifted one included.
         num_seeds: Number of scores of every method.
         shift: Difference of the means in standard deviations over seeds, at least 0.
         alpha: Level of the test.
-        method: How p is computed, as for `steel_dwass`.
+        method: Which p has to be below alpha: `"both"`, or one as for `steel_dwass`, of which the
+            asymptotic may be too small with few seeds; the printed result warns where the exact one
+            cannot be below alpha.
         family: Which pairs are compared.
         simulations: Number of simulated experiments.
-        seed: Seed of the simulation, and of the random arrangements of `monte-carlo`.
-        permutations: Number of random arrangements for `monte-carlo`.
+        seed: Seed of the simulation, and of random arrangements.
+        permutations: Number of random arrangements for `monte-carlo`, and for `both` where there
+            are more than 1,000,000 arrangements.
 
     Returns:
         A `Power` with three probabilities and their Monte-Carlo error; `print` shows it.
@@ -148,8 +166,13 @@ def power(
         0.38 0.15
         >>> print(f"{power(4, 5, 2, family='one-against-all').one.probability:.2f}")
         0.53
+        >>> for method in ("both", "asymptotic"):
+        ...     print(f"{power(2, 5, 1.5, method=method).one.probability:.2f}")
+        0.43
+        0.55
     """
-    check_options(alpha, method, permutations)
+    check_option("method", method, PowerMethod)
+    check_options(alpha, "exact", permutations)
     check_option("family", family, Family)
     check_count("num_methods", num_methods, 2)
     check_count("num_seeds", num_seeds)
@@ -186,7 +209,7 @@ def seeds_for_power(
     shift: float,
     power: float = 0.8,
     alpha: float = 0.05,
-    method: PvalueMethod = "asymptotic",
+    method: PowerMethod = "both",
     family: Family = "all-pairs",
     *,
     separated_from: Separated = "one",
@@ -196,15 +219,15 @@ def seeds_for_power(
 ) -> int:
     """Seeds a method with which a shift of some standard deviations is found often enough.
 
-    There are never fewer than the `seeds_needed` with which p < alpha is possible; for an
-    asymptotic p, with which the exact p can be below alpha too.
+    There are never fewer than the `seeds_needed` with which p < alpha is possible; unless it is
+    `exact` or `monte-carlo` alone, by both p.
 
     Args:
         num_methods: Number of methods compared, the shifted one included.
         shift: Difference of the means in standard deviations over seeds, above 0.
         power: Probability with which it is to be found, between 0 and 1.
         alpha: Level of the test.
-        method: How p is computed, as for `steel_dwass`.
+        method: Which p has to be below alpha, as for `power`.
         family: Which pairs are compared.
         separated_from: Whether the shifted method is to be separated from `"one"` given other
             method, from `"any"` or from `"all"`.
@@ -248,8 +271,9 @@ def seeds_for_power(
         estimate: Estimate = getattr(found, separated_from)
         return estimate.probability >= power
 
-    check_options(alpha, method, permutations)
-    how: DesignMethod | None = None if method == "asymptotic" else "exact"
+    check_option("method", method, PowerMethod)
+    check_options(alpha, "exact", permutations)
+    how: DesignMethod | None = None if method in ("both", "asymptotic") else "exact"
     low = seeds_needed(num_methods, alpha, how, family=family) - 1  # can find nothing
     high = low + 1
     while not enough(high):
@@ -268,11 +292,12 @@ def seeds_for_power(
 _power = power  # `seeds_for_power` has an argument of this name
 
 
+@functools.lru_cache
 def _wins_needed(
     num_methods: int,
     num_seeds: int,
     alpha: float,
-    method: PvalueMethod,
+    method: PowerMethod,
     family: Family,
     permutations: int,
     seed: int,
@@ -281,6 +306,13 @@ def _wins_needed(
 
     Without ties p depends on nothing else. One more than there are, where none is enough.
     """
+    if method == "both":
+        few = num_arrangements(np.full(num_methods, num_seeds)) <= MAX_ARRANGEMENTS
+        several: list[PvalueMethod] = ["asymptotic"]
+        if num_seeds <= _FEW_SEEDS:
+            several.append("exact" if few else "monte-carlo")
+        rest = family, permutations, seed
+        return max(_wins_needed(num_methods, num_seeds, alpha, one, *rest) for one in several)
     product = num_seeds**2
     if method == "asymptotic":
         sizes = [num_seeds] * num_methods

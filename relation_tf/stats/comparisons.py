@@ -40,6 +40,8 @@ from relation_tf.stats.pairwise import (
 from relation_tf.stats.presentation import Shown, count
 from relation_tf.stats.samples import FloatArray, RankedSamples
 
+_FEW_SCORES = 10
+
 PvalueMethod: TypeAlias = Literal["asymptotic", "exact", "monte-carlo"]
 PairTable = TypeVar("PairTable", pd.DataFrame, "pd.Series[Any]")
 
@@ -172,6 +174,13 @@ class RankComparisons(Shown, Generic[PairTable]):
             f"Kruskal-Wallis, for information: H({kruskal.degrees_of_freedom}) = "
             f"{kruskal.statistic:.2f}, {format_pvalue(kruskal.pvalue, self.alpha)}."
         )
+        if self.method == "asymptotic" and self._of_pairs(self.significant).any():
+            fewest = min(scores.size for scores in self.samples.values())
+            if fewest < _FEW_SCORES:
+                yield (
+                    "p is approximate: of so few scores, look at method='exact' or 'monte-carlo' "
+                    "too; a report counts a pair where both are below alpha."
+                )
         yield from (f"Note: {note}" for note in self.notes)
 
 

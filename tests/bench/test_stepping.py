@@ -168,7 +168,8 @@ def test_what_was_timed_is_not_compared_with_what_was_trained(tmp_path, suite):
     trained = run_suite(trained, tmp_path / "trained", quiet=True)
     with pytest.raises(SuiteError, match=r"all timed or all trained\. Received: timed, which is"):
         compare(timed, trained, labels=["timed", "trained"])
-    assert len(compare(timed, timed, labels=["a", "b"]).scores.methods) == 4
+    again = str(compare(timed, timed, labels=["a", "b"]))
+    assert "decoder-relation (b)" in again
 
 
 def test_an_interrupted_suite_goes_on(tmp_path):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench.results import read_results
+from relation_tf.report import compare as compare_sources
 from relation_tf.report import make_report
 from relation_tf.report.answer import design_sentence, listed, short_answer
 from relation_tf.report.comparisons import compare
@@ -98,7 +99,8 @@ def test_design_that_can_show_nothing(answer):
     methods = [{"mechanism": "relation", "units": [8, 16, 32, 64, 128]}]
     sentences = answer(lambda config, *_: config.units / 200 + config.seed / 1e4, method=methods)
     assert sentences[1].startswith(
-        "Nothing can be significant here: 5 methods x 5 seeds: Steel-Dwass can never reach p < .05"
+        "No pair can be significant on a task by itself: 5 methods x 5 seeds: "
+        "Steel-Dwass can never reach p < .05"
     )
     assert not any("better" in sentence for sentence in sentences)
 
@@ -116,7 +118,37 @@ def test_ties_can_separate_what_seeds_alone_cannot(answer):
     ties = "Ties (rounded or constant scores) give the smallest p on CoLA, MRPC and the mean of the"
     assert any(sentence.startswith(ties) for sentence in sentences)
     sentences = answer(score, method=methods, tasks=["CoLA", "MRPC", "RTE", "WNLI"])
-    assert "give the smallest p on 5 tasks, which their notes name." in " ".join(sentences)
+    assert "give the smallest p on 5 tasks, which their notes name, smaller" in " ".join(sentences)
+
+
+def test_a_better_one_whose_mean_is_worse_is_said_so():
+    samples = {"a": [0.90 + i / 1000 for i in range(9)] + [0.05], "b": [0.85] * 9 + [0.86]}
+    rows = [("A", name, seed, score) for name, own in samples.items()
+            for seed, score in enumerate(own)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    said = " ".join(compare_sources(table).content.values["answer"])
+    assert "a is better than b on A (p < .05)" in said
+    assert (
+        "a is better than b on A by its ranks, which the test is of; its mean is the worse" in said
+    )
+    table["score"] = -table["score"]
+    said = " ".join(compare_sources(table, lower_is_better="A").content.values["answer"])
+    assert "a is better than b on A by its ranks" in said
+    table.loc[9, "score"] = -0.91
+    said = " ".join(compare_sources(table, lower_is_better="A").content.values["answer"])
+    assert "by its ranks" not in said
+
+
+def test_whom_all_tasks_together_separate_is_said():
+    rows = [(f"t{task}", f"m{i}", seed, i / 100 + seed / 1000)
+            for task in range(3) for i in range(9) for seed in range(5)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    first, *_, last = compare_sources(table).content.values["answer"]
+    assert first.startswith("No pair can be significant on a task by itself: ")
+    assert last.startswith("Over the 3 tasks together, by ranks of their means, Nemenyi's test")
+    assert "m8 from m0" in last
+    two = table[table["method"].isin(["m0", "m1"])]
+    assert not any("Nemenyi" in said for said in compare_sources(two).content.values["answer"])
 
 
 def test_what_only_the_approximation_separates_is_not_counted(answer_of):
@@ -124,7 +156,7 @@ def test_what_only_the_approximation_separates_is_not_counted(answer_of):
     sentences, design = answer_of({"MR": {"a": (0.7, 3), "b": (0.8, 3)}})
     assert design.startswith("2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (exact")
     assert sentences == [
-        f"Nothing can be significant here: {design}",
+        f"No pair can be significant on a task by itself: {design}",
         "Cannot be separated by 3 seeds on MR: a and b.",
         "Below .05 by approximation only, so not counted: a and b on MR (p = .0495, by permutation "
         "p = .100).",
@@ -178,7 +210,7 @@ def test_a_design_is_of_methods_and_seeds_that_were_tested_together(answer_of):
     assert sum("is better than" in sentence for sentence in sentences) == 7
     assert answer_of({"T": {"a": (0.1, 10), "b": (0.5, 2), "c": (0.9, 1)}}) == (
         [
-            "Nothing can be significant with so few seeds for so many methods.",
+            "No pair can be significant with so few seeds for so many methods.",
             "No two methods can be separated by 1 to 10 seeds on T.",
         ],
         None,
@@ -226,7 +258,7 @@ def test_too_few_seeds_so_far(answer):
 
     sentences = answer(score)
     assert sentences[0] == "Preliminary: 16 of 40 runs are done, 24 not done."
-    assert sentences[2] == "Nothing can be significant with so few seeds for so many methods."
+    assert sentences[2] == "No pair can be significant with so few seeds for so many methods."
 
 
 def test_one_seed_so_far(answer):

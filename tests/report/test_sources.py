@@ -235,7 +235,76 @@ def test_what_does_not_fit_is_refused(before, csv, tmp_path):
 def test_as_many_digits_as_tell_the_scores_apart(size, digits):
     rows = [("t", "mine", seed, size * seed) for seed in range(4)]
     table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    assert join([read_source(table)])[0].digits == digits
+    assert join([read_source(table)])[0].digits("t") == digits
+
+
+def test_each_task_has_its_own_digits():
+    rows = [(task, "mine", seed, size * seed) for task, size in (("f", 0.001), ("p", 1))
+            for seed in range(4)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    scores, _ = join([read_source(table)])
+    assert (scores.digits("f"), scores.digits("p")) == (4, 1)
+    assert "0.0015 ± 0.0013" in str(compare(table))
+
+
+def _of_metrics(**values):
+    rows = [("A", method, seed, metric, value + seed / 1000)
+            for method in ("a", "b") for seed in range(5)
+            for metric, value in values.items()]  # fmt: skip
+    return pd.DataFrame(rows, columns=["task", "method", "seed", "metric", "value"])
+
+
+def test_a_mean_of_metrics_is_said():
+    report = str(compare(_of_metrics(acc=0.5, f1=0.9)))
+    assert "Warning: A: a score is the mean of acc and f1." in report
+    assert "a score is the mean" not in str(compare(_of_metrics(acc=0.5)))
+
+
+def test_metrics_that_have_no_mean_are_refused():
+    message = "expected metrics of A that have a mean.*Received: acc and perplexity; keep one"
+    with pytest.raises(DataError, match=message):
+        compare(_of_metrics(acc=0.8, perplexity=45))
+    compare(_of_metrics(wer=0.8, cer=0.4), lower_is_better="A")
+
+
+def test_a_control_makes_a_smaller_family():
+    rows = [("A", f"m{i}", seed, i / 10 + seed / 1000) for i in range(5) for seed in range(5)]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    assert not compare(table).tables["pvalues"]["significant"].any()
+    report = compare(table, control="m0")
+    assert report.tables["pvalues"]["significant"].all()
+    assert {*report.tables["pvalues"]["a"], *report.tables["pvalues"]["b"]} == {
+        f"m{i}" for i in range(5)
+    }
+    assert len(report.tables["pvalues"]) == 4
+    with pytest.raises(SuiteError, match=r"control: expected one of m0, .*Received: 'x'"):
+        compare(table, control="x")
+
+
+def test_two_columns_of_scores_are_refused():
+    table = _of_metrics(acc=0.5).assign(score=1.0)
+    with pytest.raises(DataError, match="a column 'score' or a column 'value', found both"):
+        compare(table)
+
+
+def test_a_report_does_not_write_over_the_files_of_others(tmp_path):
+    table = _of_metrics(acc=0.5).drop(columns="metric")
+    mine, more = tmp_path / "scores.csv", tmp_path / "elsewhere" / "more.csv"
+    more.parent.mkdir()
+    table.to_csv(mine, index=False)
+    table.to_csv(more, index=False)
+    before = mine.read_bytes()
+    with pytest.raises(SuiteError, match=r"scores\.csv: expected no such file beside a new report"):
+        compare(more).write(tmp_path)
+    for source, folder in ((mine, tmp_path), (more, more.parent), (tmp_path, tmp_path)):
+        with pytest.raises(SuiteError, match="a folder that holds none of what is compared"):
+            compare(source).write(folder)
+    assert mine.read_bytes() == before
+    report = tmp_path / "report"
+    compare(mine).write(report)
+    compare(more).write(report)  # in place of an earlier one
+    with pytest.raises(SuiteError, match="holds none of what is compared"):
+        compare(report).write(report)
 
 
 @pytest.mark.parametrize("method", [float("nan"), None, pd.NA])

@@ -47,6 +47,24 @@ def test_is_what_single_experiments_show(family, method, num_methods, num_seeds)
     assert found.all.probability == separated.all(axis=1).mean()
 
 
+@pytest.mark.parametrize(("num_methods", "num_seeds"), [(2, 3), (2, 5), (3, 4), (4, 6)])
+def test_by_default_both_p_have_to_be_below_alpha(num_methods, num_seeds):
+    options = {"simulations": 400}
+    permuted = "exact" if num_methods < 4 else "monte-carlo"
+    both, *single = (
+        power(num_methods, num_seeds, 1.5, method=method, **options)
+        for method in ("both", "asymptotic", permuted)
+    )
+    # The same experiments: a pair that both p separate is one that the stricter one does.
+    assert both.one == min(found.one for found in single)
+    assert both.all == min(found.all for found in single)
+
+
+def test_of_many_seeds_the_asymptotic_p_decides():
+    found = [power(2, 40, 0.5, method=m, simulations=300).one for m in ("both", "asymptotic")]
+    assert found[0] == found[1]
+
+
 def test_complete_separation_of_two_methods_has_a_closed_form():
     # Four and four at alpha .03: only complete separation is significant (p = .0209).
     shift, n = 1.5, 4
@@ -111,9 +129,10 @@ def test_is_repeatable():
 def test_printed_result():
     found = power(4, 6, 2, simulations=500, family="one-against-all")
     assert str(found).splitlines()[0] == (
-        "Power of Steel's test, asymptotic p: 4 methods x 6 seeds, one shifted by 2 SD, p < .05"
+        "Power of Steel's test, both p: 4 methods x 6 seeds, one shifted by 2 SD, p < .05"
     )
     assert "From 500 simulations of normal scores, seed 0" in str(found)
+    assert "Both p, asymptotic and by permutation, have to be below alpha" in str(found)
     table = found.to_pandas()
     assert list(table["separated_from"]) == ["one", "any", "all"]
     one, some, every = table["power"]
@@ -140,8 +159,9 @@ def test_seeds_for_power_are_never_fewer_than_can_show_anything():
 
 def test_power_by_an_asymptotic_p_that_is_too_small_is_warned_of():
     warning = "The exact p of this design is .100 at best: no pair is separated by both p."
-    assert warning in str(power(2, 3, 4, simulations=100))
-    for found in (power(2, 4, 4, simulations=100), power(2, 3, 4, method="exact", simulations=9)):
+    assert warning in str(power(2, 3, 4, method="asymptotic", simulations=100))
+    few = {"method": "asymptotic", "simulations": 100}
+    for found in (power(2, 4, 4, **few), power(2, 3, 4, method="exact", simulations=9)):
         assert "at best" not in str(found)
 
 

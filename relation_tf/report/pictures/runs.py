@@ -50,7 +50,8 @@ def _score_panels(scores: Scores, look: Mapping[str, Style]) -> list[Panel]:
         if samples:
             shown = {name: scores.factor * np.array(own) for name, own in samples.items()}
             means = ", ".join(
-                f"{name} {own.mean():.{scores.digits}f} ({len(own)})" for name, own in shown.items()
+                f"{name} {own.mean():.{scores.digits(task)}f} ({len(own)})"
+                for name, own in shown.items()
             )
             unit = " in points" if scores.in_points else ""
             alt = f"{task}, score of every seed{unit}; means (and seeds): {means}."
