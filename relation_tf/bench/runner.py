@@ -151,7 +151,7 @@ def run_suite(
             quiet = quiet or not hosts.is_chief
             total = len(request.chosen)
             with Progress(folder.path, total, pending, at_once, quiet=quiet) as progress:
-                alone = at_once == 1 and executor == "local"
+                alone = jobs == 1 or (jobs is None and executor == "local")
                 for line in (*filter(None, [change]), *_foreword(request, deterministic, alone)):
                     progress.say(line)
                 if cells and address is not None:

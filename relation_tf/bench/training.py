@@ -423,7 +423,7 @@ class CompiledNetwork:
         settings = self._settings()
         if self.match is not None:
             settings = networks.with_size(self.match, settings)
-        with self.replicas.scope(), _dtype_policy(self.config.precision):
+        with self.replicas.scope(), dtype_policy(self.config.precision):
             if self.task.task.members:
                 models = networks.multi_task_networks(self.config.mechanism, **settings)
             elif self.task.task.written:
@@ -518,7 +518,7 @@ def _read_by_the_mechanism(config: RunConfig, source: PretrainedEncoder) -> dict
             f"key 'embedding_dim': expected {encoder['embedding_dim']}, as in {config.pretrained}. "
             f"Received: {config.embedding_dim}"
         )
-    with _dtype_policy(config.precision):
+    with dtype_policy(config.precision):
         return {"contextual": networks.encoder(units=encoder["units"], **encoder["options"])}
 
 
@@ -690,7 +690,7 @@ def check_network(config: RunConfig) -> None:
         if source is not None:
             settings |= _read_by_the_mechanism(config, source)
         size = 2 if source is None else source.vocabulary.size
-        with _dtype_policy(config.precision):
+        with dtype_policy(config.precision):
             model = networks.sequence_classifier(
                 config.mechanism, vocabulary_size=size, num_classes=2, **settings
             )
@@ -843,7 +843,7 @@ def _answer(
 
 
 @contextlib.contextmanager
-def _dtype_policy(precision: str) -> Iterator[None]:
+def dtype_policy(precision: str) -> Iterator[None]:
     """Keras's policy while a network is built; its layers keep it."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(_POLICIES[precision])

@@ -55,9 +55,12 @@ def short_answer(scores: Scores, comparisons: Mapping[str, Comparison]) -> list[
     ]
 
 
-def ranked_over_tasks(several: FriedmanNemenyiResult | None, alpha: float) -> Iterator[str]:
-    """Whom Nemenyi's test separates over all tasks, each once by its means."""
-    if several is None:
+def ranked_over_tasks(several: FriedmanNemenyiResult | None, scores: Scores) -> Iterator[str]:
+    """Whom Nemenyi's test separates over all tasks, each once by its means.
+
+    With a control nothing is said: the test is of all pairs.
+    """
+    if several is None or scores.control is not None:
         return
     found = [
         f"{row.better} from {row.a if row.better == row.b else row.b}"
@@ -67,7 +70,7 @@ def ranked_over_tasks(several: FriedmanNemenyiResult | None, alpha: float) -> It
     if found:
         yield (
             f"Over the {len(several.ranks)} tasks together, by ranks of their means, Nemenyi's "
-            f"test separates {_first(found)} ({format_level(alpha)})."
+            f"test separates {_first(found)} ({format_level(scores.alpha)})."
         )
 
 
@@ -175,7 +178,7 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
             f"Ties (rounded or constant scores) give the smallest p on {places}, smaller than "
             "these seeds can reach without them."
         )
-    yield from _against_means(own[own["significant"]], scores)
+    yield from _against_means(pvalues[pvalues["significant"]], scores)
     doubtful = (pvalues["pvalue"] < alpha) & ~pvalues["significant"]
     if doubtful.any():
         yield _by_approximation_only(pvalues[doubtful], scores)
@@ -245,15 +248,19 @@ def _on_average(name: str, pairs: pd.DataFrame, alpha: float) -> str:
 
 def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
     """Where the better one by ranks, which the test is of, has the worse mean."""
+    found: dict[tuple[str, str], list[str]] = {}
     for row in rows_of(pairs):
         samples = scores.samples(row.task)
         other = row.b if row.ahead == row.a else row.a
         ahead, behind = (sum(samples[name]) / len(samples[name]) for name in (row.ahead, other))
         if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
-            yield (
-                f"{row.ahead} is better than {other} on {row.task} by its ranks, which the test is "
-                "of; its mean is the worse one, for some of its seeds are far off."
-            )
+            found.setdefault((row.ahead, other), []).append(_place(row.task, scores))
+    if found:
+        named = [f"{ahead} and {other} on {listed(on)}" for (ahead, other), on in found.items()]
+        yield (
+            "Better by ranks, which the test is of, with the worse mean, as some seeds are far "
+            f"off: {_first(named)}."
+        )
 
 
 def _by_approximation_only(pairs: pd.DataFrame, scores: Scores) -> str:

@@ -120,9 +120,8 @@ def content_of(
     """
     comparisons = compare(scores)
     # Lengths of one text are no sample of tasks.
-    over = results is None or not results.suite.timed
-    several = over_tasks(scores) if over else None
-    won = wins(scores, comparisons) if over else None
+    several = None if scores.timed else over_tasks(scores)
+    won = None if scores.timed else wins(scores, comparisons)
     look = styles(scores.methods)
     summary = summarize(scores, comparisons, None if results is None else results.metrics)
     pvalues = all_pvalues(comparisons)
@@ -134,7 +133,10 @@ def content_of(
     values: dict[str, Any] = {
         "title": title,
         "question": question,
-        "answer": [*short_answer(scores, comparisons), *ranked_over_tasks(several, scores.alpha)],
+        "answer": [
+            *short_answer(scores, comparisons),
+            *(ranked_over_tasks(several, scores) if comparisons else ()),
+        ],
         "design": design_sentence(scores, comparisons),
         "level": format_level(scores.alpha),
         "alpha": scores.alpha,
@@ -144,6 +146,7 @@ def content_of(
         "filter_tasks": scores.tasks,
         "widths": {},
         "in_points": scores.in_points,
+        "timed": scores.timed,
         "lower_is_better": sorted(scores.lower_is_better),
         "columns": _columns(scores, results),
         "cells": _cells(scores, summary),

@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
+from relation_tf.bench.run_folder import write_bytes
 from relation_tf.bench.suite import SuiteError
 from relation_tf.report.answer import listed
 from relation_tf.report.content import Content, content_of
@@ -53,7 +54,7 @@ class Report:
 
     Attributes:
         content: What it holds.
-        read_from: Files that it was made of.
+        read_from: Folders that it was made of.
     """
 
     content: Content
@@ -153,6 +154,7 @@ class Report:
             "title": values["title"],
             "question": values["question"],
             "in_points": values["in_points"],
+            "timed": values["timed"],
             "lower_is_better": values["lower_is_better"],
             "answer": values["answer"],
             "warnings": values["warnings"],
@@ -184,48 +186,53 @@ class Report:
                 report wrote, or from which this one was read.
         """
         folder = Path(folder)
-        self._check_names(folder)
+        files = self._files()
         with _writing(folder):
             earlier = {*_earlier(folder)}
-            self._write(folder)
+            self._check_names(folder, files, earlier)
+            (folder / "figures").mkdir(parents=True, exist_ok=True)
+            for name, content in files.items():
+                write_bytes(folder / name, content)
             for file in earlier - {*_earlier(folder)}:
                 file.unlink(missing_ok=True)
         return folder / "report.html"
 
-    def _check_names(self, folder: Path) -> None:
-        """Refuse to write over what is not an earlier report's, or is what was compared.
+    def _files(self) -> dict[str, bytes]:
+        """All files by their names; first the one that says which belong to a report."""
+        texts = {
+            "report.json": self.json(),
+            **{
+                f"{name}.csv": table.to_csv(index=False, lineterminator="\n")
+                for name, table in self.tables.items()
+            },
+            **{f"figures/{each.name}.svg": each.svg() for each in self.content.pictures},
+            "report.md": self.markdown(),
+            "report.tex": self.latex(),
+            "report.html": self.html(),
+        }
+        files = {name: text.encode() for name, text in texts.items()}
+        pictures = {each.name: each for each in self.content.pictures}
+        if "scores" in pictures:
+            files["figures/scores.png"] = pictures["scores"].png()
+        return files
 
-        Reports from before there was a `report.json` have a `report.html`.
-        """
-        for file in self.read_from:
-            if file.parent.resolve() == folder.resolve():
+    def _check_names(self, folder: Path, names: Iterable[str], earlier: Iterable[Path]) -> None:
+        """Refuse to write over what is not an earlier report's, or where it was read from."""
+        for source in self.read_from:
+            if source.resolve() == folder.resolve():
                 raise SuiteError(
                     f"{folder}: expected a folder that holds none of what is compared. Received: "
-                    f"that of {file}"
+                    f"{source}"
                 )
-        if any((folder / name).exists() for name in ("report.json", "report.html")):
-            return
-        names = [*(f"{name}.csv" for name in self.tables), "report.md", "report.tex"]
-        for name in names:
-            if (folder / name).exists():
+        ours = {*earlier}
+        if (folder / "report.json").exists() or _of_before(folder):
+            ours |= {folder / f"report.{kind}" for kind in ("json", "html", "md", "tex")}
+        for file in (folder / name for name in names):
+            if file.exists() and file not in ours and not _of_before(folder):
                 raise SuiteError(
-                    f"{folder / name}: expected no such file beside a new report, which would "
-                    "write over it; name another folder"
+                    f"{file}: expected no such file where a report is written, which would write "
+                    "over it"
                 )
-
-    def _write(self, folder: Path) -> None:
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
-        for name, table in self.tables.items():
-            table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n", encoding="utf-8")
-        for picture in self.content.pictures:
-            file = folder / "figures" / f"{picture.name}.svg"
-            file.write_text(picture.svg(), encoding="utf-8", newline="\n")
-            if picture.name == "scores":
-                file.with_suffix(".png").write_bytes(picture.png())
-        (folder / "report.md").write_text(self.markdown(), encoding="utf-8", newline="\n")
-        (folder / "report.tex").write_text(self.latex(), encoding="utf-8", newline="\n")
-        (folder / "report.json").write_text(self.json(), encoding="utf-8", newline="\n")
-        (folder / "report.html").write_text(self.html(), encoding="utf-8", newline="\n")
 
     @cached_property
     def _values(self) -> dict[str, Any]:
@@ -364,7 +371,7 @@ def compare(
     made = {key: values for key, values in made.items() if values}
     return Report(
         replace(content, values={**own, "warnings": warnings, "made": made | own["made"]}),
-        [source.file for source in read if source.file is not None],
+        [folder for source in read for folder in source.folders],
     )
 
 
@@ -454,6 +461,14 @@ def _earlier(folder: Path) -> list[Path]:
         return []
     # A name of a task cannot lead out of the folder, and a file that was changed must not.
     return [folder / name for name in names if name.count("/") == name.startswith("figures/")]
+
+
+def _of_before(folder: Path) -> bool:
+    """Whether a report lies there that is from before there was a `report.json`."""
+    page = folder / "report.html"
+    if (folder / "report.json").exists() or not page.is_file():
+        return False
+    return "relation_tf " in page.read_text(encoding="utf-8", errors="replace")
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -28,7 +28,8 @@ class Scores:
         control: The method that all others are compared with, by default all are with all.
         in_points: Whether the scores are fractions, which a page shows times 100.
         alpha: The level of the tests.
-        metrics: For tasks of a table that have several, what their scores are the mean of.
+        metrics: For tasks of a table that names them, what their scores are, or the mean of.
+        timed: Whether nothing was learned: the scores are speeds.
     """
 
     table: pd.DataFrame
@@ -42,6 +43,7 @@ class Scores:
     in_points: bool = False
     alpha: float = 0.05
     metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    timed: bool = False
 
     @classmethod
     def of(cls, results: Results) -> Self:
@@ -58,6 +60,7 @@ class Scores:
             control=results.suite.control,
             in_points=not results.suite.timed,
             alpha=results.suite.alpha,
+            timed=results.suite.timed,
         )
 
     @property
@@ -79,7 +82,10 @@ class Scores:
         if self.in_points:
             return dict.fromkeys(self.tasks, 1)
         deviations = self.table.groupby(["task", "method"])["score"].std()
-        spreads = deviations[deviations > 0].groupby("task").median()
+        sizes = self.table["score"].abs().groupby(self.table["task"]).max()
+        # What is left of rounding is no spread.
+        beyond = deviations.gt(1e-12 * sizes, level="task")
+        spreads = deviations[beyond].groupby("task").median()
         return {
             str(task): min(6, max(0, 1 - math.floor(math.log10(spread))))
             for task, spread in spreads.items()

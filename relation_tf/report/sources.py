@@ -32,7 +32,9 @@ ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
 _KEY = ["task", "method", "seed"]
 _LEVEL = 0.05  # where no suite declares one
 _LOWER = re.compile(  # what a task is called whose lowest score is the best
-    r"(?<![a-z])(perplexity|ppl|loss|nll|error|wer|cer|rmse|mse|mae|seconds)(?![a-z])", re.I
+    r"(?<![a-z])(?<!neg_)(?<!negative_)(perplexity|perplexities|ppl|loss|log_?loss|nll|bpc|"
+    r"cross.?entropy|error|wer|cer|rmse|mse|mae|seconds|latency)(?![a-z])",
+    re.I,
 )
 _TWO_UNITS = "percent and fractions? Divide or multiply one by 100"
 
@@ -46,14 +48,14 @@ class Source:
         scores: The scores.
         origin: What was read, as a report says it.
         results: The runs behind them, where they are known.
-        file: What the scores were read from, where it was a file.
+        folders: Where the scores were read from, and where a suite has its report.
     """
 
     label: str
     scores: Scores
     origin: str
     results: Results | None = None
-    file: Path | None = None
+    folders: Sequence[Path] = ()
 
 
 def read_source(source: ScoreSource, label: str | None = None, number: int = 1) -> Source:
@@ -87,18 +89,19 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         return _source_of_runs(label, read_results(path))
     if kind == "report":
         file = path / "scores.csv"
-        return Source(label, _scores_of_report(path), _digested(file), file=file)
+        return Source(label, _scores_of_report(path), _digested(file), folders=[path])
     if kind == "folder":
         raise SuiteError(
             f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "
             "neither"
         )
-    return Source(label, _read_table(path), _digested(path), file=path)
+    return Source(label, _read_table(path), _digested(path), folders=[path.parent])
 
 
 def _source_of_runs(label: str, results: Results) -> Source:
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
-    return Source(label, Scores.of(results), origin, results)
+    folders = [results.folder, results.folder / "report"]
+    return Source(label, Scores.of(results), origin, results, folders)
 
 
 def _digested(path: Path) -> str:
@@ -145,7 +148,10 @@ def _scores_of_report(folder: Path) -> Scores:
             f"{file}: expected names of tasks as 'lower_is_better'. Received: {lower!r:.80}"
         )
     return dataclasses.replace(
-        scores, in_points=in_points, lower_is_better=frozenset(lower) & {*scores.tasks}
+        scores,
+        in_points=in_points,
+        lower_is_better=frozenset(lower) & {*scores.tasks},
+        timed=said.get("timed") is True,
     )
 
 
@@ -307,8 +313,6 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
             f"{where}: expected columns 'task', 'method', 'seed' and 'score' (or 'value'), found "
             f"no {_quoted(missing, ' and ')}{_odd(columns)}. Received: {_quoted(table.columns)}"
         )
-    if {"score", "value"} <= {*columns}:
-        raise DataError(f"{where}: expected a column 'score' or a column 'value', found both")
     key = [*_KEY, "metric"] if "metric" in columns else _KEY
     for name in (*key, value):
         if columns[name] > 1:
@@ -370,7 +374,7 @@ def _text(value: Any, name: str, row: str) -> str:
 
 
 def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[str]]:
-    """The metrics of each task that has several, of which a score is the mean.
+    """The metrics of each task; of several a score is the mean.
 
     Means of different metrics would look like a difference; `SCORE` alone is such a mean.
     """
@@ -394,7 +398,7 @@ def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[s
                 f"all lower for the better. Received: {listed(metrics, ' and ')}; keep one of "
                 "them, or give each a task of its own"
             )
-    return {task: metrics for task, (_, metrics) in expected.items() if len(metrics) > 1}
+    return {task: metrics for task, (_, metrics) in expected.items()}
 
 
 def _number(value: object, row: str) -> float:
@@ -442,12 +446,12 @@ def _check_labels(sources: Sequence[Source]) -> None:
 
 def _check_timed(sources: Sequence[Source]) -> None:
     """Runs that learned and runs that were timed have no page in common."""
-    timed = [each.label for each in sources if each.results and each.results.suite.timed]
-    learned = [each.label for each in sources if each.results and not each.results.suite.timed]
+    timed = [each.label for each in sources if each.scores.timed]
+    learned = [each.label for each in sources if not each.scores.timed]
     if timed and learned:
         raise SuiteError(
-            f"expected suites that are all timed or all trained. Received: {timed[0]}, which is "
-            f"timed, and {learned[0]}"
+            f"expected sources that are all of timed suites, or none. Received: {timed[0]}, which "
+            f"is, and {learned[0]}"
         )
 
 
@@ -488,8 +492,8 @@ def doubts(sources: Sequence[Source], scores: Scores) -> Iterator[str]:
         if _LOWER.search(task):
             name = shlex.quote(task)
             yield f"{task}: taken as higher is better; --lower-is-better {name} if not."
-    for task, metrics in {k: v for own in theirs for k, v in own.metrics.items()}.items():
-        yield f"{task}: a score is the mean of {listed(metrics, ' and ')}."
+    for task in tasks:
+        yield from _doubtful_metrics(task, theirs, task in scores.lower_is_better)
     for task in higher:
         yield from _doubtful_units(task, scores.samples(task))
     unequal: dict[str, list[str]] = {}
@@ -500,6 +504,19 @@ def doubts(sources: Sequence[Source], scores: Scores) -> Iterator[str]:
     seeds = dict.fromkeys(str(seed) for own in theirs for seed in own.table["seed"])
     if odd := [seed for seed in seeds if not re.fullmatch(r"[+-]?\d+", seed)]:
         yield f"Seeds that are no whole numbers: {_quoted(odd)}."
+
+
+def _doubtful_metrics(task: str, theirs: Sequence[Scores], lower: bool) -> Iterator[str]:
+    """Scores that are means of metrics, or of others in each source, or better low."""
+    known = [own.metrics[task] for own in theirs if task in own.metrics]
+    several = dict.fromkeys(map(" and ".join, known))
+    if len(several) > 1:
+        yield f"{task}: scores are of different metrics in the sources: {'; '.join(several)}."
+    elif any(" and " in metrics for metrics in several):
+        yield f"{task}: a score is the mean of {next(iter(several))}."
+    names = {metric for metrics in known for metric in metrics}
+    if names and not lower and all(_LOWER.search(name) for name in names):
+        yield f"{task}: taken as higher is better; --lower-is-better {shlex.quote(task)} if not."
 
 
 def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:

@@ -103,7 +103,9 @@ class Power(Shown):
             "high are the 95 % interval of the simulation's error."
         )
         if self.method == "both":
-            yield "Both p, asymptotic and by permutation, have to be below alpha, as in a report."
+            both = "Both p, asymptotic and by permutation, have to be below alpha, as in a report."
+            few = self.num_seeds <= _FEW_SEEDS
+            yield both if few else f"The asymptotic p alone is asked above {_FEW_SEEDS} seeds."
         exact = attainable_pvalue(self.num_methods, self.num_seeds, "exact", family=self.family)
         if self.method == "asymptotic" and exact >= self.alpha and self.any.probability:
             best = format_pvalue(exact, self.alpha).removeprefix("p = ")
@@ -177,6 +179,7 @@ def power(
     check_count("num_methods", num_methods, 2)
     check_count("num_seeds", num_seeds)
     check_count("simulations", simulations)
+    num_methods, num_seeds = int(num_methods), int(num_seeds)  # NumPy's may be of 8 bits
     check_number("shift", shift)
     if not 0 <= shift < math.inf:
         raise ValueError(f"`shift` must be finite and at least 0. Received: shift={shift}")
@@ -234,7 +237,7 @@ def seeds_for_power(
         simulations: Number of simulated experiments for each number of seeds; the answer is as
             exact as they are.
         seed: Seed of the simulation.
-        permutations: Number of random arrangements for `monte-carlo`.
+        permutations: Number of random arrangements for `monte-carlo` and `both`.
 
     Returns:
         Number of seeds that reaches this power, while one seed fewer does not.
@@ -292,7 +295,6 @@ def seeds_for_power(
 _power = power  # `seeds_for_power` has an argument of this name
 
 
-@functools.lru_cache
 def _wins_needed(
     num_methods: int,
     num_seeds: int,

@@ -14,7 +14,7 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.bench.suite import SuiteError
 from relation_tf.report import compare, make_report, render
-from relation_tf.report.report import Report, check_folder, escape_latex
+from relation_tf.report.report import check_folder, escape_latex
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one(small, tmp_path,
     def full(*_):
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Report, "_write", full)
+    monkeypatch.setattr("relation_tf.report.report.write_bytes", full)
     with pytest.raises(SuiteError, match="cannot be written: No space left on device"):
         small().write(tmp_path)
     assert sorted(tmp_path.rglob("*")) == before

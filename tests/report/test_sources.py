@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 import relation_tf
 from relation_tf.bench.results import read_results
-from relation_tf.bench.run_folder import RunFolder, write_json
+from relation_tf.bench.run_folder import RunFolder, write_bytes, write_json
 from relation_tf.bench.suite import SuiteError
 from relation_tf.report import compare, make_report
 from relation_tf.report.sources import join, read_source
@@ -281,12 +281,6 @@ def test_a_control_makes_a_smaller_family():
         compare(table, control="x")
 
 
-def test_two_columns_of_scores_are_refused():
-    table = _of_metrics(acc=0.5).assign(score=1.0)
-    with pytest.raises(DataError, match="a column 'score' or a column 'value', found both"):
-        compare(table)
-
-
 def test_a_report_does_not_write_over_the_files_of_others(tmp_path):
     table = _of_metrics(acc=0.5).drop(columns="metric")
     mine, more = tmp_path / "scores.csv", tmp_path / "elsewhere" / "more.csv"
@@ -294,7 +288,7 @@ def test_a_report_does_not_write_over_the_files_of_others(tmp_path):
     table.to_csv(mine, index=False)
     table.to_csv(more, index=False)
     before = mine.read_bytes()
-    with pytest.raises(SuiteError, match=r"scores\.csv: expected no such file beside a new report"):
+    with pytest.raises(SuiteError, match=r"scores\.csv: expected no such file where a report is"):
         compare(more).write(tmp_path)
     for source, folder in ((mine, tmp_path), (more, more.parent), (tmp_path, tmp_path)):
         with pytest.raises(SuiteError, match="a folder that holds none of what is compared"):
@@ -580,3 +574,62 @@ def test_the_caption_sends_to_n_where_a_cell_has_other_seeds(csv):
     assert "Mean over 5 seeds, or n where it is given," in unequal.markdown()
     assert "over 5 seeds or fewer" in unequal.latex()
     assert "where it is given" not in compare(csv(HEAD + rows("a", 0.5) + rows("b", 0.6))).html()
+
+
+@pytest.mark.parametrize("name", ["report.html", "figures/scores.svg", "ranks.csv", "report.md"])
+def test_no_file_of_others_is_taken_for_a_reports(tmp_path, name):
+    report = compare(_tasks(3))
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(SuiteError, match=f"{name}: expected no such file where a report is"):
+        report.write(tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_beside_an_earlier_report_too(tmp_path):
+    compare(_tasks(1)).write(tmp_path)
+    (tmp_path / "ranks.csv").write_text("mine")
+    with pytest.raises(SuiteError, match=r"ranks\.csv: expected no such file"):
+        compare(_tasks(3)).write(tmp_path)
+    assert (tmp_path / "ranks.csv").read_text() == "mine"
+
+
+def test_a_report_that_was_interrupted_is_written_again(tmp_path, monkeypatch):
+    report = compare(_tasks(3))
+
+    def interrupted(path, content):
+        if path.name == "report.md":
+            raise KeyboardInterrupt
+        write_bytes(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("relation_tf.report.report.write_bytes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            report.write(tmp_path)
+    assert (tmp_path / "scores.csv").is_file()
+    assert compare(_tasks(3)).write(tmp_path).is_file()
+
+
+def test_a_suite_is_not_written_over_by_what_compares_it(before):
+    with pytest.raises(SuiteError, match="holds none of what is compared"):
+        compare(before).write(before / "report")
+
+
+def _tasks(count):
+    rows = [(f"t{task}", f"m{i}", seed, i / 100 + seed / 1000)
+            for task in range(count) for i in range(3) for seed in range(5)]  # fmt: skip
+    return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+
+
+def test_metrics_that_differ_between_sources_are_said():
+    one = _of_metrics(acc=0.5).assign(method="x")
+    one["seed"] = range(len(one))
+    other = _of_metrics(acc=0.5, f1=0.9)
+    said = str(compare(one, other))
+    assert "A: scores are of different metrics in the sources: acc; acc and f1." in said
+
+
+def test_a_metric_that_is_better_low_is_asked_about():
+    assert "A: taken as higher is better; --lower-is-better A" in str(compare(_of_metrics(wer=0.2)))
+    assert "taken as" not in str(compare(_of_metrics(wer=0.2), lower_is_better="A"))
+    assert "taken as" not in str(compare(_of_metrics(neg_mse=-0.2)))
