@@ -19,10 +19,11 @@ import numpy as np
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.stopping import SmoothedCost
-from relation_tf.bench.suite import RunConfig, Suite
-from relation_tf.bench.worker import Cell, compile_network
+from relation_tf.bench.suite import RunConfig, Suite, SuiteError
+from relation_tf.bench.worker import Cell, compile_network, one_line
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
     from relation_tf.bench.stepping import SteppingNetwork
@@ -239,7 +240,12 @@ class _Timed:
 
 def _time_cell(whole: Cell, run: RunConfig) -> _Timed:
     with tempfile.TemporaryDirectory() as folder:
-        network = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
+        try:
+            network = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
+        except (SuiteError, DataError):
+            raise
+        except Exception as error:  # a layer of one's own may raise anything
+            raise SuiteError(f"method {run.method}: {one_line(error)}") from error
         if find_task(run.entry).timed:
             return _time_passes(cast("SteppingNetwork", network))
         network = cast("CompiledNetwork", network)

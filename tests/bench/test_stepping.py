@@ -204,6 +204,12 @@ def test_a_plan_times_every_length(tmp_path):
     assert "epochs" not in str(plan)
 
 
+def test_a_plan_says_in_a_line_which_layer_has_no_steps(tmp_path):
+    plain = Method(mechanism=keras.layers.Dense, units=8)
+    with pytest.raises(SuiteError, match="method Dense-8: ValueError: expected a causal mechanism"):
+        plan_suite(asked(method=[plain]), tmp_path, quiet=True)
+
+
 def test_devices_are_refused_before_the_first_run(tmp_path):
     with pytest.raises(SuiteError, match=r"strategy: expected none for decode-128.*mirrored"):
         run_suite(asked(), tmp_path, strategy="mirrored", devices=2, quiet=True)
