@@ -31,6 +31,7 @@ REPORT_READS = {
     "relation_tf.bench",
     "relation_tf.bench.published",
     "relation_tf.bench.results",
+    "relation_tf.bench.run_folder",
     "relation_tf.bench.suite",
 }
 # Of the tasks, the report may look up what they are.

@@ -59,6 +59,8 @@ def settings(results: Results) -> dict[str, str]:
     left_out |= {key for key in ("overrides", "time_limit") if not suite[key]}
     if results.suite.timed:
         left_out |= Training.model_fields.keys() - OF_TIMED
+    if all(task.written for task in results.suite.learned()):
+        left_out |= {"network", "hidden_units", "hidden_activation", "compute", "embeddings"}
     if results.suite.network == "plain":
         left_out |= {"hidden_units", "hidden_activation"}
     if not any(find_mechanism(m.mechanism).head == "first" for m in results.suite.method):

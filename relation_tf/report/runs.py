@@ -93,6 +93,8 @@ def computed(results: Results) -> str:
     suite = results.suite
     if suite.timed:
         return "Computed: a token of each row of a batch at a time, float32, without XLA."
+    if all(task.written for task in suite.learned()):
+        return f"Computed: all tokens, {suite.precision}, without XLA."
     which = {"readout": "only the token that is read", "all": "all tokens"}[suite.compute]
     reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
     parts = [f'{which} (compute = "{suite.compute}")'] if reads_a_token else []
