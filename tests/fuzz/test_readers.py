@@ -306,7 +306,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("data", LONG.values(), ids=list(LONG))
-def test_a_long_or_odd_file_is_read_in_a_second_or_named(tmp_path, data):
+def test_a_long_or_odd_file_is_read_at_once_or_named(tmp_path, data):
     for number, case in enumerate(CASES.values()):
         folder = tmp_path / str(number)
         write(folder, case.files)
