@@ -41,7 +41,7 @@ def test_pretrain(relation_tf, tmp_path):
     assert (code, err) == (0, "")
     assert "4 of 4 runs done, in pretrained" in out
     assert "scores: pretrained/scores.csv" in out
-    assert len((tmp_path / "pretrained" / "scores.csv").read_text().splitlines()) == 9
+    assert len((tmp_path / "pretrained" / "scores.csv").read_text().splitlines()) == 5
     code, out, _ = relation_tf("pretrain", "a.txt", *SMALL, "--seeds", "1,2")
     assert code == 0
     assert "4 of 4 runs are done already" in out

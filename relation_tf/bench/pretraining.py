@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from relation_tf.bench.language_training import CompiledLanguageModel, TrainedModel
 
 PERPLEXITY, SPEED = "perplexity", "tokens a second"
-"""The tasks of `scores.csv`."""
+"""The tasks of `scores.csv` and of `speeds.csv`: apart, for a mechanism is not ranked by both."""
 
 _CHECKPOINT_EVERY = 10.0  # seconds
 
@@ -180,7 +180,8 @@ def _asked(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[_Run]:
         if seed < 0:
             raise SuiteError(f"seeds: expected 0 or more. Received: {seed}")
     digests = {mechanism: _digest(mechanism) for mechanism in mechanisms}
-    runs = [_Run(mechanism, digests[mechanism], seed) for mechanism in mechanisms for seed in seeds]
+    # A seed's mechanisms in turn, so that what slows the machine for a while slows them all.
+    runs = [_Run(mechanism, digests[mechanism], seed) for seed in seeds for mechanism in mechanisms]
     if len({str(run) for run in runs}) < len(runs):
         raise SuiteError(
             "mechanisms: expected names that differ, of layers of one's own after the colon. "
@@ -273,25 +274,24 @@ def _run_all(
     report: _Report,
 ) -> None:
     """Train all; a run that fails leaves `error.json`, and the others go on."""
-    network: CompiledLanguageModel | None = None
+    networks: dict[str, CompiledLanguageModel] = {}
     for run in pending:
         own = _folder_of(folder, run)
         try:
             _start(own, {**asdict(settings), **made_from, **asdict(run)})
-            if network is None or network.mechanism != run.mechanism:
-                network = _compiled(run.mechanism, settings, text)
-            _run(network, run, own, folder, report)
-            if run.mechanism not in MECHANISMS:
+            network = networks.get(run.mechanism) or _compiled(run.mechanism, settings, text)
+            if run.mechanism in MECHANISMS:
                 # A layer of one's own may hold what no variable holds, such as an array drawn when
-                # it was built. Each seed has a model of its own.
-                network = None
+                # it was built. Each of its seeds has a model of its own.
+                networks[run.mechanism] = network
+            _run(network, run, own, folder, report)
         except OSError as error:
             raise worker.unwritable(own, error) from error
         except (DataError, SuiteError) as error:
             _fail(own, run, str(error), report)
         except Exception as error:
             _fail(own, run, worker.one_line(error), report, traceback.format_exc())
-            network = None  # what is left of it may be broken
+            networks.pop(run.mechanism, None)  # what is left of it may be broken
 
 
 def _start(own: Path, config: dict[str, Any]) -> None:
@@ -306,11 +306,8 @@ def _start(own: Path, config: dict[str, Any]) -> None:
 def _compiled(
     mechanism: str, settings: PretrainingSettings, text: PlainText
 ) -> CompiledLanguageModel:
-    import keras
-
     from relation_tf.bench.language_training import CompiledLanguageModel
 
-    keras.backend.clear_session()  # frees what Keras keeps of the mechanism before
     return CompiledLanguageModel(mechanism, settings, text)
 
 
@@ -366,18 +363,22 @@ def _fail(own: Path, run: _Run, reason: str, report: _Report, detail: str = "") 
 
 
 def _write_scores(folder: Path) -> None:
-    """Write what `relation-tf compare` reads, and which of the two is best where it is lowest."""
+    """Write what `relation-tf compare` reads, and that the lowest perplexity is the best."""
     runs = [*finished_runs(folder)]
     if not runs:
         return
-    columns = {
-        "task": [PERPLEXITY] * len(runs) + [SPEED] * len(runs),
-        "method": 2 * [run["method"] for run in runs],
-        "seed": 2 * [run["seed"] for run in runs],
-        "score": [run[key] for key in ("perplexity", "tokens_per_second") for run in runs],
-    }
     with _writing(folder):
-        write_table(folder / "scores.csv", columns, ",")
+        for file, task, key in (
+            ("scores.csv", PERPLEXITY, "perplexity"),
+            ("speeds.csv", SPEED, "tokens_per_second"),
+        ):
+            columns = {
+                "task": [task] * len(runs),
+                "method": [run["method"] for run in runs],
+                "seed": [run["seed"] for run in runs],
+                "score": [run[key] for run in runs],
+            }
+            write_table(folder / file, columns, ",")
         write_json(folder / "report.json", {"in_points": False, "lower_is_better": [PERPLEXITY]})
 
 

@@ -174,13 +174,23 @@ def test_folder(made):
 
 def test_scores_can_be_compared(made):
     scores = read_source(made.folder / "scores.csv").scores
-    assert scores.tasks == ["perplexity", "tokens a second"]
+    assert scores.tasks == ["perplexity"]
     assert scores.methods == ["attention", "relation"]
     assert scores.seeds == 2
     expected = [run["perplexity"] for run in made.runs if run["method"] == "relation"]
     assert scores.samples("perplexity")["relation"] == pytest.approx(expected, rel=1e-6)
     said = json.loads((made.folder / "report.json").read_text())
     assert said["lower_is_better"] == ["perplexity"]
+    speeds = read_source(made.folder / "speeds.csv").scores
+    assert (speeds.tasks, speeds.lower_is_better) == (["tokens a second"], frozenset())
+    expected = [run["tokens_per_second"] for run in made.runs if run["method"] == "relation"]
+    assert speeds.samples("tokens a second")["relation"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_mechanisms_train_in_turn(made):
+    configs = (made.folder / "runs").glob("*/seed-*/config.json")
+    in_order = sorted(configs, key=lambda path: path.stat().st_mtime_ns)
+    assert [path.parent.name for path in in_order] == ["seed-1", "seed-1", "seed-2", "seed-2"]
 
 
 @pytest.mark.parametrize("mechanism", ["relation", "attention"])
