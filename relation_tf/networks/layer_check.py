@@ -26,6 +26,7 @@ from relation_tf.networks.mixing import (
     mix_all,
     refuse_options,
 )
+from relation_tf.networks.next_token import check_state
 from relation_tf.networks.registry import Mechanism, accepts, load
 from relation_tf.networks.sentence_encoder import positive_integer
 
@@ -284,7 +285,10 @@ class _Check:
 
     def outcome(self, subject: _Subject, earlier: Mapping[str, LayerCheck]) -> LayerCheck:
         for name in self.after:
-            if earlier[name].status != "ok":
+            before = earlier[name]
+            if before.status == "not applicable":
+                return LayerCheck(self.name, "not applicable", before.message)
+            if before.status != "ok":
                 return LayerCheck(self.name, "not applicable", f"It needs {name!r} to be ok first.")
         bad: Status = "failed" if self.needed else "warning"
         try:
@@ -482,6 +486,31 @@ def _causal(subject: _Subject) -> str:
     return "later tokens change no output."
 
 
+def _steps(subject: _Subject) -> str:
+    layer = subject._mixer
+    missing = [name for name in ("initial_state", "step") if not hasattr(layer, name)]
+    if missing:
+        raise _NotApplicableError(f"It goes through whole texts: it has no `{missing[0]}`.")
+    try:
+        check_state(layer, subject.width)
+    except ValueError as error:
+        found = str(error)
+        mend = "make room in `initial_state` for what comes."
+        raise _FaultError(f"{found[0].upper()}{found[1:]}.", mend) from error
+    state, outputs = layer.initial_state(_BATCH, _TOKENS), []
+    for place in range(_TOKENS):
+        output, state = layer.step(_tensor(subject.x[:, place : place + 1]), state)
+        outputs.append(_array(output))
+    by_steps = np.concatenate(outputs, axis=1)
+    changed = _difference(by_steps, subject.mixed(subject.x, _EVERYTHING))
+    if changed > _TOLERANCE:
+        raise _FaultError(
+            f"Expected steps to give what the whole text gives, got {_apart(changed)}.",
+            "let `step` take (batch, 1, width) and give (batch, 1, units) and the next state.",
+        )
+    return "one token at a time gives what the whole text gives."
+
+
 def _gradient(subject: _Subject) -> str:
     weights, gradients = _gradients(subject, subject.x)
     for name, gradient in gradients.items():
@@ -647,6 +676,14 @@ _CHECKS = (
     ),
     _Check("read-out", _read_out, "let `call` take x[:, :1] and value=x."),
     _Check("causality", _causal, "let a causal layer take any tokens."),
+    _Check(
+        "steps",
+        _steps,
+        "give `initial_state(batch_size, max_length)` and `step(x, state)`, as CausalMixer has.",
+        # A suite of `decode` needs it, and no other; outputs that see later tokens have no steps.
+        needed=False,
+        after=("made", "output shape", "causality"),
+    ),
     _Check("saving", _saving, "return the constructor's arguments in get_config().", needed=False),
     _Check(
         "mixed precision",

@@ -63,7 +63,7 @@ class NextTokenNetwork:
                 f"with options = {{ causal = true }}. Received: {mechanism!r} with "
                 f"options = {dict(options or {})}"
             )
-        self.initial_state(1, 1)
+        check_state(self.mechanism, embedding_dim)
 
     def initial_state(self, batch_size: int, max_length: int) -> Any:
         """The state of the mechanism before the first token, with room for all."""
@@ -89,3 +89,33 @@ class NextTokenNetwork:
         x = self._embedding(ids) + position
         x, state = self.mechanism.step(x[:, None], state)
         return ops.cast(self._head(x)[:, 0], "float32"), state
+
+
+def check_state(layer: Any, width: int) -> None:
+    """Refuse a layer whose state changes its shapes or types, as no loop of steps can compile it.
+
+    Args:
+        layer: A causal layer that is built, with `initial_state(batch_size, max_length)` and
+            `step(x, state)`.
+        width: Of its input.
+
+    Raises:
+        ValueError: Then.
+    """
+    state = layer.initial_state(1, 2)
+    _, after = layer.step(ops.zeros((1, 1, width), layer.compute_dtype), state)
+    before, after = _parts(state), _parts(after)
+    if before != after:
+        raise ValueError(
+            f"expected a state whose parts stay as `initial_state` of {type(layer).__name__} makes "
+            f"them, {_told(before)}. Received after a step: {_told(after)}"
+        )
+
+
+def _parts(state: Any) -> list[tuple[tuple[int, ...], str]]:
+    tensors = [ops.convert_to_tensor(part) for part in keras.tree.flatten(state)]
+    return [(tuple(part.shape), keras.backend.standardize_dtype(part.dtype)) for part in tensors]
+
+
+def _told(parts: list[tuple[tuple[int, ...], str]]) -> str:
+    return ", ".join(f"{dtype} {shape}" for shape, dtype in parts) or "nothing"

@@ -87,9 +87,9 @@ class Mechanism:
             given = ", ".join(
                 f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items()
             )
-            raise ValueError(
-                f"{cls.__name__} cannot be made with {given}: {_line(str(error), 400)}"
-            ) from error
+            no_causal = arguments.get("causal") and not _declares(cls, "causal")
+            reason = "it has no causal form" if no_causal else _line(str(error), 400)
+            raise ValueError(f"{cls.__name__} cannot be made with {given}: {reason}") from error
 
 
 _ORIGINAL: Mapping[str, Any] = MappingProxyType({"form": "original"})
@@ -255,6 +255,12 @@ def load(path: str) -> Any:
         raise ValueError(
             f"cannot import mechanism {_cut(path)!r}: {_line(str(error), 200)}"
         ) from error
+
+
+def _declares(factory: Any, argument: str) -> bool:
+    """Whether a function, or a class or one that it inherits from, takes an argument by name."""
+    functions = [base.__init__ for base in factory.__mro__] if isinstance(factory, type) else []
+    return any(argument in inspect.signature(each).parameters for each in functions or [factory])
 
 
 def accepts(layer: Any, argument: str) -> bool:

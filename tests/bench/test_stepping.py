@@ -90,6 +90,14 @@ class Lost(RunningSum):
         return state[0] * float("nan"), state
 
 
+class Growing(RunningSum):
+    """One that keeps every token, and makes no room for them."""
+
+    def step(self, x, state):
+        kept = keras.ops.concatenate([state[0], self.dense(x)], axis=1)
+        return keras.ops.sum(kept, axis=1, keepdims=True), (kept,)
+
+
 def stepping(method):
     from relation_tf.bench.stepping import SteppingNetwork
 
@@ -118,6 +126,12 @@ def test_steps_give_what_the_whole_text_gives(method):
 def test_steps_that_compute_something_else_are_refused(layer):
     with pytest.raises(SuiteError, match=f"method {layer.__name__}-8: expected steps that give"):
         stepping(Method(mechanism=layer, units=8))
+
+
+def test_a_state_that_grows_is_refused():
+    expected = r"float32 \(1, 1, 8\)\. Received after a step: float32 \(1, 2, 8\)"
+    with pytest.raises(ValueError, match=f"initial_state. of Growing makes them, {expected}"):
+        stepping(Method(mechanism=Growing, units=8))
 
 
 def test_the_state_is_what_the_mechanism_holds():
@@ -254,7 +268,7 @@ def test_what_means_nothing_for_it_is_refused(changes, message):
         ),
         (
             {"mechanism": "encoder", "options": {"mechanism": "baseline", "causal": True}},
-            "method encoder-64: ",
+            "method encoder-64: .*has no causal form",
         ),
     ],
 )

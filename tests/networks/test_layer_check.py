@@ -272,6 +272,51 @@ class NoXLA(Mean):
         return super().call(x, mask) * ops.cast(ops.reshape(one, ()), self.compute_dtype)
 
 
+@registered
+class RunningMean(Mean):
+    """Goes one token at a time too."""
+
+    causal = True
+
+    def build(self, x_shape: Any) -> None:
+        self.width = x_shape[-1]
+        super().build(x_shape)
+
+    def mean(self, x: Any, count: Any) -> Any:
+        places = ops.arange(1, ops.shape(x)[1] + 1, dtype="int32")
+        return ops.cumsum(x, axis=1) / ops.cast(places, x.dtype)[:, None]
+
+    def initial_state(self, batch_size: int, max_length: int) -> Any:
+        return ops.zeros((batch_size, 1, self.width)), ops.zeros(())
+
+    def step(self, x: Any, state: Any) -> Any:
+        total, count = state[0] + x, state[1] + 1
+        return self.dense(x * total / count), (total, count)
+
+
+@registered
+class SeesLaterTokens(RunningMean):
+    def mean(self, x: Any, count: Any) -> Any:
+        return Mean.mean(self, x, count)
+
+
+@registered
+class OtherSteps(RunningMean):
+    def step(self, x: Any, state: Any) -> Any:
+        total, count = state[0] + x, state[1] + 1
+        return self.dense(x * total), (total, count)
+
+
+@registered
+class GrowingState(RunningMean):
+    def initial_state(self, batch_size: int, max_length: int) -> Any:
+        return ops.zeros((batch_size, 0, self.width))
+
+    def step(self, x: Any, state: Any) -> Any:
+        state = ops.concatenate([state, x], axis=1)
+        return self.dense(x * ops.mean(state, axis=1, keepdims=True)), state
+
+
 FAULTS = [
     (Raises, "output shape", "got RuntimeError: out of ideas and of lines"),
     (WrongWidth, "output shape", r"shape \(4, 6, 8\) or \(4, 8\) for .*, got \(4, 6, 9\)"),
@@ -295,6 +340,13 @@ FAULTS = [
     ),
     (OwnSeed, "determinism", "the same weights, got a difference of .* in .*kernel"),
     (OwnNoise, "determinism", "the same outputs with training=True, got a difference"),
+    (SeesLaterTokens, "causality", "later tokens to change no output"),
+    (OtherSteps, "steps", "steps to give what the whole text gives, got a difference"),
+    (
+        GrowingState,
+        "steps",
+        r"float32 \(1, 0, 6\)\. Received after a step: float32 \(1, 1, 6\)\. To mend: make room",
+    ),
     (ForgetsAnArgument, "saving", r"get_config\(\), got none of: scale\. .*'scale': self\.scale"),
     (ForgetsUnits, "saving", "got none of: units"),
     (CannotBeConfigured, "saving", "NotImplementedError: no configuration"),
@@ -311,7 +363,7 @@ FAULTS = [
 ]
 
 ADVICE = {
-    "NaN padding", "batch in training", "determinism", "saving", "mixed precision", "XLA",
+    "NaN padding", "batch in training", "determinism", "steps", "saving", "mixed precision", "XLA",
 }  # fmt: skip
 
 
@@ -340,7 +392,16 @@ def test_nothing_is_wrong_with_a_good_layer() -> None:
     report = check_layer(Mean)
     assert report.passed
     others = {check.name for check in report.checks if check.status != "ok"}
-    assert others == {"causality", "read-out"} | NOT_ON_TORCH
+    assert others == {"causality", "steps", "read-out"} | NOT_ON_TORCH
+
+
+def test_steps_of_a_causal_layer_are_checked() -> None:
+    by_name = {check.name: check for check in check_layer(RunningMean).checks}
+    assert by_name["steps"].message == "one token at a time gives what the whole text gives."
+    not_causal = check_layer("relation")
+    assert "not `causal`" in {check.name: check for check in not_causal.checks}["steps"].message
+    ours = check_layer("relation", options={"form": "paper", "causal": True})
+    assert {check.name: check for check in ours.checks}["steps"].status == "ok"
 
 
 @keras.saving.register_keras_serializable()
