@@ -244,7 +244,7 @@ def _content_of_runs(
         "predicted_notes": answers.notes,
         "made": provenance.made(results),
         "data": provenance.data(results).to_dict("records"),
-        "warnings": provenance.warnings(results, runs),
+        "warnings": [*provenance.warnings(results, runs), *answers.warnings],
         "failures": results.failures,
     }
     tables = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from relation_tf.report.pictures.predictions import (
 )
 
 _MOST_MATRICES = 6  # methods; more matrices than that nobody compares, and they fill the page
+_MOST_NAMED = 6  # methods in one sentence
 _MOST_ANSWERS = 500_000  # of a task; to draw as many takes a few seconds
 
 
@@ -33,11 +35,13 @@ class Predicted(NamedTuple):
         tables: `auc`, `calibration` and `confusion`, each with a column `task`.
         pictures: ROC curves, calibration and confusion, a picture a task.
         notes: What is not drawn, and why.
+        warnings: Where runs answer the same for every row.
     """
 
     tables: dict[str, pd.DataFrame]
     pictures: list[Picture]
     notes: list[str]
+    warnings: list[str]
 
 
 def predicted(results: Results, look: dict[str, Style]) -> Predicted:
@@ -50,7 +54,7 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
     """
     tables: dict[str, list[pd.DataFrame]] = {"auc": [], "calibration": [], "confusion": []}
     pictures: list[Picture | None] = []
-    notes = []
+    notes, warnings = [], []
     for task in results.suite.tasks:
         group = results.suite.find_task(task)
         for name, split in group.scored.items():
@@ -66,6 +70,7 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
             answers = _read(results, task, f"{name}.{kind}.tsv", classes)
             if not answers:
                 continue
+            warnings.extend(_constant(name, answers))
             for kind, table in (
                 ("auc", auc_table(answers, classes)),
                 ("calibration", calibration_table(answers, classes)),
@@ -82,7 +87,25 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
         {kind: pd.concat(parts, ignore_index=True) for kind, parts in tables.items() if parts},
         [picture for picture in pictures if picture is not None],
         notes,
+        warnings,
     )
+
+
+def _constant(name: str, answers: Predictions) -> Iterator[str]:
+    """Runs that tell no row from another: their score is that of one class."""
+    same = {
+        method: sum(len({*given.argmax(axis=1)}) == 1 < len(given) for _, given in runs.values())
+        for method, runs in answers.items()
+    }
+    counts = [f"{method} ({n} of {len(answers[method])})" for method, n in same.items() if n]
+    if sum(same.values()) == sum(map(len, answers.values())):
+        yield (
+            f"{name}: all runs give every row the same answer; none has learned to tell rows apart."
+        )
+    elif counts:
+        some = ", ".join(counts[:_MOST_NAMED])
+        more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
+        yield f"{name}: runs that give every row the same answer: {some}{more}."
 
 
 def _rows(results: Results, task: str, split: str) -> int:

@@ -68,6 +68,31 @@ def test_labels_are_those_of_the_files(answered):
     assert {"auc", "calibration", "confusion"} < set(report.tables)
 
 
+def always(label, *methods):
+    """Runs of these methods give each row one answer."""
+
+    def change(table, run):
+        if run["method"] not in methods:
+            return table
+        return table.assign(prediction=label, probability_0=0.9, probability_1=0.1)
+
+    return change
+
+
+def test_runs_that_tell_no_row_from_another_are_named(answered):
+    def said(*methods):
+        warnings = make_report(answered(always("0", *methods))).content.values["warnings"]
+        return [warning for warning in warnings if "same answer" in warning]
+
+    assert said() == []
+    assert said("baseline") == [
+        "CoLA: runs that give every row the same answer: baseline (2 of 2)."
+    ]
+    assert said("baseline", "relation") == [
+        "CoLA: all runs give every row the same answer; none has learned to tell rows apart."
+    ]
+
+
 def test_no_labels_no_pictures(answered):
     report = make_report(answered(lambda table, run: table.drop(columns="label")))
     assert "auc" not in report.tables
