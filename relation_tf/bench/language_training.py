@@ -71,8 +71,10 @@ class CompiledLanguageModel:
         self._fresh_optimizer = _values(self._optimizer.variables)
         # One shape for all steps; the last held-out blocks may be fewer.
         whole = self._spec(self.settings.batch_size)
-        self._train = tf.function(self._train_step).get_concrete_function(*whole)
-        self._evaluate = tf.function(self._losses).get_concrete_function(*self._spec(None))
+        self._train = tf.function(self._train_step, autograph=False).get_concrete_function(*whole)
+        self._evaluate = tf.function(self._losses, autograph=False).get_concrete_function(
+            *self._spec(None)
+        )
         # What a first call prepares is compilation. `refill` undoes the step.
         self.train(0, seed=0)
         self._evaluate(*self._held_out(0))

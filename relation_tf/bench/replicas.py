@@ -100,7 +100,9 @@ class Replicas:
                 own = tf.stack([_OF_A_REPLICA * tf.cast(_number(), tf.int64), 0])
                 state.assign(state.value + own)
 
-        return tf.function(lambda: strategy.run(of_replica)).get_concrete_function()
+        return tf.function(
+            lambda: strategy.run(of_replica), autograph=False
+        ).get_concrete_function()
 
     def agreed(self, *numbers: float) -> Sequence[float]:
         """The numbers of the chief, on every host: what is decided by them is decided alike."""
@@ -117,7 +119,9 @@ class Replicas:
             place = [[_number(), self.count - 1 - _number()], [0, 0]]
             return _reduced(tf.pad(numbers[None], place))
 
-        return tf.function(self._everywhere(of_replica), [tf.TensorSpec((None,), tf.float64)])
+        return tf.function(
+            self._everywhere(of_replica), [tf.TensorSpec((None,), tf.float64)], autograph=False
+        )
 
     def _everywhere(self, of_replica: Step) -> Step:
         """Let all replicas do it; what they give is the same, and this host's first has it too."""

@@ -77,7 +77,7 @@ class SteppingNetwork:
         self._text = tf.constant(texts.pad(np.arange(config.batch_size)))
         self._positions = self._network.positions(self._text.shape[1])
         ids = tf.TensorSpec((config.batch_size, None), tf.int32)
-        self._pass = tf.function(self._read).get_concrete_function(ids)
+        self._pass = tf.function(self._read, autograph=False).get_concrete_function(ids)
         self._check_steps(config)
         self.compile_seconds = time.perf_counter() - start
 

@@ -94,9 +94,13 @@ class Part:
         self._optimizer = optimizer
         self.step = replicas.summed(self._train_step)
         # Traced once for any number of rows and any length.
-        self.train_compiled = tf.function(self.step).get_concrete_function(*self.signature)
+        self.train_compiled = tf.function(self.step, autograph=False).get_concrete_function(
+            *self.signature
+        )
         predict = replicas.gathered(self._predict_step)
-        self._predict = tf.function(predict).get_concrete_function(self.signature[0])
+        self._predict = tf.function(predict, autograph=False).get_concrete_function(
+            self.signature[0]
+        )
         self._first_step()
 
     @property
@@ -211,7 +215,7 @@ class WritingPart(Part):
         def losses(sources: Any, targets: Any) -> Any:
             return self._losses(sources, targets, training=False)[0]
 
-        return tf.function(losses).get_concrete_function(*self.signature[0])
+        return tf.function(losses, autograph=False).get_concrete_function(*self.signature[0])
 
     def gold(self, split: EncodedSplit) -> np.ndarray:
         """Nothing: the targets are among the texts."""
@@ -321,7 +325,7 @@ class CompiledNetwork:
         self._shapes: set[tuple[int, ...]] = set()
         if self.xla:
             (part,) = self.parts
-            step = tf.function(part.step, jit_compile=True)
+            step = tf.function(part.step, autograph=False, jit_compile=True)
             self._train_by_xla = step.get_concrete_function(*part.signature)
         self.compile_seconds = time.perf_counter() - start
 

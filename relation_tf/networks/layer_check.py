@@ -757,7 +757,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     if backend == "tensorflow":
         import tensorflow as tf
 
-        return tf.function(function, jit_compile=True)
+        return tf.function(function, autograph=False, jit_compile=True)
     if backend == "jax":
         import jax
 
