@@ -259,8 +259,9 @@ def load(path: str) -> Any:
 
 def _declares(factory: Any, argument: str) -> bool:
     """Whether a function, or a class or one that it inherits from, takes an argument by name."""
-    functions = [base.__init__ for base in factory.__mro__] if isinstance(factory, type) else []
-    return any(argument in inspect.signature(each).parameters for each in functions or [factory])
+    bases = inspect.getmro(factory) if inspect.isclass(factory) else ()
+    functions = [vars(base)["__init__"] for base in bases if "__init__" in vars(base)] or [factory]
+    return any(argument in inspect.signature(each).parameters for each in functions)
 
 
 def accepts(layer: Any, argument: str) -> bool:

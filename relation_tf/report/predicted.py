@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.bench.suite import SuiteError
+from relation_tf.report.answer import listed
 from relation_tf.report.pictures.drawing import Picture, Style
 from relation_tf.report.pictures.predictions import (
     MOST_CLASSES,
@@ -54,7 +55,8 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
     """
     tables: dict[str, list[pd.DataFrame]] = {"auc": [], "calibration": [], "confusion": []}
     pictures: list[Picture | None] = []
-    notes, warnings = [], []
+    notes = []
+    constant: dict[str, dict[str, tuple[int, int]]] = {}
     for task in results.suite.tasks:
         group = results.suite.find_task(task)
         for name, split in group.scored.items():
@@ -70,7 +72,7 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
             answers = _read(results, task, f"{name}.{kind}.tsv", classes)
             if not answers:
                 continue
-            warnings.extend(_constant(name, answers))
+            constant[name] = _constant(answers)
             for kind, table in (
                 ("auc", auc_table(answers, classes)),
                 ("calibration", calibration_table(answers, classes)),
@@ -87,25 +89,33 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
         {kind: pd.concat(parts, ignore_index=True) for kind, parts in tables.items() if parts},
         [picture for picture in pictures if picture is not None],
         notes,
-        warnings,
+        _warnings(constant),
     )
 
 
-def _constant(name: str, answers: Predictions) -> Iterator[str]:
-    """Runs that tell no row from another: their score is that of one class."""
-    same = {
-        method: sum(len({*given.argmax(axis=1)}) == 1 < len(given) for _, given in runs.values())
-        for method, runs in answers.items()
-    }
-    counts = [f"{method} ({n} of {len(answers[method])})" for method, n in same.items() if n]
-    if sum(same.values()) == sum(map(len, answers.values())):
-        yield (
-            f"{name}: all runs give every row the same answer; none has learned to tell rows apart."
-        )
-    elif counts:
-        some = ", ".join(counts[:_MOST_NAMED])
-        more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
-        yield f"{name}: runs that give every row the same answer: {some}{more}."
+def _constant(answers: Predictions) -> dict[str, tuple[int, int]]:
+    """Of each method, how many runs tell no row from another, and of how many."""
+    counts = {}
+    for method, runs in answers.items():
+        chosen = [np.argmax(shares, axis=1) for _, shares in runs.values()]
+        counts[method] = sum(len(np.unique(x)) == 1 < len(x) for x in chosen), len(runs)
+    return counts
+
+
+def _warnings(constant: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
+    """One sentence of all tasks: the score of such runs is that of one class."""
+    whole = [task for task, own in constant.items() if all(n == of for n, of in own.values())]
+    said = [f"all on {listed(whole)}"] if whole else []
+    methods = dict.fromkeys(method for own in constant.values() for method in own)
+    some = []
+    for method in methods:
+        counts = {task: own.get(method, (0, 0)) for task, own in constant.items()}
+        on = [f"{x} ({n} of {of})" for x, (n, of) in counts.items() if n and x not in whole]
+        some += [f"{method} on {', '.join(on)}"] if on else []
+    said += some[:_MOST_NAMED]
+    if len(some) > _MOST_NAMED:
+        said.append(f"{len(some) - _MOST_NAMED} more methods on some")
+    return [f"Runs that give every row the same answer: {'; '.join(said)}."] if said else []
 
 
 def _rows(results: Results, task: str, split: str) -> int:

@@ -86,11 +86,22 @@ def test_runs_that_tell_no_row_from_another_are_named(answered):
 
     assert said() == []
     assert said("baseline") == [
-        "CoLA: runs that give every row the same answer: baseline (2 of 2)."
+        "Runs that give every row the same answer: baseline on CoLA (2 of 2)."
     ]
     assert said("baseline", "relation") == [
-        "CoLA: all runs give every row the same answer; none has learned to tell rows apart."
+        "Runs that give every row the same answer: all on CoLA."
     ]
+
+
+def test_the_sentence_about_them_stays_short():
+    constant = {"CoLA": {f"m{i}": (1, 5) for i in range(9)}, "RTE": {"m0": (5, 5), "m1": (5, 5)}}
+    (sentence,) = module._warnings(constant)
+    assert sentence == (
+        "Runs that give every row the same answer: all on RTE; m0 on CoLA (1 of 5); "
+        "m1 on CoLA (1 of 5); m2 on CoLA (1 of 5); m3 on CoLA (1 of 5); m4 on CoLA (1 of 5); "
+        "m5 on CoLA (1 of 5); 3 more methods on some."
+    )
+    assert module._warnings({"CoLA": {"m0": (0, 5)}}) == []
 
 
 def test_no_labels_no_pictures(answered):
