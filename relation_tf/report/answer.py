@@ -165,7 +165,7 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
     yield from _by_task(own, scores)
     for name in scores.averages:
         if name in comparisons:
-            yield _on_average(name, pvalues[pvalues["task"] == name], alpha)
+            yield _on_average(name, pvalues[pvalues["task"] == name], scores)
     if own["task"].nunique() > 1 and own["significant"].any():
         yield (
             f"Each task is tested by itself: at most about one task in {1 / alpha:.0f} shows a "
@@ -201,7 +201,8 @@ def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
     rest = [pair for pair in pairs.values() if not (pair.better or pair.worse)]
     if len(rest) == len(pairs) > 1:
         where = _any_of([*dict.fromkeys(pvalues["task"])], scores)
-        yield f"No two methods can be separated by {_seeds(rest)} on {where}."
+        nobody = _nobody(scores)
+        yield f"{nobody[0].upper()}{nobody[1:]} can be separated by {_seeds(rest)} on {where}."
         return
     by_tasks: dict[str, list[_Pair]] = {}
     for pair in rest:
@@ -233,7 +234,12 @@ def _pair_sentence(pair: _Pair, scores: Scores) -> str:
     return listed(parts) + "."
 
 
-def _on_average(name: str, pairs: pd.DataFrame, alpha: float) -> str:
+def _nobody(scores: Scores) -> str:
+    """Of the pairs that are tested."""
+    return "no two methods" if scores.control is None else f"no method and {scores.control}"
+
+
+def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
     found = []
     for row in rows_of(pairs[pairs["significant"]]):
         worse = row.a if row.ahead == row.b else row.b
@@ -241,9 +247,9 @@ def _on_average(name: str, pairs: pd.DataFrame, alpha: float) -> str:
     others = rows_of(pairs[~pairs["significant"]])
     sizes = {size for row in others for size in (row.n_a, row.n_b)}
     if not found:
-        return f"On the {_title(name)}, no two methods can be separated by {_range_of(sizes)}."
+        return f"On the {_title(name)}, {_nobody(scores)} can be separated by {_range_of(sizes)}."
     rest = f"; the other pairs cannot be separated by {_range_of(sizes)}" if sizes else ""
-    return f"On the {_title(name)} ({format_level(alpha)}): {_first(found)}{rest}."
+    return f"On the {_title(name)} ({format_level(scores.alpha)}): {_first(found)}{rest}."
 
 
 def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:

@@ -217,13 +217,14 @@ def summarize(
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
         own_letters = letters.get(task, {}).get(method, "")
         rows.append((task, method, metric, len(values), float(values.mean()), sd, own_letters))
-    table = pd.DataFrame(
+    tasks, methods = (
+        {name: rank for rank, name in enumerate(names)} for names in (scores.tasks, scores.methods)
+    )
+    last = len(rows)
+    rows.sort(key=lambda row: (tasks.get(row[0], last), methods.get(row[1], last)))
+    return pd.DataFrame(
         rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"]
     ).astype({"sd": float})
-    order = {name: rank for rank, name in enumerate([*scores.tasks, *scores.methods])}
-    return table.sort_values(
-        ["task", "method"], key=lambda names: names.map(order), kind="stable", ignore_index=True
-    )
 
 
 def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:

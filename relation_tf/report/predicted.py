@@ -36,7 +36,7 @@ class Predicted(NamedTuple):
         tables: `auc`, `calibration` and `confusion`, each with a column `task`.
         pictures: ROC curves, calibration and confusion, a picture a task.
         notes: What is not drawn, and why.
-        warnings: Where runs answer the same for every row.
+        warnings: Where runs choose one class for every row.
     """
 
     tables: dict[str, pd.DataFrame]
@@ -94,7 +94,7 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
 
 
 def _constant(answers: Predictions) -> dict[str, tuple[int, int]]:
-    """Of each method, how many runs tell no row from another, and of how many."""
+    """Of each method, how many runs choose one class for every row, and of how many."""
     counts = {}
     for method, runs in answers.items():
         chosen = [np.argmax(shares, axis=1) for _, shares in runs.values()]
@@ -103,7 +103,7 @@ def _constant(answers: Predictions) -> dict[str, tuple[int, int]]:
 
 
 def _warnings(constant: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
-    """One sentence of all tasks: the score of such runs is that of one class."""
+    """One sentence of all tasks: the score of such runs is that of their class."""
     whole = [task for task, own in constant.items() if all(n == of for n, of in own.values())]
     said = [f"all on {listed(whole)}"] if whole else []
     methods = dict.fromkeys(method for own in constant.values() for method in own)
@@ -115,7 +115,7 @@ def _warnings(constant: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str
     said += some[:_MOST_NAMED]
     if len(some) > _MOST_NAMED:
         said.append(f"{len(some) - _MOST_NAMED} more methods on some")
-    return [f"Runs that give every row the same answer: {'; '.join(said)}."] if said else []
+    return [f"Runs that choose one class for every row: {'; '.join(said)}."] if said else []
 
 
 def _rows(results: Results, task: str, split: str) -> int:

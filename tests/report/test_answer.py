@@ -220,6 +220,16 @@ def test_a_design_is_of_methods_and_seeds_that_were_tested_together(answer_of):
     )
 
 
+def test_with_a_control_nothing_is_said_of_other_pairs():
+    """Steel-Dwass of all pairs would separate b and c."""
+    scores = {"base": [4, 5, 5.5, 6, 6.5], "b": [5.1, 6.1, 7, 8, 9], "c": [1, 2, 3, 4.5, 4.9]}
+    rows = [("T", name, seed, x) for name, own in scores.items() for seed, x in enumerate(own)]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    said = compare_sources(table, control="base").content.values["answer"]
+    assert "No method and base can be separated by 5 seeds on T." in said
+    assert not any("two methods" in sentence for sentence in said)
+
+
 def test_a_control_without_runs_is_named(answer_of):
     methods = dict.fromkeys("abc", (0.5, 5))
     sentences, _ = answer_of({"T": {"before": (0.5, 0), **methods}}, control="before")

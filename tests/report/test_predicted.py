@@ -79,17 +79,17 @@ def always(label, *methods):
     return change
 
 
-def test_runs_that_tell_no_row_from_another_are_named(answered):
+def test_runs_that_choose_one_class_are_named(answered):
     def said(*methods):
         warnings = make_report(answered(always("0", *methods))).content.values["warnings"]
-        return [warning for warning in warnings if "same answer" in warning]
+        return [warning for warning in warnings if "one class" in warning]
 
     assert said() == []
     assert said("baseline") == [
-        "Runs that give every row the same answer: baseline on CoLA (2 of 2)."
+        "Runs that choose one class for every row: baseline on CoLA (2 of 2)."
     ]
     assert said("baseline", "relation") == [
-        "Runs that give every row the same answer: all on CoLA."
+        "Runs that choose one class for every row: all on CoLA."
     ]
 
 
@@ -97,7 +97,7 @@ def test_the_sentence_about_them_stays_short():
     constant = {"CoLA": {f"m{i}": (1, 5) for i in range(9)}, "RTE": {"m0": (5, 5), "m1": (5, 5)}}
     (sentence,) = module._warnings(constant)
     assert sentence == (
-        "Runs that give every row the same answer: all on RTE; m0 on CoLA (1 of 5); "
+        "Runs that choose one class for every row: all on RTE; m0 on CoLA (1 of 5); "
         "m1 on CoLA (1 of 5); m2 on CoLA (1 of 5); m3 on CoLA (1 of 5); m4 on CoLA (1 of 5); "
         "m5 on CoLA (1 of 5); 3 more methods on some."
     )
