@@ -101,7 +101,7 @@ class CompiledLanguageModel:
 
     @property
     def step_tokens(self) -> int:
-        """The tokens that a step reads."""
+        """The tokens of a step's blocks."""
         return self.settings.batch_size * self.settings.length
 
     def weights(self) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -262,13 +262,13 @@ class _Progress:
         """Add a row to the history."""
         began = time.perf_counter()
         loss, held_out = float(np.mean(self.losses)), network.held_out_loss()
-        if not np.isfinite([loss, held_out]).all():
+        with np.errstate(over="ignore"):
+            perplexity = float(np.exp(held_out))
+        if not np.isfinite([loss, perplexity]).all():
             raise SuiteError(
                 f"the loss must be finite up to step {self.step}. Received: {loss:g}, of held-out "
                 f"text {held_out:g}; a lower learning rate may help"
             )
-        with np.errstate(over="ignore"):
-            perplexity = float(np.exp(held_out))
         tokens = len(self.losses) * network.step_tokens
         self.history.append(
             {

@@ -2,7 +2,8 @@
 
     DIR/pretraining.json                   what was asked
     DIR/vocabulary.json                    WordPiece, of the text that was learned from
-    DIR/scores.csv, report.json            perplexity and tokens a second, for `relation-tf compare`
+    DIR/scores.csv, report.json            perplexity, for `relation-tf compare`
+    DIR/speeds.csv                         tokens a second
     DIR/runs/<method>/seed-<s>/
         config.json  manifest.json  history.csv  weights.npz  result.json
 
@@ -30,6 +31,7 @@ from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
 SETTINGS, WEIGHTS = "pretraining.json", "weights.npz"
 
 _EMBEDDING = "embedding"
+_ASKED_OF_A_RUN = {"method", "mechanism", "seed", "perplexity", "tokens_per_second"}
 _ENCODER = "encoder_{}"
 
 _AT_LEAST = {
@@ -127,9 +129,12 @@ class PretrainingSettings:
         asked = {**asdict(self), **more}
         for key in sorted(asked.keys() | found.keys()):
             if asked.get(key) != found.get(key):
+                other = f"with {key} = {found.get(key)!r}, now asked is {asked.get(key)!r}"
+                if key == "text":  # of which there is a digest, that tells nobody anything
+                    other = "from another text, or by another version of tokenizers"
                 raise SuiteError(
-                    f"{place}: was made with {key} = {found.get(key)!r}, now asked is "
-                    f"{asked.get(key)!r}. Give another --out, or delete the folder to make it again"
+                    f"{place}: was made {other}. Give another --out, or delete the folder to make "
+                    "it again"
                 )
 
 
@@ -352,7 +357,7 @@ def finished_runs(folder: Path) -> Iterator[dict[str, Any]]:
     found = []
     for path in sorted(folder.glob("runs/*/seed-*/result.json")):
         result = read_json(path)
-        if missing := {"method", "mechanism", "seed", "perplexity"} - result.keys():
+        if missing := _ASKED_OF_A_RUN - result.keys():
             raise SuiteError(f"{path}: expected a key {min(missing)!r}, found none")
         found.append(result)
     return iter(sorted(found, key=lambda run: (run["method"], run["seed"])))

@@ -146,12 +146,12 @@ def pretrain(
     text = read_plain_text(
         files,
         settings.length,
-        held_out if isinstance(held_out, float) else Path(held_out).expanduser(),
+        Path(held_out).expanduser() if isinstance(held_out, str | Path) else held_out,
         settings.vocabulary_size,
     )
     made_from: dict[str, Any] = {
         "text": text.digest,
-        "held_out": held_out if isinstance(held_out, float) else "a file",
+        "held_out": "a file" if isinstance(held_out, str | Path) else held_out,
     }
     folder = Path(out).expanduser()
     with RunFolder(folder).locked():
@@ -172,7 +172,7 @@ def pretrain(
 
 
 def _asked(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[_Run]:
-    mechanisms, seeds = [*dict.fromkeys(mechanisms)], [*dict.fromkeys(seeds)]
+    mechanisms, seeds = [*dict.fromkeys(mechanisms)], [*dict.fromkeys(map(int, seeds))]
     for name, values in (("mechanisms", mechanisms), ("seeds", seeds)):
         if not values:
             raise SuiteError(f"{name}: expected one or more. Received: none")
@@ -218,6 +218,10 @@ def _open(
         settings.refuse_others(folder, read_json(folder / SETTINGS), **made_from)
     elif (folder / "suite.toml").exists():
         raise SuiteError(f"{folder}: holds a suite's runs. Give another --out")
+    elif any(folder.glob("runs/*/*")):
+        raise SuiteError(
+            f"{folder}: holds runs, and no {SETTINGS} that says of what. Give another --out"
+        )
     with _writing(folder):
         write_text(vocabulary_of(folder), text.vocabulary.to_json())
         write_json(folder / SETTINGS, {**asdict(settings), **made_from})
@@ -254,13 +258,17 @@ def _extent(text: PlainText, settings: PretrainingSettings) -> str:
 def _check(
     pending: Sequence[_Run], folder: Path, settings: PretrainingSettings, text: PlainText
 ) -> None:
-    """Build a model of each mechanism, so that one that cannot be is said before the first run."""
+    """Build a model of each mechanism, so that one that cannot be is said before the first run.
+
+    A layer of one's own is left to its runs: it may do anything, and the others go on if it fails.
+    """
     worker.start_tensorflow(folder / worker.LOG, settings.threads)
     import keras
 
     from relation_tf.bench.language_training import build_model
 
-    for mechanism in dict.fromkeys(run.mechanism for run in pending):
+    ours = (run.mechanism for run in pending if run.mechanism in MECHANISMS)
+    for mechanism in dict.fromkeys(ours):
         build_model(mechanism, settings, text.vocabulary.size)
         keras.backend.clear_session()
 
@@ -274,24 +282,19 @@ def _run_all(
     report: _Report,
 ) -> None:
     """Train all; a run that fails leaves `error.json`, and the others go on."""
-    networks: dict[str, CompiledLanguageModel] = {}
     for run in pending:
         own = _folder_of(folder, run)
         try:
             _start(own, {**asdict(settings), **made_from, **asdict(run)})
-            network = networks.get(run.mechanism) or _compiled(run.mechanism, settings, text)
-            if run.mechanism in MECHANISMS:
-                # A layer of one's own may hold what no variable holds, such as an array drawn when
-                # it was built. Each of its seeds has a model of its own.
-                networks[run.mechanism] = network
-            _run(network, run, own, folder, report)
+            # Compiled for each run: kept ones would count in the memory of those that follow, and
+            # a layer of one's own may hold what no variable holds, drawn when it was built.
+            _run(_compiled(run.mechanism, settings, text), run, own, folder, report)
         except OSError as error:
             raise worker.unwritable(own, error) from error
         except (DataError, SuiteError) as error:
             _fail(own, run, str(error), report)
         except Exception as error:
             _fail(own, run, worker.one_line(error), report, traceback.format_exc())
-            networks.pop(run.mechanism, None)  # what is left of it may be broken
 
 
 def _start(own: Path, config: dict[str, Any]) -> None:
@@ -306,8 +309,11 @@ def _start(own: Path, config: dict[str, Any]) -> None:
 def _compiled(
     mechanism: str, settings: PretrainingSettings, text: PlainText
 ) -> CompiledLanguageModel:
+    import keras
+
     from relation_tf.bench.language_training import CompiledLanguageModel
 
+    keras.backend.clear_session()  # frees what Keras keeps of the one before
     return CompiledLanguageModel(mechanism, settings, text)
 
 

@@ -44,7 +44,7 @@ class PlainText:
         vocabulary: WordPiece, trained on the files to learn from.
         train: Blocks to learn from, `(blocks, length)`, mapped from a file.
         held_out: Blocks to evaluate on, of the same form.
-        digest: Equal for equal files and vocabulary size.
+        digest: Equal for equal files, vocabulary size and version of `tokenizers`.
     """
 
     vocabulary: Vocabulary
@@ -86,8 +86,8 @@ def read_plain_text(
     paths = tuple(Path(file) for file in files)
     if not paths:
         raise DataError("files: expected one or more text files. Received: none")
-    apart = None if isinstance(held_out, float) else Path(held_out)
-    if isinstance(held_out, float) and not 0 < held_out < 1:
+    apart = Path(held_out) if isinstance(held_out, str | Path) else None
+    if not isinstance(held_out, str | Path) and not 0 < held_out < 1:
         raise DataError(f"held-out: expected a file, or a share above 0 and below 1. "
                         f"Received: {held_out:g}")  # fmt: skip
     digests = [_digest(path) for path in paths]
@@ -95,6 +95,9 @@ def read_plain_text(
         if _digest(apart) in digests:
             raise DataError(f"{apart}: held out, and one of the files to learn from")
         digests.append(_digest(apart))
+    elif len({*digests}) < len(digests):
+        again = next(path for i, path in enumerate(paths) if digests[i] in digests[:i])
+        raise DataError(f"{again}: given twice, so that what is held out of it would be learned")
     said = [_FORMAT, tokenizers.__version__, vocabulary_size, apart is None, *digests]
     key = hashlib.sha256(repr(said).encode()).hexdigest()[:32]
 
@@ -117,6 +120,11 @@ def read_plain_text(
         ) from error
     if other is None:
         count = max(1, round(cast(float, held_out) * len(train)))
+        if len(train) == count:
+            raise DataError(
+                f"{paths[0]}: expected text for more than the {count} blocks of {length} tokens "
+                "that are held out, found no more"
+            )
         train, other = train[:-count], train[-count:]
     for name, blocks in ((str(paths[0]), train), (str(apart or paths[-1]), other)):
         if not len(blocks):

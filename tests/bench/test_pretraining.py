@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
+import keras
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.pretrained import (
     PretrainingSettings,
     fill,
+    finished_runs,
     load_pretrained,
     pretrained_digest,
 )
@@ -250,8 +253,6 @@ def test_what_cannot_be_loaded_is_one_line(made, tmp_path):
 
 
 def test_broken_weights_are_one_line(made, tmp_path):
-    import shutil
-
     folder = tmp_path / "copy"
     shutil.copytree(made.folder, folder)
     path = folder / "runs" / "relation" / "seed-1" / "weights.npz"
@@ -282,8 +283,51 @@ def test_finished_runs_are_kept_and_others_refused(text_file, made):
             pretrain([text_file], made.folder, ["relation"], [1], others, quiet=True)
     with pytest.raises(SuiteError, match=r"held_out = 0\.05, now asked is 0\.1"):
         pretrain([text_file], made.folder, ["relation"], [1], settings, held_out=0.1, quiet=True)
-    with pytest.raises(SuiteError, match=r"was made with text = '\w+', now asked is '\w+'"):
-        pretrain([text_file] * 2, made.folder, ["relation"], [1], settings, quiet=True)
+    (other := text_file.with_name("b.txt")).write_text("the cat eats .\n" * 200)
+    with pytest.raises(SuiteError, match="was made from another text, or by another version of"):
+        pretrain([other], made.folder, ["relation"], [1], settings, quiet=True)
+
+
+def test_runs_that_nothing_tells_of_are_left_alone(text_file, made, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(made.folder, folder)
+    (folder / "pretraining.json").unlink()
+    vocabulary = (folder / "vocabulary.json").read_text()
+    with pytest.raises(SuiteError, match=r"holds runs, and no pretraining\.json that says of what"):
+        pretrain([text_file], folder, settings=PretrainingSettings(**SMALL), quiet=True)
+    assert (folder / "vocabulary.json").read_text() == vocabulary
+
+
+def test_a_broken_result_is_one_line(made, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(made.folder, folder)
+    path = folder / "runs" / "relation" / "seed-1" / "result.json"
+    result = json.loads(path.read_text())
+    del result["tokens_per_second"]
+    path.write_text(json.dumps(result))
+    with pytest.raises(SuiteError, match=r"result\.json: expected a key 'tokens_per_second'"):
+        [*finished_runs(folder)]
+
+
+@keras.saving.register_keras_serializable("tests")
+class Faulty(keras.layers.Layer):
+    """A layer of one's own that raises what no one expects."""
+
+    def __init__(self, units=8, **kwargs):
+        super().__init__(**kwargs)
+
+    def call(self, x, mask=None):
+        return x.foo
+
+
+def test_a_faulty_layer_of_ones_own_leaves_the_others(text_file, tmp_path):
+    asked = [f"{__name__}:Faulty", "relation"], np.arange(1, 2)
+    out = tmp_path / "out"
+    made = pretrain([text_file], out, *asked, PretrainingSettings(**SMALL), quiet=True)
+    assert [run["method"] for run in made.runs] == ["relation"]
+    ((run, reason),) = made.failures
+    assert run == "Faulty/seed-1"
+    assert "'foo'" in reason
 
 
 def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
@@ -292,21 +336,22 @@ def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
     losses = language_training.CompiledLanguageModel.held_out_loss
 
     def held_out_loss(network):
-        return np.nan if network.mechanism == "relation" else losses(network)
+        return {"relation": np.nan, "baseline": 1000.0}.get(network.mechanism) or losses(network)
 
     settings = PretrainingSettings(**SMALL)
-    arguments = [text_file], tmp_path / "out", ["relation", "attention"], [1], settings
+    arguments = [text_file], tmp_path / "out", ["relation", "baseline", "attention"], [1], settings
     with monkeypatch.context() as patch:
         patch.setattr(language_training.CompiledLanguageModel, "held_out_loss", held_out_loss)
         made = pretrain(*arguments, quiet=True)
     assert [run["method"] for run in made.runs] == ["attention"]
-    ((run, reason),) = made.failures
-    assert run == "relation/seed-1"
-    assert reason.startswith("the loss must be finite up to step 4")
-    # The same call tries it again.
+    # A loss of 1,000 has no perplexity that a table could hold.
+    assert [run for run, _ in made.failures] == ["relation/seed-1", "baseline/seed-1"]
+    for _, reason in made.failures:
+        assert reason.startswith("the loss must be finite up to step 4")
+    # The same call tries them again.
     made = pretrain(*arguments, quiet=True)
     assert not made.failures
-    assert len(made.runs) == 2
+    assert len(made.runs) == 3
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,10 @@ def text_file(tmp_path):
     return path
 
 
-def test_blocks_follow_each_other(text_file):
-    text = read_plain_text([text_file, text_file], **SMALL)
-    ids = text.vocabulary.encode([line for line in LINES * 2 if line]).ids
+def test_blocks_follow_each_other(text_file, tmp_path):
+    (tmp_path / "b.txt").write_text("\n".join(LINES[::-1]), encoding="utf-8")
+    text = read_plain_text([text_file, tmp_path / "b.txt"], **SMALL)
+    ids = text.vocabulary.encode([line for line in LINES + LINES[::-1] if line]).ids
     blocks = np.concatenate([text.train, text.held_out])
     np.testing.assert_array_equal(blocks.ravel(), ids[: blocks.size])
     assert blocks.size == len(ids) // 8 * 8
@@ -87,6 +88,11 @@ def test_encoded_once(text_file, monkeypatch):
         (b"good\nba\0d\n", "a.txt:2: expected text, found a NUL byte"),
         (b"short", "a.txt: expected text for one block of 8 tokens and more, found less"),
         (b"", "a.txt: expected text for one block of 8 tokens and more, found less"),
+        (
+            b"word " * 9,
+            "a.txt: expected text for more than the 1 blocks of 8 tokens that are held out, "
+            "found no more",
+        ),
     ],
 )
 def test_bad_text_is_one_line(text_file, content, message):
@@ -101,8 +107,11 @@ def test_bad_files(text_file, tmp_path):
         read_plain_text([text_file, tmp_path / "b.txt"], **SMALL)
     with pytest.raises(DataError, match=r"a\.txt: held out, and one of the files to learn from"):
         read_plain_text([text_file], **SMALL | {"held_out": text_file})
-    with pytest.raises(DataError, match=r"held-out: expected .* Received: 1$"):
-        read_plain_text([text_file], **SMALL | {"held_out": 1.0})
+    with pytest.raises(DataError, match=r"a\.txt: given twice, so that what is held out of it"):
+        read_plain_text([text_file, text_file], **SMALL)
+    for whole in (1.0, 1):
+        with pytest.raises(DataError, match=r"held-out: expected .* Received: 1$"):
+            read_plain_text([text_file], **SMALL | {"held_out": whole})
     with pytest.raises(DataError, match="files: expected one or more"):
         read_plain_text([], **SMALL)
     packed = tmp_path / "c.gz"
