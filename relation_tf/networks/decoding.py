@@ -182,6 +182,8 @@ def _check(model: EncoderDecoder, start: int, end: int, max_length: int) -> None
                 f"`{name}` must be an id from 1 to {model.target_vocabulary - 1}. "
                 f"Received: {name}={token!r}"
             )
+    if start == end:
+        raise ValueError(f"`start` and `end` must differ. Received: {start!r} for both")
 
 
 def _step(

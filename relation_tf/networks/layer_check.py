@@ -26,7 +26,7 @@ from relation_tf.networks.mixing import (
     mix_all,
     refuse_options,
 )
-from relation_tf.networks.next_token import check_state
+from relation_tf.networks.next_token import state_change
 from relation_tf.networks.registry import Mechanism, accepts, load
 from relation_tf.networks.sentence_encoder import positive_integer
 
@@ -491,12 +491,9 @@ def _steps(subject: _Subject) -> str:
     missing = [name for name in ("initial_state", "step") if not hasattr(layer, name)]
     if missing:
         raise _NotApplicableError(f"It goes through whole texts: it has no `{missing[0]}`.")
-    try:
-        check_state(layer, subject.width)
-    except ValueError as error:
-        found = str(error)
+    if grown := state_change(layer, subject.width):
         mend = "make room in `initial_state` for what comes."
-        raise _FaultError(f"{found[0].upper()}{found[1:]}.", mend) from error
+        raise _FaultError(f"{grown[0].upper()}{grown[1:]}.", mend)
     state, outputs = layer.initial_state(_BATCH, _TOKENS), []
     for place in range(_TOKENS):
         output, state = layer.step(_tensor(subject.x[:, place : place + 1]), state)
@@ -679,7 +676,8 @@ _CHECKS = (
     _Check(
         "steps",
         _steps,
-        "give `initial_state(batch_size, max_length)` and `step(x, state)`, as CausalMixer has.",
+        "give `initial_state(batch_size, max_length)` and `step(x, state, mask=None)`, as Relation "
+        "has them.",
         # A suite of `decode` needs it, and no other; outputs that see later tokens have no steps.
         needed=False,
         after=("made", "output shape", "causality"),

@@ -57,13 +57,15 @@ class NextTokenNetwork:
         x = self._embedding(ids)
         x = self.mechanism(x if self._positions is None else self._positions(x))
         self.model = keras.Model(ids, self._head(x))
-        if not getattr(self.mechanism, "causal", False) or not hasattr(self.mechanism, "step"):
+        steps = all(hasattr(self.mechanism, name) for name in ("initial_state", "step"))
+        if not (getattr(self.mechanism, "causal", False) and steps):
             raise ValueError(
                 "expected a causal mechanism with `initial_state` and `step`, such as relation "
                 f"with options = {{ causal = true }}. Received: {mechanism!r} with "
                 f"options = {dict(options or {})}"
             )
-        check_state(self.mechanism, embedding_dim)
+        if changed := state_change(self.mechanism, embedding_dim):
+            raise ValueError(changed)
 
     def initial_state(self, batch_size: int, max_length: int) -> Any:
         """The state of the mechanism before the first token, with room for all."""
@@ -91,25 +93,26 @@ class NextTokenNetwork:
         return ops.cast(self._head(x)[:, 0], "float32"), state
 
 
-def check_state(layer: Any, width: int) -> None:
-    """Refuse a layer whose state changes its shapes or types, as no loop of steps can compile it.
+def state_change(layer: Any, width: int) -> str | None:
+    """What is wrong with a state that changes its shapes or types: no loop of steps can compile it.
 
     Args:
         layer: A causal layer that is built, with `initial_state(batch_size, max_length)` and
             `step(x, state)`.
         width: Of its input.
 
-    Raises:
-        ValueError: Then.
+    Returns:
+        What was expected and what came; None where nothing changes.
     """
     state = layer.initial_state(1, 2)
     _, after = layer.step(ops.zeros((1, 1, width), layer.compute_dtype), state)
     before, after = _parts(state), _parts(after)
-    if before != after:
-        raise ValueError(
-            f"expected a state whose parts stay as `initial_state` of {type(layer).__name__} makes "
-            f"them, {_told(before)}. Received after a step: {_told(after)}"
-        )
+    if before == after:
+        return None
+    return (
+        f"expected a state whose parts stay as `initial_state` of {type(layer).__name__} makes "
+        f"them, {_told(before)}. Received after a step: {_told(after)}"
+    )
 
 
 def _parts(state: Any) -> list[tuple[tuple[int, ...], str]]:

@@ -258,9 +258,11 @@ def load(path: str) -> Any:
 
 
 def _declares(factory: Any, argument: str) -> bool:
-    """Whether a function, or a class or one that it inherits from, takes an argument by name."""
-    bases = inspect.getmro(factory) if inspect.isclass(factory) else ()
-    functions = [vars(base)["__init__"] for base in bases if "__init__" in vars(base)] or [factory]
+    """Whether a class or one that it inherits from takes an argument by name, or a function."""
+    if not inspect.isclass(factory):
+        parameters = inspect.signature(factory).parameters.values()
+        return any(each.name == argument or each.kind is each.VAR_KEYWORD for each in parameters)
+    functions = [vars(base)["__init__"] for base in factory.__mro__ if "__init__" in vars(base)]
     return any(argument in inspect.signature(each).parameters for each in functions)
 
 

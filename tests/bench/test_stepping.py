@@ -128,6 +128,19 @@ def test_steps_that_compute_something_else_are_refused(layer):
         stepping(Method(mechanism=layer, units=8))
 
 
+class Unstarted(RunningSum):
+    """One with steps and nothing to start from."""
+
+    @property
+    def initial_state(self):
+        raise AttributeError
+
+
+def test_steps_need_a_start():
+    with pytest.raises(ValueError, match="a causal mechanism with `initial_state` and `step`"):
+        stepping(Method(mechanism=Unstarted, units=8))
+
+
 def test_a_state_that_grows_is_refused():
     expected = r"float32 \(1, 1, 8\)\. Received after a step: float32 \(1, 2, 8\)"
     with pytest.raises(ValueError, match=f"initial_state. of Growing makes them, {expected}"):

@@ -96,6 +96,13 @@ def test_an_unknown_option_is_named_whatever_the_class_raises(cls: str) -> None:
         find_mechanism(cls).make(units=8, dropout=0.5, options={"colour": "red"})
 
 
+@pytest.mark.parametrize(("option", "value"), [("norm", "middle"), ("num_layer", 2)])
+def test_a_mistake_beside_causal_is_what_is_told(option: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"encoder cannot be made .*: .*{option}") as error:
+        find_mechanism("encoder").make(8, 0.0, {"causal": True, option: value})
+    assert "no causal form" not in str(error.value)
+
+
 STEERING = "x\x1b[2J\n" + "y" * 10_000
 
 
