@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# By a .pth file: a script in the folder above would take the checkout for the package otherwise.
+EDITABLE := $(PIP_INSTALL) --config-settings editable_mode=compat --editable
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
@@ -14,25 +16,25 @@ help:  ## show this list
 $(VENV)/base.stamp: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relation_tf needs Python 3.11 or later, this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --editable .
+	$(EDITABLE) .
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/base.stamp
-	$(PIP_INSTALL) --editable '.[test]'
+	$(EDITABLE) '.[test]'
 	@touch $@
 
 $(VENV)/backends.stamp: $(VENV)/test.stamp
-	$(PIP_INSTALL) --editable '.[test,jax,torch,ray,browser,notebooks,docs]'
+	$(EDITABLE) '.[test,jax,torch,ray,browser,notebooks,docs]'
 	@command -v chromium || command -v chromium-browser || apt-get install --quiet --yes --no-install-recommends chromium \
 	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/base.stamp
-	$(PIP_INSTALL) --editable '.[dev]'
+	$(EDITABLE) '.[dev]'
 	@touch $@
 
 $(VENV)/docs.stamp: $(VENV)/base.stamp
-	$(PIP_INSTALL) --editable '.[docs]'
+	$(EDITABLE) '.[docs]'
 	@touch $@
 
 demo: $(VENV)/base.stamp  ## train, compare and submit on embedded data, in a few minutes

@@ -138,6 +138,8 @@ class SuitePlan:
             return "-"
         mark = "" if cost.measured else "~"
         fewest, most = _seconds(cost.fewest), _seconds(cost.most)
+        if fewest == "< 1" != most:
+            return f"{mark}up to {most}"
         return mark + (most if fewest == most else f"{fewest} to {most}")
 
 

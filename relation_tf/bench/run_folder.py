@@ -24,7 +24,12 @@ from typing import Any
 from relation_tf.bench.checkpoint import STATE
 from relation_tf.bench.suite import RunConfig, Suite, SuiteError, load_suite, source_name
 
-_DIGESTS = ("data_digest", "glove_digest", "pretrained_digest")
+# Digests of what a run was made from; they tell nobody anything, and are not known of all runs.
+_MADE_FROM = {
+    "data_digest": "other data",
+    "glove_digest": "other word vectors",
+    "pretrained_digest": "another pre-trained encoder",
+}
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ class RunFolder:
                 values.
         """
         folder = self.run(config)
-        if not _is_there(folder / "result.json"):
+        if not self.has_result(config):
             return False
         asked = config.model_dump(mode="json")
         found = read_config(folder)
@@ -161,14 +166,21 @@ class RunFolder:
                 continue
             if key == "pretrained" and asked["pretrained_digest"] and found["pretrained_digest"]:
                 continue  # a folder may be moved; what is in it decides
-            if key in _DIGESTS and None in (asked.get(key), found.get(key)):
+            if key in _MADE_FROM and None in (asked.get(key), found.get(key)):
                 continue
             if asked.get(key) != found.get(key):
+                other = f"{key} = {found.get(key)!r}, now asked is {asked.get(key)!r}"
+                if key == "mechanism_digest":
+                    other = f"another version of {config.own_layer}"
                 raise SuiteError(
-                    f"{folder}: this run was done with {key} = {found.get(key)!r}, now asked is "
-                    f"{asked.get(key)!r}. Give another --out, or delete the folder to run it again"
+                    f"{folder}: this run was done with {_MADE_FROM.get(key, other)}. Give another "
+                    f"--out (out=), or delete {self.path} to run all again"
                 )
         return True
+
+    def has_result(self, config: RunConfig) -> bool:
+        """Whether a run is done, with whatever configuration."""
+        return _is_there(self.run(config) / "result.json")
 
     def start(self, config: RunConfig) -> Path:
         """A folder for a run, with its configuration, empty but for the state of one half done."""

@@ -30,9 +30,10 @@ from relation_tf.bench.suite import (
     make_suite,
     select,
 )
-from relation_tf.bench.worker import LOG, Cell, Tell, check_methods, run_cell
+from relation_tf.bench.worker import LOG, Cell, Tell, check_methods, loading_quietly, run_cell
 from relation_tf.networks.registry import find_mechanism, load
 from relation_tf.stats import what_can_be_shown
+from relation_tf.stats.design import Family
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.sources import Source, digest_of_file
@@ -152,7 +153,10 @@ def run_suite(
             total = len(request.chosen)
             with Progress(folder.path, total, pending, at_once, quiet=quiet) as progress:
                 alone = jobs == 1 or (jobs is None and executor == "local")
-                for line in (*filter(None, [change]), *_foreword(request, deterministic, alone)):
+                for line in (
+                    *filter(None, [change]),
+                    *_foreword(request, folder, deterministic, alone),
+                ):
                     progress.say(line)
                 if cells and address is not None:
                     run_on_ray(cells, progress.tell, address, resources, jobs, run_timeout)
@@ -377,7 +381,9 @@ def _with_pretrained(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"pretrained_digest": digest})
 
 
-def _foreword(request: _Request, deterministic: bool, alone: bool) -> Iterator[str]:
+def _foreword(
+    request: _Request, folder: RunFolder, deterministic: bool, alone: bool
+) -> Iterator[str]:
     """What is to be known before the first run."""
     if request.suite.timed and not alone:
         yield "runs side by side take each other's time; --jobs 1 times each alone"
@@ -386,10 +392,13 @@ def _foreword(request: _Request, deterministic: bool, alone: bool) -> Iterator[s
             yield f"{source.task.name}: from TFDS, {source}"
     if deterministic and any(config.xla for config in request.chosen):
         yield "XLA is off: op determinism does not hold for what it compiles"
-    num_methods = len({config.method for config in request.chosen})
+    # Of all that the report will hold, which are the runs that are there already too.
+    reported = [*request.chosen, *(run for run in request.runs if folder.has_result(run))]
+    num_methods = len({config.method for config in reported})
     if num_methods > 1:
-        num_seeds = len({config.seed for config in request.chosen})
-        yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha)
+        num_seeds = len({config.seed for config in reported})
+        family: Family = "all-pairs" if request.suite.control is None else "one-against-all"
+        yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha, family=family)
 
 
 def _method(method: Method | type | str) -> dict[str, Any]:
@@ -415,7 +424,8 @@ def _digest(layer: str | None, run: RunConfig, in_processes: bool) -> str | None
         entry = find_mechanism(layer)
         if entry.reads == "text":
             return _saved_model_digest(Path(entry.options["path"]))
-        loaded = load(layer)
+        with loading_quietly():
+            loaded = load(layer)
     except ValueError as error:
         raise SuiteError(f"method {run.method}: {error}") from error
     except Exception as error:

@@ -17,6 +17,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -302,11 +303,10 @@ def start_tensorflow(
     Raises:
         SuiteError: Where there are no such devices.
     """
-    if "tensorflow" in sys.modules:
+    first = "relation_tf.bench.training" not in sys.modules
+    with stderr_to(log):
         replicas = _replicas(threads, distribution)
-    else:
-        with stderr_to(log):
-            replicas = _replicas(threads, distribution)
+    if first:
         import relation_tf.bench.training  # noqa: F401
 
         # Half a million objects stay as long as the process does: to look through them whenever a
@@ -333,6 +333,14 @@ def _replicas(threads: int, distribution: Distribution | None) -> Replicas:
     replicas = make_replicas(distribution)
     tf.config.list_logical_devices()
     return replicas
+
+
+@contextlib.contextmanager
+def loading_quietly() -> Iterator[None]:
+    """Keep back what TensorFlow prints while it is loaded, by a layer of one's own for one."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with tempfile.TemporaryDirectory() as folder, stderr_to(Path(folder) / LOG):
+        yield
 
 
 @contextlib.contextmanager

@@ -82,9 +82,11 @@ class Report:
         if not values["cells"]:
             return []
         rows = [["", *values["methods"]]]
-        for task in values["columns"]:
+        for task, metrics in values["columns"].items():
             cells = [values["cells"].get((method, task)) for method in values["methods"]]
-            label = f"{task} (lower is better)" if task in values["lower_is_better"] else task
+            told = [metrics] if metrics else []
+            told += ["lower is better"] if task in values["lower_is_better"] else []
+            label = f"{task} ({', '.join(told)})" if told else task
             rows.append([label, *("-" if cell is None else cell.in_words() for cell in cells)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return [

@@ -156,8 +156,9 @@ def what_can_be_shown(
         methods.
         >>> print(what_can_be_shown(5, 5, family="one-against-all"))
         ... # doctest: +NORMALIZE_WHITESPACE
-        5 methods x 5 seeds, one against all: Steel's test can reach p = .032 at best, only where
-        two methods' seeds do not overlap at all; at least 5 seeds are needed for p < .05.
+        5 methods x 5 seeds, one against all: Steel's test can reach p = .032 at best without
+        ties, only where two methods' seeds do not overlap at all; at least 5 seeds are needed for
+        p < .05.
     """
     check_alpha(alpha)
     asymptotic = attainable_pvalue(num_methods, num_seeds, family=family)
@@ -171,8 +172,8 @@ def what_can_be_shown(
     best = format_pvalue(asymptotic, alpha)
     if max(asymptotic, exact) < alpha:
         return (
-            f"{design}: {test} can reach {best} at best, only where two methods' seeds do "
-            f"not overlap at all; at least {needed} seeds are needed for {level}."
+            f"{design}: {test} can reach {best} at best without ties, only where two methods' "
+            f"seeds do not overlap at all; at least {needed} seeds are needed for {level}."
         )
     if asymptotic < alpha:
         reason = f"exact {format_pvalue(exact, alpha)} at best; the asymptotic {best} is too small"

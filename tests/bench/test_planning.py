@@ -54,7 +54,7 @@ def test_hours_are_those_of_what_is_left():
     short = {("RTE", "relation-64"): Cost(0.2, 0.4, measured=False)}
     assert "~< 1\n" in str(SuitePlan(suite, 5, [], short, 3.0, bytes=0, jobs=2, seeds=5))
     short = {("RTE", "relation-64"): Cost(0.2, 1.4, measured=True)}
-    assert "  < 1 to 1\n" in str(SuitePlan(suite, 5, [], short, 3.0, bytes=0, jobs=2, seeds=5))
+    assert "  up to 1\n" in str(SuitePlan(suite, 5, [], short, 3.0, bytes=0, jobs=2, seeds=5))
     done = SuitePlan(suite, 5, [], costs, compiling=3.0, bytes=0, jobs=2, seeds=5)
     assert done.hours == (0.0, 0.0)
 

@@ -138,7 +138,7 @@ def test_a_folder_that_was_moved_is_the_same(tmp_path, asked, small_glue, pretra
     moved = asked(SCRATCH, FROZEN, epochs=1, pretrained=str(tmp_path / "moved"))
     assert len(run_suite(moved, tmp_path / "out", data=small_glue, quiet=True).runs) == 4
     (tmp_path / "moved" / "vocabulary.json").write_text("{}")
-    with pytest.raises(SuiteError, match="this run was done with pretrained_digest"):
+    with pytest.raises(SuiteError, match="this run was done with another pre-trained"):
         run_suite(moved, tmp_path / "out", data=small_glue, quiet=True)
 
 
@@ -176,7 +176,7 @@ def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained
     config = next(tmp_path.glob("runs/*/*/*/config.json"))
     found = json.loads(config.read_text(encoding="utf-8"))
     config.write_text(json.dumps({**found, "pretrained_digest": "0" * 64}), encoding="utf-8")
-    with pytest.raises(SuiteError, match="this run was done with pretrained_digest"):
+    with pytest.raises(SuiteError, match="this run was done with another pre-trained"):
         run_suite(suite, tmp_path, data=small_glue, quiet=True)
 
 

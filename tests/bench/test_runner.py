@@ -19,12 +19,14 @@ from relation_tf.bench import (
     read_results,
     run_suite,
 )
+from relation_tf.bench import runner as runner_module
 from relation_tf.bench import worker as worker_module
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.published import load_published
 from relation_tf.bench.worker import Cell
 from relation_tf.report import compare, make_report
 from relation_tf.report.scores import Scores
+from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks import DataError, load_task
 
 pytestmark = pytest.mark.tensorflow
@@ -218,7 +220,7 @@ def test_a_changed_layer_is_not_taken_for_the_older_one(
         method = Method(mechanism="encoder", units=8, options={"mechanism": method.mechanism})
     run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
     own_layer(tmp_path, monkeypatch, "units, activation='relu'")
-    with pytest.raises(SuiteError, match="this run was done with mechanism_digest = "):
+    with pytest.raises(SuiteError, match="this run was done with another version of"):
         run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
 
 
@@ -321,13 +323,13 @@ def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     run_suite(made, **settings)
     run_suite(made, **settings)  # nothing to do, and nothing to refuse
     glove.write_text("the " + " ".join(["0.25"] * 12) + "\n")
-    with pytest.raises(SuiteError, match="this run was done with glove_digest = "):
+    with pytest.raises(SuiteError, match="this run was done with other word vectors"):
         run_suite(made, **settings)
     glove.write_text("the " + " ".join(["0.5"] * 12) + "\n")
     train = data / "RTE" / "train.tsv"
     lines = train.read_text().splitlines(keepends=True)
     train.write_text("".join(lines[:-1]))
-    with pytest.raises(SuiteError, match="this run was done with data_digest = "):
+    with pytest.raises(SuiteError, match="this run was done with other data"):
         run_suite(made, **settings)
     for path in (tmp_path / "out").rglob("config.json"):
         config = json.loads(path.read_text())
@@ -642,6 +644,24 @@ def test_it_is_said_before_the_runs(tmp_path, capsys):
     assert " held a suite of 4 methods and 9 tasks; from now on it is of 1 methods" in printed
     run_suite("demo", tmp_path, own, **one)
     assert " held a suite of " not in capsys.readouterr().out
+
+
+def test_what_can_be_shown_is_of_all_that_the_report_will_hold(tmp_path, suite):
+    """Runs that are there already stand in it too, and a control makes a smaller family."""
+    methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention", "baseline")]
+    asked = suite(method=methods, tasks=["CoLA"], seeds=5, control="baseline-8")
+    requested = runner_module._Request(asked, asked.runs(), asked.runs()[:10], {})
+    folder = RunFolder(tmp_path)
+    assert [*runner_module._foreword(requested, folder, False, True)] == [
+        what_can_be_shown(2, 5, family="one-against-all")
+    ]
+    for config in asked.runs()[10:]:
+        path = folder.run(config) / "result.json"
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+    assert [*runner_module._foreword(requested, folder, False, True)] == [
+        what_can_be_shown(3, 5, family="one-against-all")
+    ]
 
 
 def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):

@@ -65,6 +65,13 @@ def test_a_notebook_shows_the_answer_the_means_and_every_seed(suite_of, fabricat
     assert repr(report) == f"<Report: {title}>"
 
 
+def test_a_terminal_sees_what_a_score_is_of(suite_of, fabricate):
+    report = make_report(fabricate(suite_of(tasks=["CoLA", "MRPC"]), lambda *_: 0.5))
+    printed = str(report)
+    assert "\nCoLA (Matthews) " in printed
+    assert "\nMRPC (F1 / acc.) " in printed
+
+
 def test_json_holds_the_answer_and_the_tables(suite_of, fabricate):
     report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
     content = json.loads(report.json())

@@ -140,8 +140,8 @@ def test_tiny_p_keeps_its_digits():
     [
         (
             (4, 5),
-            "4 methods x 5 seeds: Steel-Dwass can reach p = .045 at best, only where two methods' "
-            "seeds do not overlap at all; at least 5 seeds are needed for p < .05.",
+            "4 methods x 5 seeds: Steel-Dwass can reach p = .045 at best without ties, only where "
+            "two methods' seeds do not overlap at all; at least 5 seeds are needed for p < .05.",
         ),
         (
             (5, 5),
