@@ -173,10 +173,10 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
         )
     tied = [_place(task, scores) for task, test in comparisons.items() if test.tied]
     if tied:
-        places = listed(tied) if len(tied) <= 3 else f"{len(tied)} tasks, which their notes name"
+        places = listed(tied) if len(tied) <= 3 else f"{len(tied)} columns, whose notes say so,"
         yield (
-            f"Ties (rounded or constant scores) give the smallest p on {places}, smaller than "
-            "these seeds can reach without them."
+            f"On {places} equal scores (rounded, or of a constant method) make the smallest p "
+            "smaller than these seeds can reach without them."
         )
     yield from _against_means(pvalues[pvalues["significant"]], scores)
     doubtful = (pvalues["pvalue"] < alpha) & ~pvalues["significant"]

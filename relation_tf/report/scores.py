@@ -74,8 +74,14 @@ class Scores:
         return 100 if self.in_points else 1
 
     def digits(self, task: str) -> int:
-        """Decimals that a page shows: one of points, else two digits of the seeds' deviations."""
-        return self._digits.get(task, 3)
+        """Decimals that a page shows: one of points, else two digits of the seeds' deviations.
+
+        Where there are none, four digits of the largest score, three decimals at most.
+        """
+        if task in self._digits:
+            return self._digits[task]
+        largest = self.table["score"][self.table["task"] == task].abs().max()
+        return 3 if not largest >= 1 else max(0, 3 - math.floor(math.log10(largest)))
 
     @cached_property
     def _digits(self) -> dict[str, int]:

@@ -115,10 +115,10 @@ def test_ties_can_separate_what_seeds_alone_cannot(answer):
     sentences = answer(score, method=methods)
     assert any("better" in sentence for sentence in sentences)
     assert not any("can never reach" in sentence for sentence in sentences)
-    ties = "Ties (rounded or constant scores) give the smallest p on CoLA, MRPC and the mean of the"
+    ties = "On CoLA, MRPC and the mean of the tasks equal scores (rounded, or of a constant method)"
     assert any(sentence.startswith(ties) for sentence in sentences)
     sentences = answer(score, method=methods, tasks=["CoLA", "MRPC", "RTE", "WNLI"])
-    assert "give the smallest p on 5 tasks, which their notes name, smaller" in " ".join(sentences)
+    assert "On 5 columns, whose notes say so, equal scores (rounded" in " ".join(sentences)
 
 
 def test_a_better_one_whose_mean_is_worse_is_said_so():

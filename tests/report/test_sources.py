@@ -238,6 +238,12 @@ def test_as_many_digits_as_tell_the_scores_apart(size, digits):
     assert join([read_source(table)])[0].digits("t") == digits
 
 
+@pytest.mark.parametrize(("score", "digits"), [(10765.3, 0), (184.31, 1), (8.5, 3), (0.81, 3)])
+def test_one_seed_has_digits_by_its_size(score, digits):
+    table = pd.DataFrame({"task": ["t"], "method": ["a"], "seed": [1], "score": [score]})
+    assert join([read_source(table)])[0].digits("t") == digits
+
+
 def test_each_task_has_its_own_digits():
     rows = [(task, "mine", seed, size * seed) for task, size in (("f", 0.001), ("p", 1))
             for seed in range(4)]  # fmt: skip
