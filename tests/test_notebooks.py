@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,42 @@ def test_runs_whole(path, tmp_path, monkeypatch):
     ran, kept = code_cells(read(folder / path.name)), code_cells(read(path))
     assert faults(ran) == []
     assert [bool(cell["outputs"]) for cell in ran] == [bool(cell["outputs"]) for cell in kept]
+
+
+RUN = """
+from relation_tf.bench import run_suite
+results = run_suite("demo", "runs", tasks=["RTE"], only_methods=["relation-64"], seeds=[1, 2, 3])
+"""
+
+
+def output_of(client, code):
+    """What a cell prints, and how it ends."""
+    texts = []
+    reply = client.execute_interactive(
+        code, output_hook=lambda message: texts.append(str(message["content"])), timeout=600
+    )
+    return "".join(texts), reply["content"]["status"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_cell_keeps_what_is_done(tmp_path, monkeypatch):
+    manager_of = pytest.importorskip("jupyter_client.manager", reason="of the extra notebooks")
+    pytest.importorskip("ipykernel", reason="of the extra notebooks")
+    monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
+    manager, client = manager_of.start_new_kernel(cwd=str(tmp_path))
+    try:
+        client.execute(RUN)
+        done = tmp_path / "runs" / "runs" / "RTE" / "relation-64" / "seed-1" / "result.json"
+        while not done.exists():
+            time.sleep(0.1)
+        manager.interrupt_kernel()
+        assert client.get_shell_msg(timeout=600)["content"]["ename"] == "KeyboardInterrupt"
+        before = done.stat().st_mtime_ns
+        printed, status = output_of(client, RUN + "print(len(results.runs), 'runs')")
+        assert status == "ok"
+        assert "of 3 runs are done already" in printed
+        assert "3 runs" in printed
+        assert done.stat().st_mtime_ns == before
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
