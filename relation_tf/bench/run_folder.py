@@ -138,6 +138,8 @@ class RunFolder:
         path = self.path / "suite.toml"
         if not _is_there(path):
             received = "" if self.path.is_dir() else ". Received: no such folder"
+            if self.path.is_file():
+                received = ". Received: a file; `relation-tf compare` makes a report of a table"
             raise SuiteError(
                 f"{self.path}: expected a suite's folder, with a suite.toml in it{received}"
             )

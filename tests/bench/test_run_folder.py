@@ -64,6 +64,11 @@ def test_two_at_once_are_refused_and_the_lock_goes_with_its_holder(tmp_path):
 def test_no_suite_in_the_folder(tmp_path):
     with pytest.raises(SuiteError, match=r"expected a suite's folder, with a suite\.toml in it"):
         RunFolder(tmp_path).suite()
+    with pytest.raises(SuiteError, match=r"Received: no such folder$"):
+        RunFolder(tmp_path / "none").suite()
+    (tmp_path / "scores.csv").touch()
+    with pytest.raises(SuiteError, match=r"Received: a file; `relation-tf compare` makes"):
+        RunFolder(tmp_path / "scores.csv").suite()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", "\x00"])
