@@ -51,7 +51,7 @@ def test_the_notebook_example(tmp_path):
     path = tmp_path / "notebook.py"
     path.write_text(named("from relation_tf.bench"), encoding="utf-8")
     assert len(runpy.run_path(str(path))["results"].runs) == 10
-    assert (tmp_path / "report" / "report.html").exists()
+    assert (tmp_path / "runs" / "rte-report" / "report.html").exists()
 
 
 def test_the_tasks_and_suites_are_counted():
