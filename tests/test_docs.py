@@ -154,6 +154,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("page", PROGRAMS, ids=name_of)
 def test_programs_run(page, elsewhere):
@@ -163,6 +164,7 @@ def test_programs_run(page, elsewhere):
     runpy.run_path(str(program))
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_the_layer_of_ones_own(elsewhere, monkeypatch, capsys):
     assert write_files(DOCS / "how-to" / "own-layer.md", elsewhere) == ["my_layer.py", "mine.toml"]
@@ -173,6 +175,7 @@ def test_the_layer_of_ones_own(elsewhere, monkeypatch, capsys):
     assert len(list(elsewhere.glob("runs/mine/runs/CoLA/*/seed-1/result.json"))) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_the_networks(elsewhere, monkeypatch, capsys):
     page = DOCS / "how-to" / "networks.md"
