@@ -47,9 +47,10 @@ class TrainedModel:
 
 @dataclass
 class CompiledLanguageModel:
-    """A language model and its compiled steps, kept for all seeds of a mechanism.
+    """A language model and its compiled steps.
 
-    A seed builds a model only to draw its start values, which are then written into this one.
+    `refill` builds another model only to draw a seed's start values, which are then written into
+    this one.
     """
 
     mechanism: str
