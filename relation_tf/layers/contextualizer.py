@@ -41,8 +41,8 @@ class Contextualizer(keras.layers.Layer):
     A document of no tokens follows the formula, with a sum of zero.
 
     The algorithm `"tokens"` computes that token by token. `"moments"` forms `C = X^T X` and
-    `s = sum_i x_i` once; then `z_j = LayerNorm(sum_l A_lj C_lj + b_j s_j)` with
-    `A = U diag(c V) W`, and a step costs the same for any number of tokens. `"auto"` takes the one
+    `s = sum_i x_i` once; then `z = LayerNorm(t + b * s)` with `t_j = sum_r (C U)_jr W_rj (c V)_r`,
+    and a step costs the same for any number of tokens. `"auto"` takes the one
     of fewer multiplications, at run time where the number of tokens is not known before. Sums over
     tokens, the context and all of `"moments"` are in float32 or wider. On JAX `"moments"` has no
     forward-mode derivative.
@@ -197,8 +197,10 @@ class Contextualizer(keras.layers.Layer):
         """
         batch, length, width = ops.shape(x)
         split = ops.where(length > self._crossover(width), 0, batch)
-        by_tokens = self._refine(context[:split], x[:split], "tokens")
-        by_moments = self._refine(context[split:], x[split:], "moments")
+        # A start that all documents share is not split: nothing would say any more that it is one.
+        shared = context.shape[0] == 1
+        by_tokens = self._refine(context if shared else context[:split], x[:split], "tokens")
+        by_moments = self._refine(context if shared else context[split:], x[split:], "moments")
         return ops.concatenate([by_tokens, by_moments], axis=0)
 
     def _normalized(self, z: Any) -> Any:
@@ -249,8 +251,13 @@ def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
 
     def mixed(step: _Step, context: Any) -> Any:
         query = ops.matmul(context, widened(step.v))[:, None, :]
-        form = ops.matmul(widened(step.u) * query, widened(step.w))  # (batch, width, width)
-        return ops.sum(form * second, axis=1) + widened(step.bias) * first
+        u, w = widened(step.u), widened(step.w)
+        if context.shape[0] == 1:  # one `U diag(c V) W` for all documents, at the start
+            total = ops.sum(ops.matmul(u * query, w) * second, axis=1)
+        else:
+            weighted = ops.matmul(second, u) * ops.transpose(w)  # (batch, width, rank)
+            total = ops.matmul(weighted, ops.transpose(query, (0, 2, 1)))[:, :, 0]
+        return total + widened(step.bias) * first
 
     return mixed
 
