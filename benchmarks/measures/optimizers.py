@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -54,14 +55,17 @@ def _on_jax(
 ) -> Callable[[], Any]:
     import jax
 
-    # As Keras's own training on JAX: the gradient is dense, and the state's memory is used again.
+    # As Keras's own training on JAX: the gradient is dense, and the state's memory is used again,
+    # for which it has to come back in the order in which it went in.
     gradient = jax.numpy.zeros(variable.shape).at[rows].set(values)
-    step = jax.jit(optimizer.stateless_apply, donate_argnums=(0, 2))
-    state = [[v.value for v in optimizer.variables], [variable.value + 0]]
+    state = [variable.value + 0], [v.value for v in optimizer.variables]
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def step(state: Any, gradient: Any) -> Any:
+        return optimizer.stateless_apply(state[1], [gradient], state[0])
 
     def run() -> None:
-        trainable, state[0] = step(state[0], [gradient], state[1])
-        state[1] = trainable
-        jax.block_until_ready(state)
+        nonlocal state
+        state = jax.block_until_ready(step(state, gradient))
 
     return run
