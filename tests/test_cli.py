@@ -407,6 +407,7 @@ def tones(work):
     return suite
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_task_of_ones_own(tones, monkeypatch, capsys):
     """Trained by processes of their own, reported by another, told apart when it changes."""

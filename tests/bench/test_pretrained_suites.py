@@ -132,6 +132,7 @@ def test_another_width_of_the_embedding_is_refused_at_once(tmp_path, asked, smal
         run_suite(asked(FROZEN, embedding_dim=12), tmp_path, data=small_glue, quiet=True)
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_moved_is_the_same(tmp_path, asked, small_glue, pretrained):
     run_suite(asked(SCRATCH, FROZEN, epochs=1), tmp_path / "out", data=small_glue, quiet=True)
     shutil.copytree(pretrained, tmp_path / "moved")
@@ -162,6 +163,7 @@ def test_a_suite_that_starts_from_a_folder(tmp_path, asked, small_glue, pretrain
     assert len(run_suite(suite, tmp_path, data=small_glue, quiet=True).runs) == 6
 
 
+@pytest.mark.slow
 def test_seeds_that_start_from_one_encoder_are_warned_of(tmp_path, asked, small_glue):
     attention = {**FINE_TUNED, "name": "one", "options": {**OPTIONS, "mechanism": "attention"}}
     suite = asked(attention, FINE_TUNED, epochs=1)

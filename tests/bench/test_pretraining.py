@@ -330,6 +330,7 @@ def test_a_faulty_layer_of_ones_own_leaves_the_others(text_file, tmp_path):
     assert "'foo'" in reason
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
     from relation_tf.bench import language_training
 

@@ -455,6 +455,7 @@ def test_the_manifest_says_whether_xla_compiled(tmp_path, small_glue, suite):
     assert said == {30: True, 61: False}
 
 
+@pytest.mark.slow
 def test_tokens_are_counted_without_padding(tmp_path, small_glue, suite):
     asked = suite(tasks=["CoLA", "MNLI"], seeds=[1], epochs=1)
     runs = run_suite(asked, tmp_path, data=small_glue, quiet=True).runs
@@ -664,6 +665,7 @@ def test_what_can_be_shown_is_of_all_that_the_report_will_hold(tmp_path, suite):
     ]
 
 
+@pytest.mark.slow
 def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):
     """Runs, scores, submissions' files and the report of a group are those of its tasks."""
     relation = {"mechanism": "relation", "units": 8}
@@ -696,6 +698,7 @@ def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):
     assert plan.total == 8
 
 
+@pytest.mark.slow
 def test_tasks_alone_and_together_are_compared(tmp_path, small_glue, suite):
     baseline = {"mechanism": "baseline", "units": 8}
     groups = {

@@ -178,6 +178,7 @@ def test_a_suite_of_decoders(tmp_path):
     assert run["manifest"]["data"]["rows"] == {"train": 2}
 
 
+@pytest.mark.slow
 def test_its_report_says_what_was_timed(tmp_path):
     results = run_suite(asked(tasks=["decode-128", "decode-512"]), tmp_path, quiet=True)
     report = make_report(results)
@@ -201,6 +202,7 @@ def test_methods_are_timed_in_turn(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_what_was_timed_is_not_compared_with_what_was_trained(tmp_path, suite):
     timed = run_suite(asked(seeds=[1]), tmp_path / "timed", quiet=True)
     trained = suite(source="miniglue", tasks=["WNLI"], seeds=[1], epochs=1)

@@ -328,6 +328,7 @@ def grouped(small_glue, suite):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["shared", "adversarial"])
 def test_a_group_answers_for_each_of_its_tasks(grouped, sharing):
     from relation_tf.bench.training import train_run
