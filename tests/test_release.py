@@ -40,15 +40,12 @@ SCORES = "task,method,seed,score\n" + "".join(
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """The sdist and the wheel, made from the files of the checkout alone."""
+    """The sdist and the wheel, made from a copy of the checkout."""
     folder = tmp_path_factory.mktemp("release")
     checkout = folder / "checkout"
-    checkout.mkdir()
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, checkout)
-    for package in PACKAGES:
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, checkout / package, ignore=ignore)
+    # What git does not keep is not released: environments, runs, what a build has left.
+    left = ".git", ".venv", "runs", "build", "dist", "site", "*.egg-info", "__pycache__", ".*_cache"
+    shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(*left))
     pytest.importorskip("build", reason="pip install '.[test]' brings what builds a release")
     made = folder / "made"
     command = [sys.executable, "-m", "build", "--quiet", "--outdir", str(made), str(checkout)]
@@ -82,21 +79,28 @@ def test_all_files_are_released(released):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_it_works_without_the_checkout(released, tmp_path):
-    site = tmp_path / "site"
-    with zipfile.ZipFile(released[1]) as archive:
-        archive.extractall(site)
+def test_it_works_where_nothing_else_is(released, tmp_path):
+    """In an environment of its own, with what the wheel asks for, far from the checkout."""
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    without = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
+    environment = {name: value for name, value in os.environ.items() if name not in without}
+    environment |= {"RELATION_TF_CACHE": str(tmp_path / "cache")}
+
+    def call(program, *arguments):
+        answer = subprocess.run(
+            [str(folder / "bin" / program), *map(str, arguments)],
+            cwd=tmp_path, env=environment, check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer.stdout
+
+    call("python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", released[1])
     (tmp_path / "scores.csv").write_text(SCORES, encoding="utf-8")
-    # Before what this environment has of the checkout.
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-
-    def python(*arguments):
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path, env=environment, check=True, capture_output=True, text=True,
-        ).stdout  # fmt: skip
-
-    python("-c", SMOKE)
+    call("python", "-c", SMOKE)
     assert (tmp_path / "report" / "report.html").is_file()
-    version = python("-m", "relation_tf.cli", "--version")
-    assert version.strip() == relation_tf.__version__
+    assert call("relation-tf", "--version").strip() == relation_tf.__version__
+    asked = ("--tasks", "RTE", "--methods", "relation-64", "--seeds", "1", "--set", "epochs=1")
+    call("relation-tf", "run", "demo", *asked)
+    assert (tmp_path / "runs" / "demo" / "report" / "report.html").is_file()
+    assert "check" in call("glue-submit", "--help")
