@@ -12,6 +12,7 @@ import numpy as np
 from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.rows import Ragged, Texts
+from relation_tf.tasks.task import Task
 from relation_tf.tasks.tsv import DataError
 
 _SHOWN = 40  # tokens of an example, and so words of text; what is left out is counted
@@ -26,7 +27,9 @@ class Overview:
         name: Its name.
         source: Where its text was found.
         rows: Rows of each split.
-        classes: How many; None for scores.
+        classes: How many, if there are any.
+        target: What is to be told of a row: `"class"`, `"score"`, `"written"` (a sequence), or
+            `"timed"` where nothing is learned.
         mean: Mean tokens of a training row, for each input.
         longest: The most tokens of a row of any split, for each input.
         digest: SHA-256 of the files.
@@ -36,6 +39,7 @@ class Overview:
     source: str
     rows: dict[str, int]
     classes: int | None
+    target: str
     mean: tuple[float, ...]
     longest: tuple[int, ...]
     digest: str
@@ -56,12 +60,19 @@ def overview(task: EncodedTask) -> Overview:
         source=f"{task.source.kind}: {task.source.layout.name}",
         rows={name: len(split) for name, split in task.splits.items()},
         classes=None if labels is None else len(labels),
+        target=_target(task.task),
         mean=tuple(task.splits["train"].lengths.mean(axis=1).tolist()),
         longest=tuple(
             np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0).tolist()
         ),
         digest=task.digest,
     )
+
+
+def _target(task: Task) -> str:
+    if task.labels is not None:
+        return "class"
+    return "written" if task.written else "timed" if task.timed else "score"
 
 
 def label_counts(task: EncodedTask) -> dict[str, dict[str, int]]:
@@ -215,9 +226,9 @@ def _spaced(blocks: Iterable[str]) -> Iterator[str]:
 
 
 def _columns(seen: Overview) -> tuple[str, ...]:
-    classes = "score" if seen.classes is None else str(seen.classes)
     mean, longest = _by_input(seen.mean), _by_input(seen.longest)
     others = {split: count for split, count in seen.rows.items() if split != "train"}
+    classes = seen.target if seen.classes is None else str(seen.classes)
     first = (seen.name, seen.source, f"{seen.rows['train']:,}", classes, mean, longest)
     return *first, seen.digest[:12], _rows(others)
 

@@ -104,3 +104,14 @@ def test_the_tasks_of_a_group_are_shown_as_it_reads_them():
     assert told.count(f"vocabulary:             {words}") == 2
     (_, *rows) = listing.lines([group], reading={"two": reading})
     assert [row.split()[0] for row in rows] == ["CoLA", "RTE"]
+
+
+@pytest.mark.parametrize(
+    ("task", "target"),
+    [("RTE", "class"), ("STS-B", "score"), ("dates", "written"), ("decode-128", "timed")],
+)
+def test_what_is_to_be_told_is_said(task, target, small_glue):
+    generated = target in ("written", "timed")
+    seen = overview(load_task(task, data=None if generated else small_glue))
+    assert seen.target == target
+    assert (seen.classes is None) == (target != "class")
