@@ -212,9 +212,10 @@ class Method(BaseModel):
             `"shared-private"` a part beside which each has its own, `"adversarial"` a part that is
             also taught to know no task from another.
         start: Where the suite is `pretrained`, what the method starts from: `"pretrained"`, the
-            encoder of its mechanism, which is trained further (the default, for `"encoder"`
-            alone); `"frozen"`, the contextual embeddings of the encoder that was pre-trained with
-            this mechanism, which stay as they are; `"random"`, nothing.
+            encoder of its mechanism, which is trained further (the default of `"encoder"`, for
+            which alone it is); `"frozen"`, the contextual embeddings of the encoder that was
+            pre-trained with this mechanism, which stay as they are (the default of others);
+            `"random"`, nothing.
 
     Example:
         >>> [method.name for method in Method(mechanism="relation", units=[64, 128]).expand()]
@@ -859,7 +860,9 @@ class Suite(Training):
         ]
 
     def _start(self, method: Method) -> Start:
-        return method.start or ("random" if self.pretrained is None else "pretrained")
+        if self.pretrained is None:
+            return method.start or "random"
+        return method.start or ("pretrained" if method.mechanism == "encoder" else "frozen")
 
     def _override(self, task: str) -> dict[str, Any]:
         override = self.overrides.get(task)

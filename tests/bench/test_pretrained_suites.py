@@ -205,6 +205,15 @@ def test_an_encoder_that_does_not_fit_is_said(tmp_path, asked, small_glue, metho
         run_suite(asked(method, seeds=[1]), tmp_path, data=small_glue, quiet=True)
 
 
+def test_a_method_that_says_nothing_starts_from_what_its_mechanism_can():
+    values = {"name": "x", "tasks": ["CoLA"], "seeds": 1, "tokens": "wordpiece"}
+    methods = [{"mechanism": "relation"}, {k: FINE_TUNED[k] for k in ("mechanism", "options")}]
+    for pretrained, starts in ((None, ["random"] * 2), ("DIR", ["frozen", "pretrained"])):
+        more = {} if pretrained is None else {"pretrained": pretrained}
+        made = make_suite("suite", {**values, "method": methods, **more})
+        assert [run.start for run in made.runs()] == starts
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -212,7 +221,10 @@ def test_an_encoder_that_does_not_fit_is_said(tmp_path, asked, small_glue, metho
         ({"max_words": 90}, "key 'max_words': expected None with 'pretrained'"),
         ({"embeddings": "glove"}, "key 'embeddings': expected 'random' with 'pretrained'"),
         ({"pretrained": None, "method": [FROZEN]}, "key 'start' of method frozen: expected 'rand"),
-        ({"method": [{"mechanism": "relation"}]}, "for a mechanism that is not 'encoder'"),
+        (
+            {"method": [{"mechanism": "relation", "start": "pretrained"}]},
+            "for a mechanism that is not 'encoder'",
+        ),
         (
             {"group": [{"name": "two", "tasks": ["CoLA", "RTE"]}], "tasks": ["two"]},
             "key 'pretrained': expected none for the group two",
