@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SETTINGS = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 NAV = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", SETTINGS, re.MULTILINE)
-# What others wrote has tests of its own, or is no instruction.
+# Decisions are no instruction; a cluster is tested by itself.
 PAGES = [
     path
     for path in sorted(DOCS.rglob("*.md"))

@@ -1,0 +1,198 @@
+"""Every command that README and the pages show, run from end to end, in small."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import glue_submit.cli
+from relation_tf import cli
+from relation_tf.bench import list_suites, load_suite
+from relation_tf.tasks import miniglue
+from tests.test_docs import DOCS, PAGES, ROOT, blocks, write_files
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+# What this machine or this test cannot do, and what stands for it.
+LEFT_OUT = {
+    "make": "make demo is the command that README names behind it; make test is the tests",
+    "pip": "installs: tests/test_release.py",
+    "python": "a program of the reader's own; make test-all runs layers on each backend",
+    "relation-tf download": "needs a network: tests/tasks/test_tfds.py",
+}
+# Less of what takes long: the same command with these behind it. A suite that is made small is run
+# whole, after which submissions are packed.
+_ONE = """--set epochs=1 --set 'method=[{mechanism="relation"}]'"""
+SMALLER = {
+    "relation-tf run decode": "--seeds 1 --tasks decode-128 --methods decoder-relation",
+    "relation-tf run sequences": "--seeds 1 --tasks dates --methods gru --set epochs=1",
+    "relation-tf run contextualizer-table3": (
+        "--seeds 1 --methods contextualizer-k1-ones --set epochs=1"
+    ),
+    "relation-tf run demo": _ONE,
+    "relation-tf run glue ": _ONE,
+    "relation-tf run glue-small": _ONE,
+    "relation-tf run": "--seeds 1 --set epochs=1",
+    "relation-tf pretrain": "--mechanisms relation,attention --steps 2 --length 16 --vocabulary 60",
+}
+
+
+def commands(page: Path | None) -> list[str]:
+    """The lines of a page, or of README, that are typed into a shell."""
+    if page is None:
+        lines = re.findall(r"^    ((?:relation-tf|glue-submit|make) .*)$", README, re.MULTILINE)
+    else:
+        lines = [line for _, text in blocks(page, "sh") for line in text.splitlines()]
+    return [shlex.join(shlex.split(line, comments=True)) for line in lines]
+
+
+def test_contributors_make_what_there_is():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = re.findall(r"^    make (\S+)", text, re.MULTILINE)
+    assert len(named) > 5
+    assert [name for name in named if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
+
+
+def is_left_out(command: str) -> bool:
+    words = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", command).split()
+    return words[0] in LEFT_OUT or " ".join(words[:2]) in LEFT_OUT
+
+
+def in_small(command: str) -> list[str]:
+    """The words of a command, and of what makes it short."""
+    words = shlex.split(command)
+    more = next((more for start, more in SMALLER.items() if command.startswith(start)), "")
+    if _ONE in more and "--methods" in words:
+        more = "--set epochs=1"
+    if words[:2] == ["relation-tf", "run"] and "--seed" not in " ".join([*words, more]):
+        more += " --set seeds=1"
+    if "glue-small" in words and not {"--tasks", "--fill-missing", "plan"} & {*words}:
+        more += " --tasks RTE"
+    return [*words, *shlex.split(more)]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    if "--strategy" in words:  # parts the processor before TensorFlow is first used
+        subprocess.run([sys.executable, "-m", "relation_tf.cli", *words[1:]], check=True)
+        return
+    main = {"relation-tf": cli.main, "glue-submit": glue_submit.cli.main}[words[0]]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code, shlex.join(words)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder of data as the pages describe it: GLUE with whole test sets, and MR."""
+    folder = tmp_path_factory.mktemp("data")
+    miniglue.write(folder / "DIR" / "glue_data", train_rows=60, dev_rows=20)
+    sentences = "".join(f"{i % 2} so {('calm', 'loud')[i % 2]} , take {i}\n" for i in range(60))
+    (folder / "DIR" / "rt-polarity.all").write_text(sentences, encoding="utf-8")
+    (folder / "DIR" / "imdb").mkdir()
+    reviews = "".join(
+        f"{i}\t{('neg', 'pos')[i % 2]}\t9\tso {('calm', 'loud')[i % 2]} it is\n" for i in range(20)
+    )
+    for split in ("train", "test"):
+        path = folder / "DIR" / "imdb" / f"{split}.tsv"
+        path.write_text(f"id\tlabel\trating\treview\n{reviews}", encoding="utf-8")
+    tones = "".join(f"so {tone},{tone}\n" for tone in ("loud", "calm") * 20)
+    (folder / "DIR" / "tones").mkdir()
+    for split in ("train", "test"):
+        (folder / "DIR" / "tones" / f"{split}.csv").write_text(f"text,tone\n{tones}")
+    vectors = "".join(f"{word} {' '.join(['0.5'] * 100)}\n" for word in ("the", "good", "so"))
+    (folder / "glove.6B.100d.txt").write_text(vectors, encoding="utf-8")
+    return folder
+
+
+def more_for_compare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two folders of runs, two tables of other seeds."""
+    for name in ("before", "after"):
+        command = f"relation-tf run demo --tasks RTE --seeds 1 --set epochs=1 --out runs/{name}"
+        run(monkeypatch, [*command.split(), "--methods", "relation-64,baseline-64"])
+    head = "task,method,seed,score\n"
+    for first, name in ((1, "seeds-1-5.csv"), (6, "seeds-6-10.csv")):
+        rows = "".join(
+            f"MR,{method},{seed},{level + seed / 1000}\n"
+            for method, level in (("CNN", 0.7), ("GRU", 0.8))
+            for seed in range(first, first + 5)
+        )
+        (folder / name).write_text(head + rows, encoding="utf-8")
+
+
+def more_for_pretraining(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gzip
+
+    text = "".join(f"{word} so good it is not {word}\n" for word in ("loud", "calm") * 60)
+    (folder / "train.txt").write_text(text, encoding="utf-8")
+    (folder / "valid.txt").write_text(text.replace("not", "now"), encoding="utf-8")
+    (folder / "more.txt.gz").write_bytes(gzip.compress(text.replace("so", "very").encode()))
+
+
+def predictions_from_elsewhere(folder: Path) -> None:
+    """What the zip of the runs before holds, as tables; and answers to a dev set."""
+    packed = folder / "runs" / "glue" / "submissions" / "relation-64" / "seed-1.zip"
+    with zipfile.ZipFile(packed) as archive:
+        archive.extractall(folder / "my-predictions")
+    made = folder / "runs" / "glue" / "runs" / "CoLA" / "relation-64" / "seed-1" / "predictions"
+    (folder / "my-dev-predictions").mkdir()
+    shutil.copy(made / "CoLA.dev.tsv", folder / "my-dev-predictions" / "CoLA.tsv")
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("page", [None, *PAGES], ids=lambda page: page.stem if page else "README")
+def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
+    shown = [command for command in commands(page) if not is_left_out(command)]
+    if not shown:
+        pytest.skip("this page shows no command")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELATION_TF_CACHE", str(data / "cache"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # another test's
+    for path in data.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    write_files(page or DOCS / "how-to" / "own-layer.md", tmp_path)
+    if page is None or page.name == "compare.md":
+        program = tmp_path / "program.py"
+        program.write_text(blocks(DOCS / "how-to" / "compare.md", "python")[0][1])
+        runpy.run_path(str(program))
+    if page is not None and page.name == "compare.md":
+        more_for_compare(tmp_path, monkeypatch)
+    if page is not None and page.name == "pretraining.md":
+        more_for_pretraining(tmp_path, monkeypatch)
+    for command in shown:
+        if "my-predictions" in command:
+            predictions_from_elsewhere(tmp_path)
+        run(monkeypatch, in_small(command))
+
+
+def test_what_is_left_out_is_shown_somewhere():
+    shown = [command for page in (None, *PAGES) for command in commands(page)]
+    assert len(shown) > 50
+    for start in LEFT_OUT:
+        assert any(is_left_out(command) and start in command for command in shown), start
+    for start in SMALLER:
+        assert any(command.startswith(start) for command in shown), start
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "results").glob("*/suite.toml")), ids=str)
+def test_the_suites_of_results_can_be_read(path):
+    assert load_suite(path).runs()
+
+
+def test_the_commands_of_results_name_what_is_there():
+    text = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
+    suites = re.findall(r"`relation-tf run ([\w./-]+)", text)
+    assert len(suites) > 8
+    for suite in suites:
+        assert suite in list_suites() or (ROOT / suite).is_file(), suite
