@@ -100,6 +100,8 @@ ROWS = (
         )
         for mechanism, compute in (("relation", "readout"), ("relation", "all"),
                                    ("linear-attention", "all"), ("attention", "all"))
+        # XLA keeps what attention's chunks are there to forget: over 22 GiB at these lengths.
+        if (name, mechanism) != ("xla", "attention")
     ),
 )  # fmt: skip
 
