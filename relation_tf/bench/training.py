@@ -241,6 +241,10 @@ class WritingPart(Part):
         targets = split.inputs[1].pad(np.arange(len(split)))[:, 1:]
         return {"exact_match": networks.exact_match(targets, outputs)}
 
+    def _first_step(self) -> None:
+        super()._first_step()
+        self._row_losses(*map(tf.constant, self.pad(self.train_rows, np.arange(1))))
+
     def _losses(self, sources: Any, targets: Any, training: bool) -> tuple[Any, Any]:
         """Of each row the mean loss, and whether each token is the most probable one."""
         logits = self.model([sources, targets[:, :-1]], training=training)

@@ -219,7 +219,10 @@ def compile_network(cell: Cell, config: RunConfig) -> CompiledNetwork | Stepping
         task, _ = _inputs(cell, config)
         return SteppingNetwork(config, task)
     quietly = functools.partial(stderr_to, log)
-    return CompiledNetwork(config, *_inputs(cell, config), quietly, replicas)
+    inputs = _inputs(cell, config)
+    # What a layer of one's own has to say is for its author.
+    with quietly() if config.own_layer is None else contextlib.nullcontext():
+        return CompiledNetwork(config, *inputs, quietly, replicas)
 
 
 def _inputs(cell: Cell, config: RunConfig) -> Inputs:
