@@ -464,6 +464,7 @@ def test_tokens_are_counted_without_padding(tmp_path, small_glue, suite):
         assert run["tokens"] == sum(int(rows.lengths.sum()) for rows in train.inputs)
 
 
+@pytest.mark.slow
 def test_the_cell_before_leaves_its_inputs(tmp_path, small_glue, suite, monkeypatch):
     loaded = []
 
@@ -536,6 +537,7 @@ PLAIN = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_set_without_splits(tmp_path, sentences, suite):
     """WordPiece, a share of the training rows that stops it, scores of rows apart."""
     methods = [

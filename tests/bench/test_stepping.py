@@ -163,6 +163,7 @@ def test_passes_are_timed_until_they_tell_something(monkeypatch):
     assert timed.typical == sorted(timed.seconds)[1] > 0
 
 
+@pytest.mark.slow
 def test_a_suite_of_decoders(tmp_path):
     results = run_suite(asked(tasks=["decode-128", "decode-512"]), tmp_path, quiet=True)
     assert not results.failures
@@ -194,6 +195,7 @@ def test_its_report_says_what_was_timed(tmp_path):
     assert held in page
 
 
+@pytest.mark.slow
 def test_methods_are_timed_in_turn(tmp_path):
     results = run_suite(asked(), tmp_path, quiet=True)
     order = sorted(results.runs, key=lambda run: Path(run["folder"], "result.json").stat().st_mtime)
@@ -213,6 +215,7 @@ def test_what_was_timed_is_not_compared_with_what_was_trained(tmp_path, suite):
     assert "decoder-relation (b)" in again
 
 
+@pytest.mark.slow
 def test_an_interrupted_suite_goes_on(tmp_path):
     suite = asked()
     first = run_suite(suite, tmp_path, seeds=[1], quiet=True)
