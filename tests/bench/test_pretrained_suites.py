@@ -189,6 +189,10 @@ def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained
             {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "linear-attention"}},
             "expected a finished run of linear-attention, found attention",
         ),
+        (
+            {"mechanism": "baseline", "units": 8},  # says nothing, and is not left random
+            "expected a finished run of baseline, found attention",
+        ),
         ({**FINE_TUNED, "units": 16}, "its encoder was made with units = 8, the network's has 16"),
         (
             {**FINE_TUNED, "options": {**OPTIONS, "activation": "tanh"}},
