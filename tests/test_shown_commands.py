@@ -21,6 +21,11 @@ from tests.test_docs import DOCS, PAGES, ROOT, blocks, write_files
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
+# What holds for as long as a process does, which other tests share.
+PROCESS_WIDE = {
+    "--strategy": "parts the processor before TensorFlow is first used",
+    "--deterministic": "turns on op determinism, which cannot be turned off again",
+}
 # What this machine or this test cannot do, and what stands for it.
 LEFT_OUT = {
     "make": "make demo is the command that README names behind it; make test is the tests",
@@ -81,7 +86,7 @@ def in_small(command: str) -> list[str]:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-    if "--strategy" in words:  # parts the processor before TensorFlow is first used
+    if not PROCESS_WIDE.keys().isdisjoint(words):
         subprocess.run([sys.executable, "-m", "relation_tf.cli", *words[1:]], check=True)
         return
     main = {"relation-tf": cli.main, "glue-submit": glue_submit.cli.main}[words[0]]
@@ -174,6 +179,9 @@ def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
         if "my-predictions" in command:
             predictions_from_elsewhere(tmp_path)
         run(monkeypatch, in_small(command))
+    from relation_tf.bench.training import op_determinism
+
+    assert not op_determinism(), "other tests share this process"
 
 
 def test_what_is_left_out_is_shown_somewhere():
