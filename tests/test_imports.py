@@ -29,6 +29,7 @@ ALLOWED = {
 # Of bench, the report may read a folder and nothing else.
 REPORT_READS = {
     "relation_tf.bench",
+    "relation_tf.bench.pretrained",
     "relation_tf.bench.published",
     "relation_tf.bench.results",
     "relation_tf.bench.run_folder",

@@ -28,7 +28,7 @@ from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tsv import listed
 from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
 
-SETTINGS, WEIGHTS = "pretraining.json", "weights.npz"
+SETTINGS, WEIGHTS, SPEEDS = "pretraining.json", "weights.npz", "speeds.csv"
 
 _EMBEDDING = "embedding"
 _ASKED_OF_A_RUN = {"method", "mechanism", "seed", "perplexity", "tokens_per_second"}
@@ -361,6 +361,20 @@ def finished_runs(folder: Path) -> Iterator[dict[str, Any]]:
             raise SuiteError(f"{path}: expected a key {min(missing)!r}, found none")
         found.append(result)
     return iter(sorted(found, key=lambda run: (run["method"], run["seed"])))
+
+
+def read_pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+    """What was asked of a folder of pre-training, and the manifests of its finished runs.
+
+    None where the folder is not one of pre-training.
+
+    Raises:
+        SuiteError: For a file that is broken.
+    """
+    if not (folder / SETTINGS).is_file():
+        return None
+    runs = (run_folder(folder, run["method"], run["seed"]) for run in finished_runs(folder))
+    return read_json(folder / SETTINGS), [read_json(run / "manifest.json") for run in runs]
 
 
 def write_weights(path: Path, embedding: np.ndarray, weights: list[np.ndarray]) -> None:

@@ -24,6 +24,7 @@ from relation_tf.bench import worker
 from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.pretrained import (
     SETTINGS,
+    SPEEDS,
     WEIGHTS,
     PretrainingSettings,
     finished_runs,
@@ -376,7 +377,7 @@ def _write_scores(folder: Path) -> None:
     with _writing(folder):
         for file, task, key in (
             ("scores.csv", PERPLEXITY, "perplexity"),
-            ("speeds.csv", SPEED, "tokens_per_second"),
+            (SPEEDS, SPEED, "tokens_per_second"),
         ):
             columns = {
                 "task": [task] * len(runs),

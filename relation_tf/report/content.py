@@ -242,7 +242,7 @@ def _content_of_runs(
         "laid_out": laid_out(results, scores, summary, how, summarized, published),
         "predicted": [*answers.tables["auc"]["task"].unique()] if answers.tables else [],
         "predicted_notes": answers.notes,
-        "made": provenance.made(results),
+        "made": provenance.made([run["manifest"] for run in results.runs]),
         "data": provenance.data(results).to_dict("records"),
         "warnings": [*provenance.warnings(results, runs), *answers.warnings],
         "failures": results.failures,

@@ -68,9 +68,8 @@ def settings(results: Results) -> dict[str, str]:
     return {key: _shown(value) for key, value in suite.items() if key not in left_out}
 
 
-def made(results: Results) -> dict[str, list[str]]:
-    """When, how and on what the runs were made: all values that occur, the most frequent first."""
-    manifests = [run["manifest"] for run in results.runs]
+def made(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """When, how and on what runs were made: all values that occur, the most frequent first."""
     if not manifests:
         return {}
     facts = {
@@ -127,14 +126,24 @@ def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
     return [*_unlike(results), *_alike(results), *_went_wrong(runs)]
 
 
-def _unlike(results: Results) -> Iterator[str]:
-    manifests = [run["manifest"] for run in results.runs]
+def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Where runs of one table were made with other versions, or on another machine."""
     flat = [
         {key: manifest.get(key, _BEFORE.get(key)) for key in _MACHINE} | manifest["versions"]
         for manifest in manifests
     ]
     for key in dict.fromkeys(key for each in flat for key in each):
         yield from _differing(key, [_shown(each.get(key)) for each in flat])
+
+
+def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Where encoders of one table were pre-trained otherwise: of each run what was asked."""
+    for key in dict.fromkeys(key for each in asked for key in each):
+        yield from _differing(key, [_shown(each.get(key)) for each in asked])
+
+
+def _unlike(results: Results) -> Iterator[str]:
+    yield from unlike_machines([run["manifest"] for run in results.runs])
     configs = [run["config"] for run in results.runs]
     for key in dict.fromkeys(key for config in configs for key in config):
         if key in Override.model_fields:
@@ -186,6 +195,11 @@ def _went_wrong(runs: pd.DataFrame) -> Iterator[str]:
             f"{row.task}/{row.method}/seed-{row.seed}: a cost was not finite; "
             "its score stands as it is."
         )
+
+
+def in_a_line(settings: Mapping[str, Any]) -> str:
+    """Settings, and their values as a page shows them."""
+    return "; ".join(f"{key} {_shown(value)}" for key, value in settings.items())
 
 
 def _dates(manifests: Sequence[Mapping[str, Any]]) -> str:

@@ -25,6 +25,7 @@ from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import write_bytes
 from relation_tf.bench.suite import SuiteError
+from relation_tf.report import provenance
 from relation_tf.report.answer import listed
 from relation_tf.report.content import Content, content_of
 from relation_tf.report.layout import LaidOut
@@ -354,9 +355,21 @@ def compare(
     shown = title or listed([source.label for source in read])
     content = content_of(scores, joined, shown, question)
     own = content.values
-    warnings = [*unused_tests(read, names, scores), *doubts(read, scores), *own["warnings"]]
+    manifests = [manifest for source in read for manifest in source.manifests]
+    warnings = [
+        *unused_tests(read, names, scores),
+        *doubts(read, scores),
+        *own["warnings"],
+        *provenance.unlike_machines(manifests),
+        *provenance.unlike_pretraining(
+            [source.pretraining for source in read for _ in source.manifests]
+        ),
+    ]
     made = {
         "sources": [source.origin for source in read],
+        "pre-training": [
+            provenance.in_a_line(source.pretraining) for source in read if source.pretraining
+        ],
         "compared by": _command(
             sources,
             {
@@ -370,9 +383,11 @@ def compare(
         ),
         "compared with": [f"relation_tf {__version__}"],
     }
-    made = {key: values for key, values in made.items() if values}
+    of_suites = [run["manifest"] for run in joined.runs] if joined else []
+    of_runs = provenance.made([*of_suites, *manifests])
+    made = {key: values for key, values in made.items() if values} | of_runs
     return Report(
-        replace(content, values={**own, "warnings": warnings, "made": made | own["made"]}),
+        replace(content, values={**own, "warnings": warnings, "made": made}),
         [folder for source in read for folder in source.folders],
     )
 

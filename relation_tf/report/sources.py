@@ -11,13 +11,14 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
 import pandas as pd
 
+from relation_tf.bench.pretrained import SETTINGS, SPEEDS, read_pretraining
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results, read_results
 from relation_tf.bench.suite import Suite, SuiteError
 from relation_tf.report.comparisons import SCORE
@@ -49,6 +50,8 @@ class Source:
         origin: What was read, as a report says it.
         results: The runs behind them, where they are known.
         folders: Where the scores were read from, and where a suite has its report.
+        pretraining: What was asked of encoders that were pre-trained.
+        manifests: How they were made.
     """
 
     label: str
@@ -56,6 +59,8 @@ class Source:
     origin: str
     results: Results | None = None
     folders: Sequence[Path] = ()
+    pretraining: Mapping[str, Any] = field(default_factory=dict)
+    manifests: Sequence[Mapping[str, Any]] = ()
 
 
 def read_source(source: ScoreSource, label: str | None = None, number: int = 1) -> Source:
@@ -89,13 +94,22 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         return _source_of_runs(label, read_results(path))
     if kind == "report":
         file = path / "scores.csv"
-        return Source(label, _scores_of_report(path), _digested(file), folders=[path])
+        return Source(
+            label, _scores_of_report(path), _digested(file), None, [path], *_pretraining(path)
+        )
     if kind == "folder":
         raise SuiteError(
             f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "
             "neither"
         )
-    return Source(label, _read_table(path), _digested(path), folders=[path.parent])
+    ours = path.name in ("scores.csv", SPEEDS)
+    made = _pretraining(path.parent) if ours else ()
+    return Source(label, _read_table(path), _digested(path), None, [path.parent], *made)
+
+
+def _pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What was asked of encoders that were pre-trained, and how they were made."""
+    return read_pretraining(folder) or ({}, [])
 
 
 def _source_of_runs(label: str, results: Results) -> Source:
@@ -114,7 +128,7 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, str]:
     """A path, and what is there."""
     try:
         path = Path(source).expanduser()
-        if (path / "runs").is_dir() and not (path / "pretraining.json").is_file():
+        if (path / "runs").is_dir() and not (path / SETTINGS).is_file():
             return path, "suite"
         if (path / "scores.csv").is_file():
             return path, "report"

@@ -22,6 +22,7 @@ from relation_tf.bench.pretrained import (
     pretrained_digest,
 )
 from relation_tf.bench.pretraining import pretrain
+from relation_tf.report import compare
 from relation_tf.report.sources import read_source
 from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
 from relation_tf.tasks.tsv import DataError
@@ -188,6 +189,34 @@ def test_scores_can_be_compared(made):
     assert (speeds.tasks, speeds.lower_is_better) == (["tokens a second"], frozenset())
     expected = [run["tokens_per_second"] for run in made.runs if run["method"] == "relation"]
     assert speeds.samples("tokens a second")["relation"] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", [".", "scores.csv", "speeds.csv"])
+def test_a_comparison_says_how_they_were_made(made, name):
+    facts = compare(made.folder / name).content.values["made"]
+    assert "objective masked; num_layers 2; units 8; embedding_dim 6;" in facts["pre-training"][0]
+    assert (facts["backend"], facts["threads"]) == (["tensorflow"], ["1"])
+    assert len(facts["commands"]) == 1
+    assert {*facts["versions"][0].split(", ")} > {f"keras {keras.__version__}"}
+
+
+def test_a_comparison_says_where_they_were_made_otherwise(made, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(made.folder, other)
+    asked = json.loads((other / "pretraining.json").read_text())
+    (other / "pretraining.json").write_text(json.dumps(asked | {"steps": 900}))
+    manifest = other / "runs" / "relation" / "seed-1" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"processor": "Abacus"}))
+    warned = compare(made.folder, other).content.values["warnings"]
+    assert "The runs differ in steps: 6 (4 runs); 900 (4 runs)." in warned
+    assert any(each.endswith("(7 runs); Abacus (1 runs).") for each in warned)
+    manifest.unlink()
+    with pytest.raises(SuiteError, match=r"manifest\.json"):
+        compare(other)
+    shutil.rmtree(other / "runs")  # as results/ keeps it
+    facts = compare(other).content.values["made"]
+    assert "steps 900" in facts["pre-training"][0]
+    assert "commands" not in facts
 
 
 def test_mechanisms_train_in_turn(made):

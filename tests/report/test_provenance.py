@@ -20,8 +20,9 @@ def results_with(suite_of, fabricate):
 def test_like_runs_give_no_warning(results_with):
     results = results_with(lambda config, files: None)
     assert warnings(results, all_runs(results)) == []
-    assert made(results)["commands"] == ["relation-tf run made-up"]
-    assert made(results)["versions"] == ["relation_tf 0.1.0, tensorflow 2.21.0"]
+    facts = made([run["manifest"] for run in results.runs])
+    assert facts["commands"] == ["relation-tf run made-up"]
+    assert facts["versions"] == ["relation_tf 0.1.0, tensorflow 2.21.0"]
 
 
 def test_methods_of_other_sizes_are_alike(results_with):
