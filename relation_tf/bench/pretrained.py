@@ -363,20 +363,6 @@ def finished_runs(folder: Path) -> Iterator[dict[str, Any]]:
     return iter(sorted(found, key=lambda run: (run["method"], run["seed"])))
 
 
-def read_pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """What was asked of a folder of pre-training, and the manifests of its finished runs.
-
-    None where the folder is not one of pre-training.
-
-    Raises:
-        SuiteError: For a file that is broken.
-    """
-    if not (folder / SETTINGS).is_file():
-        return None
-    runs = (run_folder(folder, run["method"], run["seed"]) for run in finished_runs(folder))
-    return read_json(folder / SETTINGS), [read_json(run / "manifest.json") for run in runs]
-
-
 def write_weights(path: Path, embedding: np.ndarray, weights: list[np.ndarray]) -> None:
     """Write what `load_pretrained` reads."""
     arrays = {_ENCODER.format(i): array for i, array in enumerate(weights)}

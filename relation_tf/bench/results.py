@@ -12,6 +12,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glue_submit import TASKS, glue_average, task_score
+from relation_tf.bench.pretrained import SETTINGS, finished_runs, run_folder
 from relation_tf.bench.run_folder import RunFolder, read_config, read_json
 from relation_tf.bench.suite import RunConfig, Suite, SuiteError, first_fault
 from relation_tf.tasks.glue import GLUE
@@ -75,8 +76,8 @@ class _Vectors(_Written):
     digest: str | None = None
 
 
-class _Manifest(_Written):
-    """`manifest.json`."""
+class _Made(_Written):
+    """`manifest.json` of pre-training."""
 
     started: str
     finished: str
@@ -85,6 +86,11 @@ class _Manifest(_Written):
     commit: str | None
     processor: str
     threads: Count
+
+
+class _Manifest(_Made):
+    """`manifest.json` of a suite's run."""
+
     xla: bool
     data: _Data
     glove: _Vectors | None
@@ -258,6 +264,23 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
         )
     _read_history(suite, result["task"], folder / "history.csv")
     return {**result, "config": config, "manifest": manifest, "folder": str(folder)}
+
+
+def read_pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+    """What was asked of a folder of pre-training, and the manifests of its finished runs.
+
+    None where the folder is not one of pre-training.
+
+    Raises:
+        SuiteError: For a file that is broken.
+    """
+    if not (folder / SETTINGS).is_file():
+        return None
+    manifests = []
+    for run in finished_runs(folder):
+        path = run_folder(folder, run["method"], run["seed"]) / "manifest.json"
+        manifests.append(_checked(path, read_json(path), _Made))
+    return read_json(folder / SETTINGS), manifests
 
 
 def _read_history(suite: Suite, task: str, path: Path) -> pd.DataFrame:

@@ -377,7 +377,14 @@ def _with_pretrained(config: RunConfig) -> RunConfig:
     if config.pretrained is None:
         return config
     method = None if config.start == "random" else config.mixes
-    digest = pretrained_digest(config.pretrained, method, config.seed)
+    try:
+        digest = pretrained_digest(config.pretrained, method, config.seed)
+    except SuiteError as error:
+        if method is None:
+            raise
+        raise SuiteError(
+            f"{error}; method {config.method} starts from it, and with start = 'random' from none"
+        ) from error
     return config.model_copy(update={"pretrained_digest": digest})
 
 

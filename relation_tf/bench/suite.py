@@ -645,8 +645,8 @@ class Suite(Training):
                 )
         if groups and self.pretrained is not None:
             raise ValueError(
-                f"key 'pretrained': expected none for the group {groups[0]}, whose networks start "
-                f"at random. Received: {self.pretrained!r}"
+                f"key 'pretrained': expected none with the group {groups[0]}, whose networks can "
+                f"only start at random. Received: {self.pretrained!r}"
             )
         return self
 
@@ -738,8 +738,8 @@ class Suite(Training):
                 )
             if start != "random" and method.size is not None:
                 raise ValueError(
-                    f"key 'size' of method {method.name}: what is pre-trained has its own. "
-                    f"Received: {method.size}"
+                    f"key 'size' of method {method.name}: expected none with start = {start!r}, as "
+                    f"what is pre-trained has its own; or start = 'random'. Received: {method.size}"
                 )
         return self
 

@@ -137,9 +137,11 @@ def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Where encoders of one table were pre-trained otherwise: of each run what was asked."""
+    """Where folders of pre-training were asked for something else."""
     for key in dict.fromkeys(key for each in asked for key in each):
-        yield from _differing(key, [_shown(each.get(key)) for each in asked])
+        values = dict.fromkeys(_shown(each.get(key)) for each in asked)
+        if len(values) > 1:
+            yield f"The folders of pre-training differ in {key}: {'; '.join(values)}."
 
 
 def _unlike(results: Results) -> Iterator[str]:

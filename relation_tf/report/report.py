@@ -362,7 +362,7 @@ def compare(
         *own["warnings"],
         *provenance.unlike_machines(manifests),
         *provenance.unlike_pretraining(
-            [source.pretraining for source in read for _ in source.manifests]
+            [source.pretraining for source in read if source.pretraining]
         ),
     ]
     made = {

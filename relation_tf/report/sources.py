@@ -18,8 +18,14 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from relation_tf.bench.pretrained import SETTINGS, SPEEDS, read_pretraining
-from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results, read_results
+from relation_tf.bench.pretrained import SETTINGS, SPEEDS
+from relation_tf.bench.results import (
+    GLUE_AVERAGE,
+    MEAN_OF_TASKS,
+    Results,
+    read_pretraining,
+    read_results,
+)
 from relation_tf.bench.suite import Suite, SuiteError
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores

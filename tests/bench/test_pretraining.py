@@ -208,15 +208,26 @@ def test_a_comparison_says_where_they_were_made_otherwise(made, tmp_path):
     manifest = other / "runs" / "relation" / "seed-1" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"processor": "Abacus"}))
     warned = compare(made.folder, other).content.values["warnings"]
-    assert "The runs differ in steps: 6 (4 runs); 900 (4 runs)." in warned
+    differ = "The folders of pre-training differ in steps: 6; 900."
+    assert differ in warned
     assert any(each.endswith("(7 runs); Abacus (1 runs).") for each in warned)
-    manifest.unlink()
-    with pytest.raises(SuiteError, match=r"manifest\.json"):
-        compare(other)
     shutil.rmtree(other / "runs")  # as results/ keeps it
-    facts = compare(other).content.values["made"]
-    assert "steps 900" in facts["pre-training"][0]
-    assert "commands" not in facts
+    values = compare(made.folder, other).content.values
+    assert differ in values["warnings"]
+    assert "steps 900" in values["made"]["pre-training"][1]
+    assert "commands" not in compare(other).content.values["made"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("{}", "key 'started' is missing"), ("[", "expected JSON"), (None, "No such file")],
+)
+def test_a_broken_manifest_is_named(made, tmp_path, text, said):
+    shutil.copytree(made.folder, tmp_path / "other")
+    manifest = tmp_path / "other" / "runs" / "relation" / "seed-1" / "manifest.json"
+    manifest.unlink() if text is None else manifest.write_text(text)
+    with pytest.raises(SuiteError, match=rf"seed-1.manifest\.json: .*{said}"):
+        compare(tmp_path / "other")
 
 
 def test_mechanisms_train_in_turn(made):
