@@ -25,6 +25,11 @@ def main(
         results = read_results(folder)
     except SuiteError as error:
         raise typer.BadParameter(str(error)) from error
+    if any(run["manifest"]["xla"] for run in results.runs):
+        raise typer.BadParameter(
+            f"{folder}: expected runs without XLA. Received: some with it, whose seeds go on "
+            "compiling what they share"
+        )
     if not results.runs:
         raise typer.BadParameter(f"{folder}: expected finished runs. Received: none")
     typer.echo(table(spent(results, jobs), len(results.runs), minutes(results)))
@@ -45,8 +50,9 @@ def spent(results: Results, jobs: int = 1) -> dict[str, float]:
     # The seeds of a cell share one compiled network, and each says how long it took.
     cells = {(run["task"], run["method"], run["seconds"]["compilation"]) for run in runs}
     kinds = {
-        "steps of training": sum(own["training"] - own["input"] for own in seconds),
-        "batches for them": sum(own["input"] for own in seconds),
+        "steps of training": sum(own["training"] - own.get("input", 0) for own in seconds),
+        # A suite that is timed makes none.
+        "batches for them": sum(own.get("input", 0) for own in seconds),
         "evaluation after each epoch": sum(own["evaluation"] for own in seconds),
         "answers at the end": sum(
             own["total"] - own["training"] - own["evaluation"] for own in seconds

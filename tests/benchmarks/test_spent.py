@@ -23,6 +23,15 @@ class Results:
     runs = (run("A", 1, 0, 17, 2.5), run("A", 2, 17, 32, 2.5), run("B", 1, 1, 20, 3.0))
 
 
+class Timed:
+    runs = (run("decode-128", 1, 0, 17, 2.5),)
+    del runs[0]["seconds"]["input"]
+
+
+def test_what_is_timed_makes_no_batches():
+    assert list(spent.spent(Timed).values())[:2] == [10, 0]
+
+
 def test_a_network_that_seeds_share_is_compiled_once():
     kinds = spent.spent(Results, jobs=2)
     assert list(kinds.values()) == pytest.approx([27, 3, 6, 9, 5.5, 64 - 50.5])
