@@ -8,10 +8,10 @@ EDITABLE := $(PIP_INSTALL) --config-settings editable_mode=compat --editable
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all coverage bench docs lint format clean
+.PHONY: help demo test test-all test-lowest coverage bench docs lint format clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/base.stamp: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relation_tf needs Python 3.11 or later, this is " + sys.version.split()[0])'
@@ -50,6 +50,14 @@ test-all: $(VENV)/backends.stamp  ## all tests: in a browser and on a cluster, b
 	KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=true $(PYTEST) -n 2 --dist worksteal -m 'not tensorflow and not slow' tests/layers tests/networks tests/test_optimizers.py
 	KERAS_BACKEND=torch $(PYTEST) -n 2 --dist worksteal -m 'not tensorflow and not slow' tests/layers tests/networks tests/test_optimizers.py
 
+# In an environment of its own: pip knows no lowest versions, and constraints.txt holds the newest.
+test-lowest: $(VENV)/base.stamp  ## the tests that everyone runs, with the lowest versions that are asked for
+	$(BIN)/python -m venv --clear $(VENV)-lowest
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
+	--config-settings editable_mode=compat --editable '.[test]'
+	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal -o filterwarnings= -m 'not slow'
+
 # Apart from test-all: it takes half as long again, and three times as long where processes are started.
 coverage: $(VENV)/test.stamp  ## the tests that everyone runs, and the lines that they reach
 	$(PYTEST) -n 2 --dist worksteal -m 'not slow' --cov --cov-report=term --cov-fail-under=90
@@ -70,4 +78,4 @@ format: $(VENV)/dev.stamp  ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and what the tools left (runs/ stays)
-	rm -rf $(VENV) build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) $(VENV)-lowest build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*

@@ -10,8 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from relation_tf.tasks import miniglue
+
 ROOT = Path(__file__).resolve().parents[1]
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+# Where a notebook asks for real data, and those that do.
+DATA = re.compile(r"^DATA = None\b", re.MULTILINE)
+ON_FILES = [path for path in PATHS if "DATA = None" in path.read_text(encoding="utf-8")]
 # Where a machine keeps things; an address on the web has another slash before it.
 _PLACE = re.compile(r"(?<![\w./<])/(?:home|root|tmp|usr|var|opt|mnt|srv|work|private|Users)/\S*")
 
@@ -87,9 +92,10 @@ def test_faults_are_seen(output, wrong):
     assert bool(faults([{"outputs": [output]}])) is wrong
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_runs_whole(path, tmp_path, monkeypatch):
+def execute(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str = ""
+) -> list[dict]:
+    """Run a notebook beside results/, on `data` if it is given, and give its code cells."""
     reason = "pip install '.[notebooks]' brings what runs them"
     nbformat = pytest.importorskip("nbformat", reason=reason)
     nbclient = pytest.importorskip("nbclient", reason=reason)
@@ -99,14 +105,38 @@ def test_runs_whole(path, tmp_path, monkeypatch):
     folder.mkdir()
     shutil.copytree(ROOT / "results", tmp_path / "results")
     notebook = nbformat.read(path, as_version=4)
+    if data:
+        (asks,) = (cell for cell in notebook.cells if DATA.search(cell.source))
+        asks.source = DATA.sub(f"DATA = {data!r}", asks.source)
     nbclient.NotebookClient(
         notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     ).execute()
     # Read as it is kept: a place that this run has printed would be one of this machine.
     nbformat.write(notebook, folder / path.name)
-    ran, kept = code_cells(read(folder / path.name)), code_cells(read(path))
+    return code_cells(read(folder / path.name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_runs_whole(path, tmp_path, monkeypatch):
+    ran, kept = execute(path, tmp_path, monkeypatch), code_cells(read(path))
     assert faults(ran) == []
     assert [bool(cell["outputs"]) for cell in ran] == [bool(cell["outputs"]) for cell in kept]
+
+
+@pytest.fixture(scope="module")
+def glue(tmp_path_factory):
+    """A folder with `glue_data` in the official layout, test sets of the official size."""
+    folder = tmp_path_factory.mktemp("glue")
+    miniglue.write(folder / "glue_data", train_rows=400, dev_rows=60)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ON_FILES, ids=lambda path: path.stem)
+def test_runs_whole_on_files(path, glue, tmp_path, monkeypatch):
+    (tmp_path / "data").symlink_to(glue)
+    assert faults(execute(path, tmp_path, monkeypatch, "../data")) == []
 
 
 RUN = """
@@ -131,17 +161,22 @@ def test_an_interrupted_cell_keeps_what_is_done(tmp_path, monkeypatch):
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
     manager, client = manager_of.start_new_kernel(cwd=str(tmp_path))
     try:
-        client.execute(RUN)
+        asked = client.execute(RUN)
         done = tmp_path / "runs" / "runs" / "RTE" / "relation-64" / "seed-1" / "result.json"
+        end = time.monotonic() + 600
         while not done.exists():
+            assert time.monotonic() < end
             time.sleep(0.1)
         manager.interrupt_kernel()
-        assert client.get_shell_msg(timeout=600)["content"]["ename"] == "KeyboardInterrupt"
+        # A kernel that was slow to start answers more than once that it is there.
+        replies = iter(lambda: client.get_shell_msg(timeout=600), None)
+        reply = next(reply for reply in replies if reply["parent_header"]["msg_id"] == asked)
+        assert reply["content"]["ename"] == "KeyboardInterrupt"
         before = done.stat().st_mtime_ns
-        printed, status = output_of(client, RUN + "print(len(results.runs), 'runs')")
+        printed, status = output_of(client, RUN + "print('results:', len(results.runs))")
         assert status == "ok"
         assert "of 3 runs are done already" in printed
-        assert "3 runs" in printed
+        assert "results: 3" in printed
         assert done.stat().st_mtime_ns == before
     finally:
         client.stop_channels()

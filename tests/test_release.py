@@ -44,8 +44,9 @@ def released(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release")
     checkout = folder / "checkout"
     # What git does not keep is not released: environments, runs, what a build has left.
-    left = ".git", ".venv", "runs", "build", "dist", "site", "*.egg-info", "__pycache__", ".*_cache"
-    shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(*left))
+    left = ".git", ".venv*", ".hypothesis", ".*_cache", "runs", "build", "dist", "site"
+    ignored = shutil.ignore_patterns(*left, "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, checkout, ignore=ignored)
     pytest.importorskip("build", reason="pip install '.[test]' brings what builds a release")
     made = folder / "made"
     command = [sys.executable, "-m", "build", "--quiet", "--outdir", str(made), str(checkout)]
