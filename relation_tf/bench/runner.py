@@ -376,15 +376,14 @@ def _with_pretrained(config: RunConfig) -> RunConfig:
     """A run with the digest of what it starts from, if only of the vocabulary."""
     if config.pretrained is None:
         return config
-    method = None if config.start == "random" else config.mixes
-    try:
-        digest = pretrained_digest(config.pretrained, method, config.seed)
-    except SuiteError as error:
-        if method is None:
-            raise
-        raise SuiteError(
-            f"{error}; method {config.method} starts from it, and with start = 'random' from none"
-        ) from error
+    digest = pretrained_digest(config.pretrained)
+    if config.start != "random":
+        try:
+            digest = pretrained_digest(config.pretrained, config.mixes, config.seed)
+        except SuiteError as error:
+            raise SuiteError(
+                f"{error}; {config.method} starts from it, or with start = 'random' from none"
+            ) from error
     return config.model_copy(update={"pretrained_digest": digest})
 
 

@@ -187,11 +187,11 @@ def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained
     [
         (
             {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "linear-attention"}},
-            "expected a finished run of linear-attention, found attention",
+            "expected a finished run of linear-attention, found attention, relation; fine-tuned starts from",
         ),
         (
             {"mechanism": "baseline", "units": 8},  # says nothing, and is not left random
-            "expected a finished run of baseline, found attention",
+            "relation; baseline-8 starts from it, or with start = 'random' from none",
         ),
         ({**FINE_TUNED, "units": 16}, "its encoder was made with units = 8, the network's has 16"),
         (
@@ -231,11 +231,11 @@ def test_a_method_that_says_nothing_starts_from_what_its_mechanism_can():
         ),
         (
             {"group": [{"name": "two", "tasks": ["CoLA", "RTE"]}], "tasks": ["two"]},
-            "key 'pretrained': expected none for the group two",
+            "key 'pretrained': expected none with the group two",
         ),
         (
             {"method": [{**FINE_TUNED, "size": 5000}]},
-            "key 'size' of method fine-tuned: what is pre-trained has its own",
+            "key 'size' of method fine-tuned: expected none with start = 'pretrained'",
         ),
     ],
 )
