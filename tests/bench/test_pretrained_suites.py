@@ -187,7 +187,7 @@ def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained
     [
         (
             {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "linear-attention"}},
-            "expected a finished run of linear-attention, found attention, relation; fine-tuned starts from",
+            "of linear-attention, found attention, relation; fine-tuned starts from",
         ),
         (
             {"mechanism": "baseline", "units": 8},  # says nothing, and is not left random
