@@ -6,8 +6,6 @@ Keras and TensorFlow are loaded when the first run starts, not with this module.
 from __future__ import annotations
 
 import functools
-import hashlib
-import inspect
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +20,7 @@ from rich.console import Console
 
 from relation_tf.bench import worker
 from relation_tf.bench.checkpoint import STATE, Checkpoint
+from relation_tf.bench.layer_source import layer_digest
 from relation_tf.bench.pretrained import (
     SETTINGS,
     SPEEDS,
@@ -40,7 +39,7 @@ from relation_tf.bench.run_folder import (
     write_text,
 )
 from relation_tf.bench.suite import SuiteError, vocabulary_of
-from relation_tf.networks.registry import MECHANISMS, find_mechanism, load
+from relation_tf.networks.registry import MECHANISMS, find_mechanism
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.tasks.tsv import DataError
 
@@ -162,8 +161,10 @@ def pretrain(
             if pending:
                 report.say(_extent(text, settings))
                 _check(pending, folder, settings, text)
-            _run_all(pending, folder, settings, made_from, text, report)
-        _write_scores(folder)
+            try:
+                _run_all(pending, folder, settings, made_from, text, report)
+            finally:  # an interrupted command leaves the scores of what is done
+                _write_scores(folder)
     failures = [
         (str(run), str(read_json(path)["error"]))
         for run in asked
@@ -192,19 +193,20 @@ def _asked(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[_Run]:
 
 
 def _digest(mechanism: str) -> str | None:
-    """Of the source of a layer of one's own, so that runs of an older one are not taken for its."""
+    """Of the source of a layer of one's own."""
     try:
         entry = find_mechanism(mechanism)
-        loaded = None if mechanism in MECHANISMS else load(str(entry.factory))
+        own = entry.reads != "text" and mechanism not in MECHANISMS
+        digest = layer_digest(mechanism) if own else None
     except ValueError as error:
         raise SuiteError(f"mechanisms: {error}") from error
+    except Exception as error:
+        raise SuiteError(
+            f"mechanisms: cannot import {mechanism}: {worker.one_line(error)}"
+        ) from error
     if entry.reads == "text":
         raise SuiteError(f"mechanisms: expected what mixes tokens. Received: {mechanism}")
-    try:
-        source = None if loaded is None else inspect.getsource(loaded)
-    except (OSError, TypeError):
-        return None  # written at a prompt, or compiled: there is no source to tell it by
-    return None if source is None else hashlib.sha256(source.encode()).hexdigest()[:16]
+    return digest
 
 
 def _folder_of(folder: Path, run: _Run) -> Path:
@@ -252,7 +254,7 @@ def _extent(text: PlainText, settings: PretrainingSettings) -> str:
     passes = settings.steps * settings.batch_size / len(text.train)
     return (
         f"{text.train.size:,} tokens to learn from, {text.held_out.size:,} held out, "
-        f"{text.vocabulary.size:,} ids; a run goes through them {passes:.2g} times"
+        f"{text.vocabulary.size:,} ids; passes over the text in a run: {passes:.2g}"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -14,6 +13,7 @@ from rich.console import Console
 
 from relation_tf.bench.distribution import Distribution, make_distribution
 from relation_tf.bench.hosts import met
+from relation_tf.bench.layer_source import layer_digest
 from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.pretrained import pretrained_digest
 from relation_tf.bench.processes import run_in_processes
@@ -30,8 +30,8 @@ from relation_tf.bench.suite import (
     make_suite,
     select,
 )
-from relation_tf.bench.worker import LOG, Cell, Tell, check_methods, loading_quietly, run_cell
-from relation_tf.networks.registry import find_mechanism, load
+from relation_tf.bench.worker import LOG, Cell, Tell, check_methods, run_cell
+from relation_tf.networks.registry import find_mechanism
 from relation_tf.stats import what_can_be_shown
 from relation_tf.stats.design import Family
 from relation_tf.tasks.catalogue import find_source, find_task
@@ -414,7 +414,7 @@ def _method(method: Method | type | str) -> dict[str, Any]:
 
 
 def _digest(layer: str | None, run: RunConfig, in_processes: bool) -> str | None:
-    """Of the class of a layer of one's own, so that runs of an older one are not taken for its.
+    """Of the source of a layer of one's own.
 
     Raises:
         SuiteError: Where it cannot be imported; said once, before the first run.
@@ -430,19 +430,13 @@ def _digest(layer: str | None, run: RunConfig, in_processes: bool) -> str | None
         entry = find_mechanism(layer)
         if entry.reads == "text":
             return _saved_model_digest(Path(entry.options["path"]))
-        with loading_quietly():
-            loaded = load(layer)
+        return layer_digest(layer)
     except ValueError as error:
         raise SuiteError(f"method {run.method}: {error}") from error
     except Exception as error:
         raise SuiteError(
             f"method {run.method}: cannot import {layer}: {type(error).__name__}: {error}"
         ) from error
-    try:
-        source = inspect.getsource(loaded)
-    except (OSError, TypeError):
-        return None  # written at a prompt, or compiled: there is no source to tell it by
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def _saved_model_digest(folder: Path) -> str:

@@ -374,7 +374,7 @@ class RunConfig(Training):
     group: TaskGroup | None = None
     data_digest: str | None = None  # None in runs from before it was kept
     glove_digest: str | None = None
-    mechanism_digest: str | None = None  # of the class of a layer of one's own, or a saved model
+    mechanism_digest: str | None = None  # of the source of a layer of one's own, or a saved model
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
     size: Positive | None = None

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import pytest
+
+from relation_tf.bench.layer_source import layer_digest
+
+MODULE = """
+import math
+from collections import deque as store
+
+SCALE = 2.0
+OTHER = 3.0
+
+
+def squash(x):
+    return bound(x) / SCALE
+
+
+def bound(x):
+    return math.tanh(x)
+
+
+def registered(layer):
+    return layer
+
+
+@registered
+class Own:
+    kept = store()
+
+    def call(self, x):
+        return squash(x)
+
+
+class Another:
+    value = OTHER
+
+
+Made = registered(Another)
+"""
+
+
+@pytest.fixture
+def digest(tmp_path, monkeypatch):
+    """Digest a layer of a module, with one piece of it replaced by another."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def of(name="Own", old="", new="", module=MODULE):
+        assert old in module
+        changed = module.replace(old, new) if old else module
+        file = f"own_{len([*tmp_path.glob('*.py')])}"
+        (tmp_path / f"{file}.py").write_text(textwrap.dedent(changed), encoding="utf-8")
+        found = layer_digest(f"{file}:{name}")
+        del sys.modules[file]
+        return found
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return squash(x)", "return -squash(x)"),
+        ("bound(x) / SCALE", "bound(x) * SCALE"),
+        ("SCALE = 2.0", "SCALE = 2.5"),
+        ("math.tanh(x)", "math.sinh(x)"),
+        ("import math", "import cmath as math"),
+        ("deque as store", "UserList as store"),
+        ("    return layer\n", "    layer.traced = True\n    return layer\n"),
+        ("@registered\nclass Own", "class Own"),
+    ],
+)
+def test_what_a_layer_names_is_in_it(digest, old, new):
+    assert digest(old=old, new=new) != digest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("OTHER = 3.0", "OTHER = 4.0"),
+        ("class Another:", "# A comment.\nclass Another:"),
+        ("\n\ndef bound", "\n\nUNUSED = 1\n\n\ndef bound"),
+    ],
+)
+def test_what_it_does_not_name_is_not(digest, old, new):
+    assert digest(old=old, new=new) == digest()
+
+
+def test_a_class_under_another_name_is_that_class(digest):
+    assert digest("Made") == digest("Another")
+    assert digest("Made", "OTHER = 3.0", "OTHER = 4.0") != digest("Made")
+
+
+def test_what_is_no_class_is_told_by_the_statement_that_makes_it(digest):
+    module = "from functools import partial\nSIZE = 2\nMade = partial(dict, size=SIZE)\n"
+    found = digest("Made", module=module)
+    assert found is not None
+    assert digest("Made", "SIZE = 2", "SIZE = 3", module=module) != found
+
+
+def test_a_class_of_no_file_is_told_by_nothing(monkeypatch):
+    namespace = {"__name__": "typed"}
+    exec("class Own:\n    pass\n", namespace)
+    module = type(sys)("typed")
+    module.Own = namespace["Own"]
+    monkeypatch.setitem(sys.modules, "typed", module)
+    assert layer_digest("typed:Own") is None
