@@ -118,7 +118,9 @@ class SuitePlan:
             else "From the fewest epochs that the stopping rule allows to all epochs; ~: by "
             "proportion to cells that were timed.",
             f"{_time(fewest)} to {_time(most)} for {len(self.pending)} runs, {jobs}; "
-            f"{self.bytes / 1e6:,.0f} MB of disk.",
+            f"{self.bytes / 1e6:,.0f} MB of disk."
+            if self.pending
+            else "All runs are done.",
         ]
         if len(methods) > 1 and self.seeds > 1:
             control = self.suite.control

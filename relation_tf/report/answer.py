@@ -202,7 +202,7 @@ def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
     if len(rest) == len(pairs) > 1:
         where = _any_of([*dict.fromkeys(pvalues["task"])], scores)
         nobody = _nobody(scores)
-        yield f"{nobody[0].upper()}{nobody[1:]} can be separated by {_seeds(rest)} on {where}."
+        yield f"{nobody[0].upper()}{nobody[1:]} by {_seeds(rest)} on {where}."
         return
     by_tasks: dict[str, list[_Pair]] = {}
     for pair in rest:
@@ -236,7 +236,9 @@ def _pair_sentence(pair: _Pair, scores: Scores) -> str:
 
 def _nobody(scores: Scores) -> str:
     """Of the pairs that are tested."""
-    return "no two methods" if scores.control is None else f"no method and {scores.control}"
+    if scores.control is None:
+        return "no two methods can be separated"
+    return f"no method can be separated from {scores.control}"
 
 
 def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
@@ -247,7 +249,7 @@ def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
     others = rows_of(pairs[~pairs["significant"]])
     sizes = {size for row in others for size in (row.n_a, row.n_b)}
     if not found:
-        return f"On the {_title(name)}, {_nobody(scores)} can be separated by {_range_of(sizes)}."
+        return f"On the {_title(name)}, {_nobody(scores)} by {_range_of(sizes)}."
     rest = f"; the other pairs cannot be separated by {_range_of(sizes)}" if sizes else ""
     return f"On the {_title(name)} ({format_level(scores.alpha)}): {_first(found)}{rest}."
 

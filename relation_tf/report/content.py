@@ -153,6 +153,7 @@ def content_of(
         "tests": _tests(comparisons),
         "pairs": (pairs := _pair_rows(pvalues, scores.alpha)),
         "tests_listed": len(pairs) <= _MOST_PAIRS,
+        "control": scores.control,
         "test": "Steel-Dwass" if scores.control is None else f"Steel against {scores.control}",
         "several": None if several is None else _several(several, scores.alpha),
         "wins": [] if won is None else won.pairs().to_dict("records"),

@@ -103,6 +103,11 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         return Source(
             label, _scores_of_report(path), _digested(file), None, [path], *_pretraining(path)
         )
+    if kind == "folder" and (path / SETTINGS).is_file():
+        raise SuiteError(
+            f"{path}: expected scores.csv, of pre-training; no run is done, or the command was "
+            "killed. The same `relation-tf pretrain` goes on and writes it"
+        )
     if kind == "folder":
         raise SuiteError(
             f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "

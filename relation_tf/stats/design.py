@@ -183,6 +183,7 @@ def what_can_be_shown(
             f"all; by permutation {format_pvalue(exact, alpha)} can be reached"
         )
     else:
+        best = format_pvalue(max(asymptotic, exact), alpha)
         reason = f"{best} at best without ties, where two methods' seeds do not overlap at all"
     fewer = num_methods > 2 and attainable_pvalue(2, num_seeds, "exact") < alpha
     return (

@@ -226,7 +226,7 @@ def test_with_a_control_nothing_is_said_of_other_pairs():
     rows = [("T", name, seed, x) for name, own in scores.items() for seed, x in enumerate(own)]
     table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
     said = compare_sources(table, control="base").content.values["answer"]
-    assert "No method and base can be separated by 5 seeds on T." in said
+    assert "No method can be separated from base by 5 seeds on T." in said
     assert not any("two methods" in sentence for sentence in said)
 
 

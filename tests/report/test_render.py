@@ -131,6 +131,21 @@ def test_no_best_among_equals(suite_of, fabricate):
     assert "No column separates a pair" in page
 
 
+def test_with_a_control_no_letters_are_told_of(suite_of, fabricate):
+    folder = fabricate(suite_of(control="baseline"), separated)
+    page = render(folder).read_text(encoding="utf-8")
+    markdown = (folder / "report" / "report.md").read_text(encoding="utf-8")
+    assert "is better than baseline on" in page
+    assert "No column separates a pair" not in page
+    assert "p of Steel's test of each method of a column against baseline." in page.replace(
+        "&#39;", "'"
+    )
+    for text in (page, markdown):
+        assert "share a letter" not in text
+    without = render(fabricate(suite_of(), separated, name="b"))
+    assert "share a letter" in without.with_name("report.md").read_text(encoding="utf-8")
+
+
 def test_a_mean_just_below_zero_has_no_sign(suite_of, fabricate):
     suite = suite_of(tasks=["CoLA"], seeds=1)
     page = render(fabricate(suite, lambda *_: -0.0002)).read_text(encoding="utf-8")

@@ -160,9 +160,14 @@ def test_tiny_p_keeps_its_digits():
             "best without ties, where two methods' seeds do not overlap at all; by permutation "
             "p = .036 can be reached); use at least 7 seeds or compare fewer methods.",
         ),
+        (  # of both p the larger, by which pairs are separated
+            (4, 3),
+            "4 methods x 3 seeds: Steel-Dwass can never reach p < .05 (p = .357 at best "
+            "without ties, where two methods' seeds do not overlap at all); use at least 5 seeds.",
+        ),
         (
             (3, 1),
-            "3 methods x 1 seed: Steel-Dwass can never reach p < .05 (p = .577 at best "
+            "3 methods x 1 seed: Steel-Dwass can never reach p < .05 (p = 1.000 at best "
             "without ties, where two methods' seeds do not overlap at all); use at least 5 seeds.",
         ),
     ],
