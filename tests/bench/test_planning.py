@@ -57,6 +57,7 @@ def test_hours_are_those_of_what_is_left():
     assert "  up to 1\n" in str(SuitePlan(suite, 5, [], short, 3.0, bytes=0, jobs=2, seeds=5))
     done = SuitePlan(suite, 5, [], costs, compiling=3.0, bytes=0, jobs=2, seeds=5)
     assert done.hours == (0.0, 0.0)
+    assert "All runs are done." in str(done).splitlines()
 
 
 def test_what_is_shown_is_of_the_seeds_that_are_asked():

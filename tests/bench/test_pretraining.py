@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.bench import SuiteError
+from relation_tf.bench import SuiteError, pretraining
 from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.pretrained import (
     PretrainingSettings,
@@ -189,6 +189,28 @@ def test_scores_can_be_compared(made):
     assert (speeds.tasks, speeds.lower_is_better) == (["tokens a second"], frozenset())
     expected = [run["tokens_per_second"] for run in made.runs if run["method"] == "relation"]
     assert speeds.samples("tokens a second")["relation"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_interrupted_command_leaves_the_scores_of_what_is_done(text_file, tmp_path, monkeypatch):
+    run = pretraining._run
+
+    def interrupted(network, asked, *more):
+        if asked.method == "attention":
+            raise KeyboardInterrupt
+        run(network, asked, *more)
+
+    monkeypatch.setattr(pretraining, "_run", interrupted)
+    settings = PretrainingSettings(**SMALL | {"steps": 1})
+    with pytest.raises(KeyboardInterrupt):
+        pretrain([text_file], tmp_path, ["relation", "attention"], [1], settings, quiet=True)
+    assert read_source(tmp_path).scores.methods == ["relation"]
+
+
+def test_a_folder_without_scores_says_how_to_go_on(tmp_path):
+    (tmp_path / "pretraining.json").write_text("{}")
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(SuiteError, match=r"expected scores\.csv, of pre-training; .* goes on"):
+        compare(tmp_path)
 
 
 @pytest.mark.parametrize("name", [".", "scores.csv", "speeds.csv"])
