@@ -217,7 +217,9 @@ def test_a_folder_without_scores_says_how_to_go_on(tmp_path):
 def test_a_comparison_says_how_they_were_made(made, name):
     facts = compare(made.folder / name).content.values["made"]
     assert "objective masked; num_layers 2; units 8; embedding_dim 6;" in facts["pre-training"][0]
-    assert (facts["backend"], facts["threads"]) == (["tensorflow"], ["1"])
+    run = made.folder / "runs" / "relation" / "seed-1" / "manifest.json"
+    assert facts["processor"] == [json.loads(run.read_text())["processor"]]
+    assert facts["backend"] == ["tensorflow"]
     assert len(facts["commands"]) == 1
     assert {*facts["versions"][0].split(", ")} > {f"keras {keras.__version__}"}
 
