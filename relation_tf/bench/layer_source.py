@@ -60,7 +60,7 @@ def _with_what_it_names(source: str, name: str) -> str:
             for node in ast.walk(statement)
             if isinstance(node, ast.Name)
         }
-    lines = source.splitlines()
+    lines = source.split("\n")  # as the parser counts them: a page break ends none
     spans = sorted((_first_line(statement), statement.end_lineno) for statement in reached)
     return "\n".join(line for first, last in spans for line in lines[first - 1 : last])
 

@@ -101,6 +101,11 @@ def test_what_is_no_class_is_told_by_the_statement_that_makes_it(digest):
     assert digest("Made", "SIZE = 2", "SIZE = 3", module=module) != found
 
 
+def test_a_page_break_is_no_line(digest):
+    module = "# One.\f\n# Two.\f\nclass Own:\n    value = 1\n    other = 2\n"
+    assert digest(old="other = 2", new="other = 3", module=module) != digest(module=module)
+
+
 def test_a_class_of_no_file_is_told_by_nothing(monkeypatch):
     namespace = {"__name__": "typed"}
     exec("class Own:\n    pass\n", namespace)
