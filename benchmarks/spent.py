@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from relation_tf.bench import Results, SuiteError, read_results
+from relation_tf.bench import Results, read_results
+from relation_tf.errors import SuiteError
 
 
 def main(

@@ -1,6 +1,6 @@
 """The GLUE leaderboard's side: file names, label words, row counts, metrics; pack, check, score."""
 
-from glue_submit.checking import Fault, Report, check
+from glue_submit.checking import CheckReport, Fault, check
 from glue_submit.errors import SubmissionError
 from glue_submit.metrics import compute, evaluate, glue_average, task_score
 from glue_submit.packing import Packed, pack
@@ -10,9 +10,9 @@ from glue_submit.tasks import SCORE_RANGE, TASKS, Task, get_task
 __all__ = [
     "SCORE_RANGE",
     "TASKS",
+    "CheckReport",
     "Fault",
     "Packed",
-    "Report",
     "Scores",
     "SubmissionError",
     "Task",

@@ -55,7 +55,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CheckReport:
     """What `check` found; `str()` gives a line for each finding, then the verdict.
 
     Attributes:
@@ -122,7 +122,7 @@ class _Findings:
                 yield Fault(self._file, None, f"... and {more:,} more: {kind}")
 
 
-def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None) -> Report:
+def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None) -> CheckReport:
     r"""Check whether the leaderboard would take a zip, and name every fault in it.
 
     Nothing is unpacked to disk, and no more of a file is unpacked to memory than an honest one of
@@ -164,7 +164,7 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
             archive = zipfile.ZipFile(stream)
         except UNREADABLE as error:
             fault = Fault(None, None, f"expected a zip archive. Received: {_reason(error)}")
-            return Report(path, (fault,))
+            return CheckReport(path, (fault,))
         with archive:
             stream.largest = sys.maxsize  # what is read from here on has bounds of its own
             return _check_archive(path, archive, counts)
@@ -175,7 +175,7 @@ def _reason(error: BaseException) -> str:
     return text if len(text) <= _NAME_SHOWN else f"{text[: _NAME_SHOWN - 3]}..."
 
 
-def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, int]) -> Report:
+def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, int]) -> CheckReport:
     faults, warnings = list(_entry_faults(archive)), []
     entries = {entry.orig_filename: entry for entry in archive.infolist()}
     for task in TASKS.values():
@@ -190,7 +190,7 @@ def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, in
         found, odd = _check_file(content, task, rows)
         faults += found
         warnings += odd
-    return Report(path, tuple(faults), tuple(warnings))
+    return CheckReport(path, tuple(faults), tuple(warnings))
 
 
 def _entry_faults(archive: zipfile.ZipFile) -> _Findings:

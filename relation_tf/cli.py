@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from relation_tf import __version__
+from relation_tf.errors import RelationError
 
 if TYPE_CHECKING:
     from relation_tf.bench import Results, RunConfig, Submissions
@@ -234,9 +235,9 @@ def run(
         _report(results)
         _submit_if_whole(results, fill_missing)
     if results.failures:
-        _tell_failures(results)
+        _print_failures(results)
     if any(names is not None for names in (tasks, methods, seeds)):
-        _tell_asked(
+        _print_selected(
             results, select(results.suite, _split(tasks), _split(methods), _integers(seeds))
         )
     if results.failures:
@@ -444,7 +445,7 @@ def status(folder: Folder) -> None:
         typer.echo(f"{task:{first}}" + "".join(f"{cell:>{width}}" for cell in cells))
     total = len(suite.runs())
     typer.echo(f"{done.total()} of {total} runs done, {failed.total()} failed")
-    _tell_failures(results)
+    _print_failures(results)
 
 
 @app.command()
@@ -454,7 +455,7 @@ def report(folder: Folder) -> None:
 
     results = read_results(folder)
     _report(results)
-    _tell_failures(results)
+    _print_failures(results)
 
 
 @app.command()
@@ -511,7 +512,8 @@ def compare(
 @app.command()
 def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
     """Write and check a GLUE submission for each method and seed of a suite."""
-    from relation_tf.bench import SuiteError, read_results
+    from relation_tf.bench import read_results
+    from relation_tf.errors import SuiteError
 
     results = read_results(folder)
     if not any(results.suite.find_task(name).answered for name in results.suite.tasks):
@@ -537,7 +539,7 @@ def _report(results: Results) -> None:
     typer.echo(f"report: {report.write(folder)}")
 
 
-def _tell_failures(results: Results) -> None:
+def _print_failures(results: Results) -> None:
     """Say which runs gave nothing to report: the first with its reason, the report has them all."""
     if results.failures:
         (name, error), *others = results.failures
@@ -545,7 +547,7 @@ def _tell_failures(results: Results) -> None:
         typer.echo(f"not reported: {name}: {error}{more}")
 
 
-def _tell_asked(results: Results, asked: Sequence[RunConfig]) -> None:
+def _print_selected(results: Results, asked: Sequence[RunConfig]) -> None:
     """Say how far a part of a suite is, which a report of the whole calls preliminary."""
     done = {(run["task"], run["method"], run["seed"]) for run in results.runs}
     keys = {config.key for config in asked}
@@ -558,8 +560,8 @@ def _tell_asked(results: Results, asked: Sequence[RunConfig]) -> None:
 
 def _submit_if_whole(results: Results, fill_missing: bool) -> None:
     """Submissions after a run, where it has all that they need."""
+    from relation_tf.errors import join_names
     from relation_tf.tasks import GLUE
-    from relation_tf.tasks.tsv import listed
 
     learned = {task.name for task in results.suite.learned()}
     missing = [name for name in GLUE if name not in learned]
@@ -571,8 +573,8 @@ def _submit_if_whole(results: Results, fill_missing: bool) -> None:
         _submit(results, fill_missing)
     else:
         typer.echo(
-            f"submissions: none written, {listed(lacking)} lack predictions (--fill-missing fills "
-            "them)"
+            f"submissions: none written, {join_names(lacking)} lack predictions "
+            "(--fill-missing fills them)"
         )
 
 
@@ -674,16 +676,7 @@ def _one_line_errors() -> Iterator[None]:
         sys.exit(141)
     except SubmissionError as error:
         sys.exit(_complain(str(error)))
-    except ValueError as error:
-        # Loaded by whatever raised one of them.
-        kinds = {"relation_tf.bench.suite": "SuiteError", "relation_tf.tasks.tsv": "DataError"}
-        known = tuple(
-            getattr(sys.modules[module], name)
-            for module, name in kinds.items()
-            if module in sys.modules
-        )
-        if not isinstance(error, known):
-            raise
+    except RelationError as error:
         sys.exit(_complain(str(error)))
 
 

@@ -424,7 +424,7 @@ def test_a_task_of_ones_own(tones, monkeypatch, capsys):
     tones.write_text(OWN_TASK.format(labels='["loud", "calm"]'), encoding="utf-8")
     assert call(monkeypatch, *run) == 2
     printed = capsys.readouterr().err
-    assert "own_task" in printed
+    assert "custom_task" in printed
     assert printed.count("\n") == 1
 
 

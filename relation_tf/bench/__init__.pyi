@@ -7,7 +7,7 @@ from .run_folder import RunFolder
 from .runner import plan_suite, run_suite
 from .stopping import BestWeights, SmoothedCost, StoppingRule
 from .submissions import Submissions, write_submissions
-from .suite import Method, RunConfig, Suite, SuiteError, list_suites, load_suite
+from .suite import Method, RunConfig, Suite, list_suites, load_suite
 
 __all__ = [
     "BestWeights",
@@ -23,7 +23,6 @@ __all__ = [
     "StoppingRule",
     "Submissions",
     "Suite",
-    "SuiteError",
     "SuitePlan",
     "fill",
     "list_suites",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from relation_tf.bench.suite import SuiteError
+from relation_tf.errors import SuiteError
 
 StrategyName = Literal["mirrored", "multi-worker"]
 

@@ -18,13 +18,14 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 
 from relation_tf import __version__
 from relation_tf.bench.distribution import Distribution
-from relation_tf.bench.suite import RunConfig, SuiteError, first_fault
+from relation_tf.bench.suite import RunConfig, first_fault
 from relation_tf.bench.worker import (
     ended_by_interrupts,
     raise_if_lost,
     start_tensorflow,
     stderr_to,
 )
+from relation_tf.errors import SuiteError
 
 if TYPE_CHECKING:
     from relation_tf.bench.replicas import Replicas
@@ -52,7 +53,7 @@ class Hosts:
         """Keep in a file what TensorFlow prints of hosts that are lost."""
         return contextlib.nullcontext() if self.replicas is None else stderr_to(path)
 
-    def agreed(
+    def agree_on_pending(
         self, chosen: Sequence[RunConfig], pending: list[RunConfig], *options: bool
     ) -> list[RunConfig]:
         """What the chief has still to do, told through the devices: disks need not be shared.
@@ -70,19 +71,19 @@ class Hosts:
         versions = [__version__, *map(metadata.version, ("tensorflow", "keras"))]
         configs = [config.model_dump(mode="json") for config in chosen]
         asked = json.dumps([versions, options, configs])
-        digests = self.replicas.exchanged([*hashlib.sha256(asked.encode()).digest()])
+        digests = self.replicas.gather_from_hosts([*hashlib.sha256(asked.encode()).digest()])
         if (digests != digests[0]).any():
             raise SuiteError(
                 "the hosts differ in what they were asked or have read: each needs the same "
                 "versions, suite, options, data and word vectors"
             )
         left = {config.key for config in pending}
-        flags = self.replicas.agreed(*(config.key in left for config in chosen))
+        flags = self.replicas.broadcast_from_chief(*(config.key in left for config in chosen))
         return [config for config, flag in zip(chosen, flags, strict=True) if flag]
 
 
 @contextlib.contextmanager
-def met(distribution: Distribution | None, threads: int, quiet: bool) -> Iterator[Hosts]:
+def connect_hosts(distribution: Distribution | None, threads: int, quiet: bool) -> Iterator[Hosts]:
     """Wait for all hosts of a run that is shared among several, and hear where one is lost.
 
     Args:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from relation_tf import optimizers
 from relation_tf.bench.checkpoint import Checkpoint, State
 from relation_tf.bench.pretrained import PretrainingSettings
-from relation_tf.bench.suite import SuiteError
+from relation_tf.errors import SuiteError
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
 from relation_tf.tasks.plain_text import (
     PlainText,
@@ -49,7 +49,7 @@ class TrainedModel:
 class CompiledLanguageModel:
     """A language model and its compiled steps.
 
-    `refill` builds another model only to draw a seed's start values, which are then written into
+    `reset` builds another model only to draw a seed's start values, which are then written into
     this one.
     """
 
@@ -76,14 +76,14 @@ class CompiledLanguageModel:
         self._evaluate = tf.function(self._losses, autograph=False).get_concrete_function(
             *self._spec(None)
         )
-        # What a first call prepares is compilation. `refill` undoes the step.
+        # What a first call prepares is compilation. `reset` undoes the step.
         self.train(0, seed=0)
         self._evaluate(*self._held_out(0))
         self.compile_seconds = time.perf_counter() - start
 
-    def refill(self, seed: int) -> None:
+    def reset(self, seed: int) -> None:
         """Start over: the weights and random state that a new model of this seed would have."""
-        self.go_on([*self._build(seed).variables, *self._fresh_optimizer])
+        self.restore_state([*self._build(seed).variables, *self._fresh_optimizer])
 
     def train(self, step: int, seed: int) -> Any:
         """Take a step, from 0; its mean loss, a tensor that need not be there yet."""
@@ -114,13 +114,13 @@ class CompiledLanguageModel:
         """A copy of all variables, those of the optimizer too."""
         return _values(self._variables())
 
-    def fits(self, state: Sequence[np.ndarray]) -> bool:
-        """Whether `go_on` can take these back."""
+    def state_matches(self, state: Sequence[np.ndarray]) -> bool:
+        """Whether `restore_state` can take these back."""
         return [(x.shape, x.dtype.name) for x in state] == [
             (tuple(variable.shape), variable.dtype) for variable in self._variables()
         ]
 
-    def go_on(self, state: Sequence[Any]) -> None:
+    def restore_state(self, state: Sequence[Any]) -> None:
         """Take back what `state` gave."""
         for variable, value in zip(self._variables(), state, strict=True):
             variable.assign(value)
@@ -204,8 +204,8 @@ def train_model(
         SuiteError: Where the loss is no number any more.
     """
     settings = network.settings
-    network.refill(seed)
-    run = _Progress.after(checkpoint.read() if checkpoint is not None else None, network)
+    network.reset(seed)
+    run = _TrainingState.after(checkpoint.read() if checkpoint is not None else None, network)
     while run.step < settings.steps:
         began = time.perf_counter()
         # Read when it is needed, so that no step waits for the one before it.
@@ -229,7 +229,7 @@ def train_model(
 
 
 @dataclass
-class _Progress:
+class _TrainingState:
     """How far a run is.
 
     Attributes:
@@ -247,11 +247,11 @@ class _Progress:
     resumed: list[int] = field(default_factory=list)
 
     @classmethod
-    def after(cls, state: State | None, network: CompiledLanguageModel) -> _Progress:
+    def after(cls, state: State | None, network: CompiledLanguageModel) -> _TrainingState:
         """Where a run goes on, its network as it was; at its beginning without a state."""
-        if state is None or not network.fits(state.variables):
+        if state is None or not network.state_matches(state.variables):
             return cls()
-        network.go_on(state.variables)
+        network.restore_state(state.variables)
         step, losses = state.rule["step"], list(state.rule["losses"])
         return cls(step, losses, state.seconds, list(state.history), [*state.resumed, step])
 

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from relation_tf.bench.worker import loading_quietly
-from relation_tf.networks.registry import load
+from relation_tf.networks.mechanisms import load
 
 
 def layer_digest(layer: str) -> str | None:

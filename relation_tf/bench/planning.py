@@ -19,14 +19,14 @@ import numpy as np
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.stopping import SmoothedCost
-from relation_tf.bench.suite import RunConfig, Suite, SuiteError
-from relation_tf.bench.worker import Cell, compile_network, one_line
+from relation_tf.bench.suite import RunConfig, Suite
+from relation_tf.bench.worker import RunGroup, compile_network, one_line
+from relation_tf.errors import DataError, SuiteError
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
-    from relation_tf.bench.stepping import SteppingNetwork
+    from relation_tf.bench.step_timing import StepTimer
     from relation_tf.bench.training import CompiledNetwork
 
 _STEPS = 12  # of an epoch that are timed
@@ -149,7 +149,7 @@ def make_plan(
     suite: Suite,
     chosen: Sequence[RunConfig],
     pending: Sequence[RunConfig],
-    whole: Cell,
+    whole: RunGroup,
     jobs: int,
     say: Callable[[str], None] = lambda line: None,
 ) -> SuitePlan:
@@ -242,7 +242,7 @@ class _Timed:
     answers: int  # bytes of a run's predictions
 
 
-def _time_cell(whole: Cell, run: RunConfig) -> _Timed:
+def _time_cell(whole: RunGroup, run: RunConfig) -> _Timed:
     with tempfile.TemporaryDirectory() as folder:
         try:
             network = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
@@ -251,14 +251,14 @@ def _time_cell(whole: Cell, run: RunConfig) -> _Timed:
         except Exception as error:  # a layer of one's own may raise anything
             raise SuiteError(f"method {run.method}: {one_line(error)}") from error
         if find_task(run.entry).timed:
-            return _time_passes(cast("SteppingNetwork", network))
+            return _time_passes(cast("StepTimer", network))
         network = cast("CompiledNetwork", network)
         return _Timed(_epoch(network, run), network.compile_seconds, _answers(network))
 
 
-def _time_passes(network: SteppingNetwork) -> _Timed:
+def _time_passes(network: StepTimer) -> _Timed:
     """As if they were an epoch; each seed compiles a network of its own."""
-    from relation_tf.bench.stepping import PASSES, SECONDS
+    from relation_tf.bench.step_timing import PASSES, SECONDS
 
     passes = max(SECONDS, PASSES * network.seconds())
     return _Timed(passes + network.compile_seconds, 0.0, 0)

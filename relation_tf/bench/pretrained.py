@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from relation_tf.bench.run_folder import read_json
-from relation_tf.bench.suite import SuiteError, vocabulary_of
+from relation_tf.bench.suite import vocabulary_of
+from relation_tf.errors import SuiteError, join_names
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.tasks.tsv import listed
 from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
 
 SETTINGS, WEIGHTS, SPEEDS = "pretraining.json", "weights.npz", "speeds.csv"
@@ -272,7 +272,7 @@ def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
     if not runs:
         made = [*dict.fromkeys(str(run["method"]) for run in done)]
         raise SuiteError(
-            f"{folder}: expected a finished run of {method}, found {listed(made) or 'none'}"
+            f"{folder}: expected a finished run of {method}, found {join_names(made) or 'none'}"
         )
     for run in runs:
         if seed in (None, run["seed"]) or len(runs) == 1:
@@ -301,7 +301,7 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
         except ValueError as error:
             raise SuiteError(
                 f"{pretrained.folder}: expected a network with a layer {name!r}, to fill it. "
-                f"Received: {listed([each.name for each in model.layers])}"
+                f"Received: {join_names([each.name for each in model.layers])}"
             ) from error
         if name == "mechanism":
             _check_made_alike(own, pretrained)

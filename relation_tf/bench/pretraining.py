@@ -38,10 +38,10 @@ from relation_tf.bench.run_folder import (
     write_table,
     write_text,
 )
-from relation_tf.bench.suite import SuiteError, vocabulary_of
-from relation_tf.networks.registry import MECHANISMS, find_mechanism
+from relation_tf.bench.suite import vocabulary_of
+from relation_tf.errors import DataError, SuiteError
+from relation_tf.networks.mechanisms import MECHANISMS, find_mechanism
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
-from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
     from relation_tf.bench.language_training import CompiledLanguageModel, TrainedModel
@@ -157,7 +157,7 @@ def pretrain(
     with RunFolder(folder).locked():
         _open(folder, settings, made_from, text)
         pending = [run for run in asked if not _is_done(folder, run, settings, made_from)]
-        with _Report(folder, settings.steps, asked, pending, quiet) as report:
+        with _PretrainingProgress(folder, settings.steps, asked, pending, quiet) as report:
             if pending:
                 report.say(_extent(text, settings))
                 _check(pending, folder, settings, text)
@@ -196,7 +196,7 @@ def _digest(mechanism: str) -> str | None:
     """Of the source of a layer of one's own."""
     try:
         entry = find_mechanism(mechanism)
-        own = entry.reads != "text" and mechanism not in MECHANISMS
+        own = entry.input_type != "text" and mechanism not in MECHANISMS
         digest = layer_digest(mechanism) if own else None
     except ValueError as error:
         raise SuiteError(f"mechanisms: {error}") from error
@@ -204,7 +204,7 @@ def _digest(mechanism: str) -> str | None:
         raise SuiteError(
             f"mechanisms: cannot import {mechanism}: {worker.one_line(error)}"
         ) from error
-    if entry.reads == "text":
+    if entry.input_type == "text":
         raise SuiteError(f"mechanisms: expected what mixes tokens. Received: {mechanism}")
     return digest
 
@@ -282,7 +282,7 @@ def _run_all(
     settings: PretrainingSettings,
     made_from: dict[str, Any],
     text: PlainText,
-    report: _Report,
+    report: _PretrainingProgress,
 ) -> None:
     """Train all; a run that fails leaves `error.json`, and the others go on."""
     for run in pending:
@@ -321,12 +321,12 @@ def _compiled(
 
 
 def _run(
-    network: CompiledLanguageModel, run: _Run, own: Path, folder: Path, report: _Report
+    network: CompiledLanguageModel, run: _Run, own: Path, folder: Path, report: _PretrainingProgress
 ) -> None:
     from relation_tf.bench.language_training import train_model
 
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    about = {**worker.machine(worker.Cell((), folder)), **worker.software()}
+    about = {**worker.machine(worker.RunGroup((), folder)), **worker.software()}
     peak_of = worker.forget_peaks()
     made_by = {"config": read_json(own / "config.json"), **about}
     checkpoint = None
@@ -365,7 +365,9 @@ def _result(network: CompiledLanguageModel, run: _Run, trained: TrainedModel) ->
     }
 
 
-def _fail(own: Path, run: _Run, reason: str, report: _Report, detail: str = "") -> None:
+def _fail(
+    own: Path, run: _Run, reason: str, report: _PretrainingProgress, detail: str = ""
+) -> None:
     with _writing(own):
         write_json(own / "error.json", {"error": reason, "traceback": detail})
     report.failed(run, reason)
@@ -391,7 +393,7 @@ def _write_scores(folder: Path) -> None:
         write_json(folder / "report.json", {"in_points": False, "lower_is_better": [PERPLEXITY]})
 
 
-class _Report:
+class _PretrainingProgress:
     """Shows how far all runs are, in steps, with an estimate of the time left.
 
     Args:
@@ -459,7 +461,7 @@ class _Report:
             self.say(f"{self._finished}/{self._asked} runs, {note} of {self._steps:,}")
 
     def done(self, run: _Run, result: dict[str, Any]) -> None:
-        """Tell of a run that is done."""
+        """EventCallback of a run that is done."""
         self._pending.remove(run)
         self._finished += 1
         self.say(
@@ -468,7 +470,7 @@ class _Report:
         )
 
     def failed(self, run: _Run, reason: str) -> None:
-        """Tell of a run that failed."""
+        """EventCallback of a run that failed."""
         self._pending.remove(run)
         self.say(f"failed: {run}: {reason}")
 

@@ -21,8 +21,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.suite import RunConfig, SuiteError
-from relation_tf.bench.worker import Cell, Tell, check_methods, fail, ignore_interrupts, run_cell
+from relation_tf.bench.suite import RunConfig
+from relation_tf.bench.worker import (
+    EventCallback,
+    RunGroup,
+    check_methods,
+    fail,
+    ignore_interrupts,
+    run_group,
+)
+from relation_tf.errors import SuiteError
 
 _TRIES = 2  # of a run whose worker died
 
@@ -31,20 +39,20 @@ Event = dict[str, Any]
 
 
 def run_in_processes(
-    cells: Sequence[Cell], jobs: int, tell: Tell, run_timeout: float | None = None
+    cells: Sequence[RunGroup], jobs: int, notify: EventCallback, run_timeout: float | None = None
 ) -> None:
     """Run cells, each in one of some processes of this machine.
 
     Args:
         cells: The cells, in the order in which they are given out.
         jobs: Processes at once.
-        tell: Told what happens, as by `run_cell`.
+        notify: Told what happens, as by `run_group`.
         run_timeout: Seconds after which a run, or what it waits for, is ended and has failed.
 
     Raises:
         SuiteError: For a method that cannot be built, or a folder that cannot be written.
     """
-    run_in_workers(cells, jobs, _Process, _wait_for_processes, tell, run_timeout)
+    run_in_workers(cells, jobs, _Process, _wait_for_processes, notify, run_timeout)
 
 
 @dataclass(frozen=True)
@@ -74,13 +82,13 @@ class Worker(ABC):
     """
 
     def __init__(self) -> None:
-        self.cell: Cell | None = None
+        self.cell: RunGroup | None = None
         self.left: list[RunConfig] = []
         self.began = 0.0
         self.ready = True
         self.ended: End | None = None
 
-    def start(self, cell: Cell) -> None:
+    def start(self, cell: RunGroup) -> None:
         """Give it a cell."""
         self._send(cell)
         self.cell, self.left, self.began = cell, list(cell.runs), time.monotonic()
@@ -120,7 +128,7 @@ class Worker(ABC):
         """
 
     @abstractmethod
-    def _send(self, cell: Cell) -> None:
+    def _send(self, cell: RunGroup) -> None:
         """Let it run a cell."""
 
     @abstractmethod
@@ -136,11 +144,11 @@ AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 
 def run_in_workers(
-    cells: Sequence[Cell],
+    cells: Sequence[RunGroup],
     count: int,
     make: Callable[[], AnyWorker],
     wait_for: Callable[[Sequence[AnyWorker], float], None],
-    tell: Tell,
+    notify: EventCallback,
     run_timeout: float | None,
 ) -> None:
     """Run cells, each in one of some workers.
@@ -154,7 +162,7 @@ def run_in_workers(
         make: Makes a worker.
         wait_for: Waits until one of some workers tells something, ends or is ready, or so many
             seconds have passed.
-        tell: Told what happens, as by `run_cell`.
+        notify: Told what happens, as by `run_group`.
         run_timeout: Seconds after which a run, or what it waits for, is ended and has failed.
 
     Raises:
@@ -173,12 +181,12 @@ def run_in_workers(
             wait_for(workers, _seconds_left(workers, run_timeout))
             for worker in workers[:]:
                 for event in worker.events():
-                    tell(event)
+                    notify(event)
                 end = worker.end(run_timeout)
                 if end is not None:
                     worker.kill()
                     workers.remove(worker)
-                    waiting.extendleft(_rest(worker, end, tries, tell))
+                    waiting.extendleft(_rest(worker, end, tries, notify))
             busy = sum(worker.cell is not None for worker in workers)
             _staff(workers, min(count, busy + len(waiting)), make)
     finally:
@@ -196,7 +204,7 @@ def _staff(workers: list[AnyWorker], count: int, make: Callable[[], AnyWorker]) 
         workers.append(make())
 
 
-def _check(worker: Worker, cells: Sequence[Cell]) -> None:
+def _check(worker: Worker, cells: Sequence[RunGroup]) -> None:
     """Let a worker, which has TensorFlow to load anyway, build one network of each method."""
     one_of_each = {run.method: run for cell in cells for run in cell.runs}
     error = worker.check(list(one_of_each.values()), cells[0].folder)
@@ -213,7 +221,7 @@ def _seconds_left(workers: Sequence[Worker], run_timeout: float | None) -> float
     return min(3600.0, max(0.0, left))
 
 
-def _rest(worker: Worker, end: End, tries: dict[Key, int], tell: Tell) -> list[Cell]:
+def _rest(worker: Worker, end: End, tries: dict[Key, int], notify: EventCallback) -> list[RunGroup]:
     """What is left of the cell of a worker that ended: a cell, or none."""
     if worker.cell is None:
         return []
@@ -221,14 +229,14 @@ def _rest(worker: Worker, end: End, tries: dict[Key, int], tell: Tell) -> list[C
     folder = RunFolder(cell.folder)
     if left and (folder.run(left[0]) / "result.json").exists():
         # It had finished, and not yet said so.
-        tell({"event": "done", "run": left[0].key})
+        notify({"event": "done", "run": left[0].key})
         left = left[1:]
     elif left:
         run = left[0]
         tries[run.key] = tries.get(run.key, 0) + 1
         if not end.again or tries[run.key] == _TRIES:
             often = f", {_TRIES} times" if end.again else ""
-            fail(folder.run(run), run, end.reason + often, tell, end.detail)
+            fail(folder.run(run), run, end.reason + often, notify, end.detail)
             left = left[1:]
     return [replace(cell, runs=left)] if left else []
 
@@ -265,7 +273,7 @@ class _Process(Worker):
                 "(A script that calls run_suite with jobs needs `if __name__ == '__main__':`.)"
             ) from None
 
-    def _send(self, cell: Cell) -> None:
+    def _send(self, cell: RunGroup) -> None:
         with suppress(BrokenPipeError):  # dead already: what is received next says so
             self.connection.send(cell)
 
@@ -316,9 +324,9 @@ def _serve(connection: Connection) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         asked = connection.recv()
-        if isinstance(asked, Cell):
+        if isinstance(asked, RunGroup):
             try:
-                run_cell(asked, connection.send)
+                run_group(asked, connection.send)
             except SuiteError as error:
                 connection.send({"event": "error", "error": str(error)})
             connection.send(None)

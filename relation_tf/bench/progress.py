@@ -162,7 +162,7 @@ class Progress:
         """Print a line."""
         say(self._console, text)
 
-    def tell(self, event: dict[str, Any]) -> None:
+    def notify(self, event: dict[str, Any]) -> None:
         """Take an event of a worker; may be called from any thread."""
         with self._lock:
             task, method, seed = event["run"]

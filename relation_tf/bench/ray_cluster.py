@@ -30,22 +30,23 @@ from typing import Any
 from relation_tf.bench.checkpoint import STATE
 from relation_tf.bench.processes import End, Event, Worker, checked, run_in_workers
 from relation_tf.bench.run_folder import RunFolder, write_bytes
-from relation_tf.bench.suite import RunConfig, SuiteError
+from relation_tf.bench.suite import RunConfig
 from relation_tf.bench.worker import (
     COMMIT,
     LOG,
     PACKAGES,
-    Cell,
+    EventCallback,
     Inputs,
-    Tell,
+    RunGroup,
     commit,
     processor,
     read_inputs,
-    run_cell,
+    run_group,
     unwritable,
     what_is_read,
 )
-from relation_tf.networks.registry import find_mechanism
+from relation_tf.errors import SuiteError
+from relation_tf.networks.mechanisms import find_mechanism
 
 _CONNECT = 10.0  # seconds for a head to answer; Ray itself asks for minutes
 _LOOK = 30.0  # seconds without a word after which the nodes are counted again
@@ -102,8 +103,8 @@ def _exact(amount: float) -> float:
 
 
 def run_on_ray(
-    cells: Sequence[Cell],
-    tell: Tell,
+    cells: Sequence[RunGroup],
+    notify: EventCallback,
     address: str,
     resources: RunResources | None = None,
     jobs: int | None = None,
@@ -116,7 +117,7 @@ def run_on_ray(
 
     Args:
         cells: The cells, in the order in which they are given out.
-        tell: Told what happens, as by `run_cell`.
+        notify: Told what happens, as by `run_group`.
         address: Of the cluster's head, `HOST:PORT`, or `"auto"` for the one of this machine.
         resources: What is set aside for a run.
         jobs: Runs at once, by default as many as there is room for.
@@ -135,7 +136,7 @@ def run_on_ray(
             "pip install 'relation_tf[ray]'"
         ) from None
     for cell in cells:
-        if find_mechanism(cell.runs[0].mechanism).reads == "text":
+        if find_mechanism(cell.runs[0].mechanism).input_type == "text":
             raise SuiteError(
                 f"method {cell.runs[0].method}: saved models are not sent to a cluster, run them "
                 f"without. Received: --address {address}"
@@ -143,24 +144,24 @@ def run_on_ray(
     needed = (resources or RunResources()).of_runs_with(max(cell.runs[0].threads for cell in cells))
     _connect(address, _environment(cells, needed))
     try:
-        cluster = _Cluster(address, needed, tell, cells)
+        cluster = _Cluster(address, needed, notify, cells)
         count = jobs or cluster.room()
         cluster.starts = cluster.starts_left = _STARTS * count
         make = functools.partial(_Actor, cluster)
         parts = pieces(cells, count)
-        run_in_workers(parts, count, make, cluster.wait_for, tell, run_timeout)
+        run_in_workers(parts, count, make, cluster.wait_for, notify, run_timeout)
     except ray.exceptions.RayError as error:
         raise SuiteError(f"--address {address}: {_last_line(error)}") from error
     finally:
         ray.shutdown()
 
 
-def pieces(cells: Sequence[Cell], workers: int) -> list[Cell]:
+def pieces(cells: Sequence[RunGroup], workers: int) -> list[RunGroup]:
     """Cells in parts, where there are too few of them to keep all workers busy to the end.
 
     Example:
         >>> from relation_tf.bench import load_suite
-        >>> cells = [Cell(load_suite("demo").runs()[:5], Path("runs/demo"))]
+        >>> cells = [RunGroup(load_suite("demo").runs()[:5], Path("runs/demo"))]
         >>> [len(cell.runs) for cell in pieces(cells, workers=1)]
         [1, 1, 1, 1, 1]
         >>> [len(cell.runs) for cell in pieces(cells * 8, workers=3)]
@@ -217,7 +218,7 @@ def _knock(address: str) -> None:
         raise SuiteError(f"--address {address}: no Ray cluster answers there: {reason}") from error
 
 
-def _environment(cells: Sequence[Cell], needed: Mapping[str, float]) -> dict[str, Any]:
+def _environment(cells: Sequence[RunGroup], needed: Mapping[str, float]) -> dict[str, Any]:
     """What a worker has that the node has not: code, and the variables that results depend on."""
     variables = {
         name: value
@@ -234,7 +235,7 @@ def _environment(cells: Sequence[Cell], needed: Mapping[str, float]) -> dict[str
     return {"py_modules": code, "excludes": ["__pycache__"], "env_vars": variables}
 
 
-def _code(cells: Sequence[Cell]) -> list[Path]:
+def _code(cells: Sequence[RunGroup]) -> list[Path]:
     """This package, layers of one's own, and what they have imported that lies beside them."""
     layers = {place.parent for name in _modules_of_layers(cells) if (place := _place(name))}
     beside = layers - _site_packages()
@@ -251,9 +252,9 @@ def _place(module: str) -> Path | None:
     return Path(places[0]) if len(places) > 1 or places[0].endswith(".py") else None
 
 
-def _modules_of_layers(cells: Sequence[Cell]) -> set[str]:
+def _modules_of_layers(cells: Sequence[RunGroup]) -> set[str]:
     """The top-level modules of layers of one's own; all have been imported to take a digest."""
-    layers = {cell.runs[0].own_layer for cell in cells} - {None}
+    layers = {cell.runs[0].custom_layer for cell in cells} - {None}
     return {re.split(r"[:.]", str(layer))[0] for layer in layers}
 
 
@@ -263,7 +264,7 @@ def _site_packages() -> set[Path]:
     return set(map(Path, folders))
 
 
-def _packages(cells: Sequence[Cell]) -> list[str]:
+def _packages(cells: Sequence[RunGroup]) -> list[str]:
     """What has to be of the same version everywhere: packages of layers too that are installed."""
     places = {name: _place(name) for name in _modules_of_layers(cells)}
     names = [name for name, place in places.items() if place and place.parent in _site_packages()]
@@ -285,7 +286,7 @@ class _Cluster:
     Args:
         address: Of its head.
         needed: What a run needs, by Ray's names.
-        tell: Told what is odd about it.
+        notify: Told what is odd about it.
         cells: What is to run.
 
     Raises:
@@ -293,10 +294,14 @@ class _Cluster:
     """
 
     def __init__(
-        self, address: str, needed: Mapping[str, float], tell: Tell, cells: Sequence[Cell]
+        self,
+        address: str,
+        needed: Mapping[str, float],
+        notify: EventCallback,
+        cells: Sequence[RunGroup],
     ) -> None:
         self.starts = self.starts_left = 0  # that may be lost until one comes up
-        self._address, self._needed, self._tell = address, needed, tell
+        self._address, self._needed, self._notify = address, needed, notify
         self._some_run = cells[0].runs[0]
         self._installed = _installed(_packages(cells))
         self._processors: set[str] = set()
@@ -360,9 +365,9 @@ class _Cluster:
         if len(self._processors) > 1:
             kinds = ", ".join(sorted(self._processors))
             note = f"nodes differ in their processors, on which last bits may depend: {kinds}"
-            self._tell({"event": "note", "run": self._some_run.key, "note": note})
+            self._notify({"event": "note", "run": self._some_run.key, "note": note})
 
-    def inputs(self, cell: Cell) -> Any:
+    def inputs(self, cell: RunGroup) -> Any:
         """A reference to what a cell reads; the cell before mostly read the same."""
         import ray
 
@@ -444,7 +449,7 @@ class _Actor(Worker):
                 f"a worker was lost before it could build the networks: {_last_line(error)}"
             ) from error
 
-    def _send(self, cell: Cell) -> None:
+    def _send(self, cell: RunGroup) -> None:
         folder = RunFolder(cell.folder)
         paths = {run.key: folder.run(run) / STATE for run in cell.runs}
         states = {key: path.read_bytes() for key, path in paths.items() if path.exists()}
@@ -552,9 +557,9 @@ class _Runner:
         return self._thread.submit(checked, configs, self._folder.path).result()
 
     def run(
-        self, cell: Cell, inputs: Inputs | Exception, states: Mapping[Any, bytes]
+        self, cell: RunGroup, inputs: Inputs | Exception, states: Mapping[Any, bytes]
     ) -> Iterator[Event]:
-        """Run a cell and tell of it, with the files of each run that ends."""
+        """Run a group and report it, with the files of each run that ends."""
         here = replace(cell, folder=self._folder.path, inputs=inputs)
         folders = {run.key: self._folder.run(run) for run in cell.runs}
         for key, state in states.items():
@@ -563,7 +568,7 @@ class _Runner:
         events: SimpleQueue[Event | None] = SimpleQueue()
         told = sent = time.monotonic()
 
-        def tell(event: Event) -> None:
+        def notify(event: Event) -> None:
             nonlocal told, sent
             now, folder = time.monotonic(), folders[event["run"]]
             if event["event"] == "start":
@@ -582,7 +587,7 @@ class _Runner:
 
         def work() -> None:
             try:
-                run_cell(here, tell)
+                run_group(here, notify)
             except SuiteError as error:
                 events.put({"event": "error", "error": str(error)})
             finally:

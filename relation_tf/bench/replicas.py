@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf.bench.distribution import Distribution
-from relation_tf.bench.suite import SuiteError
+from relation_tf.errors import SuiteError
 
 _SUM = tf.distribute.ReduceOp.SUM
 _OF_A_REPLICA = 2**32  # between the seeds of two replicas; Keras's own are smaller
@@ -39,7 +39,7 @@ class Replicas:
         """In it variables are made, of which every replica has its own."""
         return (self._strategy or tf.distribute.get_strategy()).scope()
 
-    def summed(self, step: Step) -> Step:
+    def sum_over_replicas(self, step: Step) -> Step:
         """A step over the rows of a batch, shared out by rows.
 
         Args:
@@ -62,7 +62,7 @@ class Replicas:
 
         return self._everywhere(of_replica)
 
-    def gathered(self, step: Step) -> Step:
+    def gather_rows(self, step: Step) -> Step:
         """A step over rows, shared out, whose outputs `(rows, width)` are put together again.
 
         Args:
@@ -81,7 +81,7 @@ class Replicas:
 
         return self._everywhere(of_replica)
 
-    def part_seeds(self, seeds: Sequence[Any]) -> Callable[[], None]:
+    def split_seeds(self, seeds: Sequence[Any]) -> Callable[[], None]:
         """What lets replicas draw different numbers from the same states of seed generators.
 
         Args:
@@ -104,12 +104,12 @@ class Replicas:
             lambda: strategy.run(of_replica), autograph=False
         ).get_concrete_function()
 
-    def agreed(self, *numbers: float) -> Sequence[float]:
+    def broadcast_from_chief(self, *numbers: float) -> Sequence[float]:
         """The numbers of the chief, on every host: what is decided by them is decided alike."""
         several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        return self.exchanged(numbers)[0].tolist() if several else numbers
+        return self.gather_from_hosts(numbers)[0].tolist() if several else numbers
 
-    def exchanged(self, numbers: Sequence[float]) -> np.ndarray:
+    def gather_from_hosts(self, numbers: Sequence[float]) -> np.ndarray:
         """The numbers of every replica's host, `(replicas, numbers)`, on every host."""
         return self._exchange(tf.constant(numbers, tf.float64)).numpy()
 

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.pretrained import SETTINGS, finished_runs, run_folder
 from relation_tf.bench.run_folder import RunFolder, read_config, read_json
-from relation_tf.bench.suite import RunConfig, Suite, SuiteError, first_fault
+from relation_tf.bench.suite import RunConfig, Suite, first_fault
+from relation_tf.errors import SuiteError, join_names
 from relation_tf.tasks.glue import GLUE
-from relation_tf.tasks.tsv import listed
 
 GLUE_AVERAGE = "GLUE average"
 MEAN_OF_TASKS = "mean of these tasks"
@@ -296,7 +296,7 @@ def _read_history(suite: Suite, task: str, path: Path) -> pd.DataFrame:
         if column not in table:
             raise SuiteError(
                 f"{path}:1: expected a column {column!r}, found "
-                f"{listed([*map(repr, map(str, table.columns))])}"
+                f"{join_names([*map(repr, map(str, table.columns))])}"
             )
         if table[column].dtype.kind not in "if":
             raise SuiteError(f"{path}: expected numbers in column {column!r}, found others")

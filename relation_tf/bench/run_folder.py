@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from relation_tf.bench.checkpoint import STATE
-from relation_tf.bench.suite import RunConfig, Suite, SuiteError, load_suite, source_name
+from relation_tf.bench.suite import RunConfig, Suite, load_suite, source_name
+from relation_tf.errors import SuiteError
 
 # Digests of what a run was made from; they tell nobody anything, and are not known of all runs.
 _MADE_FROM = {
@@ -173,7 +174,7 @@ class RunFolder:
             if asked.get(key) != found.get(key):
                 other = f"{key} = {found.get(key)!r}, now asked is {asked.get(key)!r}"
                 if key == "mechanism_digest":
-                    other = f"another version of {config.own_layer}"
+                    other = f"another version of {config.custom_layer}"
                 raise SuiteError(
                     f"{folder}: this run was done with {_MADE_FROM.get(key, other)}. Give another "
                     f"--out (out=), or delete {self.path} to run all again"

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from relation_tf.bench.distribution import Distribution, make_distribution
-from relation_tf.bench.hosts import met
+from relation_tf.bench.hosts import connect_hosts
 from relation_tf.bench.layer_source import layer_digest
 from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.pretrained import pretrained_digest
@@ -21,22 +21,15 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.ray_cluster import RunResources, run_on_ray
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.suite import (
-    Method,
-    RunConfig,
-    Suite,
-    SuiteError,
-    load_suite,
-    make_suite,
-    select,
-)
-from relation_tf.bench.worker import LOG, Cell, Tell, check_methods, run_cell
-from relation_tf.networks.registry import find_mechanism
+from relation_tf.bench.suite import Method, RunConfig, Suite, load_suite, make_suite, select
+from relation_tf.bench.worker import LOG, EventCallback, RunGroup, check_methods, run_group
+from relation_tf.errors import SuiteError
+from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.stats import what_can_be_shown
 from relation_tf.stats.design import Family
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
-from relation_tf.tasks.sources import Source, digest_of_file
+from relation_tf.tasks.sources import TaskSource, digest_of_file
 
 
 def run_suite(
@@ -122,7 +115,7 @@ def run_suite(
             "executor: expected local for a suite that is pretrained: its folder is not sent to "
             f"other machines. Received: ray, with pretrained = {suite.pretrained!r}"
         )
-    whole = Cell(
+    whole = RunGroup(
         asked,
         Path(out) if out is not None else Path("runs") / suite.name,
         data=_path(data),
@@ -132,12 +125,12 @@ def run_suite(
         distribution=distribution,
         deterministic=deterministic,
     )
-    with met(distribution, suite.threads, quiet) as hosts:
+    with connect_hosts(distribution, suite.threads, quiet) as hosts:
         in_processes = at_once > 1 or run_timeout is not None or executor == "ray"
         request = _request(suite, whole, in_processes)
         folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
         with folder.locked(), hosts.log_to(folder.path / LOG):
-            pending = hosts.agreed(
+            pending = hosts.agree_on_pending(
                 request.chosen, request.pending(folder), deterministic, skip_bad_lines
             )
             change = folder.change(suite)
@@ -159,9 +152,9 @@ def run_suite(
                 ):
                     progress.say(line)
                 if cells and address is not None:
-                    run_on_ray(cells, progress.tell, address, resources, jobs, run_timeout)
+                    run_on_ray(cells, progress.notify, address, resources, jobs, run_timeout)
                 else:
-                    _execute(cells, progress.tell, at_once, run_timeout)
+                    _execute(cells, progress.notify, at_once, run_timeout)
         if not hosts.is_chief:
             return Results(whole.folder, suite, [], [])
         return read_results(folder.path)
@@ -220,7 +213,7 @@ def plan_suite(
     suite = _asked(suite, settings, methods)
     asked = select(suite, tasks, only_methods, seeds)
     _check_options(asked, jobs, None, None)
-    whole = Cell(
+    whole = RunGroup(
         asked,
         Path(out) if out is not None else Path("runs") / suite.name,
         data=_path(data),
@@ -243,17 +236,19 @@ def _in_turn(runs: Sequence[RunConfig]) -> list[RunConfig]:
     return sorted(runs, key=lambda run: (tasks.index(run.task), run.seed))
 
 
-def _execute(cells: Sequence[Cell], tell: Tell, jobs: int, run_timeout: float | None) -> None:
+def _execute(
+    cells: Sequence[RunGroup], notify: EventCallback, jobs: int, run_timeout: float | None
+) -> None:
     """Give the cells to what runs them."""
     if not cells:
         return
     if jobs > 1 or run_timeout is not None:
-        run_in_processes(cells, jobs, tell, run_timeout)
+        run_in_processes(cells, jobs, notify, run_timeout)
     else:
         runs = [run for cell in cells for run in cell.runs]
         check_methods(runs, cells[0].folder, cells[0].distribution)
         for cell in cells:
-            run_cell(cell, tell)
+            run_group(cell, notify)
 
 
 def _check_options(
@@ -330,7 +325,7 @@ class _Request:
     suite: Suite
     runs: list[RunConfig]
     chosen: list[RunConfig]
-    sources: Mapping[str, Source]
+    sources: Mapping[str, TaskSource]
 
     def pending(self, folder: RunFolder) -> list[RunConfig]:
         """What is asked for and not done; all that is done must have been made as now asked."""
@@ -349,12 +344,12 @@ def _asked(
     return make_suite("methods", {**suite.model_dump(), "method": [_method(m) for m in methods]})
 
 
-def _request(suite: Suite, whole: Cell, in_processes: bool) -> _Request:
+def _request(suite: Suite, whole: RunGroup, in_processes: bool) -> _Request:
     """What is missing for all runs is said here, once."""
     runs = suite.runs()
-    one_each = {run.own_layer: run for run in runs}
+    one_each = {run.custom_layer: run for run in runs}
     digests = {layer: _digest(layer, run, in_processes) for layer, run in one_each.items()}
-    runs = [run.model_copy(update={"mechanism_digest": digests[run.own_layer]}) for run in runs]
+    runs = [run.model_copy(update={"mechanism_digest": digests[run.custom_layer]}) for run in runs]
     keys = {config.key for config in whole.runs}
     names = dict.fromkeys(config.task for config in runs if config.key in keys)
     sources = {name: _find_source(suite, name, whole.data, whole.tfds_folder) for name in names}
@@ -428,7 +423,7 @@ def _digest(layer: str | None, run: RunConfig, in_processes: bool) -> str | None
         )
     try:
         entry = find_mechanism(layer)
-        if entry.reads == "text":
+        if entry.input_type == "text":
             return _saved_model_digest(Path(entry.options["path"]))
         return layer_digest(layer)
     except ValueError as error:
@@ -451,7 +446,9 @@ def _saved_model_digest(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _find_source(suite: Suite, name: str, data: Path | None, tfds_folder: Path | None) -> Source:
+def _find_source(
+    suite: Suite, name: str, data: Path | None, tfds_folder: Path | None
+) -> TaskSource:
     """Where a task's text is; what is missing for all runs is said once, before the first."""
     if suite.source in ("miniglue", "tfds") and data is not None:
         where = {"miniglue": "has embedded data", "tfds": "has source = 'tfds'"}[suite.source]

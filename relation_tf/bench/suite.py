@@ -26,13 +26,13 @@ from pydantic import (
 )
 
 from relation_tf.bench.published import load_published
-from relation_tf.networks.registry import find_mechanism, mixing_mechanism, own_layer
+from relation_tf.errors import DataError, SuiteError, join_names, quote
+from relation_tf.networks.mechanisms import custom_layer, find_mechanism, mixing_mechanism
 from relation_tf.tasks.catalogue import TASK_NAMES, Entry, SourceName, find_task
+from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.glue import GLUE
 from relation_tf.tasks.group import TaskGroup
-from relation_tf.tasks.own import OwnTask
 from relation_tf.tasks.task import Task
-from relation_tf.tasks.tsv import DataError, listed, printable, shown
 
 MAX_RUNS = 100_000
 """The most runs that a suite may have; to plan them takes a few seconds, to train them years."""
@@ -70,18 +70,6 @@ def source_name(source: Any) -> Any:
 Size = Annotated[int, Field(ge=1, lt=2**63), BeforeValidator(_count)]
 # What names of methods call some options; "num_layers" becomes "layers".
 _SYMBOLS = {"num_steps": "k", "window": "w"}
-
-
-class SuiteError(ValueError):
-    """A suite or option that cannot be; it names the key, the value and what is allowed.
-
-    Args:
-        message: One line for each fault; characters that would steer a terminal are written as
-            escapes.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__("\n".join(map(printable, message.split("\n"))))
 
 
 class Training(BaseModel):
@@ -323,7 +311,7 @@ def _value_name(option: str, value: Any) -> str:
     return _SYMBOLS.get(option, option.removeprefix("num_")) + text
 
 
-class Layout(BaseModel):
+class TableLayout(BaseModel):
     """How a paper lays its table out.
 
     Attributes:
@@ -370,7 +358,7 @@ class RunConfig(Training):
     task: str
     method: Name
     mechanism: str
-    own_task: OwnTask | None = None
+    custom_task: CustomTask | None = None
     group: TaskGroup | None = None
     data_digest: str | None = None  # None in runs from before it was kept
     glove_digest: str | None = None
@@ -385,14 +373,14 @@ class RunConfig(Training):
     seed: Annotated[int, Field(ge=0, lt=2**31)]
 
     @property
-    def own_layer(self) -> str | None:
+    def custom_layer(self) -> str | None:
         """What it runs that is not the package's: a layer of one's own, or a saved model."""
-        return own_layer(self.mechanism, self.options)
+        return custom_layer(self.mechanism, self.options)
 
     @property
     def entry(self) -> Entry:
         """The task as `load_task` takes it."""
-        return self.own_task or self.group or self.task
+        return self.custom_task or self.group or self.task
 
     @property
     def mixes(self) -> str:
@@ -441,7 +429,7 @@ class Suite(Training):
     name: Name
     title: str = ""
     question: str = ""
-    task: list[OwnTask] = Field(default_factory=list)
+    task: list[CustomTask] = Field(default_factory=list)
     group: list[TaskGroup] = Field(default_factory=list)
     tasks: Annotated[list[str], Field(min_length=1)]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)] = [
@@ -456,7 +444,7 @@ class Suite(Training):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     control: str | None = None
     published: str | None = None
-    layout: Layout | None = None
+    layout: TableLayout | None = None
 
     @field_validator("published")
     @classmethod
@@ -486,7 +474,7 @@ class Suite(Training):
 
     @field_validator("task")
     @classmethod
-    def _names_are_free(cls, tasks: list[OwnTask]) -> list[OwnTask]:
+    def _names_are_free(cls, tasks: list[CustomTask]) -> list[CustomTask]:
         taken = {name for known in TASK_NAMES for name in (known, *find_task(known).scored)}
         for task in tasks:
             if task.name in taken:
@@ -560,7 +548,7 @@ class Suite(Training):
         names = [str(method.name) for method in self.methods()]
         if self.control is not None and self.control not in names:
             raise ValueError(
-                f"key 'control': expected a method of the suite, {listed(names)}. "
+                f"key 'control': expected a method of the suite, {join_names(names)}. "
                 f"Received: {self.control!r:.80}"
             )
         return self
@@ -574,7 +562,8 @@ class Suite(Training):
         for key in (*self.layout.rows, *self.layout.columns):
             if key not in keys:
                 raise ValueError(
-                    f"key 'layout': expected some of {listed(sorted(keys))}. Received: {key!r:.80}"
+                    f"key 'layout': expected some of {join_names(sorted(keys))}. "
+                    f"Received: {key!r:.80}"
                 )
         if "seconds" in self.layout.measures and self.stopping != "accuracy_reached":
             raise ValueError(
@@ -686,7 +675,7 @@ class Suite(Training):
     def _methods_write_where_asked(self) -> Self:
         written = [task.name for task in self.learned() if task.written]
         for method in self.methods():
-            writes = find_mechanism(method.mechanism).gives == "sequence"
+            writes = find_mechanism(method.mechanism).output_type == "sequence"
             for task in self.learned():
                 if task.written != writes:
                     expected = "an encoder-decoder" if task.written else "no encoder-decoder"
@@ -794,7 +783,7 @@ class Suite(Training):
     @model_validator(mode="after")
     def _methods_read_the_tokens(self) -> Self:
         for method in self.methods():
-            reads = find_mechanism(method.mechanism).reads
+            reads = find_mechanism(method.mechanism).input_type
             if (reads == "text") != (self.tokens == "text"):
                 expected = "'text'" if reads == "text" else "'word' or 'wordpiece'"
                 raise ValueError(
@@ -805,16 +794,16 @@ class Suite(Training):
 
     def entry(self, name: str) -> Entry:
         """A task's name, or what it is where it is one's own or a group, as `find_source` takes."""
-        return self._own_task(name) or self._group(name) or name
+        return self._custom_task(name) or self._group(name) or name
 
-    def _own_task(self, name: str) -> OwnTask | None:
+    def _custom_task(self, name: str) -> CustomTask | None:
         return next((task for task in self.task if task.name == name), None)
 
     def _group(self, name: str) -> TaskGroup | None:
         """A group, with what its tasks are where they are one's own."""
         for group in self.group:
             if group.name == name:
-                tasks = [self._own_task(str(each)) or each for each in group.tasks]
+                tasks = [self._custom_task(str(each)) or each for each in group.tasks]
                 return group.model_copy(update={"tasks": tasks})
         return None
 
@@ -842,7 +831,7 @@ class Suite(Training):
             RunConfig(
                 **{**training, **self._override(task)},
                 task=task,
-                own_task=self._own_task(task),
+                custom_task=self._custom_task(task),
                 group=self._group(task),
                 method=str(method.name),
                 mechanism=method.mechanism,
@@ -1021,11 +1010,13 @@ def _fault(fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         known = _known_keys(keys)
         near = difflib.get_close_matches(str(keys[-1]), known, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {listed(known)}"
-        return f"unknown key {shown(_dotted(keys))}. {hint}"
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {join_names(known)}"
+        return f"unknown key {quote(_dotted(keys))}. {hint}"
     # Of a union pydantic names each member, as in "list[...]" or "function-before[...]".
     keys = [
-        part for part in keys if not re.search(r"[\[(]|^(constrained-int|str|OwnTask)$", str(part))
+        part
+        for part in keys
+        if not re.search(r"[\[(]|^(constrained-int|str|CustomTask)$", str(part))
     ]
     path = _dotted(keys)
     if fault["type"] == "missing":
@@ -1079,7 +1070,7 @@ def _known_keys(keys: Sequence[Any]) -> list[str]:
         return list(Suite.model_fields)
     parts = {
         "method": Method.model_fields,
-        "task": OwnTask.model_fields,
+        "task": CustomTask.model_fields,
         "group": TaskGroup.model_fields,
         "overrides": Override.model_fields,
     }

@@ -26,7 +26,8 @@ from relation_tf.bench.stopping import (
     Stop,
     StoppingRule,
 )
-from relation_tf.bench.suite import RunConfig, SuiteError, higher_is_better
+from relation_tf.bench.suite import RunConfig, higher_is_better
+from relation_tf.errors import SuiteError
 from relation_tf.tasks.batches import (
     evaluation_batches,
     pad_to_bucket,
@@ -92,12 +93,12 @@ class Part:
         self.task = task
         self.model = model
         self._optimizer = optimizer
-        self.step = replicas.summed(self._train_step)
+        self.step = replicas.sum_over_replicas(self._train_step)
         # Traced once for any number of rows and any length.
         self.train_compiled = tf.function(self.step, autograph=False).get_concrete_function(
             *self.signature
         )
-        predict = replicas.gathered(self._predict_step)
+        predict = replicas.gather_rows(self._predict_step)
         self._predict = tf.function(predict, autograph=False).get_concrete_function(
             self.signature[0]
         )
@@ -152,7 +153,7 @@ class Part:
         return _score(self.task, outputs, split)
 
     def _first_step(self) -> None:
-        """Run both once: what a first call prepares is compilation. `refill` undoes the step."""
+        """Run both once: what a first call prepares is compilation. `reset` undoes the step."""
         rows = np.arange(min(2, len(self.train_rows)))
         texts = tuple(map(tf.constant, self.pad(self.train_rows, rows)))
         self.train_compiled(texts, tf.constant(self.gold(self.train_rows)[rows]))
@@ -318,7 +319,7 @@ class CompiledNetwork:
             self._optimizer = _make_optimizer(self.config, steps)
             self._optimizer.build(self.model.trainable_variables)
         self._fresh_optimizer = _values(self._optimizer.variables)
-        self._part_seeds = self.replicas.part_seeds(
+        self._part_seeds = self.replicas.split_seeds(
             [state for state in self.model.variables if state.name == _SEED_STATE]
         )
         make = WritingPart if self.task.task.written else Part
@@ -378,12 +379,12 @@ class CompiledNetwork:
                 f"({_unsupported(error)}). Received: xla=True"
             ) from error
         finally:
-            self.go_on(before)
+            self.restore_state(before)
 
-    def refill(self, seed: int) -> None:
+    def reset(self, seed: int) -> None:
         """Start over: the weights and random state that a new network of this seed would have."""
         new = networks.as_one(self._build(seed))
-        self.go_on([*new.variables, *self._fresh_optimizer])
+        self.restore_state([*new.variables, *self._fresh_optimizer])
 
     def train(self, part: Part, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
         """One step of a part's task; as `Part.train`."""
@@ -403,8 +404,8 @@ class CompiledNetwork:
         """A copy of all variables, those of the optimizer too."""
         return _values([*self.model.variables, *self._optimizer.variables])
 
-    def fits(self, state: list[np.ndarray], kept: list[np.ndarray] | None) -> bool:
-        """Whether `go_on` and `restore` can take these back."""
+    def state_matches(self, state: list[np.ndarray], kept: list[np.ndarray] | None) -> bool:
+        """Whether `restore_state` and `restore` can take these back."""
         variables = [*self.model.variables, *self._optimizer.variables]
         pairs = [(variables, state), (self.model.variables, kept or self.weights())]
         return all(
@@ -416,7 +417,7 @@ class CompiledNetwork:
             for own, values in pairs
         )
 
-    def go_on(self, state: Sequence[Any]) -> None:
+    def restore_state(self, state: Sequence[Any]) -> None:
         """Take back what `state` gave."""
         self._assign([*self.model.variables, *self._optimizer.variables], state)
 
@@ -508,7 +509,7 @@ def _start_of(config: RunConfig, seed: int | None = None) -> PretrainedEncoder |
     seed = config.seed if seed is None else seed
     source = load_pretrained(str(config.pretrained), config.mixes, seed)
     learned = source.settings.get("mechanism_digest")
-    if config.own_layer is not None and learned != config.mechanism_digest:
+    if config.custom_layer is not None and learned != config.mechanism_digest:
         raise SuiteError(
             f"{source.folder}: {config.mixes} has changed since it was pre-trained. Received: "
             f"source {config.mechanism_digest}, pre-trained with {learned}"
@@ -550,7 +551,7 @@ def train_run(
         checkpoint: Where the run's state is kept; one that is there is gone on from, to the same
             end.
     """
-    network.refill(config.seed)
+    network.reset(config.seed)
     rule, watched = _rule(config, network.task.task)
     state = checkpoint.read() if checkpoint is not None else None
     history, resumed = _resume(state, network, rule)
@@ -559,7 +560,7 @@ def train_run(
     padding = 0.0
     while stop is None:
         row, padding = _epoch(network, config, history)
-        *values, spent = network.replicas.agreed(*row.values(), clock.seconds())
+        *values, spent = network.replicas.broadcast_from_chief(*row.values(), clock.seconds())
         row = dict(zip(row, values, strict=True))
         history.append(row)
         epoch = len(history)
@@ -588,9 +589,9 @@ def _resume(
     state: State | None, network: CompiledNetwork, rule: StoppingRule
 ) -> tuple[list[dict[str, float]], list[int]]:
     """The history so far, and the epochs after which the run was taken up again."""
-    if state is None or not network.fits(state.variables, state.kept):
+    if state is None or not network.state_matches(state.variables, state.kept):
         return [], []
-    network.go_on(state.variables)
+    network.restore_state(state.variables)
     rule.restore(state.rule, state.kept)
     return list(state.history), [*state.resumed, len(state.history)]
 
@@ -691,7 +692,7 @@ def check_network(config: RunConfig) -> None:
         value = 8 * networks.size_step(config.mechanism, config.free, config.options)
         settings = networks.with_size(networks.Match(config.free, value, 0, config.size), settings)
     try:
-        if networks.find_mechanism(config.mechanism).gives == "sequence":
+        if networks.find_mechanism(config.mechanism).output_type == "sequence":
             _encoder_decoder(config, 4, 4).build()
             return
         source = _start_of(config)

@@ -32,17 +32,17 @@ from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.distribution import Distribution
 from relation_tf.bench.pretrained import pretrained_digest
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
-from relation_tf.bench.suite import RunConfig, SuiteError
-from relation_tf.networks.registry import find_mechanism
+from relation_tf.bench.suite import RunConfig
+from relation_tf.errors import DataError, SuiteError
+from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
 from relation_tf.tasks.task import Task
-from relation_tf.tasks.tsv import DataError
 
 if TYPE_CHECKING:
     from relation_tf.bench.replicas import Replicas
-    from relation_tf.bench.stepping import Passes, SteppingNetwork
+    from relation_tf.bench.step_timing import Passes, StepTimer
     from relation_tf.bench.training import CompiledNetwork, Trained
 
 PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
@@ -55,13 +55,13 @@ LOG = "tensorflow.log"
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
-Tell = Callable[[dict[str, Any]], None]
+EventCallback = Callable[[dict[str, Any]], None]
 
 Inputs = tuple[EncodedTask, Vectors | None]
 
 
 @dataclass(frozen=True)
-class Cell:
+class RunGroup:
     """The runs that share a compiled network, and where their data is.
 
     Attributes:
@@ -92,38 +92,38 @@ class Cell:
         return self.distribution is not None and self.distribution.of_several_hosts
 
 
-def run_cell(cell: Cell, tell: Tell) -> None:
+def run_group(cell: RunGroup, notify: EventCallback) -> None:
     """Run a cell; a run that fails leaves `error.json`, and the others go on.
 
     Args:
         cell: The runs.
-        tell: Told what happens: `{"event": "start" | "note" | "epoch" | "done" | "failed", "run":
+        notify: Told what happens: `{"event": "start" | "note" | "epoch" | "done" | "failed", "run":
             key, ...}`.
 
     Raises:
         SuiteError: Where no run can be written, and where one of several hosts is lost or cannot go
             on: the others wait for it.
     """
-    network: CompiledNetwork | SteppingNetwork | None = None
+    network: CompiledNetwork | StepTimer | None = None
     for config in cell.runs:
-        tell({"event": "start", "run": config.key})
+        notify({"event": "start", "run": config.key})
         folder = RunFolder(cell.folder).run(config)
         try:
             RunFolder(cell.folder).start(config)
             if network is None:
                 network = compile_network(cell, config)
                 for note in _notes(network):
-                    tell({"event": "note", "run": config.key, "note": note})
-            _run(network, config, folder, cell, tell)
-            if config.own_layer is not None or network.task.task.timed:
+                    notify({"event": "note", "run": config.key, "note": note})
+            _run(network, config, folder, cell, notify)
+            if config.custom_layer is not None or network.task.task.timed:
                 # A layer of one's own may hold what no variable holds: an array drawn when it was
                 # built, a seed that was traced. Each seed has a network of its own.
                 network = None
         except (DataError, SuiteError) as error:
-            _fail(cell, config, str(error), tell)
+            _fail(cell, config, str(error), notify)
         except OSError as error:
             if error.errno not in _NO_ROOM and (folder / "config.json").exists():
-                _fail(cell, config, one_line(error), tell, traceback.format_exc())
+                _fail(cell, config, one_line(error), notify, traceback.format_exc())
                 network = None
                 continue
             # No other run could be written either.
@@ -131,12 +131,14 @@ def run_cell(cell: Cell, tell: Tell) -> None:
         except Exception as error:
             if cell.of_several_hosts:
                 raise_if_lost(error)
-            _fail(cell, config, one_line(error), tell, traceback.format_exc())
+            _fail(cell, config, one_line(error), notify, traceback.format_exc())
             network = None  # what is left of it may be broken
 
 
-def _fail(cell: Cell, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:
-    fail(RunFolder(cell.folder).run(config), config, reason, tell, detail)
+def _fail(
+    cell: RunGroup, config: RunConfig, reason: str, notify: EventCallback, detail: str = ""
+) -> None:
+    fail(RunFolder(cell.folder).run(config), config, reason, notify, detail)
     if cell.of_several_hosts:
         # The others may be in the middle of the run, and would wait for this one for ever.
         raise SuiteError(f"{config} failed, and with it what several hosts do together: {reason}")
@@ -168,20 +170,20 @@ def check_methods(
         SuiteError: For the first method that cannot be.
     """
     by_method = {config.method: config for config in configs}
-    known = [config for config in by_method.values() if _is_ours(config.own_layer)]
+    known = [config for config in by_method.values() if _is_ours(config.custom_layer)]
     if not known:
         return
     start_tensorflow(folder / LOG, known[0].threads, distribution)
-    from relation_tf.bench.stepping import check_stepping
+    from relation_tf.bench.step_timing import check_step_timing
     from relation_tf.bench.training import check_network
 
     for config in known:
-        check = check_stepping if find_task(config.entry).timed else check_network
+        check = check_step_timing if find_task(config.entry).timed else check_network
         check(config)
 
 
-def _is_ours(own_layer: str | None) -> bool:
-    return own_layer is None or find_mechanism(own_layer).factory != own_layer
+def _is_ours(custom_layer: str | None) -> bool:
+    return custom_layer is None or find_mechanism(custom_layer).factory != custom_layer
 
 
 def ignore_interrupts() -> None:
@@ -204,28 +206,28 @@ def ended_by_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def compile_network(cell: Cell, config: RunConfig) -> CompiledNetwork | SteppingNetwork:
+def compile_network(cell: RunGroup, config: RunConfig) -> CompiledNetwork | StepTimer:
     """The network of a run, with its task read and its steps compiled."""
     log = cell.folder / LOG
     replicas = start_tensorflow(log, config.threads, cell.distribution, cell.deterministic)
     import keras
 
-    from relation_tf.bench.stepping import SteppingNetwork
+    from relation_tf.bench.step_timing import StepTimer
     from relation_tf.bench.training import CompiledNetwork
 
     # Frees what Keras keeps of the cell before.
     keras.backend.clear_session()
     if find_task(config.entry).timed:
         task, _ = _inputs(cell, config)
-        return SteppingNetwork(config, task)
+        return StepTimer(config, task)
     quietly = functools.partial(stderr_to, log)
     inputs = _inputs(cell, config)
     # What a layer of one's own has to say is for its author.
-    with quietly() if config.own_layer is None else contextlib.nullcontext():
+    with quietly() if config.custom_layer is None else contextlib.nullcontext():
         return CompiledNetwork(config, *inputs, quietly, replicas)
 
 
-def _inputs(cell: Cell, config: RunConfig) -> Inputs:
+def _inputs(cell: RunGroup, config: RunConfig) -> Inputs:
     """The task and its word vectors; the cell before was mostly of the same ones."""
     global _last_inputs
     if isinstance(cell.inputs, Exception):
@@ -242,7 +244,7 @@ def _inputs(cell: Cell, config: RunConfig) -> Inputs:
 _last_inputs: tuple[Any, Inputs] | None = None
 
 
-def what_is_read(cell: Cell, config: RunConfig) -> tuple[Any, ...]:
+def what_is_read(cell: RunGroup, config: RunConfig) -> tuple[Any, ...]:
     """Equal for two runs that read the same."""
     return (
         *(config.entry, config.reading(), config.data_digest),
@@ -252,7 +254,7 @@ def what_is_read(cell: Cell, config: RunConfig) -> tuple[Any, ...]:
     )
 
 
-def read_inputs(cell: Cell, config: RunConfig) -> Inputs:
+def read_inputs(cell: RunGroup, config: RunConfig) -> Inputs:
     """Read the task of a run and its word vectors.
 
     Raises:
@@ -273,7 +275,7 @@ def read_inputs(cell: Cell, config: RunConfig) -> Inputs:
     return task, read_glove(cell.glove, task.vocabulary.words, config.embedding_dim)
 
 
-def _notes(network: CompiledNetwork | SteppingNetwork) -> Iterator[str]:
+def _notes(network: CompiledNetwork | StepTimer) -> Iterator[str]:
     """What a user should hear of the data, once for each task."""
     name, skipped = network.task.task.name, network.task.skipped
     if skipped:
@@ -361,22 +363,22 @@ def stderr_to(path: Path) -> Iterator[None]:
 
 
 def _run(
-    network: CompiledNetwork | SteppingNetwork,
+    network: CompiledNetwork | StepTimer,
     config: RunConfig,
     folder: Path,
-    cell: Cell,
-    tell: Tell,
+    cell: RunGroup,
+    notify: EventCallback,
 ) -> None:
-    from relation_tf.bench.stepping import SteppingNetwork
+    from relation_tf.bench.step_timing import StepTimer
 
-    if isinstance(network, SteppingNetwork):
-        _time(network, config, folder, cell, tell)
+    if isinstance(network, StepTimer):
+        _time(network, config, folder, cell, notify)
     else:
-        _train(network, config, folder, cell, tell)
+        _train(network, config, folder, cell, notify)
 
 
 def _train(
-    network: CompiledNetwork, config: RunConfig, folder: Path, cell: Cell, tell: Tell
+    network: CompiledNetwork, config: RunConfig, folder: Path, cell: RunGroup, notify: EventCallback
 ) -> None:
     from relation_tf.bench.training import train_run, words_of
 
@@ -384,11 +386,11 @@ def _train(
     peak_of = forget_peaks()
 
     def on_epoch(epoch: int, row: Any) -> None:
-        tell({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
+        notify({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
 
     # A layer of one's own may hold what no variable holds; its runs begin anew. So do those of
     # several hosts, which would have to agree on a state that one of them has.
-    kept = config.own_layer is None and not cell.of_several_hosts
+    kept = config.custom_layer is None and not cell.of_several_hosts
     checkpoint = Checkpoint(folder / STATE, _made_by(config, cell)) if kept else None
     trained = train_run(network, config, on_epoch, checkpoint)
     for (split, name), outputs in trained.predictions.items():
@@ -403,7 +405,7 @@ def _train(
     result = _result(network, config, trained) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
     (folder / STATE).unlink(missing_ok=True)
-    tell({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
+    notify({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
           "metrics": trained.metrics})  # fmt: skip
 
 
@@ -440,7 +442,7 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
 
 
 def _time(
-    network: SteppingNetwork, config: RunConfig, folder: Path, cell: Cell, tell: Tell
+    network: StepTimer, config: RunConfig, folder: Path, cell: RunGroup, notify: EventCallback
 ) -> None:
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
@@ -450,13 +452,11 @@ def _time(
     write_json(folder / "manifest.json", _manifest(network, config, cell, started))
     result = _result_of_passes(network, config, passes) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
-    tell({"event": "done", "run": config.key, "seconds": sum(passes.seconds),
+    notify({"event": "done", "run": config.key, "seconds": sum(passes.seconds),
           "metrics": result["metrics"]})  # fmt: skip
 
 
-def _result_of_passes(
-    network: SteppingNetwork, config: RunConfig, passes: Passes
-) -> dict[str, Any]:
+def _result_of_passes(network: StepTimer, config: RunConfig, passes: Passes) -> dict[str, Any]:
     from relation_tf.networks import count_parameters
 
     (lengths,) = network.task.splits["train"].lengths
@@ -505,9 +505,9 @@ def _write_predictions(
 
 
 def _manifest(
-    network: CompiledNetwork | SteppingNetwork,
+    network: CompiledNetwork | StepTimer,
     config: RunConfig,
-    cell: Cell,
+    cell: RunGroup,
     started: str,
     resumed: Sequence[int] = (),
 ) -> dict[str, Any]:
@@ -552,7 +552,7 @@ def software() -> dict[str, Any]:
     }
 
 
-def machine(cell: Cell) -> dict[str, Any]:
+def machine(cell: RunGroup) -> dict[str, Any]:
     """Devices, threads and flags, for a manifest."""
     import tensorflow as tf
 
@@ -573,7 +573,7 @@ def machine(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _made_by(config: RunConfig, cell: Cell) -> dict[str, Any]:
+def _made_by(config: RunConfig, cell: RunGroup) -> dict[str, Any]:
     """What a half-done run goes on with; with anything else it would not end as it began."""
     return {"config": config.model_dump(mode="json"), **machine(cell), **software()}
 
@@ -638,7 +638,9 @@ def one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {last}"
 
 
-def fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str = "") -> None:
+def fail(
+    folder: Path, config: RunConfig, reason: str, notify: EventCallback, detail: str = ""
+) -> None:
     """Write down why a run failed, and tell.
 
     Raises:
@@ -649,7 +651,7 @@ def fail(folder: Path, config: RunConfig, reason: str, tell: Tell, detail: str =
         write_json(folder / "error.json", {"error": reason, "traceback": detail})
     except OSError as error:
         raise unwritable(folder, error) from error
-    tell({"event": "failed", "run": config.key, "error": reason, "detail": bool(detail)})
+    notify({"event": "failed", "run": config.key, "error": reason, "detail": bool(detail)})
 
 
 def unwritable(folder: Path, error: OSError) -> SuiteError:

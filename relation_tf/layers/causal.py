@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import softmax, widened, zero_masked
+from relation_tf.layers.masking import softmax, to_float32, zero_masked
 from relation_tf.layers.token_mixer import TokenMixer, width_of
 
 
@@ -78,7 +78,7 @@ class CausalMixer(TokenMixer):
         mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else ops.cast(mask, "bool")
         # Outside of a call Keras casts no weights: under a mixed policy this is in float32.
         output, state = self.advance(zero_masked(x, mask), state, mask)
-        output = ops.cast(self.close(output, training=False), self.compute_dtype)
+        output = ops.cast(self.project_output(output, training=False), self.compute_dtype)
         return zero_masked(output, mask), state
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ def running_mean(x: Any, mask: Any) -> tuple[Any, Any]:
         Tensor like `x`, zero up to the first kept token, and a boolean tensor of shape
         `(batch, tokens, 1)`, True from there on; None where all are kept.
     """
-    total = ops.cumsum(widened(x), axis=1)
+    total = ops.cumsum(to_float32(x), axis=1)
     if mask is None:
         count = ops.arange(1, ops.shape(x)[1] + 1, dtype=total.dtype)[:, None]
         return ops.cast(total / count, x.dtype), None
@@ -156,7 +156,7 @@ def running_mean(x: Any, mask: Any) -> tuple[Any, Any]:
 
 def causal_softmax(scores: Any, mask: Any) -> Any:
     """`masked_softmax` of `(batch, tokens, tokens)`, with zero weight on later tokens too."""
-    wide = widened(scores)
+    wide = to_float32(scores)
     kept = up_to_own(ops.shape(scores)[1])
     if mask is not None:
         kept = ops.logical_and(kept, mask[:, None, :])

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import softmax, widened
+from relation_tf.layers.masking import softmax, to_float32
 
 # The most queries whose weights are held at a time (one more where they do not divide).
 _CHUNK = 512
@@ -85,7 +85,7 @@ def chunked_attention(
 
         def weigh(i: Any, chunk: Any) -> tuple[Any, Callable[[Any], Any]]:
             """The weights of a chunk, and the function that drops some of what has their shape."""
-            scores = widened(ops.matmul(chunk, _transposed(keys)))
+            scores = to_float32(ops.matmul(chunk, _transposed(keys)))
             scores = scores if hidden is None else scores + hidden
             weights = softmax(scores if first is None else up_to_own(first + i * size, scores))
             if seeds is None:
@@ -107,7 +107,7 @@ def chunked_attention(
         def gradient(*arguments: Any, upstream: Any = None) -> Any:
             upstream = split(arguments[0] if upstream is None else upstream)
             # What softmax takes off the gradient of each weight: sum of weights * for_weights.
-            offsets = ops.sum(widened(upstream) * widened(outputs), axis=-1, keepdims=True)
+            offsets = ops.sum(to_float32(upstream) * to_float32(outputs), axis=-1, keepdims=True)
             upstream = upstream * scale
 
             def backward(i: Any, state: Any, weighed: Any = None) -> Any:
@@ -115,16 +115,16 @@ def chunked_attention(
                 i = _after(i, for_keys, for_values)
                 chunk, above = buffer[i], upstream[i]
                 weights, drop = weigh(i, chunk) if weighed is None else weighed
-                for_weights = drop(widened(ops.matmul(above, _transposed(values))))
+                for_weights = drop(to_float32(ops.matmul(above, _transposed(values))))
                 for_scores = ops.cast(weights * (for_weights - offsets[i]), keys.dtype)
                 dropped = ops.cast(drop(weights), values.dtype)
                 return (
                     _put(buffer, i, ops.matmul(for_scores, keys)),
-                    for_keys + widened(ops.matmul(_transposed(for_scores), chunk)),
-                    for_values + widened(ops.matmul(_transposed(dropped), above)),
+                    for_keys + to_float32(ops.matmul(_transposed(for_scores), chunk)),
+                    for_values + to_float32(ops.matmul(_transposed(dropped), above)),
                 )
 
-            state = (chunks, ops.zeros_like(widened(keys)), ops.zeros_like(widened(values)))
+            state = (chunks, ops.zeros_like(to_float32(keys)), ops.zeros_like(to_float32(values)))
             # The last one first, so that its weights are gone before others come.
             state = ops.fori_loop(0, last, backward, backward(last, state, weighed_last))
             for_queries, for_keys, for_values = state
@@ -140,7 +140,7 @@ def chunked_attention(
     # All tensors are arguments: JAX cannot batch a function with a gradient that captures others.
     others = []
     if mask is not None:
-        zeros = ops.zeros_like(widened(keys[..., 0]))
+        zeros = ops.zeros_like(to_float32(keys[..., 0]))
         others.append(ops.where(mask, zeros, -1e30)[:, None, :])
     if rate > 0:
         shape, dtype = (num_chunks, 2), seed_generator.state.dtype

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import widened, zero_masked
+from relation_tf.layers.masking import to_float32, zero_masked
 from relation_tf.layers.token_mixer import width_of
 
 _INITIAL_CONTEXTS = ("ones", "learned", "uniform")
@@ -167,7 +167,7 @@ class Contextualizer(keras.layers.Layer):
             shape = (ops.shape(x)[0], width)
             return keras.random.uniform(shape, -1.0, 1.0, dtype, seed=self.seed_generator)
         if self.initial_context == "learned":
-            return widened(self.context)[None]
+            return to_float32(self.context)[None]
         return ops.ones((1, width), dtype)
 
     def _crossover(self, width: int) -> int:
@@ -186,7 +186,9 @@ class Contextualizer(keras.layers.Layer):
         mixed_by = _by_moments(x) if algorithm == "moments" else _by_tokens(x)
         for step in self.steps:
             z = mixed_by(step, context)
-            context = context + self._normalized(z) * widened(step.scale) + widened(step.offset)
+            context = (
+                context + self._normalized(z) * to_float32(step.scale) + to_float32(step.offset)
+            )
         return context
 
     def _refine_by_length(self, context: Any, x: Any) -> Any:
@@ -236,28 +238,28 @@ def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:
     """The function from a step and a context to `sum_i a_i * x_i`, as written."""
 
     def mixed(step: _Step, context: Any) -> Any:
-        query = ops.cast(ops.matmul(context, widened(step.v)), x.dtype)[:, None, :]
+        query = ops.cast(ops.matmul(context, to_float32(step.v)), x.dtype)[:, None, :]
         attention = ops.matmul(ops.matmul(x, step.u) * query, step.w) + step.bias
-        return ops.sum(widened(attention) * widened(x), axis=1)
+        return ops.sum(to_float32(attention) * to_float32(x), axis=1)
 
     return mixed
 
 
 def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
     """The same function, from the first and second moments of the tokens."""
-    x = widened(x)
+    x = to_float32(x)
     first = ops.sum(x, axis=1)  # (batch, width)
     second = _second_moment(x)
 
     def mixed(step: _Step, context: Any) -> Any:
-        query = ops.matmul(context, widened(step.v))[:, None, :]
-        u, w = widened(step.u), widened(step.w)
+        query = ops.matmul(context, to_float32(step.v))[:, None, :]
+        u, w = to_float32(step.u), to_float32(step.w)
         if context.shape[0] == 1:  # one `U diag(c V) W` for all documents, at the start
             total = ops.sum(ops.matmul(u * query, w) * second, axis=1)
         else:
             weighted = ops.matmul(second, u) * ops.transpose(w)  # (batch, width, rank)
             total = ops.matmul(weighted, ops.transpose(query, (0, 2, 1)))[:, :, 0]
-        return total + widened(step.bias) * first
+        return total + to_float32(step.bias) * first
 
     return mixed
 

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import widened, zero_masked
+from relation_tf.layers.masking import to_float32, zero_masked
 from relation_tf.layers.token_mixer import width_of
 
 
@@ -77,10 +77,10 @@ class FeatureAttention(keras.layers.Layer):
         """Equation 9."""
         if mask is not None:
             r = zero_masked(r, ops.cast(mask, "bool"))
-        q = widened(ops.matmul(r, self.query_kernel) * self.units**-0.5)
-        k = widened(ops.matmul(r, self.key_kernel))
+        q = to_float32(ops.matmul(r, self.query_kernel) * self.units**-0.5)
+        k = to_float32(ops.matmul(r, self.key_kernel))
         related = ops.relu(ops.matmul(ops.transpose(q, (0, 2, 1)), k))  # (batch, units, units)
-        output = ops.matmul(related, widened(ops.convert_to_tensor(self.feature_kernel)))
+        output = ops.matmul(related, to_float32(ops.convert_to_tensor(self.feature_kernel)))
         return ops.cast(ops.squeeze(output, axis=-1), r.dtype)
 
     def compute_mask(self, r: Any, previous_mask: Any = None) -> None:

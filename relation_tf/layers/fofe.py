@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.masking import widened, zero_masked
+from relation_tf.layers.masking import to_float32, zero_masked
 from relation_tf.layers.token_mixer import width_of
 
 _Linear = Callable[[Any], Any]
@@ -118,7 +118,7 @@ def contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, 
     Returns:
         Two tensors like `x`, zero at masked tokens.
     """
-    wide = zero_masked(widened(x), mask)
+    wide = zero_masked(to_float32(x), mask)
     left = partial(_left, decay=decay, window=window)
 
     def right(x: Any) -> Any:

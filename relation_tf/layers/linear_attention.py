@@ -9,7 +9,7 @@ from keras import ops
 
 from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
-from relation_tf.layers.masking import softmax, widened, zero_masked
+from relation_tf.layers.masking import softmax, to_float32, zero_masked
 from relation_tf.layers.token_mixer import affine
 
 _NORMALIZATIONS = ("sum", "none", "original")
@@ -150,12 +150,12 @@ class LinearAttention(CausalMixer):
         algorithm = self._choose_causal(query.shape[1], value.shape[2])
         if algorithm == "direct":
             values = ops.matmul(value, self.value_kernel)
-            output = causal_linear_attention(q, keys, widened(values))
+            output = causal_linear_attention(q, keys, to_float32(values))
         else:
             attend = _causal_scores if algorithm == "scores" else causal_linear_attention
-            output = ops.matmul(attend(q, keys, widened(value)), widened(self.value_kernel))
+            output = ops.matmul(attend(q, keys, to_float32(value)), to_float32(self.value_kernel))
         if self.value_bias is not None:
-            output = output + weight * widened(self.value_bias)
+            output = output + weight * to_float32(self.value_bias)
         return self._normalized(output, query, weight)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
@@ -167,7 +167,7 @@ class LinearAttention(CausalMixer):
         total, key_sum = state
         q, keys = self._features(x, x, mask)
         values = affine(x, self.value_kernel, self.value_bias)
-        total = total + ops.matmul(ops.transpose(keys, (0, 2, 1)), widened(values))
+        total = total + ops.matmul(ops.transpose(keys, (0, 2, 1)), to_float32(values))
         key_sum = key_sum + keys
         weight = ops.sum(q * key_sum, axis=-1, keepdims=True)
         return self._normalized(ops.matmul(q, total), x, weight), (total, key_sum)
@@ -177,22 +177,22 @@ class LinearAttention(CausalMixer):
         keys = ops.transpose(keys, (0, 2, 1))
         if algorithm == "direct":
             values = ops.matmul(value, self.value_kernel)
-            state = ops.matmul(keys, widened(values))
+            state = ops.matmul(keys, to_float32(values))
         else:
-            state = ops.matmul(keys, widened(value))
-            state = ops.matmul(state, widened(self.value_kernel))
+            state = ops.matmul(keys, to_float32(value))
+            state = ops.matmul(state, to_float32(self.value_kernel))
         if self.value_bias is not None:
-            state = state + key_sum * widened(self.value_bias)
+            state = state + key_sum * to_float32(self.value_bias)
         return self.drop(state, training)
 
     def _through_scores(self, q: Any, keys: Any, value: Any) -> Any:
         """`(t(Q) t(K)^T) V`, in float32 or wider."""
         scores = ops.matmul(q, ops.transpose(keys, (0, 2, 1)))  # (batch, queries, tokens)
-        mixed = ops.matmul(scores, widened(value))
-        output = ops.matmul(mixed, widened(self.value_kernel))
+        mixed = ops.matmul(scores, to_float32(value))
+        output = ops.matmul(mixed, to_float32(self.value_kernel))
         if self.value_bias is None:
             return output
-        return output + ops.sum(scores, axis=-1, keepdims=True) * widened(self.value_bias)
+        return output + ops.sum(scores, axis=-1, keepdims=True) * to_float32(self.value_bias)
 
     def _choose(
         self, num_queries: int | None, num_tokens: int | None, width: int, training: bool
@@ -218,7 +218,7 @@ class LinearAttention(CausalMixer):
 
 def _feature_map(x: Any) -> Any:
     """`t(x)`, in float32 or wider because sums over tokens follow."""
-    return ops.elu(widened(x)) + 1.0
+    return ops.elu(to_float32(x)) + 1.0
 
 
 def _causal_scores(q: Any, keys: Any, values: Any) -> Any:

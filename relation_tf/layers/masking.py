@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 
-def widened(x: Any) -> Any:
+def to_float32(x: Any) -> Any:
     """`x` in float32 or wider, as sums over tokens need it."""
     return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
 
@@ -44,7 +44,7 @@ def masked_softmax(scores: Any, mask: Any) -> Any:
     Returns:
         Weights of the shape and dtype of `scores`; all zero where no token is kept.
     """
-    wide = widened(scores)
+    wide = to_float32(scores)
     if mask is None:
         return ops.cast(softmax(wide), scores.dtype)
     kept = mask[:, None, :]
@@ -62,7 +62,7 @@ def masked_mean(x: Any, mask: Any) -> Any:
     Returns:
         Tensor of shape `(batch, width)`; zero where no token is kept.
     """
-    total = ops.sum(widened(x), axis=1)
+    total = ops.sum(to_float32(x), axis=1)
     if mask is None:
         count = ops.cast(ops.shape(x)[1], total.dtype)
     else:

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.causal import CausalMixer, aligned, running_mean
-from relation_tf.layers.masking import masked_mean, widened
+from relation_tf.layers.masking import masked_mean, to_float32
 from relation_tf.layers.token_mixer import affine
 
 
@@ -119,7 +119,7 @@ class Relation(CausalMixer):
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Equations 7-12, with the mean of one more token."""
         total, count = state
-        total = total + widened(x)
+        total = total + to_float32(x)
         count = count + ops.cast(mask[..., None], count.dtype)
         mean = ops.cast(total / ops.maximum(count, 1.0), x.dtype)
         return self._related(x, self._h(mean, count > 0), training=False), (total, count)

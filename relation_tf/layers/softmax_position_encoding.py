@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import widened, zero_masked
+from relation_tf.layers.masking import to_float32, zero_masked
 from relation_tf.layers.token_mixer import width_of
 
 
@@ -66,7 +66,7 @@ class SoftmaxPositionEncoding(keras.layers.Layer):
         else:
             kept = ops.cast(mask, "bool")
             x = zero_masked(x, kept)
-        return ops.cast(widened(x) * _weights(widened(self.slope), kept), x.dtype)
+        return ops.cast(to_float32(x) * _weights(to_float32(self.slope), kept), x.dtype)
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The shape of `x`."""

@@ -158,7 +158,7 @@ class TokenMixer(keras.layers.Layer):
         value = zero_masked(query if value is None else value, value_mask)
         query = value if shared else zero_masked(query, query_mask)
         output = self.mix(query, value, value_mask, bool(training))
-        return zero_masked(self.close(output, bool(training)), query_mask)
+        return zero_masked(self.project_output(output, bool(training)), query_mask)
 
     def compute_mask(self, query: Any, previous_mask: Any = None) -> Any:
         """The output keeps the query's mask."""
@@ -170,7 +170,7 @@ class TokenMixer(keras.layers.Layer):
         """`(batch, queries, units)`."""
         return (*query_shape[:-1], self.units)
 
-    def close(self, output: Any, training: bool) -> Any:
+    def project_output(self, output: Any, training: bool) -> Any:
         """The closing projection, where the layer has one."""
         if not self.output_projection:
             return output

@@ -1,12 +1,12 @@
 from .bahdanau import recurrent_encoder_decoder
-from .benchmark import pair_classifier, pair_regressor, sequence_classifier
+from .classifiers import pair_classifier, pair_regressor, sequence_classifier
 from .decoding import Decoded, beam_search, exact_match, greedy_decode
 from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
 from .language_model import language_model
 from .layer_check import LayerCheck, LayerReport, check_layer
+from .mechanisms import MECHANISMS, Mechanism, find_mechanism
 from .multi_task import Sharing, TaskHead, as_one, multi_task_networks
-from .registry import MECHANISMS, Mechanism, find_mechanism
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
 from .transformer_decoder import transformer_encoder_decoder
 

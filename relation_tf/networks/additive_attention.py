@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import masked_softmax, widened
+from relation_tf.layers.masking import masked_softmax, to_float32
 from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 
@@ -57,5 +57,5 @@ class AdditiveAttentionPooling(SentenceEncoder):
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
         """The weighted sum."""
         scores = ops.transpose(self.score(self.hidden(x)), (0, 2, 1))  # (batch, 1, tokens)
-        weights = masked_softmax(widened(scores), mask)
-        return ops.cast(ops.matmul(weights, widened(x))[:, 0], x.dtype)
+        weights = masked_softmax(to_float32(scores), mask)
+        return ops.cast(ops.matmul(weights, to_float32(x))[:, 0], x.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import masked_softmax, widened, zero_masked
+from relation_tf.layers.masking import masked_softmax, to_float32, zero_masked
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.recurrent import RecurrentNetwork
 
@@ -177,8 +177,8 @@ class AdditiveAttention(keras.layers.Layer):
         """The sum and its weights."""
         hidden = ops.tanh(self.query_dense(query)[:, None] + projected)
         scores = ops.transpose(self.score(hidden), (0, 2, 1))  # (batch, 1, tokens)
-        weights = masked_softmax(widened(scores), kept)
-        total = ops.matmul(weights, widened(zero_masked(states, kept)))[:, 0]
+        weights = masked_softmax(to_float32(scores), kept)
+        total = ops.matmul(weights, to_float32(zero_masked(states, kept)))[:, 0]
         return ops.cast(total, states.dtype), weights
 
 

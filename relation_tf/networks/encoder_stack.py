@@ -13,8 +13,8 @@ from keras import ops
 from relation_tf.layers.causal import check_steps
 from relation_tf.layers.masking import zero_masked
 from relation_tf.layers.token_mixer import width_of
+from relation_tf.networks.mechanisms import Mechanism, load
 from relation_tf.networks.mixing import copy_of, entry_of, is_layer, mix_all, refuse_options
-from relation_tf.networks.registry import Mechanism, load
 from relation_tf.networks.safe_mode import refuse_in_safe_mode
 from relation_tf.networks.sentence_encoder import positive_integer
 

@@ -18,6 +18,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.masking import zero_masked
+from relation_tf.networks.mechanisms import Mechanism, accepts, load
 from relation_tf.networks.mixing import (
     accepted,
     copy_of,
@@ -27,7 +28,6 @@ from relation_tf.networks.mixing import (
     refuse_options,
 )
 from relation_tf.networks.next_token import state_change
-from relation_tf.networks.registry import Mechanism, accepts, load
 from relation_tf.networks.sentence_encoder import positive_integer
 
 Status = Literal["ok", "failed", "warning", "not applicable"]
@@ -157,7 +157,7 @@ def check_layer(
 def _entry(layer_or_name: Any) -> Mechanism:
     """How to make the layer; what it names is imported."""
     entry = entry_of(layer_or_name)
-    if entry.reads == "text":
+    if entry.input_type == "text":
         raise ValueError(f"expected a layer that reads tokens, not text. Received: {layer_or_name}")
     if not isinstance(entry.factory, str):
         return entry

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from relation_tf.networks.registry import Mechanism, accepts, find_mechanism
+from relation_tf.networks.mechanisms import Mechanism, accepts, find_mechanism
 
 
 def entry_of(mechanism: Any) -> Mechanism:

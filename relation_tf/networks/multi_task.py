@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.networks.benchmark import Compute, Network, TextEncoder
+from relation_tf.networks.classifiers import Compute, Network, TextEncoder
 
 Sharing = Literal["shared", "shared-private", "adversarial"]
 

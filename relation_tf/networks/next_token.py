@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers import SinePositionEncoding
-from relation_tf.networks.registry import find_mechanism
+from relation_tf.networks.mechanisms import find_mechanism
 
 
 class NextTokenNetwork:

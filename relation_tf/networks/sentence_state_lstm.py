@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import masked_mean, widened, zero_masked
+from relation_tf.layers.masking import masked_mean, to_float32, zero_masked
 from relation_tf.networks.sentence_encoder import SentenceEncoder, positive_integer
 
 
@@ -137,8 +137,8 @@ class SentenceStateLSTM(SentenceEncoder):
         own = ops.sigmoid(own + ops.matmul(masked_mean(h, mask), self.mean_kernel))
         f_g, o = ops.split(own, 2, axis=-1)
         f = ops.sigmoid(of_words[:, None] + ops.matmul(h, self.forget_kernel))
-        weight_g, weights = ops.exp(widened(f_g)), zero_masked(ops.exp(widened(f)), mask)
-        mixed = weight_g * widened(c_g) + ops.sum(weights * widened(c), axis=1)
+        weight_g, weights = ops.exp(to_float32(f_g)), zero_masked(ops.exp(to_float32(f)), mask)
+        mixed = weight_g * to_float32(c_g) + ops.sum(weights * to_float32(c), axis=1)
         c_g = ops.cast(mixed / (weight_g + ops.sum(weights, axis=1)), c.dtype)
         return o * ops.tanh(c_g), c_g
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import keras
 
-from relation_tf.networks.benchmark import sequence_classifier
-from relation_tf.networks.registry import find_mechanism
+from relation_tf.networks.classifiers import sequence_classifier
+from relation_tf.networks.mechanisms import find_mechanism
 
 _LARGEST = 1 << 20
 

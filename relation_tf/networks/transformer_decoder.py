@@ -8,7 +8,7 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import masked_softmax, widened, zero_masked
+from relation_tf.layers.masking import masked_softmax, to_float32, zero_masked
 from relation_tf.layers.sine_position_encoding import SinePositionEncoding
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.encoder_stack import Encoder, EncoderBlock, Norm
@@ -348,11 +348,11 @@ class SourceAttention(keras.layers.Layer):
         """All heads."""
         queries, keys, values = (self._heads(each) for each in (self.query(x), keys, values))
         scores = ops.matmul(queries, ops.transpose(keys, (0, 1, 3, 2)))
-        scores = widened(scores) * (self.units // self.num_heads) ** -0.5
+        scores = to_float32(scores) * (self.units // self.num_heads) ** -0.5
         weights = masked_softmax(scores, kept[:, None])  # (batch, heads, queries, tokens)
         mixed = ops.transpose(ops.matmul(ops.cast(weights, values.dtype), values), (0, 2, 1, 3))
         mixed = ops.reshape(mixed, (*ops.shape(x)[:2], self.units))
-        return self.close(mixed), ops.mean(weights, axis=1)
+        return self.project_output(mixed), ops.mean(weights, axis=1)
 
     def _heads(self, x: Any) -> Any:
         """`(batch, heads, tokens, units / heads)`."""

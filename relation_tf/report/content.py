@@ -20,7 +20,6 @@ from relation_tf.report.answer import (
     short_answer,
     tested_among,
 )
-from relation_tf.report.beside import beside_published, not_comparable
 from relation_tf.report.comparisons import (
     PERMUTATIONS,
     SCORE,
@@ -43,10 +42,11 @@ from relation_tf.report.pictures.significance import (
 )
 from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
 from relation_tf.report.predicted import predicted
+from relation_tf.report.published_comparison import beside_published, not_comparable
 from relation_tf.report.scores import Scores
 from relation_tf.stats import FriedmanNemenyiResult, SteelDwassResult
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
-from relation_tf.stats.several_tasks import FEW_TASKS
+from relation_tf.stats.over_tasks import FEW_TASKS
 
 _METRIC_NAMES = {"matthews": "Matthews", "accuracy": "acc.", "f1": "F1", "pearson": "Pearson",
                  "spearman": "Spearman", "exact_match": "exact match",
@@ -54,7 +54,7 @@ _METRIC_NAMES = {"matthews": "Matthews", "accuracy": "acc.", "f1": "F1", "pearso
 _MOST_PAIRS = 100  # the tests of more stand in their file only
 
 
-class Cell(NamedTuple):
+class ScoreCell(NamedTuple):
     """A method's score on a task, as the table shows it.
 
     Attributes:
@@ -407,7 +407,7 @@ def _published(
     }
 
 
-def _cells(scores: Scores, summary: pd.DataFrame) -> dict[tuple[str, str], Cell]:
+def _cells(scores: Scores, summary: pd.DataFrame) -> dict[tuple[str, str], ScoreCell]:
     """The cells of the table by (method, column); none where no run is done."""
     by_score = summary[summary["metric"] == SCORE].groupby("task")["mean"]
     highest, lowest = by_score.max(), by_score.min()
@@ -419,7 +419,7 @@ def _cells(scores: Scores, summary: pd.DataFrame) -> dict[tuple[str, str], Cell]
         shown = group[group["metric"] != SCORE]
         shown = group if shown.empty else shown
         best = lowest if task in scores.lower_is_better else highest
-        cells[method, task] = Cell(
+        cells[method, task] = ScoreCell(
             means=" / ".join(_score(mean, task, scores) for mean in shown["mean"]),
             deviations=" / ".join(_score(sd, task, scores) for sd in shown["sd"])
             if own["n"] > 1

@@ -12,8 +12,8 @@ import pandas as pd
 
 from relation_tf.bench.published import Published
 from relation_tf.bench.results import Results
-from relation_tf.report.beside import MILLISECONDS, own_name
 from relation_tf.report.comparisons import SCORE, rows_of
+from relation_tf.report.published_comparison import MILLISECONDS, own_name
 from relation_tf.report.scores import Scores
 
 

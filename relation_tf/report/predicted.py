@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.bench.suite import SuiteError
+from relation_tf.errors import SuiteError
 from relation_tf.report.answer import listed
 from relation_tf.report.pictures.drawing import Picture, Style
 from relation_tf.report.pictures.predictions import (

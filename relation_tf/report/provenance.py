@@ -10,7 +10,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.bench.suite import OF_TIMED, Override, Training
-from relation_tf.networks.registry import find_mechanism
+from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted
 
@@ -29,7 +29,7 @@ _OF_A_RUN = (
     "seed",
     "source",
     "data_digest",  # each task has its own; `data` of the manifests is compared within a task
-    "own_task",
+    "custom_task",
     "group",
     "sharing",
     "start",

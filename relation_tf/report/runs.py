@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.networks.registry import find_mechanism
+from relation_tf.networks.mechanisms import find_mechanism
 
 
 def all_runs(results: Results) -> pd.DataFrame:

@@ -26,13 +26,13 @@ from relation_tf.bench.results import (
     read_pretraining,
     read_results,
 )
-from relation_tf.bench.suite import Suite, SuiteError
+from relation_tf.bench.suite import Suite
+from relation_tf.errors import DataError, SuiteError, join_names, quote
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.group import TaskGroup
-from relation_tf.tasks.tsv import DataError, listed, shown
 
 ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
 
@@ -47,7 +47,7 @@ _TWO_UNITS = "percent and fractions? Divide or multiply one by 100"
 
 
 @dataclass(frozen=True)
-class Source:
+class LoadedScores:
     """Some scores, and what they are called beside others.
 
     Attributes:
@@ -69,7 +69,7 @@ class Source:
     manifests: Sequence[Mapping[str, Any]] = ()
 
 
-def read_source(source: ScoreSource, label: str | None = None, number: int = 1) -> Source:
+def read_source(source: ScoreSource, label: str | None = None, number: int = 1) -> LoadedScores:
     """Read scores.
 
     Args:
@@ -86,7 +86,7 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
         scores = _scores(source, _rows_of(source, number))
-        return Source(label or name, scores, f"{name}, in memory")
+        return LoadedScores(label or name, scores, f"{name}, in memory")
     if isinstance(source, Results):
         return _source_of_runs(label or _label(source.folder), source)
     if not isinstance(source, str | os.PathLike):
@@ -100,7 +100,7 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         return _source_of_runs(label, read_results(path))
     if kind == "report":
         file = path / "scores.csv"
-        return Source(
+        return LoadedScores(
             label, _scores_of_report(path), _digested(file), None, [path], *_pretraining(path)
         )
     if kind == "folder" and (path / SETTINGS).is_file():
@@ -115,7 +115,7 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         )
     ours = path.name in ("scores.csv", SPEEDS)
     made = _pretraining(path.parent) if ours else ()
-    return Source(label, _read_table(path), _digested(path), None, [path.parent], *made)
+    return LoadedScores(label, _read_table(path), _digested(path), None, [path.parent], *made)
 
 
 def _pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -123,10 +123,10 @@ def _pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return read_pretraining(folder) or ({}, [])
 
 
-def _source_of_runs(label: str, results: Results) -> Source:
+def _source_of_runs(label: str, results: Results) -> LoadedScores:
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
     folders = [results.folder, results.folder / "report"]
-    return Source(label, Scores.of(results), origin, results, folders)
+    return LoadedScores(label, Scores.of(results), origin, results, folders)
 
 
 def _digested(path: Path) -> str:
@@ -203,7 +203,7 @@ def _are_fractions(table: pd.DataFrame) -> bool:
 
 
 def join(
-    sources: Sequence[Source],
+    sources: Sequence[LoadedScores],
     *,
     merge: bool = False,
     lower_is_better: Iterable[str] = (),
@@ -249,7 +249,9 @@ def join(
         if alike and all(name in source.scores.averages for source in sources)
     ]
     for task in sorted(lower - {*tasks}):
-        raise SuiteError(f"--lower-is-better: expected some of {listed(tasks)}. Received: {task!r}")
+        raise SuiteError(
+            f"--lower-is-better: expected some of {join_names(tasks)}. Received: {task!r}"
+        )
     known = {source.scores.noun for source in sources}
     tests = {
         (source.scores.alpha, _own_control(source, own))
@@ -274,14 +276,14 @@ def join(
     )
 
 
-def _own_control(source: Source, names: Mapping[str, str]) -> str | None:
+def _own_control(source: LoadedScores, names: Mapping[str, str]) -> str | None:
     """What the method is called that a suite compares all others with."""
     control = source.scores.control
     return None if control is None else names[control]
 
 
 def unused_tests(
-    sources: Sequence[Source], names: Sequence[Mapping[str, str]], scores: Scores
+    sources: Sequence[LoadedScores], names: Sequence[Mapping[str, str]], scores: Scores
 ) -> list[str]:
     """Which suites declare another test than the one that they are compared by.
 
@@ -311,7 +313,7 @@ def _read_table(path: Path) -> Scores:
     if len(header) == 1 and re.search("[;\t]", header[0]):
         raise DataError(
             f"{path}:1: expected fields separated by commas: save as comma-separated, decimals "
-            f"with a point. Received: {shown(header[0])}"
+            f"with a point. Received: {quote(header[0])}"
         )
     for fault in file.skipped:
         if not fault.endswith("found 0"):  # fields: a blank line
@@ -357,7 +359,7 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
         first = own.index[(own == own.loc[row]).all(axis=1)][0]
         raise DataError(
             f"{rows[row]}: expected each task, method and seed once, found "
-            f"{shown(' / '.join(own.loc[row]))} of {rows[first]} again"
+            f"{quote(' / '.join(own.loc[row]))} of {rows[first]} again"
         )
     metrics = _check_metrics(own, rows) if "metric" in columns else {}
     own["score"] = [_number(score, rows[row]) for row, score in enumerate(table[value].tolist())]
@@ -374,7 +376,7 @@ def _odd(columns: Iterable[Any]) -> str:
 
 
 def _quoted(names: Iterable[Any], between: str = ", ") -> str:
-    return listed([repr(str(name)) for name in names], between)
+    return join_names([repr(str(name)) for name in names], between)
 
 
 def _text(value: Any, name: str, row: str) -> str:
@@ -392,7 +394,7 @@ def _text(value: Any, name: str, row: str) -> str:
     if not text:
         raise DataError(f"{row}: expected a {name}, found none")
     if not text.isprintable():
-        raise DataError(f"{row}: expected a {name} that can be printed. Received: {shown(text)}")
+        raise DataError(f"{row}: expected a {name} that can be printed. Received: {quote(text)}")
     # 1, 01 and 1.0, which pandas makes of 1 beside an empty cell, are the same seed.
     whole = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text) if name == "seed" else None
     return str(int(whole[1])) if whole else text
@@ -413,14 +415,14 @@ def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[s
         first, wanted = expected.setdefault(task, (f"{method} / {seed}", metrics))
         if metrics != wanted:
             raise DataError(
-                f"{rows[own.index[0]]}: expected {listed(wanted)} of {task}, as of {first}. "
-                f"Received: {listed(metrics)} of {method} / {seed}"
+                f"{rows[own.index[0]]}: expected {join_names(wanted)} of {task}, as of {first}. "
+                f"Received: {join_names(metrics)} of {method} / {seed}"
             )
         lower = [metric for metric in metrics if _LOWER.search(metric)]
         if lower and len(lower) < len(metrics):
             raise DataError(
                 f"{rows[own.index[0]]}: expected metrics of {task} that have a mean, all higher or "
-                f"all lower for the better. Received: {listed(metrics, ' and ')}; keep one of "
+                f"all lower for the better. Received: {join_names(metrics, ' and ')}; keep one of "
                 "them, or give each a task of its own"
             )
     return {task: metrics for task, (_, metrics) in expected.items()}
@@ -440,7 +442,7 @@ def _number(value: object, row: str) -> float:
     if isinstance(value, bool) or "_" in str(value) or not math.isfinite(score):
         raise DataError(
             f"{row}: expected a finite number as score (of a run that failed, the score that it is "
-            f"worth). Received: {shown(str(value))}"
+            f"worth). Received: {quote(str(value))}"
         )
     return score
 
@@ -455,11 +457,11 @@ def _in_order(table: pd.DataFrame) -> Scores:
     )
 
 
-def _check_labels(sources: Sequence[Source]) -> None:
+def _check_labels(sources: Sequence[LoadedScores]) -> None:
     for label, times in Counter(source.label for source in sources).items():
         if not label.isprintable():
             raise SuiteError(
-                f"labels: expected text that can be printed. Received: {shown(label)}; name the "
+                f"labels: expected text that can be printed. Received: {quote(label)}; name the "
                 "source yourself (--labels A,B)"
             )
         if times > 1:
@@ -469,7 +471,7 @@ def _check_labels(sources: Sequence[Source]) -> None:
             )
 
 
-def _check_timed(sources: Sequence[Source]) -> None:
+def _check_timed(sources: Sequence[LoadedScores]) -> None:
     """Runs that learned and runs that were timed have no page in common."""
     timed = [each.label for each in sources if each.scores.timed]
     learned = [each.label for each in sources if not each.scores.timed]
@@ -480,7 +482,7 @@ def _check_timed(sources: Sequence[Source]) -> None:
         )
 
 
-def _check_units(sources: Sequence[Source], lower_is_better: Collection[str]) -> None:
+def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[str]) -> None:
     """Fractions and points in one table would look like a difference.
 
     Where the lowest score is the best, as of times, one may well be many times another.
@@ -503,7 +505,7 @@ def _check_units(sources: Sequence[Source], lower_is_better: Collection[str]) ->
             )
 
 
-def doubts(sources: Sequence[Source], scores: Scores) -> Iterator[str]:
+def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
     """What tables may not have meant: a suite knows what its scores are.
 
     Args:
@@ -566,7 +568,7 @@ def _unequal(seeds: Mapping[str, int]) -> str:
     return ", ".join([*parts, f"others {usual}"]) if parts else ""
 
 
-def _names(sources: Sequence[Source], merge: bool) -> list[dict[str, str]]:
+def _names(sources: Sequence[LoadedScores], merge: bool) -> list[dict[str, str]]:
     times = Counter(name for source in sources for name in source.scores.methods)
     return [
         {
@@ -577,7 +579,7 @@ def _names(sources: Sequence[Source], merge: bool) -> list[dict[str, str]]:
     ]
 
 
-def _check_seeds(sources: Sequence[Source], tables: Sequence[pd.DataFrame]) -> None:
+def _check_seeds(sources: Sequence[LoadedScores], tables: Sequence[pd.DataFrame]) -> None:
     seen: dict[tuple[str, ...], str] = {}
     for source, table in zip(sources, tables, strict=True):
         for key in table[_KEY].astype(str).itertuples(index=False, name=None):
@@ -590,7 +592,7 @@ def _check_seeds(sources: Sequence[Source], tables: Sequence[pd.DataFrame]) -> N
 
 
 def join_results(
-    sources: Sequence[Source], names: Sequence[Mapping[str, str]], scores: Scores
+    sources: Sequence[LoadedScores], names: Sequence[Mapping[str, str]], scores: Scores
 ) -> Results | None:
     """The runs of all sources as if they were of one suite, which declares the test that is used.
 
@@ -659,7 +661,8 @@ def _joined_groups(suites: Sequence[Suite]) -> list[TaskGroup]:
         if before.tasks != group.tasks:
             raise SuiteError(
                 f"group {group.name}: expected the same tasks in all sources, "
-                f"{listed([*map(str, before.tasks)])}. Received: {listed([*map(str, group.tasks)])}"
+                f"{join_names([*map(str, before.tasks)])}. Received: "
+                f"{join_names([*map(str, group.tasks)])}"
             )
     return [*groups.values()]
 

@@ -13,11 +13,11 @@ from .many_to_one import SteelManyToOneResult as SteelManyToOneResult
 from .many_to_one import steel_many_to_one as steel_many_to_one
 from .omnibus import KruskalWallisResult as KruskalWallisResult
 from .omnibus import kruskal_wallis as kruskal_wallis
+from .over_tasks import FriedmanNemenyiResult as FriedmanNemenyiResult
+from .over_tasks import WinTieLoss as WinTieLoss
+from .over_tasks import friedman_nemenyi as friedman_nemenyi
+from .over_tasks import win_tie_loss as win_tie_loss
 from .published_table import PublishedTable as PublishedTable
 from .published_table import read_published as read_published
-from .several_tasks import FriedmanNemenyiResult as FriedmanNemenyiResult
-from .several_tasks import WinTieLoss as WinTieLoss
-from .several_tasks import friedman_nemenyi as friedman_nemenyi
-from .several_tasks import win_tie_loss as win_tie_loss
 from .summary import mean_interval as mean_interval
 from .summary import separation_from_summary as separation_from_summary

@@ -288,14 +288,14 @@ def _figures(table: pd.DataFrame, digits: int | None) -> dict[Hashable, dict[Has
     return tasks
 
 
-class _Cell(NamedTuple):
+class _TableEntry(NamedTuple):
     task: Hashable
     method: Hashable
     mean: Any
     sd: Any
 
 
-def _cells(table: pd.DataFrame) -> Iterator[_Cell]:
+def _cells(table: pd.DataFrame) -> Iterator[_TableEntry]:
     """The methods of each task with their figures as printed."""
     columns: dict[Any, NDArray[Any]] = {name: cells.to_numpy() for name, cells in table.items()}
     if len(columns) < table.shape[1]:
@@ -323,7 +323,7 @@ def _cells(table: pd.DataFrame) -> Iterator[_Cell]:
             for row, task in enumerate(table.index)
             for method, cells in columns.items()
         )
-    return (_Cell(*row) for row in rows)
+    return (_TableEntry(*row) for row in rows)
 
 
 def _is_empty(figure: Any) -> bool:
@@ -344,7 +344,7 @@ def _split(cell: Any, task: Hashable, method: Hashable) -> tuple[Any, Any]:
     )
 
 
-def _value(figure: Any, cell: _Cell) -> float:
+def _value(figure: Any, cell: _TableEntry) -> float:
     number = isinstance(figure, str | numbers.Real) and not isinstance(figure, bool | np.bool_)
     try:
         value = float(figure) if number else None

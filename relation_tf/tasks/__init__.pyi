@@ -1,18 +1,18 @@
 from .batches import plan_batches
 from .catalogue import TASK_NAMES, find_source, find_task, read_task
+from .custom import CustomTask
 from .encoding import EncodedSplit, EncodedTask, load_task
 from .generated import GENERATED, Characters, GeneratedTask, SequencePairs, dates, reversal
 from .glove import read_glove
 from .glue import GLUE
 from .group import TaskGroup
 from .listing import Overview, examples, label_counts, overview
-from .own import OwnTask
 from .plain_text import read_plain_text
 from .rows import FileTexts, Ragged, Texts
 from .scoring import score
-from .sources import Source
-from .task import Collection, Layout, Task, TaskText, TextSplit
-from .tsv import DataError, Table, read_tsv
+from .sources import TaskSource
+from .tables import Table, read_tsv
+from .task import Collection, FileLayout, Task, TaskText, TextSplit
 from .vocabulary import Vocabulary
 
 __all__ = [
@@ -21,20 +21,19 @@ __all__ = [
     "TASK_NAMES",
     "Characters",
     "Collection",
-    "DataError",
+    "CustomTask",
     "EncodedSplit",
     "EncodedTask",
+    "FileLayout",
     "FileTexts",
     "GeneratedTask",
-    "Layout",
     "Overview",
-    "OwnTask",
     "Ragged",
     "SequencePairs",
-    "Source",
     "Table",
     "Task",
     "TaskGroup",
+    "TaskSource",
     "TaskText",
     "TextSplit",
     "Texts",

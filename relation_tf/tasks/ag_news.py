@@ -20,7 +20,7 @@ from pathlib import Path
 
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.labelled_tables import labelled_rows
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 # World, sports, business, and science and technology.
 _LABELS = ("1", "2", "3", "4")
@@ -70,6 +70,6 @@ _PLACES = ("ag_news_csv/train.csv", "ag_news_csv/train_sample.csv")
 
 COLLECTION = Collection(
     {AG_NEWS.name: AG_NEWS},
-    (Layout("CSV", lambda task: _PLACES, _files, _read),),
+    (FileLayout("CSV", lambda task: _PLACES, _files, _read),),
     "ag_news_csv of Zhang, Zhao and LeCun 2015",
 )

@@ -11,8 +11,8 @@ from pathlib import Path
 import platformdirs
 from filelock import FileLock
 
+from relation_tf.errors import DataError
 from relation_tf.tasks import miniglue
-from relation_tf.tasks.tsv import DataError
 
 
 def cache_folder() -> Path:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from relation_tf.errors import DataError
 from relation_tf.tasks import (
     ag_news,
-    decoding,
+    decoding_speed,
     generated,
     glue,
     imdb,
@@ -25,11 +26,10 @@ from relation_tf.tasks import (
     yelp,
 )
 from relation_tf.tasks.cache import miniglue_folder
+from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup, joined_source
-from relation_tf.tasks.own import OwnTask
-from relation_tf.tasks.sources import Source, search
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, joined
-from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.sources import TaskSource, search
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, joined
 
 SourceName = Literal["auto", "files", "tfds", "miniglue"]
 
@@ -53,7 +53,7 @@ _COLLECTIONS: dict[str, Collection] = {
         sst,
         wikitext,
         generated,
-        decoding,
+        decoding_speed,
     )
     for name in module.COLLECTION.tasks
 }
@@ -61,7 +61,7 @@ _COLLECTIONS: dict[str, Collection] = {
 TASK_NAMES: tuple[str, ...] = tuple(_COLLECTIONS)
 
 
-Entry = str | OwnTask | TaskGroup
+Entry = str | CustomTask | TaskGroup
 """What a suite names: a task of `TASK_NAMES`, one of one's own, or several together."""
 
 
@@ -86,7 +86,7 @@ def find_source(
     source: SourceName = "auto",
     data: str | Path | None = None,
     tfds_folder: str | Path | None = None,
-) -> Source:
+) -> TaskSource:
     """Find the text of a task.
 
     Args:
@@ -111,7 +111,7 @@ def find_source(
     task, collection = find_task(name), _collection(name)
     if task.generated:
         (layout,) = collection.layouts
-        return Source(task, "generated", layout, {})
+        return TaskSource(task, "generated", layout, {})
     if source == "miniglue":
         return _embedded(task, collection)
     data = folder_of(data)
@@ -121,7 +121,7 @@ def find_source(
     ):
         files = search(layout, task, folder)
         if files is not None:
-            return Source(task, kind, layout, files)
+            return TaskSource(task, kind, layout, files)
         looked += [str(folder / place) for place in layout.places(task)]
     raise NotFoundError(_nothing(task, collection, source, data, looked))
 
@@ -140,14 +140,14 @@ def folder_of(data: str | Path | None) -> Path | None:
     return folder
 
 
-def _data_folders(name: str | OwnTask, data: Path | None) -> list[Path]:
+def _data_folders(name: str | CustomTask, data: Path | None) -> list[Path]:
     """Where files are looked for: one's own also where the command is called."""
-    own = [Path()] if isinstance(name, OwnTask) else []
+    own = [Path()] if isinstance(name, CustomTask) else []
     return own if data is None else [data, *own]
 
 
 def read_task(name: str, data: str | Path | None, skip_bad_lines: bool = False) -> TaskText:
-    """Read a task from its files, see `find_source` and `Source.read`."""
+    """Read a task from its files, see `find_source` and `TaskSource.read`."""
     return find_source(name, "files", data).read(skip_bad_lines)
 
 
@@ -157,7 +157,7 @@ def _places(
     source: str,
     folders: Sequence[Path],
     tfds_folder: Path,
-) -> Iterator[tuple[Literal["files", "tfds"], Layout, Path]]:
+) -> Iterator[tuple[Literal["files", "tfds"], FileLayout, Path]]:
     if source not in ("auto", "files", "tfds"):
         raise DataError(
             f"source must be one of auto, files, tfds, miniglue. Received: source={source!r}"
@@ -189,7 +189,7 @@ def _nothing(
     return f"task {task.name}: {'; '.join(parts)}{get}"
 
 
-def _embedded(task: Task, collection: Collection) -> Source:
+def _embedded(task: Task, collection: Collection) -> TaskSource:
     if task.name not in glue.GLUE:
         raise DataError(
             f"task {task.name}: the embedded set has {', '.join(glue.GLUE)} alone, all others need "
@@ -198,11 +198,11 @@ def _embedded(task: Task, collection: Collection) -> Source:
     (layout,) = collection.layouts
     files = search(layout, task, miniglue_folder())
     assert files is not None  # it was just written
-    return Source(task, "miniglue", layout, files)
+    return TaskSource(task, "miniglue", layout, files)
 
 
-def _collection(name: str | OwnTask) -> Collection:
-    if isinstance(name, OwnTask):
+def _collection(name: str | CustomTask) -> Collection:
+    if isinstance(name, CustomTask):
         return name.collection()
     if name in _COLLECTIONS:
         return _COLLECTIONS[name]

@@ -7,14 +7,8 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from relation_tf.tasks.tsv import (
-    DataError,
-    Table,
-    check_header,
-    decode_record,
-    listed,
-    read_records,
-)
+from relation_tf.errors import DataError, join_names
+from relation_tf.tasks.tables import Table, check_header, decode_record, read_records
 
 # In characters; the limit that `csv` starts with, 131,072, is one of all its users. The largest
 # number that a C long holds on every platform.
@@ -64,7 +58,7 @@ def read_csv(
                 if len(row) != len(columns):
                     raise DataError(
                         f"{path}:{start}: expected {len(columns)} comma-separated fields "
-                        f"({listed([*map(repr, columns)])}), found {len(row)}"
+                        f"({join_names([*map(repr, columns)])}), found {len(row)}"
                     )
             except DataError as error:
                 if not skip_bad_lines:

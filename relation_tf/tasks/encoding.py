@@ -13,15 +13,15 @@ from typing import IO, Literal, get_args
 import numpy as np
 import tokenizers
 
-from relation_tf.tasks import decoding
+from relation_tf.errors import DataError
+from relation_tf.tasks import decoding_speed
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.catalogue import Entry, SourceName, find_source
 from relation_tf.tasks.generated import GENERATED, Characters
 from relation_tf.tasks.rows import Ragged, Texts
-from relation_tf.tasks.sources import Source
+from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.splits import cut
 from relation_tf.tasks.task import Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError
 from relation_tf.tasks.vocabulary import Vocabulary, parts_of
 
 Tokens = Literal["word", "wordpiece", "text"]
@@ -80,7 +80,7 @@ class EncodedTask:
     splits: Mapping[str, EncodedSplit]
     validation: str
     digest: str
-    source: Source
+    source: TaskSource
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     targets: Characters | None = None
@@ -153,9 +153,11 @@ def load_task(
     if task.written:
         return _made(found, digest)
     if task.timed:
-        row = EncodedSplit((decoding.letters(decoding.length_of(task)),), None, np.arange(1))
+        row = EncodedSplit(
+            (decoding_speed.letters(decoding_speed.length_of(task)),), None, np.arange(1)
+        )
         own = str(task.validation)
-        return EncodedTask(task, decoding.ALPHABET, {"train": row}, own, digest, found)
+        return EncodedTask(task, decoding_speed.ALPHABET, {"train": row}, own, digest, found)
     shares = [_share(each, validation) for each in task.each()]
     settings = {
         "format": _FORMAT,
@@ -196,7 +198,7 @@ def load_task(
         ) from error
 
 
-def _made(source: Source, digest: str) -> EncodedTask:
+def _made(source: TaskSource, digest: str) -> EncodedTask:
     """A generated task, which is made faster than it is kept."""
     made = GENERATED[source.task.name]()
     splits = {
@@ -333,7 +335,7 @@ def _write_header(file: IO[bytes], dtype: np.dtype, size: int) -> None:
     np.lib.format.write_array_header_1_0(file, header)
 
 
-def _read(folder: Path, source: Source, validation: str, digest: str) -> EncodedTask:
+def _read(folder: Path, source: TaskSource, validation: str, digest: str) -> EncodedTask:
     about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     rows = Texts if about["vocabulary"] is None else Ragged
 

@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 
 from relation_tf.tasks.rows import Ragged
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 from relation_tf.tasks.vocabulary import PADDING, START
 
 _Row = TypeVar("_Row")
@@ -298,7 +298,7 @@ def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, splits)
 
 
-LAYOUT = Layout(f"seed {SEED}", lambda task: (), lambda task, first: {}, _text)
+LAYOUT = FileLayout(f"seed {SEED}", lambda task: (), lambda task, first: {}, _text)
 
 
 def _written(name: str, scored: Mapping[str, str]) -> Task:

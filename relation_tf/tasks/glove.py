@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glue_submit.errors import UNREADABLE
-from relation_tf.tasks.tsv import DataError, listed
+from relation_tf.errors import DataError, join_names
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
 _LONGEST = 2**20  # bytes of a line; more are no vector
@@ -165,7 +165,7 @@ def _member(path: Path, archive: zipfile.ZipFile, width: int) -> str:
     if len(fitting) != 1:
         raise DataError(
             f"{path}: expected one file with vectors of width {width}, found {len(fitting)} "
-            f"among {listed(files) or 'none'}"
+            f"among {join_names(files) or 'none'}"
         )
     return fitting[0]
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from glue_submit import TASKS
+from relation_tf.errors import DataError, quote
 from relation_tf.tasks.labelled_tables import labelled_rows, named_column
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError, Table, read_tsv, shown
+from relation_tf.tasks.tables import Table, read_tsv
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 # CoLA's train and dev files have no header.
 _COLUMNS = {"CoLA": ("source", "label", "original_judgement", "sentence")}
@@ -93,7 +94,7 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
 
 COLLECTION = Collection(
     GLUE,
-    (Layout("TSV", lambda task: (f"glue_data/{task.name}", task.name), split_files, _read),),
+    (FileLayout("TSV", lambda task: (f"glue_data/{task.name}", task.name), split_files, _read),),
     "gluebenchmark.com/tasks",
 )
 
@@ -102,7 +103,7 @@ def _unlabelled(task: Task, table: Table) -> TextSplit:
     index = []
     for row, (line, word) in enumerate(zip(table.lines, _index(table), strict=True)):
         if word != str(row):
-            raise DataError(f"{table.path}:{line}: expected index {row}, found {shown(word)}")
+            raise DataError(f"{table.path}:{line}: expected index {row}, found {quote(word)}")
         index.append(row)
     if not index:
         raise DataError(f"{table.path}: expected rows, found none")

@@ -8,10 +8,10 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from relation_tf.tasks.own import OwnTask
-from relation_tf.tasks.sources import Source
-from relation_tf.tasks.task import Layout, Task, TaskText
-from relation_tf.tasks.tsv import DataError
+from relation_tf.errors import DataError
+from relation_tf.tasks.custom import CustomTask
+from relation_tf.tasks.sources import TaskSource
+from relation_tf.tasks.task import FileLayout, Task, TaskText
 
 
 class TaskGroup(BaseModel):
@@ -30,7 +30,7 @@ class TaskGroup(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
-    tasks: list[str | OwnTask]
+    tasks: list[str | CustomTask]
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -42,7 +42,7 @@ class TaskGroup(BaseModel):
         return self
 
 
-def joined_source(group: Task, sources: Sequence[Source]) -> Source:
+def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
     """Where the text of a group is.
 
     Args:
@@ -68,8 +68,8 @@ def joined_source(group: Task, sources: Sequence[Source]) -> Source:
     def read(task: Task, paths: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
         return _joined_text(task, [source.read(skip_bad_lines) for source in sources])
 
-    layout = Layout(layouts, lambda task: (), files, read)
-    return Source(group, sources[0].kind, layout, files(group, Path()))
+    layout = FileLayout(layouts, lambda task: (), files, read)
+    return TaskSource(group, sources[0].kind, layout, files(group, Path()))
 
 
 def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:

@@ -29,10 +29,11 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.keras_archives import archive_files, keras_orders, read_archive
 from relation_tf.tasks.labelled_tables import labelled_rows, named_column
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError, decode_record, read_tsv
+from relation_tf.tasks.tables import decode_record, read_tsv
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 _LABELS = ("neg", "pos")
 _LINE_BREAK = "<br />"
@@ -167,11 +168,13 @@ def _read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> 
 COLLECTION = Collection(
     {IMDB.name: IMDB},
     (
-        Layout(
+        FileLayout(
             "TSV", lambda task: ("imdb/train.tsv", "IMDb/train.tsv"), _table_files, _read_tables
         ),
-        Layout("folders", lambda task: ("aclImdb", "imdb/aclImdb"), _folder_files, _read_folders),
-        Layout(
+        FileLayout(
+            "folders", lambda task: ("aclImdb", "imdb/aclImdb"), _folder_files, _read_folders
+        ),
+        FileLayout(
             "Keras archive", lambda task: ("imdb/imdb.npz", "imdb.npz"), _archive_files, _read_keras
         ),
     ),

@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from glue_submit.errors import UNREADABLE
+from relation_tf.errors import DataError, join_names, quote
+from relation_tf.tasks.tables import check_spelled
 from relation_tf.tasks.task import TextSplit
-from relation_tf.tasks.tsv import DataError, check_spelled, listed, shown
 
 _SEED = 113
 _LARGEST = 2**30  # bytes of an array; those of IMDb, the larger set, have 23,000,000
@@ -202,7 +203,7 @@ def _member(archive: Path, name: str) -> io.BytesIO:
             f"{archive}: expected an archive of NumPy, found: {error!s:.100}"
         ) from error
     if data is None:
-        raise DataError(f"{archive}: expected an array {name!r}, found {listed(found)!r}")
+        raise DataError(f"{archive}: expected an array {name!r}, found {join_names(found)!r}")
     return io.BytesIO(data)
 
 
@@ -249,6 +250,6 @@ def _read_index(path: Path) -> dict[int, str]:
                 f"{path}: expected words with a rank from 1 of their own, found "
                 f"{word!r:.40}: {rank!r:.20}"
             )
-        check_spelled(f"{path}: {shown(word)}", word)
+        check_spelled(f"{path}: {quote(word)}", word)
         words[rank] = re.sub(r"\s", "_", word)
     return words

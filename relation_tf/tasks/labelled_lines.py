@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.errors import DataError, join_names, quote
+from relation_tf.tasks.tables import decode_record, read_records
 from relation_tf.tasks.task import TextSplit
-from relation_tf.tasks.tsv import DataError, decode_record, listed, read_records, shown
 
 # Most of these files are older than UTF-8, and some hold lines of both kinds. Bytes that are valid
 # UTF-8 and are not ASCII make no sense in Windows-1252.
@@ -54,8 +55,8 @@ def read_labelled_lines(
             label, found, rest = text.partition(separator)
             if not found or label not in classes:
                 raise DataError(
-                    f"{path}:{line}: expected {listed(labels, ' or ')}, {_SEPARATORS[separator]} "
-                    f"and a text, found {shown(text)}"
+                    f"{path}:{line}: expected {join_names(labels, ' or ')}, "
+                    f"{_SEPARATORS[separator]} and a text, found {quote(text)}"
                 )
         except DataError as error:
             if not skip_bad_lines:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relation_tf.errors import DataError, join_names, quote
+from relation_tf.tasks.tables import Table
 from relation_tf.tasks.task import Task, TextSplit
-from relation_tf.tasks.tsv import DataError, Table, listed, shown
 
 
 def named_column(table: Table, name: str) -> list[str]:
@@ -17,8 +18,8 @@ def named_column(table: Table, name: str) -> list[str]:
         DataError: Where it has none of this name.
     """
     if name not in table.columns:
-        found = listed([*map(repr, table.columns)])
-        raise DataError(f"{table.path}:1: expected a column {shown(name)}, found {found}")
+        found = join_names([*map(repr, table.columns)])
+        raise DataError(f"{table.path}:1: expected a column {quote(name)}, found {found}")
     return table.columns[name]
 
 
@@ -65,8 +66,8 @@ def labelled_rows(
             labels.append(label)
             continue
         message = (
-            f"{table.path}:{table.lines[row]}: expected {listed([task.label])} {_expected(task)}, "
-            f"found {shown(word)}"
+            f"{table.path}:{table.lines[row]}: expected {join_names([task.label])} "
+            f"{_expected(task)}, found {quote(word)}"
         )
         if not skip_bad_lines:
             raise DataError(message)
@@ -83,7 +84,7 @@ def labelled_rows(
 def _expected(task: Task) -> str:
     if task.labels is None:
         return f"a number in [0, {task.maximum:g}]"
-    return listed(task.labels, " or ")
+    return join_names(task.labels, " or ")
 
 
 def _score(word: str, maximum: float) -> float | None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.task import Task
-from relation_tf.tasks.tsv import DataError
 
 _SHOWN = 40  # tokens of an example, and so words of text; what is left out is counted
 _WIDTHS = (24, 18, 8, 7, 13, 13, 12)

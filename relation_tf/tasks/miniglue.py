@@ -443,7 +443,7 @@ class _File:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _FileFormat:
     """The files of one training set and of all that is predicted from it.
 
     Attributes:
@@ -475,7 +475,7 @@ _STS_B = ("index", "genre", "filename", "year", "old_index", "source1", "source2
 _INFERENCE = ("entailment", "not_entailment")
 
 _LAYOUTS = (
-    _Layout(
+    _FileFormat(
         files=_files("CoLA", _cola),
         labels=("0", "1"),
         texts=("sentence",),
@@ -483,14 +483,14 @@ _LAYOUTS = (
         test_columns=("index", "sentence"),
         header=False,
     ),
-    _Layout(
+    _FileFormat(
         files=_files("SST-2", _sst2),
         labels=("0", "1"),
         texts=("sentence",),
         columns=("sentence", "label"),
         test_columns=("index", "sentence"),
     ),
-    _Layout(
+    _FileFormat(
         files=_files("MRPC", _mrpc),
         labels=("0", "1"),
         texts=("#1 String", "#2 String"),
@@ -498,7 +498,7 @@ _LAYOUTS = (
         test_columns=("index", "#1 ID", "#2 ID", "#1 String", "#2 String"),
         label="Quality",
     ),
-    _Layout(
+    _FileFormat(
         files=_files("STS-B", _sts_b),
         labels=("0.000", "1.000", "2.000", "3.000", "4.000", "5.000"),
         texts=_PAIR[1:],
@@ -506,7 +506,7 @@ _LAYOUTS = (
         test_columns=_STS_B,
         label="score",
     ),
-    _Layout(
+    _FileFormat(
         files=_files("QQP", _qqp),
         labels=("0", "1"),
         texts=("question1", "question2"),
@@ -514,7 +514,7 @@ _LAYOUTS = (
         test_columns=("id", "question1", "question2"),
         label="is_duplicate",
     ),
-    _Layout(
+    _FileFormat(
         files=(
             _File("MNLI/train.tsv", "train", _mnli),
             _File("MNLI/dev_matched.tsv", "dev", _mnli),
@@ -529,21 +529,21 @@ _LAYOUTS = (
         test_columns=_PAIR,
         label="gold_label",
     ),
-    _Layout(
+    _FileFormat(
         files=_files("QNLI", _qnli),
         labels=_INFERENCE,
         texts=("question", "sentence"),
         columns=("index", "question", "sentence", "label"),
         test_columns=("index", "question", "sentence"),
     ),
-    _Layout(
+    _FileFormat(
         files=_files("RTE", _rte),
         labels=_INFERENCE,
         texts=_PAIR[1:],
         columns=(*_PAIR, "label"),
         test_columns=_PAIR,
     ),
-    _Layout(
+    _FileFormat(
         files=_files("WNLI", _wnli),
         labels=("0", "1"),
         texts=_PAIR[1:],
@@ -590,7 +590,7 @@ def _texts(
     )
 
 
-def _write_layout(folder: Path, layout: _Layout, seed: int, rows: Mapping[str, int]) -> None:
+def _write_layout(folder: Path, layout: _FileFormat, seed: int, rows: Mapping[str, int]) -> None:
     taken: set[tuple[str, ...]] = set()
     for file in layout.files:
         stream = np.random.SeedSequence([seed, zlib.crc32(file.path.encode())])

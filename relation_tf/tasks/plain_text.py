@@ -19,9 +19,10 @@ from typing import BinaryIO, cast
 import numpy as np
 import tokenizers
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.tasks.tsv import DataError, decode_record
+from relation_tf.tasks.tables import decode_record
 from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
 
 HELD_OUT = 0.05

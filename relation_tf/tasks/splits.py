@@ -11,8 +11,8 @@ import hashlib
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.task import TextSplit
-from relation_tf.tasks.tsv import DataError
 
 SEED = 2022
 """Any number would do, but another one gives other rows."""

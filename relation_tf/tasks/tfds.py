@@ -26,10 +26,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.ag_news import join_title
 from relation_tf.tasks.imdb import clean_review
-from relation_tf.tasks.task import Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError
+from relation_tf.tasks.task import FileLayout, Task, TaskText, TextSplit
 
 _ROWS_AT_ONCE = 4096
 # TensorFlow's own, in bytes; of TFDS's, which is another, it would tell the terminal.
@@ -261,7 +261,7 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, splits, spaced=prepared.spaced)
 
 
-LAYOUT = Layout("TFDS", _places, _files, _read)
+LAYOUT = FileLayout("TFDS", _places, _files, _read)
 
 
 def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSplit:

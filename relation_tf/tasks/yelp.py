@@ -25,10 +25,11 @@ from typing import Any
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.labelled_tables import labelled_rows
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import DataError, decode_record, read_records
+from relation_tf.tasks.tables import decode_record, read_records
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 _STARS = ("1", "2", "3", "4", "5")
 _SAMPLE_LABELS = ("0", "1", "2", "3", "4")
@@ -119,8 +120,8 @@ def _unescape(text: str) -> str:
 COLLECTION = Collection(
     {YELP_FULL.name: YELP_FULL},
     (
-        Layout("CSV", lambda task: ("yelp_review_full_csv/train.csv",), _files, _read),
-        Layout("JSON sample", lambda task: ("yelp_full_sample/dev.json",), _files, _read_small),
+        FileLayout("CSV", lambda task: ("yelp_review_full_csv/train.csv",), _files, _read),
+        FileLayout("JSON sample", lambda task: ("yelp_full_sample/dev.json",), _files, _read_small),
     ),
     "yelp_review_full_csv of Zhang, Zhao and LeCun 2015",
 )

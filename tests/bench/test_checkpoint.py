@@ -121,7 +121,7 @@ def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopp
             try:
                 trained = train_run(made, config, interrupt, checkpoint)
             except InterruptedRunError:
-                made.refill(99)  # nothing of the run is left in the network
+                made.reset(99)  # nothing of the run is left in the network
         (tmp_path / "state.npz").unlink()
         assert trained.resumed == kills
         for key in expected.history[0].keys() - {"seconds", "input_seconds", "evaluation_seconds"}:

@@ -49,7 +49,7 @@ def test_op_determinism_that_others_turned_on_is_recorded(network, monkeypatch):
     from relation_tf.bench import training
 
     monkeypatch.setattr(training, "op_determinism", lambda: True)
-    cell = worker.Cell([], Path())
+    cell = worker.RunGroup([], Path())
     assert worker.machine(cell)["op_determinism"]
     made, _ = network(xla=True)
     assert not made.xla

@@ -19,10 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.bench import Method, SuiteError, run_suite
+from relation_tf.bench import Method, run_suite
 from relation_tf.bench.checkpoint import Checkpoint
 from relation_tf.bench.distribution import Distribution, make_distribution
 from relation_tf.bench.hosts import Host, this_host
+from relation_tf.errors import SuiteError
 from relation_tf.tasks import load_task
 from tests.fuzz.mutations import refusal
 
@@ -262,13 +263,13 @@ def draws(config, data, distribution):
     def seeds():
         return [each.numpy().tolist() for each in strategy.experimental_local_results(state.value)]
 
-    network.refill(3)
+    network.reset(3)
     fresh = seeds()
     outputs = strategy.run(lambda: network.model(ids, training=True))
     outputs = [each.numpy() for each in strategy.experimental_local_results(outputs)]
     kept, after = network.state(), seeds()
-    network.refill(4)
-    network.go_on(kept)
+    network.reset(4)
+    network.restore_state(kept)
     return fresh, outputs, after, seeds()
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 
 from relation_tf import cli
-from relation_tf.bench import SuiteError, load_suite, plan_suite, run_suite
+from relation_tf.bench import load_suite, plan_suite, run_suite
 from relation_tf.bench.planning import Cost, SuitePlan, _to_time, by_proportion, make_plan
 from relation_tf.bench.run_folder import RunFolder, write_json
-from relation_tf.bench.worker import Cell
+from relation_tf.bench.worker import RunGroup
+from relation_tf.errors import SuiteError
 from relation_tf.stats import what_can_be_shown
 
 SMALL = {"tasks": ["WNLI", "RTE"], "only_methods": ["baseline-64", "relation-64"]}
@@ -73,7 +74,7 @@ def test_a_broken_result_is_named(tmp_path):
     run = suite.runs()[0]
     write_json(folder.start(run) / "result.json", {"task": run.task})
     with pytest.raises(SuiteError, match=r"result.json: .*'method'"):
-        make_plan(suite, [run], [], Cell(suite, tmp_path), jobs=1)
+        make_plan(suite, [run], [], RunGroup(suite, tmp_path), jobs=1)
 
 
 @pytest.mark.tensorflow

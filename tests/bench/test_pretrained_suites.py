@@ -10,10 +10,11 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.bench import SuiteError, run_suite
+from relation_tf.bench import run_suite
 from relation_tf.bench.pretrained import PretrainingSettings, load_pretrained, pretrained_digest
 from relation_tf.bench.pretraining import pretrain
 from relation_tf.bench.suite import make_suite
+from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 
 pytestmark = pytest.mark.tensorflow
@@ -75,7 +76,7 @@ def same(values, others):
 def test_each_seed_starts_from_its_own_encoder(network, pretrained, method, layer):
     made, _ = network(method)
     for seed in (1, 2, 1):
-        made.refill(seed)
+        made.reset(seed)
         source = load_pretrained(pretrained, "relation", seed)
         assert same(weights_of(made, layer), source.weights)
         assert same(weights_of(made, "embedding"), [source.embedding])
@@ -85,7 +86,7 @@ def test_each_seed_starts_from_its_own_encoder(network, pretrained, method, laye
 def test_an_encoder_of_one_seed_is_for_all(network, pretrained):
     attention = {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "attention"}}
     made, _ = network(attention)
-    made.refill(2)
+    made.reset(2)
     assert same(weights_of(made, "mechanism"), load_pretrained(pretrained, "attention", 1).weights)
 
 
@@ -94,7 +95,7 @@ def test_what_is_fine_tuned_learns_and_what_is_frozen_does_not(network):
 
     for method, layer, stays in ((FINE_TUNED, "mechanism", False), (FROZEN, "contextual", True)):
         made, config = network(method, epochs=2)
-        made.refill(1)
+        made.reset(1)
         before = [weights_of(made, name) for name in (layer, "embedding", "output")]
         train_run(made, config)
         after = [weights_of(made, name) for name in (layer, "embedding", "output")]
@@ -105,10 +106,10 @@ def test_what_is_fine_tuned_learns_and_what_is_frozen_does_not(network):
 def test_frozen_embeddings_are_those_of_the_language_model(network, pretrained):
     """What the mechanism reads are the outputs of the encoder that was pre-trained."""
     made, _ = network(FROZEN)
-    made.refill(1)
+    made.reset(1)
     source = load_pretrained(pretrained, "relation", 1)
     alone, _ = network(FINE_TUNED)
-    alone.refill(1)
+    alone.reset(1)
     ids = made.task.splits["dev"].inputs[0].pad(np.arange(3))
     read = keras.Model(made.model.inputs[0], made.model.get_layer("contextual").output)(ids)
     embedded = source.embedding[ids] + alone.model.get_layer("positions")(
@@ -121,7 +122,7 @@ def test_frozen_embeddings_are_those_of_the_language_model(network, pretrained):
 def test_what_is_frozen_drops_nothing_out(network):
     """In training as after it: the folder's encoders were trained with dropout."""
     made, _ = network({**FROZEN, "options": {"dropout": 0.0}}, dropout=0.0)
-    made.refill(1)
+    made.reset(1)
     ids = made.task.splits["dev"].inputs[0].pad(np.arange(4))
     outputs = [np.array(made.model(ids, training=training)) for training in (False, True, True)]
     assert same(outputs, [outputs[0]] * 3)

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.bench import SuiteError, pretraining
+from relation_tf.bench import pretraining
 from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.pretrained import (
     PretrainingSettings,
@@ -22,10 +22,10 @@ from relation_tf.bench.pretrained import (
     pretrained_digest,
 )
 from relation_tf.bench.pretraining import pretrain
+from relation_tf.errors import DataError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.sources import read_source
 from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
-from relation_tf.tasks.tsv import DataError
 
 pytestmark = pytest.mark.tensorflow
 
@@ -69,13 +69,13 @@ def weights_of(network):
 @pytest.mark.parametrize("objective", ["masked", "causal"])
 def test_a_model_that_knows_nothing_has_the_perplexity_of_its_vocabulary(text_file, objective):
     network = compiled(text_file, objective=objective)
-    network.go_on([np.zeros_like(array) for array in network.state()])
+    network.restore_state([np.zeros_like(array) for array in network.state()])
     assert np.exp(network.held_out_loss()) == pytest.approx(network.text.vocabulary.size, rel=1e-5)
 
 
 def test_held_out_loss_is_the_mean_over_predicted_words(text_file):
     network = compiled(text_file, batch_size=5)
-    network.refill(3)
+    network.reset(3)
     held_out, losses = network.text.held_out, []
     assert len(held_out) % 5  # the last ones are fewer
     for row in range(0, len(held_out), 5):

@@ -9,7 +9,7 @@ import pytest
 
 from relation_tf.bench import run_suite
 from relation_tf.bench.processes import End, Worker, run_in_workers
-from relation_tf.bench.worker import Cell
+from relation_tf.bench.worker import RunGroup
 
 MORTAL = """
 import os
@@ -158,7 +158,7 @@ def test_a_death_in_a_run_counts_and_one_before_does_not(tmp_path, suite, fates,
             if not worker.ready:
                 worker.ended = End("it never came up", again=True)
 
-    run_in_workers([Cell(runs, tmp_path)], 1, make, wait_for, told.append, None)
+    run_in_workers([RunGroup(runs, tmp_path)], 1, make, wait_for, told.append, None)
     assert ", ".join(f"{event['event']} {event['run'][2]}" for event in told) == expected
     assert len(workers) == len(fates)
     assert all(worker.killed for worker in workers)
@@ -178,7 +178,7 @@ def test_workers_without_work_are_let_go(tmp_path, suite):
     def wait_for(present, seconds):
         waited.append([worker.killed for worker in made])
 
-    cells = [Cell([run], tmp_path) for run in runs]
+    cells = [RunGroup([run], tmp_path) for run in runs]
     run_in_workers(cells, 2, make, wait_for, lambda event: None, None)
     assert waited == [[False, False], [False, False], [False, True]]
     assert len(made) == 2

@@ -43,8 +43,8 @@ def run_two(tmp_path, monkeypatch, quiet=False, **console):
     with Progress(tmp_path, 3, pending, jobs=1, quiet=quiet) as bar:
         for config in pending:
             event = {"run": config.key, "event": "epoch", "epoch": 1, "val_loss": 0.5}
-            bar.tell(event)
-            bar.tell({"run": config.key, "event": "done"})
+            bar.notify(event)
+            bar.notify({"run": config.key, "event": "done"})
 
 
 def test_a_notebook_has_one_bar(tmp_path, monkeypatch, shown, capsys):

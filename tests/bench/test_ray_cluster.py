@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.bench import RunFolder, SuiteError, ray_cluster, run_suite
+from relation_tf.bench import RunFolder, ray_cluster, run_suite
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.ray_cluster import RunResources, keep
+from relation_tf.errors import SuiteError
 from tests.bench.test_interruption import files
 
 BASELINE = {"mechanism": "baseline", "units": 8}
@@ -57,11 +58,11 @@ def told(monkeypatch):
 
     events = Told()
 
-    def tell(self, event):
+    def notify(self, event):
         events.append(event)
         events.then()
 
-    monkeypatch.setattr(Progress, "tell", tell)
+    monkeypatch.setattr(Progress, "notify", notify)
     return events
 
 

@@ -10,24 +10,17 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.bench import (
-    Method,
-    RunFolder,
-    SuiteError,
-    load_suite,
-    plan_suite,
-    read_results,
-    run_suite,
-)
+from relation_tf.bench import Method, RunFolder, load_suite, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
 from relation_tf.bench import worker as worker_module
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.published import load_published
-from relation_tf.bench.worker import Cell
+from relation_tf.bench.worker import RunGroup
+from relation_tf.errors import DataError, SuiteError
 from relation_tf.report import compare, make_report
 from relation_tf.report.scores import Scores
 from relation_tf.stats import what_can_be_shown
-from relation_tf.tasks import DataError, load_task
+from relation_tf.tasks import load_task
 
 pytestmark = pytest.mark.tensorflow
 
@@ -174,15 +167,15 @@ def test_a_reader_that_closes_our_output_ends_the_suite(tmp_path, small_glue, su
     class ClosedError(Exception):
         pass
 
-    def tell(event):
+    def notify(event):
         raise ClosedError
 
     folder = RunFolder(tmp_path)
     made = suite(tasks=["CoLA"], epochs=30)
     folder.open(made)
-    cells = [Cell([config], tmp_path, small_glue) for config in made.runs()]
+    cells = [RunGroup([config], tmp_path, small_glue) for config in made.runs()]
     with pytest.raises(ClosedError):
-        run_in_processes(cells, 2, tell)
+        run_in_processes(cells, 2, notify)
 
 
 OWN = """
@@ -201,13 +194,13 @@ class Own(keras.layers.Layer):
 """
 
 
-def own_layer(folder, monkeypatch, width):
+def custom_layer(folder, monkeypatch, width):
     """Write, and import anew, a module with a layer of one's own."""
-    (folder / "own_layer.py").write_text(OWN.format(width=width), encoding="utf-8")
+    (folder / "custom_layer.py").write_text(OWN.format(width=width), encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder))
-    sys.modules.pop("own_layer", None)
+    sys.modules.pop("custom_layer", None)
     linecache.checkcache()
-    return Method(mechanism="own_layer:Own", units=8)
+    return Method(mechanism="custom_layer:Own", units=8)
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["alone", "in an encoder"])
@@ -215,17 +208,17 @@ def test_a_changed_layer_is_not_taken_for_the_older_one(
     tmp_path, small_glue, suite, monkeypatch, deep
 ):
     one = suite(tasks=["CoLA"], seeds=[1])
-    method = own_layer(tmp_path, monkeypatch, "units")
+    method = custom_layer(tmp_path, monkeypatch, "units")
     if deep:
         method = Method(mechanism="encoder", units=8, options={"mechanism": method.mechanism})
     run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
-    own_layer(tmp_path, monkeypatch, "units, activation='relu'")
+    custom_layer(tmp_path, monkeypatch, "units, activation='relu'")
     with pytest.raises(SuiteError, match="this run was done with another version of"):
         run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
 
 
 def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkeypatch):
-    method = own_layer(tmp_path, monkeypatch, "units + 1")
+    method = custom_layer(tmp_path, monkeypatch, "units + 1")
     one = suite(tasks=["CoLA"], seeds=[1])
     results = run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
     assert "Own must give (batch, tokens, units=8) or (batch, units=8)" in results.failures[0][1]

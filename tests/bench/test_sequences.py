@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.bench import SuiteError, run_suite
+from relation_tf.bench import run_suite
 from relation_tf.bench.suite import make_suite
+from relation_tf.errors import SuiteError
 from relation_tf.networks import greedy_decode, sequence_loss
 from relation_tf.report import make_report
 from relation_tf.tasks import dates, find_source, load_task, reversal
@@ -49,7 +50,7 @@ def network(suite):
 def test_what_is_written_is_what_greedy_decoding_writes(network, method):
     made, _ = network(method)
     (part,) = made.parts
-    made.refill(3)
+    made.reset(3)
     for name in ("test", "long"):
         split = part.task.splits[name]
         sources = split.inputs[0].pad(np.arange(len(split)))

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.bench import Method, Suite, SuiteError, list_suites, load_suite
+from relation_tf.bench import Method, Suite, list_suites, load_suite
 from relation_tf.bench.suite import higher_is_better, make_suite, select
+from relation_tf.errors import SuiteError
 from relation_tf.tasks import find_task
 
 
@@ -278,7 +279,7 @@ def test_a_task_of_ones_own(suite):
     made = make_suite("test", {**suite().model_dump(), "task": [STARS], "tasks": ["stars", "RTE"]})
     assert made.find_task("stars").labels == ("1", "5")
     assert made.find_task("RTE").labels == ("entailment", "not_entailment")
-    assert {c.task: c.own_task and c.own_task.name for c in made.runs()} == {
+    assert {c.task: c.custom_task and c.custom_task.name for c in made.runs()} == {
         "stars": "stars",
         "RTE": None,
     }

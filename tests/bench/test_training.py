@@ -38,7 +38,7 @@ def test_a_refilled_network_starts_as_a_new_one(network):
     import keras
 
     first, _ = network()
-    first.refill(7)
+    first.reset(7)
     keras.utils.set_random_seed(7)
     (new,) = first._build(7)
     for kept, fresh in zip(first.model.variables, new.variables, strict=True):
@@ -54,7 +54,7 @@ def test_a_step_is_what_keras_does(network):
                                                   "options": {"dropout": 0.0}}])  # fmt: skip
     train = first.task.splits["train"]
     ids, labels = train.inputs[0].pad(np.arange(16)), train.labels[:16]
-    first.refill(1)
+    first.reset(1)
     twin = keras.models.clone_model(first.model)
     twin.set_weights(first.model.get_weights())
     loss, right = first.parts[0].train((ids,), labels)

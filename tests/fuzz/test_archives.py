@@ -20,7 +20,7 @@ import pytest
 
 from glue_submit import TASKS, SubmissionError, check
 from glue_submit import cli as submit_cli
-from relation_tf.tasks import DataError
+from relation_tf.errors import DataError
 from relation_tf.tasks.keras_archives import archive_files, read_archive
 from tests.fuzz.mutations import COUNTS, check_line, mutate, mutations, refusal
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, read_glove
+from relation_tf.errors import DataError
+from relation_tf.tasks import read_glove
 from relation_tf.tasks.catalogue import find_source
-from relation_tf.tasks.own import OwnTask
+from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.task import TaskText
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 
@@ -43,8 +44,8 @@ SGML = (
 WIKITEXT = b" \n = Title = \n \n Some text = here . \n \n = = Career = = \n \n More text . \n"
 
 
-def own(suffix: str) -> OwnTask:
-    return OwnTask(
+def own(suffix: str) -> CustomTask:
+    return CustomTask(
         name="tones",
         inputs=["text"],
         label="tone",
@@ -57,7 +58,7 @@ def own(suffix: str) -> OwnTask:
 class Case:
     """Whole files of a task, and which of them are broken one at a time."""
 
-    task: str | OwnTask
+    task: str | CustomTask
     files: Mapping[str, bytes]
     broken: tuple[str, ...]
 

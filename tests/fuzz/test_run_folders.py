@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from relation_tf import cli
-from relation_tf.bench import RunFolder, SuiteError, read_results
+from relation_tf.bench import RunFolder, read_results
 from relation_tf.bench.run_folder import write_json, write_table
 from relation_tf.bench.suite import RunConfig, make_suite
+from relation_tf.errors import SuiteError
 from relation_tf.tasks.catalogue import find_task
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 

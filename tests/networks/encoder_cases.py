@@ -24,7 +24,7 @@ class Case:
     layer: Callable[..., Any]
     arguments: Mapping[str, Any]
     output_width: int
-    gives: str = "vector"
+    output_type: str = "vector"
     empty_is_zero: bool = True
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Case:
 
     def shape(self, batch: int | None, length: int | None) -> tuple[int | None, ...]:
         """The output's."""
-        tokens = (length,) if self.gives == "tokens" else ()
+        tokens = (length,) if self.output_type == "tokens" else ()
         return (batch, *tokens, self.output_width)
 
 
@@ -49,7 +49,7 @@ CASES = (
         RecurrentNetwork,
         {"units": 3, "cell": "rnn", "bidirectional": True, "return_sequences": True},
         6,
-        gives="tokens",
+        output_type="tokens",
     ),
     Case(AdditiveAttentionPooling, {"units": 3}, 4),
     Case(SentenceStateLSTM, {"units": 3, "num_steps": 2}, 3),
@@ -57,19 +57,19 @@ CASES = (
         SentenceStateLSTM,
         {"units": 3, "num_steps": 2, "window": 2, "return_sequences": True},
         3,
-        gives="tokens",
+        output_type="tokens",
     ),
-    Case(MultiHeadSelfAttention, {"units": 4, "num_heads": 2}, 4, gives="tokens"),
+    Case(MultiHeadSelfAttention, {"units": 4, "num_heads": 2}, 4, output_type="tokens"),
     Case(
         Encoder,
         {"mechanism": "relation", "units": 3, "norm": "pre"},
         3,
-        gives="tokens",
+        output_type="tokens",
     ),
     Case(
         Encoder,
         {"mechanism": "multi-head-attention", "num_heads": 2, "num_layers": 2},
         4,
-        gives="tokens",
+        output_type="tokens",
     ),
 )

@@ -62,7 +62,7 @@ def test_each_sentence_is_encoded_as_if_alone(case: Case) -> None:
     together = encode(SENTENCES, MASK)
     for sentence, length, output in zip(SENTENCES, LENGTHS, together, strict=True):
         alone = encode(sentence[None, :length], None)[0]
-        close(output[:length] if case.gives == "tokens" else output, alone)
+        close(output[:length] if case.output_type == "tokens" else output, alone)
 
 
 @all_cases
@@ -79,7 +79,7 @@ def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
 
         def encode(x: Any) -> Any:
             y = layer(x, mask=mask)
-            return y[:, kept] if case.gives == "tokens" else y
+            return y[:, kept] if case.output_type == "tokens" else y
 
         padded = np.pad(x, (*around, (0, 0)), constant_values=np.nan)
         output, [for_x], for_weights = vjp(encode, [padded], layer.trainable_weights, cotangent)
@@ -116,7 +116,7 @@ def test_masks_of_an_embedding_and_explicit_ones(case: Case) -> None:
     ids = keras.Input((None,), dtype="int32")
     output = layer(embedding(mask_zero=True)(ids))
     assert output.shape == case.shape(None, None)
-    assert (getattr(output, "_keras_mask", None) is not None) == (case.gives == "tokens")
+    assert (getattr(output, "_keras_mask", None) is not None) == (case.output_type == "tokens")
     model = keras.Model(ids, output)
     bare, encode = embedding(mask_zero=False), run(layer)
     for length in (4, 1):

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from relation_tf.bench.suite import SuiteError, make_suite
+from relation_tf.bench.suite import make_suite
+from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 
 GRID = {

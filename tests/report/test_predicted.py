@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench.results import read_results
-from relation_tf.bench.suite import SuiteError
+from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 from relation_tf.report import predicted as module
 from relation_tf.report.pictures.predictions import auc_table

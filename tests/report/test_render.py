@@ -13,7 +13,7 @@ import pytest
 
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder, write_json
-from relation_tf.bench.suite import SuiteError
+from relation_tf.errors import SuiteError
 from relation_tf.report import render
 from relation_tf.report.report import escape_markdown
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench.results import read_results
-from relation_tf.bench.suite import SuiteError
+from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report, render
 from relation_tf.report.report import check_folder, escape_latex
 

@@ -15,10 +15,9 @@ from hypothesis import given, settings
 import relation_tf
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder, write_bytes, write_json
-from relation_tf.bench.suite import SuiteError
+from relation_tf.errors import DataError, SuiteError
 from relation_tf.report import compare, make_report
 from relation_tf.report.sources import join, read_source
-from relation_tf.tasks.tsv import DataError
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 HEAD = "task,method,seed,score\n"

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_source, find_task, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import find_source, find_task, read_task
 
 TEST = '"2","Cup","Won."\n'
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from relation_tf.tasks import DataError
+from relation_tf.errors import DataError
 from relation_tf.tasks.cache import cache_folder, made_once
 
 

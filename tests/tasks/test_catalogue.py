@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from relation_tf.tasks import GLUE, TASK_NAMES, DataError, find_source, find_task, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import GLUE, TASK_NAMES, find_source, find_task, read_task
 
 
 def test_names():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError
+from relation_tf.errors import DataError
 from relation_tf.tasks.csv_tables import read_csv
 
 # CR is left out: it is a line end to some and text to others.

@@ -6,7 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, Source, load_task, vocabulary
+from relation_tf.errors import DataError
+from relation_tf.tasks import TaskSource, load_task, vocabulary
 from relation_tf.tasks.cache import cache_folder
 
 
@@ -39,7 +40,7 @@ def same(first, second):
 )
 def test_cache_gives_what_was_encoded(small_glue, name, settings, monkeypatch):
     first = load_task(name, data=small_glue, **settings)
-    monkeypatch.setattr(Source, "read", None)  # the cache has no need of the text
+    monkeypatch.setattr(TaskSource, "read", None)  # the cache has no need of the text
     same(first, load_task(name, data=small_glue, **settings))
 
 
@@ -135,9 +136,9 @@ def test_a_start_token_stands_before_each_text(small_glue, tokens, max_length):
 @pytest.mark.parametrize(("spaced", "word"), [(False, "don"), (True, "don't")])
 def test_words_that_are_apart_already_are_left_alone(tmp_path, monkeypatch, spaced, word):
     (tmp_path / "subj.all").write_text("".join(f"{i % 2} I don't .\n" for i in range(40)))
-    read = Source.read
+    read = TaskSource.read
     monkeypatch.setattr(
-        Source, "read", lambda *arguments: dataclasses.replace(read(*arguments), spaced=spaced)
+        TaskSource, "read", lambda *arguments: dataclasses.replace(read(*arguments), spaced=spaced)
     )
     words = load_task("SUBJ", data=tmp_path).vocabulary.words
     assert word in words

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError, Vocabulary, read_glove
+from relation_tf.errors import DataError
+from relation_tf.tasks import Vocabulary, read_glove
 from relation_tf.tasks.glove import check_glove
 
 WORDS = {"[PAD]": 0, "[UNK]": 1, "the": 2, "cat": 3, "zyx": 4}

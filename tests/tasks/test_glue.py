@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from glue_submit import TASKS
-from relation_tf.tasks import GLUE, DataError, find_source, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import GLUE, find_source, read_task
 
 
 @pytest.mark.parametrize("name", GLUE)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from relation_tf.tasks import DataError, OwnTask, TaskGroup, find_source, find_task, load_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import CustomTask, TaskGroup, find_source, find_task, load_task
 
 THREE = TaskGroup(name="three", tasks=["CoLA", "RTE", "STS-B"])
 
@@ -66,7 +67,7 @@ def test_ones_own_task_may_be_a_member(tmp_path, monkeypatch, small_glue):
     monkeypatch.chdir(tmp_path)
     for split in ("train", "test"):
         (tmp_path / f"{split}.csv").write_text("text,tone\n" + "hello there,calm\nHEY,loud\n" * 20)
-    own = OwnTask(name="tones", inputs=["text"], label="tone", labels=["calm", "loud"],
+    own = CustomTask(name="tones", inputs=["text"], label="tone", labels=["calm", "loud"],
                   files={"train": "train.csv", "test": "test.csv"})  # fmt: skip
     group = load_task(TaskGroup(name="mixed", tasks=["CoLA", own]), data=small_glue)
     assert [member.task.name for member in group.members] == ["CoLA", "tones"]

@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_source, find_task, read_task, read_tsv
+from relation_tf.errors import DataError
+from relation_tf.tasks import find_source, find_task, read_task, read_tsv
 from relation_tf.tasks.imdb import clean_review
 
 HEADER = "id\tlabel\trating\treview\n"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError
+from relation_tf.errors import DataError
 from relation_tf.tasks.keras_archives import archive_files, keras_orders, read_archive
 
 TRAIN = {"train": ("x", "y")}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError
+from relation_tf.errors import DataError
 from relation_tf.tasks.labelled_lines import read_labelled_lines
 
 LABELS = ("0", "1")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from relation_tf.tasks import DataError, Table, find_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import Table, find_task
 from relation_tf.tasks.labelled_tables import labelled_rows, named_column
 
 IMDB, STS = find_task("IMDb"), find_task("STS-B")

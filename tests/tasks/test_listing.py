@@ -3,15 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relation_tf.tasks import (
-    DataError,
-    TaskGroup,
-    examples,
-    label_counts,
-    listing,
-    load_task,
-    overview,
-)
+from relation_tf.errors import DataError
+from relation_tf.tasks import TaskGroup, examples, label_counts, listing, load_task, overview
 
 
 def test_an_overview_counts_what_is_there(small_glue):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relation_tf.errors import DataError
 from relation_tf.tasks import plain_text
 from relation_tf.tasks.plain_text import batch_rows, mask_tokens, read_lines, read_plain_text
-from relation_tf.tasks.tsv import DataError
 from relation_tf.tasks.vocabulary import Vocabulary
 
 SMALL = {"length": 8, "held_out": 0.25, "vocabulary_size": 60}

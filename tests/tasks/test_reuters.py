@@ -5,7 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_source, find_task, load_task, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import find_source, find_task, load_task, read_task
 from relation_tf.tasks.reuters import TOPICS
 
 FILES = [f"reut2-{number:03}.sgm" for number in range(22)]

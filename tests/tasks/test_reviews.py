@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import read_task
 from relation_tf.tasks.reviews import DOMAINS, REVIEWS
 
 # Rows of the training file, the 200 of dev included, as published; all others have 1600.

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from glue_submit import evaluate
-from relation_tf.tasks import DataError, find_task, score
+from relation_tf.errors import DataError
+from relation_tf.tasks import find_task, score
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_task, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import find_task, read_task
 from relation_tf.tasks.sentences import SENTENCES
 
 # Rows of label 0 and label 1, as data sets are published.

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError, TextSplit
+from relation_tf.errors import DataError
+from relation_tf.tasks import TextSplit
 from relation_tf.tasks.splits import cut
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError, find_task, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import find_task, read_task
 from relation_tf.tasks.sources import search
 from relation_tf.tasks.sst import COLLECTION
 

@@ -15,15 +15,8 @@ import tensorflow as tf
 import tensorflow_datasets
 from tensorflow_datasets.core.dataset_builder import FileReaderBuilder
 
-from relation_tf.tasks import (
-    GLUE,
-    DataError,
-    find_source,
-    find_task,
-    load_task,
-    plan_batches,
-    read_task,
-)
+from relation_tf.errors import DataError
+from relation_tf.tasks import GLUE, find_source, find_task, load_task, plan_batches, read_task
 from relation_tf.tasks.tfds import LAYOUT, PREPARED, download, folder_of
 
 OUR_NAMES = {"train": "train", "validation": "dev", "test": "test"}

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_source, find_task, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import find_source, find_task, read_task
 
 FILE = "finalSentimentdata2.csv"
 LABELS = ("fear", "sad", "anger", "joy")

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError, FileTexts, find_source, load_task, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import FileTexts, find_source, load_task, read_task
 from relation_tf.tasks.wikitext import COLLECTION
 
 ARTICLE = (

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from relation_tf.tasks import DataError, find_source, find_task, load_task, read_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import find_source, find_task, load_task, read_task
 
 OFFICIAL = '"5","Good"\n'
 

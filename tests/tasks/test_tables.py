@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.tasks import DataError, read_tsv
+from relation_tf.errors import DataError
+from relation_tf.tasks import read_tsv
 
 FIELD = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\0"), max_size=20

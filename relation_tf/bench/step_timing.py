@@ -12,10 +12,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.bench.suite import RunConfig, SuiteError
+from relation_tf.bench.suite import RunConfig
 from relation_tf.bench.training import dtype_policy
+from relation_tf.errors import SuiteError
 from relation_tf.networks.next_token import NextTokenNetwork
-from relation_tf.tasks.decoding import length_of, letters
+from relation_tf.tasks.decoding_speed import length_of, letters
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 
 SECONDS = 1.0
@@ -46,7 +47,7 @@ class Passes:
         return median(self.seconds)
 
 
-class SteppingNetwork:
+class StepTimer:
     """A causal network and its compiled steps: after each token the logits of the next.
 
     Its weights are those that a network of the run's seed starts with. The token that comes next is
@@ -129,7 +130,7 @@ class SteppingNetwork:
         return Passes(seconds, sum(part.shape.num_elements() * part.dtype.size for part in held))
 
 
-def check_stepping(config: RunConfig) -> None:
+def check_step_timing(config: RunConfig) -> None:
     """Build the network of a run's method with few letters.
 
     Raises:

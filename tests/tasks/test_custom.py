@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from relation_tf.tasks import DataError, OwnTask, find_source, find_task, load_task
+from relation_tf.errors import DataError
+from relation_tf.tasks import CustomTask, find_source, find_task, load_task
 
 ROWS = [("so good", "5"), ("not so good", "1"), ("good enough", "3")] * 10
 
@@ -21,7 +22,7 @@ def own(**changes):
         "labels": ["1", "3", "5"],
         "files": {"train": "mine/train.csv", "test": "mine/test.csv"},
     }
-    return OwnTask(**(values | changes))
+    return CustomTask(**(values | changes))
 
 
 def pairs(**changes):

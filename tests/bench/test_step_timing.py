@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.bench import Method, SuiteError, plan_suite, run_suite
+from relation_tf.bench import Method, plan_suite, run_suite
 from relation_tf.bench.suite import make_suite
+from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report
 from relation_tf.tasks import load_task
 
@@ -99,10 +100,10 @@ class Growing(RunningSum):
 
 
 def stepping(method):
-    from relation_tf.bench.stepping import SteppingNetwork
+    from relation_tf.bench.step_timing import StepTimer
 
     config = asked(method=[method]).runs()[0]
-    return SteppingNetwork(config, load_task("decode-128"))
+    return StepTimer(config, load_task("decode-128"))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_the_state_is_what_the_mechanism_holds():
 
 
 def test_passes_are_timed_until_they_tell_something(monkeypatch):
-    monkeypatch.setattr("relation_tf.bench.stepping.SECONDS", 0.0)
+    monkeypatch.setattr("relation_tf.bench.step_timing.SECONDS", 0.0)
     timed = stepping(decoder("relation")).time()
     assert len(timed.seconds) == 3
     assert timed.typical == sorted(timed.seconds)[1] > 0

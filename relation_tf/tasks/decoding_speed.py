@@ -12,7 +12,7 @@ import numpy as np
 
 from relation_tf.tasks.generated import LETTERS, SEED, Characters
 from relation_tf.tasks.rows import Ragged
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 LENGTHS = (128, 512, 2048, 8192)
 
@@ -41,7 +41,7 @@ def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, {"train": TextSplit((texts,), None, row)})
 
 
-LAYOUT = Layout(f"seed {SEED}", lambda task: (), lambda task, first: {}, _text)
+LAYOUT = FileLayout(f"seed {SEED}", lambda task: (), lambda task, first: {}, _text)
 
 
 def _task(name: str) -> Task:

@@ -24,25 +24,25 @@ class Mechanism:
     Attributes:
         factory: Where the layer's class (or a function that makes one) is, `"module:attribute"`,
             or itself.
-        gives: `"tokens"` for an output `(batch, tokens, width)`, `"vector"` for `(batch, width)`,
-            `"sequence"` for an encoder-decoder, which is a network by itself.
+        output_type: `"tokens"` for an output `(batch, tokens, width)`, `"vector"` for
+            `(batch, width)`, `"sequence"` for an encoder-decoder, which is a network by itself.
         head: What makes the sentence vector: the `"first"` token, the `"vector"` that is there,
             `"feature-attention"` or `"additive-attention"` over the tokens.
         positions: What stands before it: `"sine"` positions are added, `"softmax"` positions
             multiplied; None where it knows the order itself or does not ask for it.
         size: The layer's argument that a network's `units` fills; None where it has none, and then
             they are the width of the head.
-        reads: `"tokens"`, or `"text"` for a sentence encoder that takes strings.
+        input_type: `"tokens"`, or `"text"` for a sentence encoder that takes strings.
         options: Default options; those of a method come on top. `form="original"` calls the class's
             `original`, `form="paper"` the class.
     """
 
     factory: str | Callable[..., Any]
-    gives: Literal["tokens", "vector", "sequence"] = "tokens"
+    output_type: Literal["tokens", "vector", "sequence"] = "tokens"
     head: Head = "first"
     positions: Literal["sine", "softmax"] | None = "sine"
     size: str | None = "units"
-    reads: Literal["tokens", "text"] = "tokens"
+    input_type: Literal["tokens", "text"] = "tokens"
     options: Mapping[str, Any] = field(default_factory=lambda: _NO_OPTIONS)
 
     def make(
@@ -98,7 +98,7 @@ _ORIGINAL: Mapping[str, Any] = MappingProxyType({"form": "original"})
 def _recurrent(cell: str, **options: Any) -> Mechanism:
     return Mechanism(
         "relation_tf.networks.recurrent:RecurrentNetwork",
-        gives="vector",
+        output_type="vector",
         head="vector",
         positions=None,
         options=MappingProxyType({"cell": cell, **options}),
@@ -112,7 +112,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "relation": Mechanism("relation_tf.layers:Relation", options=_ORIGINAL),
     "contextualizer": Mechanism(
         "relation_tf.layers:Contextualizer",
-        gives="vector",
+        output_type="vector",
         head="vector",
         positions="softmax",
         size="rank",
@@ -122,13 +122,13 @@ MECHANISMS: dict[str, Mechanism] = {
     ),
     "dan": Mechanism(
         "relation_tf.networks.deep_averaging:DeepAveragingNetwork",
-        gives="vector",
+        output_type="vector",
         head="vector",
         positions=None,
     ),
     "cnn": Mechanism(
         "relation_tf.networks.convolution:ConvolutionalNetwork",
-        gives="vector",
+        output_type="vector",
         head="vector",
         positions=None,
     ),
@@ -146,7 +146,7 @@ MECHANISMS: dict[str, Mechanism] = {
     ),
     "s-lstm": Mechanism(
         "relation_tf.networks.sentence_state_lstm:SentenceStateLSTM",
-        gives="vector",
+        output_type="vector",
         head="vector",
         positions=None,
     ),
@@ -167,12 +167,14 @@ MECHANISMS: dict[str, Mechanism] = {
 
 ENCODER_DECODERS: dict[str, Mechanism] = {
     "gru-encoder-decoder": Mechanism(
-        "relation_tf.networks.bahdanau:recurrent_encoder_decoder", gives="sequence", positions=None
+        "relation_tf.networks.bahdanau:recurrent_encoder_decoder",
+        output_type="sequence",
+        positions=None,
     ),
     # Around any mechanism with a causal form: options = { mechanism = "relation" }.
     "transformer-encoder-decoder": Mechanism(
         "relation_tf.networks.transformer_decoder:transformer_encoder_decoder",
-        gives="sequence",
+        output_type="sequence",
         positions=None,
         options=MappingProxyType({"mechanism": "attention"}),
     ),
@@ -200,11 +202,11 @@ def find_mechanism(name: str) -> Mechanism:
     if name.startswith(_SAVED_MODEL):
         return Mechanism(
             "relation_tf.networks.saved_model:SavedModelEncoder",
-            gives="vector",
+            output_type="vector",
             head="vector",
             positions=None,
             size=None,
-            reads="text",
+            input_type="text",
             options={"path": name.removeprefix(_SAVED_MODEL)},
         )
     if ":" in name:
@@ -229,13 +231,13 @@ def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
     return mechanism if around is None else str(options.get("mechanism", around))
 
 
-def own_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
+def custom_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
     """What a mechanism runs that is not the package's: a layer of one's own, or a saved model.
 
     Example:
-        >>> own_layer("encoder", {"mechanism": "my_module:MyLayer"})
+        >>> custom_layer("encoder", {"mechanism": "my_module:MyLayer"})
         'my_module:MyLayer'
-        >>> own_layer("relation", {}) is None
+        >>> custom_layer("relation", {}) is None
         True
     """
     mechanism = mixing_mechanism(mechanism, options)

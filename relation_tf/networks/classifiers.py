@@ -24,6 +24,7 @@ from keras import ops
 from relation_tf.layers import FeatureAttention, SinePositionEncoding, SoftmaxPositionEncoding
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
+from relation_tf.networks.mechanisms import accepts
 from relation_tf.networks.mixing import (
     accepted,
     copy_of,
@@ -32,7 +33,6 @@ from relation_tf.networks.mixing import (
     mix_all,
     refuse_options,
 )
-from relation_tf.networks.registry import accepts
 
 Compute = Literal["readout", "all"]
 Network = Literal["benchmark", "plain"]
@@ -283,7 +283,7 @@ class TextEncoder:
         self.hidden_activation = hidden_activation
         self.initializer = keras.initializers.get(initializer)
         self.entry = entry_of(mechanism)
-        if self.entry.gives == "sequence":
+        if self.entry.output_type == "sequence":
             raise ValueError(
                 f"`mechanism` must give tokens or a vector; an encoder-decoder is a network by "
                 f"itself. Received: {mechanism!r}"
@@ -303,7 +303,7 @@ class TextEncoder:
         self.mechanism.supports_masking = True
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name=f"{prefix}mechanism_activation")
         self.dropout = keras.layers.Dropout(dropout, name=f"{prefix}dropout")
-        if self.entry.reads == "tokens":
+        if self.entry.input_type == "tokens":
             self.embedding = embedding
             if embedding is None:
                 self._embed(vocabulary_size, embedding_dim, embedding_initializer, embeddings)
@@ -317,7 +317,7 @@ class TextEncoder:
 
     def _freeze(self, contextual: Any) -> None:
         """Let the mechanism read contextual embeddings, which are not trained."""
-        if self.entry.reads != "tokens":
+        if self.entry.input_type != "tokens":
             raise ValueError(
                 "`contextual` is for a mechanism that reads tokens. Received: "
                 f"contextual={contextual.name!r}"
@@ -364,7 +364,7 @@ class TextEncoder:
     def inputs(self, number: int, suffix: str = "") -> list[Any]:
         """What a network is given, one text or a pair: token ids, or strings."""
         names = [f"tokens{suffix}"] if number == 1 else [f"tokens{suffix}_{i}" for i in (1, 2)]
-        text = self.entry.reads == "text"
+        text = self.entry.input_type == "text"
         shape, dtype = ((), "string") if text else ((None,), "int32")
         return [keras.Input(shape, dtype=dtype, name=name) for name in names]
 
@@ -388,7 +388,7 @@ class TextEncoder:
         return self.layers[name]
 
     def _vector(self, text: Any, hidden_name: str) -> Any:
-        mixed = self.mechanism(text) if self.entry.reads == "text" else self._mixed(text)
+        mixed = self.mechanism(text) if self.entry.input_type == "text" else self._mixed(text)
         if self.network == "plain":
             return self.dropout(mixed[:, 0] if len(mixed.shape) == 3 else mixed)
         dense = self._once(hidden_name, lambda name: self.dense(name, self.hidden_units))

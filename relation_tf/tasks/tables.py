@@ -9,58 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_NAMES_SHOWN = 8
+from relation_tf.errors import DataError, join_names, quote
+
 _HALF = re.compile("[\ud800-\udfff]")
-
-
-class DataError(ValueError):
-    r"""A data file that cannot be used; the message, of one line, names the file and the line.
-
-    Args:
-        message: What may have come from a file: characters that would leave the line or steer a
-            terminal are written as escapes.
-
-    Example:
-        >>> print(DataError("a.tsv:2: expected 2 fields, found 1:\x1b[2J"))
-        a.tsv:2: expected 2 fields, found 1:\x1b[2J
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
-
-
-def printable(text: str) -> str:
-    r"""A text with escapes for all that cannot be printed on a line.
-
-    Example:
-        >>> print(printable("café\x07"))
-        café\x07
-    """
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
-
-
-def shown(text: str) -> str:
-    """A text of a file for a message: quoted, and cut where it is long.
-
-    Example:
-        >>> shown("x" * 50)
-        "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
-    """
-    return repr(text if len(text) < 40 else f"{text[:36]}...")
-
-
-def listed(words: Sequence[str], between: str = ", ") -> str:
-    """Some words for a message: the first, where they are many.
-
-    Example:
-        >>> listed(["a", "b"], " or "), listed([*"abcdefghij"])
-        ('a or b', 'a, b, c, d, e, f, g, h and 2 more')
-    """
-    first = (word if len(word) < 40 else f"{word[:36]}..." for word in words[:_NAMES_SHOWN])
-    more = f" and {len(words) - _NAMES_SHOWN:,} more" if len(words) > _NAMES_SHOWN else ""
-    return between.join(first) + more
 
 
 def read_records(path: Path) -> list[bytes]:
@@ -185,7 +136,7 @@ def check_header(path: Path, columns: Sequence[str]) -> None:
     for name, times in Counter(columns).items():
         if times > 1:
             raise DataError(
-                f"{path}:1: expected columns of different names, found {shown(name)} twice"
+                f"{path}:1: expected columns of different names, found {quote(name)} twice"
             )
 
 
@@ -201,7 +152,7 @@ def _split(
             if len(fields) != len(columns):
                 raise DataError(
                     f"{path}:{line}: expected {len(columns)} tab-separated fields "
-                    f"({listed(columns)}), found {len(fields)}"
+                    f"({join_names(columns)}), found {len(fields)}"
                 )
         except DataError as error:
             if not skip_bad_lines:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
-from relation_tf.networks.registry import MECHANISMS, accepts, find_mechanism, load
+from relation_tf.networks.mechanisms import MECHANISMS, accepts, find_mechanism, load
 
 LAYERS = {
     "baseline": PointwiseMLP,
@@ -21,7 +21,7 @@ LAYERS = {
 def test_import_loads_no_keras() -> None:
     program = """if True:
         import sys
-        from relation_tf.networks.registry import find_mechanism
+        from relation_tf.networks.mechanisms import find_mechanism
         find_mechanism("relation")
         heavy = {"keras", "tensorflow", "jax", "torch"} & set(sys.modules)
         assert not heavy, heavy
@@ -34,7 +34,7 @@ def test_every_entry_makes_a_layer(name: str) -> None:
     layer = MECHANISMS[name].make(units=8, dropout=0.25)
     assert layer.name == "mechanism"
     output = layer(np.ones((2, 3, 8), "float32"))
-    assert len(output.shape) == {"tokens": 3, "vector": 2}[MECHANISMS[name].gives]
+    assert len(output.shape) == {"tokens": 3, "vector": 2}[MECHANISMS[name].output_type]
 
 
 @pytest.mark.parametrize(("name", "layer_class"), LAYERS.items())
@@ -60,7 +60,11 @@ def test_a_layer_has_the_name_that_it_is_given() -> None:
 
 def test_a_saved_model_reads_text_from_its_path() -> None:
     entry = find_mechanism("saved-model:models/use:4")
-    assert (entry.reads, entry.head, entry.options) == ("text", "vector", {"path": "models/use:4"})
+    assert (entry.input_type, entry.head, entry.options) == (
+        "text",
+        "vector",
+        {"path": "models/use:4"},
+    )
 
 
 def test_a_path_is_an_entry() -> None:
@@ -68,7 +72,7 @@ def test_a_path_is_an_entry() -> None:
     assert (
         entry.make(units=8, dropout=0.5).get_config() == Relation(8, name="mechanism").get_config()
     )
-    assert (entry.gives, entry.head) == ("tokens", "first")
+    assert (entry.output_type, entry.head) == ("tokens", "first")
 
 
 def test_load() -> None:

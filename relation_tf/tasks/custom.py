@@ -11,24 +11,17 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from relation_tf.errors import DataError, quote
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.labelled_tables import labelled_rows
-from relation_tf.tasks.task import Collection, Layout, Task, TaskText, TextSplit
-from relation_tf.tasks.tsv import (
-    DataError,
-    Table,
-    check_spelled,
-    decode_record,
-    read_records,
-    read_tsv,
-    shown,
-)
+from relation_tf.tasks.tables import Table, check_spelled, decode_record, read_records, read_tsv
+from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
 
 # A label stands in tab-separated files of predictions.
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
-class OwnTask(BaseModel):
+class CustomTask(BaseModel):
     """A `[[task]]` of a suite.
 
     Attributes:
@@ -48,7 +41,7 @@ class OwnTask(BaseModel):
         scored: The split that is scored; by default `"test"` where there is one, else `"dev"`.
 
     Example:
-        >>> task = OwnTask(name="tones", inputs=["text"], label="tone", labels=["calm", "loud"],
+        >>> task = CustomTask(name="tones", inputs=["text"], label="tone", labels=["calm", "loud"],
         ...     files={"train": "tones/train.csv", "test": "tones/test.csv"}).task()
         >>> task.scored, task.validation, task.metrics
         ({'tones': 'test'}, None, ('accuracy',))
@@ -107,7 +100,7 @@ class OwnTask(BaseModel):
             if Path(file).is_absolute() or not {"..", "~"}.isdisjoint(Path(file).parts):
                 raise ValueError(f"files.{split}: expected a path below --data, found {file!r}")
             if not file.isprintable() or max(map(len, map(os.fsencode, Path(file).parts))) > 255:
-                raise ValueError(f"files.{split}: expected a name of a file, found {shown(file)}")
+                raise ValueError(f"files.{split}: expected a name of a file, found {quote(file)}")
         if len(set(self.files.values())) < len(self.files):
             raise ValueError(f"files: expected a file for each split, found {self.files}")
         return self
@@ -135,7 +128,7 @@ class OwnTask(BaseModel):
     def collection(self) -> Collection:
         """The task, and where its text is found."""
         places = tuple(self.files.values())
-        layout = Layout("own files", lambda task: places[:1], self._files, _read)
+        layout = FileLayout("own files", lambda task: places[:1], self._files, _read)
         return Collection({self.name: self.task()}, (layout,), _OBTAIN)
 
     def _files(self, task: Task, first: Path) -> dict[str, Path]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.tasks import find_source, find_task, load_task
-from relation_tf.tasks.decoding import ALPHABET, LENGTHS, letters
+from relation_tf.tasks.decoding_speed import ALPHABET, LENGTHS, letters
 
 
 @pytest.mark.parametrize("length", LENGTHS)
