@@ -183,6 +183,7 @@ class Metric:
         higher_is_better: If False, the lowest value is the best.
         points: Factor by which tables multiply it: 100 for fractions, 1 for other units.
         target: `"labels"` for classes, `"scores"` for regressions.
+        positive: The label word that it is about, which a task must have; None for any task.
     """
 
     function: Callable[[Any, Any], float] | None
@@ -192,6 +193,7 @@ class Metric:
     higher_is_better: bool = True
     points: float = 100.0
     target: Literal["labels", "scores"] = "labels"
+    positive: str | None = None
 
     @property
     def worst(self) -> float:

@@ -28,6 +28,7 @@ from relation_tf.bench.stopping import (
 )
 from relation_tf.bench.suite import RunConfig, higher_is_better
 from relation_tf.errors import SuiteError
+from relation_tf.registry import METRICS
 from relation_tf.tasks.batches import (
     evaluation_batches,
     pad_to_bucket,
@@ -794,8 +795,8 @@ def _cost(outputs: np.ndarray, split: EncodedSplit) -> float:
 def _score(task: EncodedTask, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
     labels = labels_of(split)
     if not np.isfinite(outputs).all():
-        # A diverged network answers nothing; the worst value of each metric says so.
-        return {metric: -1.0 if metric in _SIGNED else 0.0 for metric in task.task.metrics}
+        # A diverged network has no predictions.
+        return {metric: METRICS[metric].worst for metric in task.task.metrics}
     if task.task.labels is None:
         gold = labels * task.task.maximum
     else:
@@ -828,9 +829,6 @@ def op_determinism() -> bool:
     from tensorflow.python.framework.config import is_op_determinism_enabled
 
     return is_op_determinism_enabled()
-
-
-_SIGNED = ("matthews", "pearson", "spearman")  # metrics from -1 to 1; the others from 0
 
 
 def _answer(

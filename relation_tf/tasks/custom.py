@@ -11,7 +11,8 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from relation_tf.errors import DataError, quote
+from relation_tf.errors import DataError, did_you_mean, quote
+from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.labelled_tables import labelled_rows
 from relation_tf.tasks.tables import Table, check_spelled, decode_record, read_records, read_tsv
@@ -31,8 +32,9 @@ class CustomTask(BaseModel):
         labels: The label words in the order of the classes; empty for a score, which needs two
             inputs.
         maximum: The largest score; the least is 0.
-        metrics: Some of `"accuracy"`, `"matthews"` and `"f1"` (of label `"1"`), by default
-            accuracy; for a score of `"pearson"` and `"spearman"`, by default both.
+        metrics: Registered metrics that fit, such as `"accuracy"` (the default), `"matthews"` and
+            `"f1"` (needs a label `"1"`); for a score `"pearson"` and `"spearman"` (by default
+            both).
         files: The file of each split, below `--data` or where the command is called: `.csv`,
             `.tsv` or `.jsonl`, its columns named by a header or by keys. There are `"train"` and
             one that is scored; one that stops the training is called `"dev"`.
@@ -71,16 +73,20 @@ class CustomTask(BaseModel):
             raise ValueError(
                 f"label: expected another column than the inputs, found {self.label!r}"
             )
-        allowed = self._metrics()
-        for metric in self.metrics:
-            if metric not in allowed:
-                raise ValueError(f"metrics: expected {' or '.join(allowed)}, found {metric!r}")
+        allowed = [name for name, metric in METRICS.items() if self._fits(metric)]
+        for name in self.metrics:
+            if name not in allowed:
+                expected = " or ".join(allowed)
+                hint = did_you_mean(name, allowed)
+                raise ValueError(f"metrics: must be {expected}. Received: {name!r}.{hint}")
         return self
 
-    def _metrics(self) -> tuple[str, ...]:
-        if not self.labels:
-            return "pearson", "spearman"
-        return ("accuracy", "matthews", *(("f1",) if "1" in self.labels else ()))
+    def _fits(self, metric: Metric) -> bool:
+        return (
+            metric.function is not None
+            and metric.target == ("labels" if self.labels else "scores")
+            and (metric.positive is None or metric.positive in self.labels)
+        )
 
     @model_validator(mode="after")
     def _has_files(self) -> Self:
@@ -113,7 +119,7 @@ class CustomTask(BaseModel):
 
     def task(self) -> Task:
         """What is learned."""
-        default = self._metrics()[:1] if self.labels else self._metrics()
+        default = ("accuracy",) if self.labels else ("pearson", "spearman")
         return Task(
             name=self.name,
             inputs=tuple(self.inputs),

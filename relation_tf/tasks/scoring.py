@@ -1,28 +1,31 @@
-"""How well a task is done."""
+"""Scores of a task's predictions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from glue_submit import compute
+import numpy as np
+
 from relation_tf.errors import DataError
+from relation_tf.registry import METRICS
 from relation_tf.tasks.task import Task
 
 
-def score(task: Task, name: str, predictions: Any, gold: Any) -> dict[str, float]:
+def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, float]:
     """Compute a task's metrics for one of its scored splits.
 
     Args:
         task: The task.
-        name: Which of `task.scored`.
+        name: A name in `task.scored`.
         predictions: Label words, or scores of a regression, of shape `(rows,)`.
-        gold: The true ones, likewise.
+        labels: The true ones, likewise.
 
     Returns:
-        Each of `task.metrics`, as a fraction.
+        The value of each of `task.metrics`, in the metric's own unit.
 
     Raises:
-        DataError: For a name that the task does not score.
+        DataError: For a name that the task does not score, and a metric that only the trained
+            network computes.
         SubmissionError: For no rows, lengths that differ, or scores that are not finite.
 
     Example:
@@ -34,4 +37,11 @@ def score(task: Task, name: str, predictions: Any, gold: Any) -> dict[str, float
         raise DataError(
             f"task {task.name} is scored as {' or '.join(task.scored)}. Received: {name!r}"
         )
-    return compute(task.metrics, predictions, gold)
+    given, true = np.asarray(predictions), np.asarray(labels)
+    scores = {}
+    for metric in task.metrics:
+        function = METRICS.find(metric).function
+        if function is None:
+            raise DataError(f"task {task.name}: the trained network computes {metric!r} itself")
+        scores[metric] = float(function(given, true))
+    return scores

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from glue_submit import evaluate
 from relation_tf.errors import DataError
-from relation_tf.tasks import find_task, score
+from relation_tf.registry import METRICS, Metric
+from relation_tf.tasks import CustomTask, find_task, score
 
 
 @pytest.mark.parametrize(
-    ("task", "name", "predictions", "gold"),
+    ("task", "name", "predictions", "labels"),
     [
         ("CoLA", "CoLA", ["1", "0", "0", "1"], ["1", "0", "1", "1"]),
         ("MRPC", "MRPC", ["1", "0", "0", "1"], ["1", "0", "1", "1"]),
@@ -17,18 +20,41 @@ from relation_tf.tasks import find_task, score
         ("STS-B", "STS-B", np.array([1.0, 2.0, 4.0], np.float32), [0.5, 3.0, 2.5]),
     ],
 )
-def test_of_glue_as_the_leaderboard_does(task, name, predictions, gold):
-    scores = score(find_task(task), name, np.array(predictions), np.array(gold))
-    assert scores == evaluate(name, predictions, gold)
+def test_glue_scores_equal_the_leaderboards(task, name, predictions, labels):
+    scores = score(find_task(task), name, np.array(predictions), np.array(labels))
+    assert scores == evaluate(name, predictions, labels)
     assert tuple(scores) == find_task(task).metrics
 
 
-def test_of_other_tasks():
-    assert score(find_task("MR"), "MR", ["1", "1", "0"], ["1", "0", "0"]) == {
-        "accuracy": pytest.approx(2 / 3)
-    }
+def test_a_registered_metric_scores(monkeypatch):
+    def error(predictions, labels):
+        return np.mean(predictions != labels)
+
+    metric = Metric(error, "error", higher_is_better=False)
+    assert "test-error" not in METRICS
+    monkeypatch.setitem(METRICS._entries, "test-error", metric)
+    files = {"train": "a.csv", "test": "b.csv"}
+    task = CustomTask(
+        name="x", inputs=["a"], label="b", labels=["0", "1"], metrics=["test-error"], files=files
+    ).task()
+    assert score(task, "x", ["1", "1", "0", "0"], ["1", "0", "0", "0"]) == {"test-error": 0.25}
 
 
-def test_a_split_that_is_not_scored_is_refused():
-    with pytest.raises(DataError, match=r"scored as MNLI-m or MNLI-mm\. Received: 'AX'"):
-        score(find_task("MNLI"), "AX", ["neutral"], ["neutral"])
+@pytest.mark.parametrize(
+    ("task", "name", "message"),
+    [
+        ("MNLI", "AX", r"scored as MNLI-m or MNLI-mm\. Received: 'AX'"),
+        ("dates", "dates", "the trained network computes 'exact_match' itself"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(task, name, message):
+    with pytest.raises(DataError, match=message):
+        score(find_task(task), name, ["neutral"], ["neutral"])
+
+
+def test_the_worst_values():
+    worst = {name: metric.worst for name, metric in METRICS.items()}
+    signed = {"matthews", "pearson", "spearman"}
+    for name in ("accuracy", "f1", "exact_match", "tokens_per_second", *signed):
+        assert worst[name] == (-1.0 if name in signed else 0.0)
+    assert math.isnan(Metric(None, "x", low=None).worst)
