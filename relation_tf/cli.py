@@ -18,7 +18,8 @@ from relation_tf import __version__
 from relation_tf.errors import RelationError
 
 if TYPE_CHECKING:
-    from relation_tf.bench import Results, RunConfig, Submissions
+    from relation_tf.bench import Results, Submissions
+    from relation_tf.config import RunConfig
 
 app = typer.Typer(
     name="relation-tf",
@@ -66,7 +67,7 @@ def options(
 @app.command()
 def suites() -> None:
     """List the suites that come with the package."""
-    from relation_tf.bench import list_suites, load_suite
+    from relation_tf.config import list_suites, load_suite
 
     names = list_suites()
     width = max(map(len, names))
@@ -92,7 +93,7 @@ def tasks(
 
     What is found is encoded, which takes a while the first time and is kept for runs.
     """
-    from relation_tf.bench import load_suite
+    from relation_tf.config import load_suite
     from relation_tf.tasks import TASK_NAMES, listing
 
     reading: dict[str, Any] = {}
@@ -204,7 +205,7 @@ def run(
     Interrupted at any moment, the same command goes on where it was.
     """
     from relation_tf.bench import RunResources, run_suite
-    from relation_tf.bench.suite import select
+    from relation_tf.config.loading import select
 
     asked = (run_cpus, run_gpus, run_memory)
     resources = None

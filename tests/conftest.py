@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from relation_tf.config import Method, Suite
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -39,3 +41,25 @@ def _same_draws() -> None:
     """
     if keras := sys.modules.get("keras"):
         keras.utils.set_random_seed(0)
+
+
+@pytest.fixture
+def suite():
+    """Make a suite of two methods that runs in seconds."""
+
+    def make(**changes):
+        values = {
+            "name": "small",
+            "tasks": ["CoLA", "STS-B", "MNLI"],
+            "seeds": [1, 2],
+            "epochs": 3,
+            "batch_size": 16,
+            "embedding_dim": 12,
+            "method": [
+                Method(mechanism="relation", units=8),
+                Method(mechanism="baseline", units=8),
+            ],
+        }
+        return Suite(**(values | changes))
+
+    return make

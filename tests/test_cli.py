@@ -14,8 +14,9 @@ import pytest
 
 import relation_tf
 from relation_tf import cli
-from relation_tf.bench import RunFolder, list_suites, load_suite
-from relation_tf.bench.suite import make_suite
+from relation_tf.bench import RunFolder
+from relation_tf.config import list_suites, load_suite
+from relation_tf.config.loading import make_suite
 from relation_tf.tasks import miniglue
 
 SUITE = """

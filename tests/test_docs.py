@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from glue_submit.cli import app as glue_submit
 from relation_tf import cli
-from relation_tf.bench import Suite, list_suites, load_suite
+from relation_tf.config import Suite, list_suites, load_suite
 from relation_tf.networks.mechanisms import MECHANISMS
 from relation_tf.tasks import TASK_NAMES
 

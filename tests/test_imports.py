@@ -22,20 +22,19 @@ ALLOWED = {
     "glue_submit": set(),
     "networks": {"layers"},
     "tasks": {"glue_submit"},
-    "bench": {"networks", "tasks", "optimizers", "stats", "glue_submit"},
-    "report": {"stats", "bench", "networks", "tasks", "glue_submit"},
+    "config": {"networks", "tasks"},
+    "bench": {"config", "networks", "tasks", "optimizers", "stats", "glue_submit"},
+    "report": {"stats", "bench", "config", "networks", "tasks", "glue_submit"},
     "suites": set(),
-    "cli": {"bench", "report", "stats", "tasks", "networks", "layers", "glue_submit"},
+    "cli": {"bench", "config", "report", "stats", "tasks", "networks", "layers", "glue_submit"},
 }
 
 # Of bench, the report may read a folder and nothing else.
 REPORT_READS = {
     "relation_tf.bench",
     "relation_tf.bench.pretrained",
-    "relation_tf.bench.published",
     "relation_tf.bench.results",
     "relation_tf.bench.run_folder",
-    "relation_tf.bench.suite",
 }
 
 
@@ -104,7 +103,7 @@ print(json.dumps([*sys.modules]))
     [
         "import relation_tf",
         "import relation_tf.layers, relation_tf.networks, relation_tf.tasks",
-        "import relation_tf.bench, relation_tf.report, relation_tf.stats",
+        "import relation_tf.bench, relation_tf.config, relation_tf.report, relation_tf.stats",
         "import relation_tf.cli",
         "import glue_submit, glue_submit.cli",
     ],
@@ -117,7 +116,8 @@ def test_loads_nothing_heavy(statement):
     "statement",
     [
         "from relation_tf.networks.mechanisms import MECHANISMS",
-        "from relation_tf.bench import Suite, load_suite, read_results, RunFolder, run_suite",
+        "from relation_tf.bench import read_results, RunFolder, run_suite",
+        "from relation_tf.config import Suite, load_suite",
         "from relation_tf.stats import steel_dwass",
         "from relation_tf.report import render",
         "from glue_submit import pack, check, score; import relation_tf.cli",

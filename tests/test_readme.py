@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from relation_tf import cli
-from relation_tf.bench import list_suites
+from relation_tf.config import list_suites
 from relation_tf.tasks import TASK_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,7 @@ SMOKE = """
 import numpy as np
 import glue_submit
 import relation_tf
-from relation_tf.bench import list_suites, load_suite
+from relation_tf.config import list_suites, load_suite
 from relation_tf.layers import Relation
 from relation_tf.report import compare
 

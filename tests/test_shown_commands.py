@@ -15,7 +15,7 @@ import pytest
 
 import glue_submit.cli
 from relation_tf import cli
-from relation_tf.bench import list_suites, load_suite
+from relation_tf.config import list_suites, load_suite
 from relation_tf.tasks import miniglue
 from tests.test_docs import DOCS, PAGES, ROOT, blocks, write_files
 

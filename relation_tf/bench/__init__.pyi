@@ -7,27 +7,21 @@ from .run_folder import RunFolder
 from .runner import plan_suite, run_suite
 from .stopping import BestWeights, SmoothedCost, StoppingRule
 from .submissions import Submissions, write_submissions
-from .suite import Method, RunConfig, Suite, list_suites, load_suite
 
 __all__ = [
     "BestWeights",
-    "Method",
     "PretrainedEncoder",
     "Pretraining",
     "PretrainingSettings",
     "Results",
-    "RunConfig",
     "RunFolder",
     "RunResources",
     "SmoothedCost",
     "StoppingRule",
     "Submissions",
-    "Suite",
     "SuitePlan",
     "fill",
-    "list_suites",
     "load_pretrained",
-    "load_suite",
     "plan_suite",
     "pretrain",
     "read_results",

@@ -18,13 +18,14 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 
 from relation_tf import __version__
 from relation_tf.bench.distribution import Distribution
-from relation_tf.bench.suite import RunConfig, first_fault
 from relation_tf.bench.worker import (
     ended_by_interrupts,
     raise_if_lost,
     start_tensorflow,
     stderr_to,
 )
+from relation_tf.config.faults import first_fault
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ import numpy as np
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.stopping import SmoothedCost
-from relation_tf.bench.suite import RunConfig, Suite
 from relation_tf.bench.worker import RunGroup, compile_network, one_line
+from relation_tf.config.run import RunConfig
+from relation_tf.config.suite import Suite
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks.catalogue import find_task

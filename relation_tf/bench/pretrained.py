@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.bench.run_folder import read_json
-from relation_tf.bench.suite import vocabulary_of
+from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
@@ -78,7 +78,7 @@ class PretrainingSettings:
         >>> PretrainingSettings(steps=0)
         Traceback (most recent call last):
             ...
-        relation_tf.bench.suite.SuiteError: steps: expected 1 or more. Received: 0
+        relation_tf.errors.SuiteError: steps: expected 1 or more. Received: 0
     """
 
     objective: str = "masked"
@@ -204,7 +204,7 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
         >>> load_pretrained("nowhere", "relation")
         Traceback (most recent call last):
             ...
-        relation_tf.bench.suite.SuiteError: nowhere: expected a folder of pre-training, with a \
+        relation_tf.errors.SuiteError: nowhere: expected a folder of pre-training, with a \
 pretraining.json in it
     """
     folder = _folder(folder)

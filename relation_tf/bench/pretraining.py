@@ -38,7 +38,7 @@ from relation_tf.bench.run_folder import (
     write_table,
     write_text,
 )
-from relation_tf.bench.suite import vocabulary_of
+from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.networks.mechanisms import MECHANISMS, find_mechanism
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text

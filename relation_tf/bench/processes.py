@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.suite import RunConfig
 from relation_tf.bench.worker import (
     EventCallback,
     RunGroup,
@@ -30,6 +29,7 @@ from relation_tf.bench.worker import (
     ignore_interrupts,
     run_group,
 )
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 
 _TRIES = 2  # of a run whose worker died

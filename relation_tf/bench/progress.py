@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from relation_tf.bench.suite import RunConfig
+from relation_tf.config.run import RunConfig
 
 PLAIN_EVERY = 5.0
 """Seconds between plain lines, where there is no bar."""

@@ -30,7 +30,6 @@ from typing import Any
 from relation_tf.bench.checkpoint import STATE
 from relation_tf.bench.processes import End, Event, Worker, checked, run_in_workers
 from relation_tf.bench.run_folder import RunFolder, write_bytes
-from relation_tf.bench.suite import RunConfig
 from relation_tf.bench.worker import (
     COMMIT,
     LOG,
@@ -45,6 +44,7 @@ from relation_tf.bench.worker import (
     unwritable,
     what_is_read,
 )
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 
@@ -160,7 +160,7 @@ def pieces(cells: Sequence[RunGroup], workers: int) -> list[RunGroup]:
     """Cells in parts, where there are too few of them to keep all workers busy to the end.
 
     Example:
-        >>> from relation_tf.bench import load_suite
+        >>> from relation_tf.config import load_suite
         >>> cells = [RunGroup(load_suite("demo").runs()[:5], Path("runs/demo"))]
         >>> [len(cell.runs) for cell in pieces(cells, workers=1)]
         [1, 1, 1, 1, 1]

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glue_submit import TASKS, glue_average, task_score
 from relation_tf.bench.pretrained import SETTINGS, finished_runs, run_folder
 from relation_tf.bench.run_folder import RunFolder, read_config, read_json
-from relation_tf.bench.suite import RunConfig, Suite, first_fault
+from relation_tf.config.faults import first_fault
+from relation_tf.config.run import RunConfig
+from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.tasks.glue import GLUE
 

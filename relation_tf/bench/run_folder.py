@@ -22,7 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from relation_tf.bench.checkpoint import STATE
-from relation_tf.bench.suite import RunConfig, Suite, load_suite, source_name
+from relation_tf.config.loading import load_suite
+from relation_tf.config.run import RunConfig
+from relation_tf.config.suite import Suite
+from relation_tf.config.training import source_name
 from relation_tf.errors import SuiteError
 
 # Digests of what a run was made from; they tell nobody anything, and are not known of all runs.

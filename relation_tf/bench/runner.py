@@ -21,8 +21,11 @@ from relation_tf.bench.progress import Progress
 from relation_tf.bench.ray_cluster import RunResources, run_on_ray
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.suite import Method, RunConfig, Suite, load_suite, make_suite, select
 from relation_tf.bench.worker import LOG, EventCallback, RunGroup, check_methods, run_group
+from relation_tf.config.loading import load_suite, make_suite, select
+from relation_tf.config.method import Method
+from relation_tf.config.run import RunConfig
+from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.stats import what_can_be_shown

@@ -12,8 +12,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.bench.suite import RunConfig
 from relation_tf.bench.training import dtype_policy
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.networks.next_token import NextTokenNetwork
 from relation_tf.tasks.decoding_speed import length_of, letters

@@ -26,7 +26,7 @@ from relation_tf.bench.stopping import (
     Stop,
     StoppingRule,
 )
-from relation_tf.bench.suite import RunConfig, higher_is_better
+from relation_tf.config.run import RunConfig, higher_is_better
 from relation_tf.errors import SuiteError
 from relation_tf.registry import METRICS
 from relation_tf.tasks.batches import (

@@ -32,7 +32,7 @@ from relation_tf.bench.checkpoint import STATE, Checkpoint
 from relation_tf.bench.distribution import Distribution
 from relation_tf.bench.pretrained import pretrained_digest
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
-from relation_tf.bench.suite import RunConfig
+from relation_tf.config.run import RunConfig
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.tasks.catalogue import find_task

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from relation_tf.bench.published import Published, load_published
 from relation_tf.bench.results import Results
+from relation_tf.config.published import Published, load_published
 from relation_tf.report import learning_time, provenance
 from relation_tf.report import runs as how_runs_went
 from relation_tf.report.answer import (

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from relation_tf.bench.published import Published
 from relation_tf.bench.results import Results
+from relation_tf.config.published import Published
 from relation_tf.report.comparisons import SCORE, rows_of
 from relation_tf.report.published_comparison import MILLISECONDS, own_name
 from relation_tf.report.scores import Scores

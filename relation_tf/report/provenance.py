@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.bench.suite import OF_TIMED, Override, Training
+from relation_tf.config.training import OF_TIMED, Override, Training
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted

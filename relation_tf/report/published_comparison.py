@@ -6,8 +6,8 @@ import math
 
 import pandas as pd
 
-from relation_tf.bench.published import Published
 from relation_tf.bench.results import Results
+from relation_tf.config.published import Published
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.scores import Scores
 

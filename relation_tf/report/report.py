@@ -270,7 +270,8 @@ def make_report(results: Results | str | Path) -> Report:
 
     Example:
         >>> import tempfile
-        >>> from relation_tf.bench import RunFolder, load_suite
+        >>> from relation_tf.bench import RunFolder
+        >>> from relation_tf.config import load_suite
         >>> folder = Path(tempfile.mkdtemp())
         >>> RunFolder(folder).open(load_suite("demo"))
         >>> print(make_report(folder))
@@ -427,7 +428,8 @@ def render(results: Results | str | Path, out: str | Path | None = None) -> Path
 
     Example:
         >>> import tempfile
-        >>> from relation_tf.bench import RunFolder, load_suite
+        >>> from relation_tf.bench import RunFolder
+        >>> from relation_tf.config import load_suite
         >>> folder = Path(tempfile.mkdtemp())
         >>> RunFolder(folder).open(load_suite("demo"))
         >>> render(folder).relative_to(folder).as_posix()

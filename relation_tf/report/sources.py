@@ -26,7 +26,7 @@ from relation_tf.bench.results import (
     read_pretraining,
     read_results,
 )
-from relation_tf.bench.suite import Suite
+from relation_tf.config.suite import Suite
 from relation_tf.errors import DataError, SuiteError, join_names, quote
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from relation_tf.bench import Method, Suite
 from relation_tf.tasks import miniglue
 
 
@@ -20,28 +19,6 @@ def small_glue(tmp_path_factory):
     folder = tmp_path_factory.mktemp("glue_data")
     miniglue.write(folder, seed=3, train_rows=60, dev_rows=20, test_rows=8)
     return folder
-
-
-@pytest.fixture
-def suite():
-    """Make a suite of two methods that runs in seconds."""
-
-    def make(**changes):
-        values = {
-            "name": "small",
-            "tasks": ["CoLA", "STS-B", "MNLI"],
-            "seeds": [1, 2],
-            "epochs": 3,
-            "batch_size": 16,
-            "embedding_dim": 12,
-            "method": [
-                Method(mechanism="relation", units=8),
-                Method(mechanism="baseline", units=8),
-            ],
-        }
-        return Suite(**(values | changes))
-
-    return make
 
 
 @pytest.fixture

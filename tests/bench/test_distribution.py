@@ -19,10 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.bench import Method, run_suite
+from relation_tf.bench import run_suite
 from relation_tf.bench.checkpoint import Checkpoint
 from relation_tf.bench.distribution import Distribution, make_distribution
 from relation_tf.bench.hosts import Host, this_host
+from relation_tf.config import Method
 from relation_tf.errors import SuiteError
 from relation_tf.tasks import load_task
 from tests.fuzz.mutations import refusal

@@ -8,8 +8,9 @@ import types
 import pytest
 from rich.console import Console
 
-from relation_tf.bench import load_suite, progress
+from relation_tf.bench import progress
 from relation_tf.bench.progress import Progress
+from relation_tf.config import load_suite
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.bench import Method, RunFolder, load_suite, plan_suite, read_results, run_suite
+from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
 from relation_tf.bench import worker as worker_module
 from relation_tf.bench.processes import run_in_processes
-from relation_tf.bench.published import load_published
 from relation_tf.bench.worker import RunGroup
+from relation_tf.config import Method, load_suite
+from relation_tf.config.published import load_published
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.report import compare, make_report
 from relation_tf.report.scores import Scores

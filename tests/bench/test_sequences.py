@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench import run_suite
-from relation_tf.bench.suite import make_suite
+from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.networks import greedy_decode, sequence_loss
 from relation_tf.report import make_report

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relation_tf.bench import Method, plan_suite, run_suite
-from relation_tf.bench.suite import make_suite
+from relation_tf.bench import plan_suite, run_suite
+from relation_tf.config import Method
+from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report
 from relation_tf.tasks import load_task

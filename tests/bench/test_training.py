@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from relation_tf.bench import list_suites, load_suite
+from relation_tf.config import list_suites, load_suite
 
 pytestmark = pytest.mark.tensorflow
 

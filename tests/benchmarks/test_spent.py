@@ -2,7 +2,8 @@ import pytest
 import typer
 
 from benchmarks import spent
-from relation_tf.bench import RunFolder, load_suite, run_suite
+from relation_tf.bench import RunFolder, run_suite
+from relation_tf.config import load_suite
 
 
 def run(task, seed, started, finished, compilation):

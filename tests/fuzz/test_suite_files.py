@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from relation_tf.bench import load_suite
-from relation_tf.bench.suite import MAX_RUNS, Suite, make_suite
+from relation_tf.config import load_suite
+from relation_tf.config.loading import make_suite
+from relation_tf.config.suite import MAX_RUNS, Suite
 from relation_tf.errors import SuiteError
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 

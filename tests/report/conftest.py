@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from relation_tf.bench.run_folder import RunFolder, write_json, write_table
-from relation_tf.bench.suite import RunConfig, Suite, make_suite
+from relation_tf.config.loading import make_suite
+from relation_tf.config.run import RunConfig
+from relation_tf.config.suite import Suite
 from relation_tf.tasks import find_task
 
 METHODS = [

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from relation_tf.bench.suite import make_suite
+from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.bench import Method, Suite, list_suites, load_suite
-from relation_tf.bench.suite import higher_is_better, make_suite, select
+from relation_tf.config import Method, Suite, list_suites, load_suite
+from relation_tf.config.loading import make_suite, select
+from relation_tf.config.run import higher_is_better
 from relation_tf.errors import SuiteError
 from relation_tf.tasks import find_task
 

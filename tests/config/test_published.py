@@ -4,8 +4,8 @@ from importlib import resources
 
 import pytest
 
-from relation_tf.bench import list_suites, load_suite
-from relation_tf.bench.published import load_published
+from relation_tf.config import list_suites, load_suite
+from relation_tf.config.published import load_published
 
 FILES = sorted(
     file.name.removesuffix(".toml")

@@ -1,0 +1,5 @@
+"""What a suite says: tasks, methods, settings of training, and its single runs."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,94 @@
+"""Messages of what is wrong with a suite. Free of Keras."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import (
+    ValidationError,
+)
+
+from relation_tf.config.method import Method
+from relation_tf.config.suite import Suite
+from relation_tf.config.training import Override
+from relation_tf.errors import join_names, quote
+from relation_tf.tasks.custom import CustomTask
+from relation_tf.tasks.group import TaskGroup
+
+_LONGEST_MESSAGE = 320  # characters, the file's name not counted
+
+
+def fault_line(fault: Any) -> str:
+    """One line for one error of pydantic's."""
+    keys = list(fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        known = _known_keys(keys)
+        near = difflib.get_close_matches(str(keys[-1]), known, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {join_names(known)}"
+        return f"unknown key {quote(_dotted(keys))}. {hint}"
+    # Of a union pydantic names each member, as in "list[...]" or "function-before[...]".
+    keys = [
+        part
+        for part in keys
+        if not re.search(r"[\[(]|^(constrained-int|str|CustomTask)$", str(part))
+    ]
+    path = _dotted(keys)
+    if fault["type"] == "missing":
+        return f"key {path!r} is missing"
+    message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if fault["loc"][2:3] == ("size",):
+        message = "a number of parameters, such as 500_000, '50K' or '1.5M', or a list of them"
+    if fault["type"] == "string_pattern_mismatch" and keys[-1:] == ["name"]:
+        message = "a name of at most 80 letters, digits, '.', '_' and '-'"
+    if fault["type"] == "list_type" and path in ("method", "task", "group"):
+        message = f"[[{path}]] tables, in double brackets"
+    if not path:
+        return message
+    if fault["type"] == "value_error" and keys[0] in ("task", "method") and len(keys) == 2:
+        return f"key {path!r}: {message}"
+    if message.startswith("unknown"):
+        return f"key {path!r}: {message}"
+    return f"key {path!r}: expected {message}. Received: {_received(fault['input'])}"
+
+
+def first_fault(error: ValidationError) -> str:
+    """One line for the first fault that pydantic found."""
+    return shortened(fault_line(error.errors()[0]))
+
+
+def _dotted(keys: Iterable[Any]) -> str:
+    """Keys one within the other, as TOML writes them; those of lists are counted from 1."""
+    return ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in keys)
+
+
+def _received(value: Any) -> str:
+    """A value for a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # of more digits than Python writes
+        return "a number of too many digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def shortened(message: str) -> str:
+    """A message without its middle, where it is long: what matters stands at its ends."""
+    message = " ".join(message.splitlines())
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    return f"{message[: _LONGEST_MESSAGE - 120]} ... {message[-110:]}"
+
+
+def _known_keys(keys: Sequence[Any]) -> list[str]:
+    """The keys that may stand where this one stood."""
+    if len(keys) == 1:
+        return list(Suite.model_fields)
+    parts = {
+        "method": Method.model_fields,
+        "task": CustomTask.model_fields,
+        "group": TaskGroup.model_fields,
+        "overrides": Override.model_fields,
+    }
+    return list(parts.get(str(keys[0]), {}))

@@ -1,0 +1,173 @@
+"""Methods: named configurations of mechanisms. Free of Keras."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from relation_tf.config.training import Positive
+from relation_tf.networks.mechanisms import find_mechanism
+
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
+Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
+
+
+Sharing = Literal["shared", "shared-private", "adversarial"]
+Start = Literal["random", "pretrained", "frozen"]
+
+
+def _count(size: Any) -> Any:
+    """`"1.5M"` is 1,500,000."""
+    written = (
+        re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?)([KM])", size) if isinstance(size, str) else None
+    )
+    if not written:
+        return size
+    return round(float(written[1]) * {"K": 1_000, "M": 1_000_000}[written[2]])
+
+
+Size = Annotated[int, Field(ge=1, lt=2**63), BeforeValidator(_count)]
+# What names of methods call some options; "num_layers" becomes "layers".
+_SYMBOLS = {"num_steps": "k", "window": "w"}
+
+
+class Method(BaseModel):
+    """A named configuration of a mechanism, or several.
+
+    Attributes:
+        mechanism: A name, `"package.module:Name"`, `"saved-model:PATH"`, or a Keras layer class.
+        name: What tables call it, by default the mechanism and what varies.
+        units: Width, or a list of widths that makes a method of each.
+        options: Further arguments of the layer, and `form`.
+        grid: Options with a list of values each; every combination makes a method.
+        size: Trainable parameters of the network without its embedding, as a number or `"1.5M"`, or
+            a list that makes a method of each; `free` is then chosen to come nearest.
+        free: What a size leaves open: `"units"`, `"width"` (of embedding and layer) or an option
+            that is a number, such as `"rank"`.
+        sharing: What the tasks of a group have in common, see
+            `relation_tf.networks.multi_task_networks`: `"shared"` all but their heads,
+            `"shared-private"` a part beside which each has its own, `"adversarial"` a part that is
+            also taught to know no task from another.
+        start: Where the suite is `pretrained`, what the method starts from: `"pretrained"`, the
+            encoder of its mechanism, which is trained further (the default of `"encoder"`, for
+            which alone it is); `"frozen"`, the contextual embeddings of the encoder that was
+            pre-trained with this mechanism, which stay as they are (the default of others);
+            `"random"`, nothing.
+
+    Example:
+        >>> [method.name for method in Method(mechanism="relation", units=[64, 128]).expand()]
+        ['relation-64', 'relation-128']
+        >>> grid = {"num_steps": [1, 5], "initial_context": ["ones"]}
+        >>> [method.name for method in Method(mechanism="contextualizer", grid=grid).expand()]
+        ['contextualizer-k1-ones', 'contextualizer-k5-ones']
+        >>> [method.name for method in Method(mechanism="transformer", size=["0.5M"]).expand()]
+        ['transformer-0.5M']
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    mechanism: str
+    name: Name | None = None
+    units: Positive | list[Positive] = 64
+    options: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    size: Size | Annotated[list[Size], Field(min_length=1)] | None = None
+    free: str = "units"
+    sharing: Sharing = "shared"
+    start: Start | None = None
+
+    @field_validator("mechanism", mode="before")
+    @classmethod
+    def _name_of_class(cls, mechanism: Any) -> Any:
+        if not isinstance(mechanism, type):
+            return mechanism
+        if "<locals>" in mechanism.__qualname__:
+            raise ValueError("a class that can be imported, not one made inside a function")
+        return f"{mechanism.__module__}:{mechanism.__qualname__}"
+
+    @field_validator("mechanism")
+    @classmethod
+    def _is_known(cls, mechanism: str) -> str:
+        find_mechanism(mechanism)
+        return mechanism
+
+    @field_validator("options", "grid")
+    @classmethod
+    def _can_be_written(cls, options: dict[str, Any]) -> dict[str, Any]:
+        try:
+            tomli_w.dumps(options)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"values that TOML can hold ({error})") from error
+        return options
+
+    @model_validator(mode="after")
+    def _one_thing_for_each(self) -> Self:
+        twice = sorted(self.options.keys() & self.grid.keys())
+        if twice:
+            raise ValueError(f"option {twice[0]!r} is in 'options' and in 'grid'")
+        if self.free != "units" and self.size is None:
+            raise ValueError(f"'free' is for a 'size'; found free = {self.free!r} and none")
+        if self.size is not None and (self.free in self.options or self.free in self.grid):
+            raise ValueError(f"option {self.free!r} is set and left free for the size as well")
+        return self
+
+    @property
+    def count(self) -> int:
+        """How many methods `expand` makes."""
+        lists = [self.units, self.size, *self.grid.values()]
+        return math.prod(len(values) for values in lists if isinstance(values, list))
+
+    def expand(self) -> list[Self]:
+        """One method for each width, size and combination of the grid, each with a name."""
+        stem = self.name or re.split(r"[:/\\]", self.mechanism.rstrip("/\\"))[-1]
+        widths = self.units if isinstance(self.units, list) else [self.units]
+        sizes = self.size if isinstance(self.size, list) else [self.size]
+        methods = []
+        for units, size, values in itertools.product(
+            widths, sizes, itertools.product(*self.grid.values())
+        ):
+            varied = dict(zip(self.grid, values, strict=True))
+            parts = [stem]
+            if len(widths) > 1 or not (self.name or self.grid or self.size):
+                parts.append(str(units))
+            if size is not None and (len(sizes) > 1 or not self.name):
+                parts.append(size_name(size))
+            parts += [_value_name(option, value) for option, value in varied.items()]
+            if self.sharing != "shared" and not self.name:
+                parts.append(self.sharing)
+            if self.start is not None and not self.name:
+                parts.append(self.start)
+            update = {
+                "name": "-".join(parts),
+                "units": units,
+                "size": size,
+                "options": {**self.options, **varied},
+                "grid": {},
+            }
+            methods.append(self.model_copy(update=update))
+        return methods
+
+
+def size_name(size: int) -> str:
+    """Return a number of parameters as names of methods write it, such as `"1.5M"`."""
+    return f"{size / 1e6:g}M" if size >= 100_000 else f"{size / 1e3:g}K"
+
+
+def _value_name(option: str, value: Any) -> str:
+    """`num_steps = 5` is `k5`, `num_heads = 2` is `heads2`, and a word stands for itself."""
+    if isinstance(value, str):
+        return value
+    text = "x".join(map(str, value)) if isinstance(value, list) else str(value).lower()
+    return _SYMBOLS.get(option, option.removeprefix("num_")) + text

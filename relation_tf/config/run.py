@@ -1,0 +1,94 @@
+"""Configuration of one run. Free of Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    Field,
+)
+
+from relation_tf.config.method import Name, Sharing, Start
+from relation_tf.config.training import Positive, Training
+from relation_tf.networks.mechanisms import custom_layer, mixing_mechanism
+from relation_tf.tasks.catalogue import Entry
+from relation_tf.tasks.custom import CustomTask
+from relation_tf.tasks.group import TaskGroup
+
+
+class RunConfig(Training):
+    """One run: a task, a method, a seed, and how it is trained."""
+
+    task: str
+    method: Name
+    mechanism: str
+    custom_task: CustomTask | None = None
+    group: TaskGroup | None = None
+    data_digest: str | None = None  # None in runs from before it was kept
+    glove_digest: str | None = None
+    mechanism_digest: str | None = None  # of the source of a layer of one's own, or a saved model
+    units: Positive
+    options: dict[str, Any] = Field(default_factory=dict)
+    size: Positive | None = None
+    free: str = "units"
+    sharing: Sharing = "shared"
+    start: Start = "random"
+    pretrained_digest: str | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**31)]
+
+    @property
+    def custom_layer(self) -> str | None:
+        """What it runs that is not the package's: a layer of one's own, or a saved model."""
+        return custom_layer(self.mechanism, self.options)
+
+    @property
+    def entry(self) -> Entry:
+        """The task as `load_task` takes it."""
+        return self.custom_task or self.group or self.task
+
+    @property
+    def mixes(self) -> str:
+        """What mixes the tokens: the mechanism, or that of the blocks of an encoder."""
+        return mixing_mechanism(self.mechanism, self.options)
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """(task, method, seed)."""
+        return self.task, self.method, self.seed
+
+    def reading(self) -> dict[str, Any]:
+        """How the run's task is read: arguments of `relation_tf.tasks.load_task`."""
+        keys = ("source", "tokens", "start_token", "validation", "max_words", "max_length")
+        settings = {key: getattr(self, key) for key in keys}
+        if self.pretrained is not None:
+            settings["vocabulary"] = vocabulary_of(self.pretrained)
+        return settings
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.method}/seed-{self.seed}"
+
+
+def vocabulary_of(pretrained: str | Path) -> Path:
+    """The file of the vocabulary in a folder of pre-training."""
+    return Path(pretrained).expanduser() / "vocabulary.json"
+
+
+def higher_is_better(monitor: str, task: str, metrics: Sequence[str]) -> bool:
+    """Whether a higher value of what is monitored is better.
+
+    Args:
+        monitor: As in `Training`.
+        task: The name of the task, for the message.
+        metrics: The metrics of the task.
+
+    Raises:
+        ValueError: Where the task has no such metric.
+    """
+    if monitor == "val_loss":
+        return False
+    if monitor.removeprefix("val_") not in metrics:
+        allowed = " or ".join(f"'val_{name}'" for name in ("loss", *metrics))
+        raise ValueError(f"key 'monitor': expected {allowed} for {task}. Received: {monitor!r}")
+    return True

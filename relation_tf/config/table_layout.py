@@ -1,0 +1,55 @@
+"""Layout of a paper's table. Free of Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+)
+
+from relation_tf.config.method import Method, size_name
+
+
+class TableLayout(BaseModel):
+    """How a paper lays its table out.
+
+    Attributes:
+        rows: What makes a row: `"method"`, `"task"`, `"mechanism"`, `"units"`, `"size"` or options
+            of the methods, several of them nested.
+        columns: What makes a column, of the same.
+        measures: What a cell holds: `"score"`, `"milliseconds a batch"`, `"seconds an epoch"`, and
+            with the stopping rule `"accuracy_reached"` `"seconds"`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    rows: Annotated[list[str], Field(min_length=1)] = ["method"]
+    columns: Annotated[list[str], Field(min_length=1)] = ["task"]
+    measures: Annotated[
+        list[Literal["score", "seconds", "seconds an epoch", "milliseconds a batch"]],
+        Field(min_length=1),
+    ] = ["score"]
+
+    def place(self, method: Method, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The row and the column of a method, expanded, on a task."""
+        known = {
+            "task": task,
+            "method": method.name,
+            "mechanism": method.mechanism,
+            "units": method.units,
+            "size": None if method.size is None else size_name(cast(int, method.size)),
+            **method.options,
+        }
+
+        def values(keys: Sequence[str]) -> tuple[str, ...]:
+            return tuple(_said(known.get(key)) for key in keys)
+
+        return values(self.rows), values(self.columns)
+
+
+def _said(value: Any) -> str:
+    return "–" if value is None else str(value)

@@ -1,0 +1,138 @@
+"""Settings of training, and what tasks may override. Free of Keras."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+)
+
+from relation_tf.tasks.catalogue import SourceName
+
+Positive = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
+
+
+OF_TIMED = frozenset({"batch_size", "embedding_dim", "threads"})
+"""The keys of `Training` that runs of timed tasks read."""
+
+
+def source_name(source: Any) -> Any:
+    """Files were GLUE's alone once, and called so."""
+    return "files" if source == "glue" else source
+
+
+class Training(BaseModel):
+    """How a network is trained; the same for all methods of a suite.
+
+    Attributes:
+        source: `"auto"` for files under `--data`, or else what TFDS has prepared; `"files"` or
+            `"tfds"` for one of them; `"miniglue"` for the embedded set.
+        tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
+            `"text"`: strings, for saved sentence encoders.
+        start_token: Whether a token that says nothing stands before each text.
+        max_words: Size of the vocabulary, by default every word of the training text, or 8,000
+            pieces.
+        max_length: Tokens kept of a text, a start token among them, by default all.
+        validation: Share of the training rows that stops the training, by default the task's own
+            validation rows, or 0.1 where it has none.
+        embeddings: `"random"`, or `"glove"` for the file given with `--glove`.
+        embedding_dim: Width of the embedding.
+        embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
+        embedding_initializer: Keras initializer of the embedding.
+        pretrained: A folder that `relation-tf pretrain` has made, looked for where the command is
+            called: texts are then read with its vocabulary, and methods start from its encoders as
+            their `start` says.
+        network: `"benchmark"` or `"plain"`, see `relation_tf.networks`.
+        initializer: Keras initializer of the Dense layers and the head.
+        hidden_units: Width of the hidden Dense, by default the mechanism's units.
+        hidden_activation: Activation after it, `"leaky_relu"`, a Keras name or `"linear"`.
+        dropout: Rate, in [0, 1).
+        compute: `"readout"` asks the mechanism for the token that is read, `"all"` for all.
+        precision: `"float32"`, or `"bfloat16"` to compute in it; weights, probabilities and losses
+            are float32 in either.
+        xla: Whether XLA compiles the training step. It compiles each shape anew, so texts are then
+            padded up to few widths, see `relation_tf.tasks.batches.bucket`.
+        optimizer: `"adam"`.
+        learning_rate: Step size.
+        learning_rate_schedule: `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two
+            readings of the FCSR paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
+        weight_decay: Decoupled weight decay, by default none.
+        adversary_weight: Weight of the loss by which the shared part of a group's network unlearns
+            to tell the tasks (`sharing = "adversarial"`).
+        orthogonality_weight: Weight of the penalty by which it is to be unlike the private parts.
+        batch_size: Rows a batch.
+        batching: `"length"` puts rows of like length together, `"random"` any.
+        epochs: The most epochs a run may take.
+        time_limit: The most seconds that a run may train, looked at after each epoch; by default
+            any.
+        stopping: `"smoothed"`, `"best"` or `"accuracy_reached"`, see `relation_tf.bench.stopping`.
+        patience: Epochs without improvement before a run stops (`"smoothed"` and `"best"`).
+        monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (these two as well).
+        accuracy: What `"accuracy_reached"` is told: `"validation"`, the epoch's own on the
+            validation rows, or `"running"`, that of all training and validation rows of all epochs
+            so far, as in the Relation paper's program, which never reset it.
+        target_accuracy: The accuracy to be above, a fraction.
+        target_epochs: In how many consecutive epochs.
+        threads: Threads of one operation. The same seed gives the same bits only with the same
+            number.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    source: Annotated[SourceName, BeforeValidator(source_name)] = "auto"
+    tokens: Literal["word", "wordpiece", "text"] = "word"
+    start_token: bool = False
+    max_words: Annotated[int, Field(ge=3, lt=2**31)] | None = None
+    max_length: Positive | None = None
+    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
+    embeddings: Literal["random", "glove"] = "random"
+    embedding_dim: Positive = 100
+    embedding_updates: Literal["dense", "rows"] = "dense"
+    embedding_initializer: Initializer = "uniform"
+    pretrained: str | None = None
+    network: Literal["benchmark", "plain"] = "benchmark"
+    initializer: Initializer = "glorot_uniform"
+    hidden_units: Positive | None = None
+    hidden_activation: str = "leaky_relu"
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    compute: Literal["readout", "all"] = "readout"
+    precision: Literal["float32", "bfloat16"] = "float32"
+    xla: bool = False
+    optimizer: Literal["adam"] = "adam"
+    learning_rate: Annotated[float, Field(gt=0)] = 0.001
+    learning_rate_schedule: Literal["constant", "fcsr", "fcsr-compounding"] = "constant"
+    weight_decay: Annotated[float, Field(gt=0)] | None = None
+    adversary_weight: Annotated[float, Field(ge=0)] = 0.05
+    orthogonality_weight: Annotated[float, Field(ge=0)] = 0.01
+    batch_size: Positive = 256
+    batching: Literal["length", "random"] = "length"
+    epochs: Positive = 100
+    time_limit: Annotated[float, Field(gt=0)] | None = None
+    stopping: Literal["smoothed", "best", "accuracy_reached"] = "smoothed"
+    patience: Positive = 5
+    monitor: Annotated[str, Field(pattern=r"^val_[a-z0-9_]+$")] = "val_loss"
+    accuracy: Literal["validation", "running"] = "validation"
+    target_accuracy: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    target_epochs: Positive = 10
+    threads: Positive = 1
+
+
+class Override(BaseModel):
+    """What is other for one task; see `Training`. A key that is not named stays the suite's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    batch_size: Positive | None = None
+    start_token: bool | None = None
+    max_words: Annotated[int, Field(ge=3, lt=2**31)] | None = None
+    max_length: Positive | None = None
+    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
+    epochs: Positive | None = None
+    time_limit: Annotated[float, Field(gt=0)] | None = None
