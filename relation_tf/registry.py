@@ -303,14 +303,16 @@ class Procedure:
 
     Attributes:
         function: The test. `"all-pairs"`: from `{method: scores}`; `"against-control"`: the same
-            and `control=`; `"over-tasks"`: from a table of tasks x methods. All take `alpha=` and
-            `higher_is_better=`.
+            and `control=`; `"over-tasks"`: from `{task: {method: scores}}`. All take `alpha=` and
+            `higher_is_better=`, and return a result with `pvalue` and `pairs()`, see
+            `relation_tf.stats.comparisons`.
         compares: What is compared with what.
-        title: Its name in reports, such as `"Steel-Dwass"`.
+        title: Its name in sentences and tables, such as `"Steel-Dwass"`.
         symbol: Symbol of its statistic, such as `"W*"`.
         attainable_pvalue: From the numbers of methods and of seeds (or tasks) to the smallest p
-            that can come out; None where there is no such bound.
-        exact: If True, `method="exact"` or `"monte-carlo"` gives a permutation p.
+            that can come out without ties; None where there is no such bound.
+        exact: If True, the function takes `method="asymptotic"`, `"exact"` or `"monte-carlo"` and
+            `permutations=`, and a pair counts as significant where both kinds of p are.
     """
 
     function: Callable[..., Any]
@@ -319,6 +321,11 @@ class Procedure:
     symbol: str
     attainable_pvalue: Callable[[int, int], float] | None = None
     exact: bool = False
+
+    @property
+    def unit(self) -> Literal["seed", "task"]:
+        """What the test counts: the seeds of a task, or the tasks."""
+        return "task" if self.compares == "over-tasks" else "seed"
 
 
 PROCEDURES: Registry[Procedure] = Registry("statistical procedure", "relation_tf.stats.procedures")

@@ -23,7 +23,7 @@ from relation_tf.bench.worker import RunGroup, compile_network, one_line
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DataError, SuiteError
-from relation_tf.stats import what_can_be_shown
+from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_task
 
 if TYPE_CHECKING:
@@ -124,13 +124,12 @@ class SuitePlan:
             else "All runs are done.",
         ]
         if len(methods) > 1 and self.seeds > 1:
-            control = self.suite.control
             lines.append(
                 what_can_be_shown(
                     len(methods),
                     self.seeds,
                     self.suite.alpha,
-                    family="all-pairs" if control is None else "one-against-all",
+                    test=default_procedure(self.suite.control),
                 )
             )
         return lines

@@ -28,8 +28,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.stats import what_can_be_shown
-from relation_tf.stats.design import Family
+from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.sources import TaskSource, digest_of_file
@@ -401,8 +400,8 @@ def _foreword(
     num_methods = len({config.method for config in reported})
     if num_methods > 1:
         num_seeds = len({config.seed for config in reported})
-        family: Family = "all-pairs" if request.suite.control is None else "one-against-all"
-        yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha, family=family)
+        test = default_procedure(request.suite.control)
+        yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha, test=test)
 
 
 def _method(method: Method | type | str) -> dict[str, Any]:

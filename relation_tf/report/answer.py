@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
 
 import pandas as pd
 
+from relation_tf.registry import PROCEDURES
 from relation_tf.report.comparisons import Comparison, all_pvalues, rows_of
 from relation_tf.report.scores import Scores
-from relation_tf.stats import FriedmanNemenyiResult, attainable_pvalue, what_can_be_shown
-from relation_tf.stats.design import DesignMethod, Family, format_level, format_pvalue
+from relation_tf.stats import FriedmanNemenyiResult, default_procedure, what_can_be_shown
+from relation_tf.stats.design import format_level, format_pvalue
 
 _MOST_PAIRS = 12  # more are counted, not listed
 
@@ -93,11 +93,10 @@ def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Itera
     declared, fewest = len(scores.methods), [len(c.result.samples) for c in comparisons.values()]
     if not fewest or min(fewest) == declared:
         return
-    family: Family = "all-pairs" if scores.control is None else "one-against-all"
-    best = max(
-        attainable_pvalue(declared, scores.seeds, method, family=family)
-        for method in get_args(DesignMethod)
-    )
+    attainable = PROCEDURES[default_procedure(scores.control)].attainable_pvalue
+    if attainable is None:
+        return
+    best = attainable(declared, scores.seeds)
     yield (
         f"Tested among the {_between(fewest)} of the suite's {declared} methods that have runs; "
         f"among all {declared} p is larger ({format_pvalue(best, scores.alpha)} at best with "
@@ -113,7 +112,7 @@ def design_sentence(scores: Scores, comparisons: Mapping[str, Comparison]) -> st
         len(scores.methods),
         scores.seeds,
         scores.alpha,
-        family="all-pairs" if scores.control is None else "one-against-all",
+        test=default_procedure(scores.control),
     )
 
 

@@ -14,11 +14,11 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats import (
     FriedmanNemenyiResult,
     SteelDwassResult,
-    SteelManyToOneResult,
+    SteelResult,
     WinTieLoss,
     friedman_nemenyi,
+    steel,
     steel_dwass,
-    steel_many_to_one,
     win_tie_loss,
 )
 from relation_tf.stats.comparisons import PairTable, PvalueMethod, due_to_ties
@@ -32,7 +32,7 @@ PERMUTATIONS = 20_000
 # One network answers MNLI-m and MNLI-mm: over several tasks they are one, as in GLUE's average.
 _TRAINED = {name: task.name for task in GLUE.values() for name in task.scored}
 
-Test: TypeAlias = SteelDwassResult | SteelManyToOneResult
+Test: TypeAlias = SteelDwassResult | SteelResult
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Comparison:
 
     def letters(self) -> dict[str, str]:
         """The letters of each method; none where no pair is separated, or not all are tested."""
-        if isinstance(self.result, SteelManyToOneResult):
+        if isinstance(self.result, SteelResult):
             return {}
         if not self.result.significant.to_numpy().any():
             return {}
@@ -146,7 +146,7 @@ def compare_samples(
             return steel_dwass(
                 by_name, alpha, method, higher_is_better=higher_is_better, permutations=PERMUTATIONS
             )
-        return steel_many_to_one(
+        return steel(
             by_name,
             control,
             alpha,

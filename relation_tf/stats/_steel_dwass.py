@@ -82,7 +82,7 @@ def steel_dwass(
     A pair that is not significant cannot be separated by these scores; that is no evidence of
     being equal. Scores of several data sets must not be pooled: see `friedman_nemenyi` and
     `win_tie_loss`. Give full precision: scores rounded for a table are tied. Where one method is to
-    be compared with each other one, `steel_many_to_one` can show more, if it is declared before.
+    be compared with each other one, `steel` can show more, if it is declared before.
 
     Args:
         samples: A dict of name -> scores, a `pandas.DataFrame` with a column a method, or a tuple
@@ -129,7 +129,7 @@ def steel_dwass(
     tests = compare_pairs(
         ranked,
         partial(asymptotic_pvalues, sizes=ranked.sizes.tolist()),
-        family="all-pairs",
+        test="steel-dwass",
         alpha=alpha,
         method=method,
         higher_is_better=higher_is_better,

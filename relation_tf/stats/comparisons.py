@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.stats.design import (
-    Family,
+    RankTest,
     attainable_pvalue,
     check_alpha,
     check_option,
@@ -45,9 +45,9 @@ _FEW_SCORES = 10
 PvalueMethod: TypeAlias = Literal["asymptotic", "exact", "monte-carlo"]
 PairTable = TypeVar("PairTable", pd.DataFrame, "pd.Series[Any]")
 
-PAIRS: dict[Family, Callable[[int], Pairs]] = {
-    "all-pairs": all_pairs,
-    "one-against-all": one_against_all,
+PAIRS: dict[RankTest, Callable[[int], Pairs]] = {
+    "steel-dwass": all_pairs,
+    "steel": one_against_all,
 }
 TAILS: dict[Alternative, Callable[[FloatArray], FloatArray]] = {
     "two-sided": np.abs,
@@ -62,7 +62,7 @@ class RankComparisons(Shown, Generic[PairTable]):
 
     Attributes:
         statistic: Signed, positive where the second method of a pair is higher.
-        pvalue: Family-wise p of every pair.
+        pvalue: RankTest-wise p of every pair.
         significant: p < alpha.
         effect_size: Cliff's delta, with the sign of the difference.
         attainable_pvalue: Smallest p that this number of methods and scores can give without ties.
@@ -190,7 +190,7 @@ class PairTests:
 
     Attributes:
         statistic: Standardized U, shape `(P,)`.
-        pvalue: Family-wise p, shape `(P,)`.
+        pvalue: RankTest-wise p, shape `(P,)`.
         effect_size: Cliff's delta, shape `(P,)`.
         shared: The fields of a `RankComparisons` that are no table of pairs.
     """
@@ -205,7 +205,7 @@ def compare_pairs(
     ranked: RankedSamples,
     asymptotic: Callable[[FloatArray], FloatArray],
     *,
-    family: Family,
+    test: RankTest,
     alternative: Alternative = "two-sided",
     alpha: float,
     method: PvalueMethod,
@@ -213,12 +213,12 @@ def compare_pairs(
     permutations: int,
     seed: int,
 ) -> PairTests:
-    """Tests a family of pairs.
+    """Tests a test of pairs.
 
     Args:
         ranked: k groups; of one against all, the control first.
         asymptotic: Gives the asymptotic p of standardized U.
-        family: Which pairs are compared.
+        test: Which pairs are compared.
         alternative: Which side of a difference counts.
         alpha: Level of the test.
         method: How p is computed.
@@ -233,13 +233,13 @@ def compare_pairs(
         ValueError: If `exact` would need more than 1,000,000 arrangements.
     """
     groups, tail = observed_groups(ranked), TAILS[alternative]
-    pairs = PAIRS[family](len(groups))
+    pairs = PAIRS[test](len(groups))
     statistic = standardized_wins(groups, pairs)[:, 0]
     sizes = ranked.sizes.tolist()
     notes = [*ranked.notes, *_constant_pairs(ranked, pairs)]
 
     def smallest(how: Literal["asymptotic", "exact"]) -> float:
-        return attainable_pvalue(len(sizes), sizes, how, family=family, alternative=alternative)
+        return attainable_pvalue(len(sizes), sizes, how, test=test, alternative=alternative)
 
     attainable = smallest("asymptotic" if method == "asymptotic" else "exact")
     if method == "asymptotic":
@@ -267,7 +267,7 @@ def compare_pairs(
             len(sizes),
             alpha,
             None if method == "asymptotic" else "exact",
-            family=family,
+            test=test,
             alternative=alternative,
         ),
         "samples": ranked.scores,

@@ -14,13 +14,10 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from relation_tf.stats.dunnett import Alternative, largest_exceeds, rank_loadings
-from relation_tf.stats.presentation import count
 from relation_tf.stats.samples import FloatArray
 
 DesignMethod: TypeAlias = Literal["asymptotic", "exact"]
-Family: TypeAlias = Literal["all-pairs", "one-against-all"]
-
-TESTS: dict[Family, str] = {"all-pairs": "Steel-Dwass", "one-against-all": "Steel's test"}
+RankTest: TypeAlias = Literal["steel-dwass", "steel"]
 
 
 def attainable_pvalue(
@@ -28,10 +25,10 @@ def attainable_pvalue(
     num_seeds: int | Sequence[int],
     method: DesignMethod = "asymptotic",
     *,
-    family: Family = "all-pairs",
+    test: RankTest = "steel-dwass",
     alternative: Alternative = "two-sided",
 ) -> float:
-    """Smallest p that a design can give, by `steel_dwass` or `steel_many_to_one`.
+    """Smallest p that a design can give, by `steel_dwass` or `steel`.
 
     It is reached where the scores of two methods do not overlap at all. Scores without ties are
     assumed: ties change the variance, and two different constants reach a smaller p.
@@ -45,8 +42,8 @@ def attainable_pvalue(
         num_seeds: Number of scores of every method, or a sequence of one number a method, the
             control's first.
         method: p from the asymptotic distribution, or from all joint permutations.
-        family: Which differences are tested: of all pairs, or of one control to each method.
-        alternative: For one against all, as for `steel_many_to_one`.
+        test: Which differences are tested: of all pairs, or of one control to each method.
+        alternative: For one against all, as for `steel`.
 
     Returns:
         The smallest p.
@@ -57,7 +54,7 @@ def attainable_pvalue(
     Example:
         >>> round(attainable_pvalue(4, 5), 4), round(attainable_pvalue(5, 5), 4)
         (0.0447, 0.0683)
-        >>> round(attainable_pvalue(5, 5, "exact", family="one-against-all"), 4)
+        >>> round(attainable_pvalue(5, 5, "exact", test="steel"), 4)
         0.0282
 
     References:
@@ -66,23 +63,23 @@ def attainable_pvalue(
     """
     sizes = _sizes(num_methods, num_seeds)
     check_option("method", method, DesignMethod)
-    check_family(family, alternative)
-    return _attainable(tuple(sizes), method, family, alternative)
+    check_test(test, alternative)
+    return _attainable(tuple(sizes), method, test, alternative)
 
 
 @functools.lru_cache(maxsize=1024)
 def _attainable(
-    sizes: tuple[int, ...], method: DesignMethod, family: Family, alternative: Alternative
+    sizes: tuple[int, ...], method: DesignMethod, test: RankTest, alternative: Alternative
 ) -> float:
     if method == "exact":
-        return _exact_attainable(sizes, family, alternative)
+        return _exact_attainable(sizes, test, alternative)
     # The statistic of two separated groups grows with both sizes: the largest groups reach most.
-    largest = sorted(sizes)[-2:] if family == "all-pairs" else (sizes[0], max(sizes[1:]))
+    largest = sorted(sizes)[-2:] if test == "steel-dwass" else (sizes[0], max(sizes[1:]))
     m, n = largest
     statistic = math.sqrt(3 * m * n / (m + n + 1))
     if alternative == "less":
         statistic = -statistic
-    return float(asymptotic_pvalues(np.array([statistic]), sizes, family, alternative)[0])
+    return float(asymptotic_pvalues(np.array([statistic]), sizes, test, alternative)[0])
 
 
 def seeds_needed(
@@ -90,10 +87,10 @@ def seeds_needed(
     alpha: float = 0.05,
     method: DesignMethod | None = None,
     *,
-    family: Family = "all-pairs",
+    test: RankTest = "steel-dwass",
     alternative: Alternative = "two-sided",
 ) -> int:
-    """Fewest seeds a method with which a family can give p < alpha at all.
+    """Fewest seeds a method with which a test can give p < alpha at all.
 
     By default both p must be able to, as a report asks of a separated pair. One alone may mislead:
     of two methods, 3 seeds reach 0.0495 by the asymptotic p, whose exact value is 0.10; 4 reach
@@ -103,8 +100,8 @@ def seeds_needed(
         num_methods: Number of methods compared, the control included.
         alpha: Level of the test, between 0 and 1.
         method: p from the asymptotic distribution alone, or from all joint permutations alone.
-        family: Which differences are tested: of all pairs, or of one control to each method.
-        alternative: For one against all, as for `steel_many_to_one`.
+        test: Which differences are tested: of all pairs, or of one control to each method.
+        alternative: For one against all, as for `steel`.
 
     Returns:
         Number of seeds, the same for every method.
@@ -115,7 +112,7 @@ def seeds_needed(
     Example:
         >>> seeds_needed(2), seeds_needed(4), seeds_needed(5), seeds_needed(9)
         (4, 5, 6, 7)
-        >>> seeds_needed(9, family="one-against-all")
+        >>> seeds_needed(9, test="steel")
         6
     """
     check_alpha(alpha)
@@ -123,7 +120,7 @@ def seeds_needed(
 
     def reached(num_seeds: int) -> bool:
         return all(
-            attainable_pvalue(num_methods, num_seeds, how, family=family, alternative=alternative)
+            attainable_pvalue(num_methods, num_seeds, how, test=test, alternative=alternative)
             < alpha
             for how in methods
         )
@@ -131,71 +128,10 @@ def seeds_needed(
     return next(num_seeds for num_seeds in itertools.count(1) if reached(num_seeds))
 
 
-def what_can_be_shown(
-    num_methods: int, num_seeds: int, alpha: float = 0.05, *, family: Family = "all-pairs"
-) -> str:
-    """Says in a sentence what the test of a design can show, before it is run.
-
-    Args:
-        num_methods: Number of methods compared, the control included.
-        num_seeds: Number of scores of every method.
-        alpha: Level of the test, between 0 and 1.
-        family: Which differences are tested: of all pairs (Steel-Dwass), or of one control to
-            each method (Steel).
-
-    Returns:
-        One sentence.
-
-    Raises:
-        ValueError: If a number or the family is out of range.
-
-    Example:
-        >>> print(what_can_be_shown(5, 5))  # doctest: +NORMALIZE_WHITESPACE
-        5 methods x 5 seeds: Steel-Dwass can never reach p < .05 (p = .068 at best without ties,
-        where two methods' seeds do not overlap at all); use at least 6 seeds or compare fewer
-        methods.
-        >>> print(what_can_be_shown(5, 5, family="one-against-all"))
-        ... # doctest: +NORMALIZE_WHITESPACE
-        5 methods x 5 seeds, one against all: Steel's test can reach p = .032 at best without
-        ties, only where two methods' seeds do not overlap at all; at least 5 seeds are needed for
-        p < .05.
-    """
-    check_alpha(alpha)
-    asymptotic = attainable_pvalue(num_methods, num_seeds, family=family)
-    exact = attainable_pvalue(num_methods, num_seeds, "exact", family=family)
-    needed = seeds_needed(num_methods, alpha, family=family)
-    level = format_level(alpha)
-    test = TESTS[family]
-    design = f"{num_methods} methods x {count(num_seeds, 'seed')}"
-    if family == "one-against-all":
-        design += ", one against all"
-    best = format_pvalue(asymptotic, alpha)
-    if max(asymptotic, exact) < alpha:
-        return (
-            f"{design}: {test} can reach {best} at best without ties, only where two methods' "
-            f"seeds do not overlap at all; at least {needed} seeds are needed for {level}."
-        )
-    if asymptotic < alpha:
-        reason = f"exact {format_pvalue(exact, alpha)} at best; the asymptotic {best} is too small"
-    elif exact < alpha:
-        reason = (
-            f"asymptotic {best} at best without ties, where two methods' seeds do not overlap at "
-            f"all; by permutation {format_pvalue(exact, alpha)} can be reached"
-        )
-    else:
-        best = format_pvalue(max(asymptotic, exact), alpha)
-        reason = f"{best} at best without ties, where two methods' seeds do not overlap at all"
-    fewer = num_methods > 2 and attainable_pvalue(2, num_seeds, "exact") < alpha
-    return (
-        f"{design}: {test} can never reach {level} ({reason}); "
-        f"use at least {needed} seeds{' or compare fewer methods' if fewer else ''}."
-    )
-
-
 def asymptotic_pvalues(
     statistics: FloatArray,
     sizes: Sequence[int],
-    family: Family = "all-pairs",
+    test: RankTest = "steel-dwass",
     alternative: Alternative = "two-sided",
 ) -> FloatArray:
     """Asymptotic family-wise p of standardized U statistics, without ties.
@@ -203,13 +139,13 @@ def asymptotic_pvalues(
     Args:
         statistics: `(U - n_i n_j / 2) / sqrt(V)`, any shape.
         sizes: Number of scores of every method, the control's first.
-        family: Which pairs are compared.
-        alternative: For one against all, as for `steel_many_to_one`.
+        test: Which pairs are compared.
+        alternative: For one against all, as for `steel`.
 
     Returns:
         p, of the shape of the statistics.
     """
-    if family == "one-against-all":
+    if test == "steel":
         return largest_exceeds(statistics, rank_loadings(sizes), alternative)
     from scipy.stats import studentized_range
 
@@ -325,19 +261,19 @@ def check_option(name: str, value: object, allowed: object) -> None:
         )
 
 
-def check_family(family: Family, alternative: Alternative) -> None:
-    """Refuses what is no family or no alternative, and one side of all pairs.
+def check_test(test: RankTest, alternative: Alternative) -> None:
+    """Refuses what is no test or no alternative, and one side of all pairs.
 
     Args:
-        family: Which pairs are compared.
+        test: Which pairs are compared.
         alternative: Which side of a difference counts.
 
     Raises:
         ValueError: If one of them is refused.
     """
-    check_option("family", family, Family)
+    check_option("test", test, RankTest)
     check_option("alternative", alternative, Alternative)
-    if family == "all-pairs" and alternative != "two-sided":
+    if test == "steel-dwass" and alternative != "two-sided":
         raise ValueError(
             f"all pairs are compared two-sided only. Received: alternative={alternative!r}"
         )
@@ -356,10 +292,10 @@ def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     return sizes
 
 
-def _exact_attainable(sizes: Sequence[int], family: Family, alternative: Alternative) -> float:
+def _exact_attainable(sizes: Sequence[int], test: RankTest, alternative: Alternative) -> float:
     # Only the largest sizes reach the largest statistic: pairs among the largest groups, or, where
     # one group is the control or larger than all others, its pairs with the largest of them.
-    if family == "one-against-all":
+    if test == "steel":
         control, others = sizes[0], Counter(sizes[1:])
     else:
         control, others = max(sizes), Counter(sizes)

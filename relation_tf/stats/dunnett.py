@@ -62,7 +62,7 @@ def largest_exceeds(
             statistics (`"greater"`) or of their negatives (`"less"`).
 
     Returns:
-        Family-wise p, of the shape of the statistics.
+        RankTest-wise p, of the shape of the statistics.
 
     Example:
         >>> import numpy as np

@@ -16,7 +16,7 @@ from relation_tf.stats.comparisons import (
     check_options,
     compare_pairs,
 )
-from relation_tf.stats.design import check_family
+from relation_tf.stats.design import check_test
 from relation_tf.stats.dunnett import Alternative, largest_exceeds, rank_loadings
 from relation_tf.stats.samples import (
     TIE_RTOL,
@@ -29,8 +29,8 @@ from relation_tf.stats.samples import (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SteelManyToOneResult(RankComparisons["pd.Series[Any]"]):
-    """What `steel_many_to_one` found: the fields of `RankComparisons`, and two more.
+class SteelResult(RankComparisons["pd.Series[Any]"]):
+    """What `steel` found: the fields of `RankComparisons`, and two more.
 
     `statistic` (signed Z), `pvalue`, `significant` and `effect_size` hold one number a method, the
     control left out: positive where the method is higher than the control.
@@ -54,7 +54,7 @@ class SteelManyToOneResult(RankComparisons["pd.Series[Any]"]):
         return f"Steel test of all against {self.control}{side}, {self._design()}"
 
 
-def steel_many_to_one(
+def steel(
     samples: Samples,
     control: Hashable,
     alpha: float = 0.05,
@@ -66,7 +66,7 @@ def steel_many_to_one(
     rtol: float = TIE_RTOL,
     permutations: int = 100_000,
     seed: int = 0,
-) -> SteelManyToOneResult:
+) -> SteelResult:
     """Compares each method with one control by Steel's many-one rank test.
 
     Without continuity correction. For a method with n_j scores that are ranked together with the
@@ -82,8 +82,8 @@ def steel_many_to_one(
       them, in which the largest statistic of any method reaches this one.
     - `monte-carlo`: the same from random arrangements.
 
-    The family is smaller than that of all pairs, so it can show more: five methods with five seeds
-    reach p = .032 instead of .068. That holds where the control and the family were declared before
+    The test is smaller than that of all pairs, so it can show more: five methods with five seeds
+    reach p = .032 instead of .068. That holds where the control and the test were declared before
     the runs. Methods are not compared with each other.
 
     Args:
@@ -100,7 +100,7 @@ def steel_many_to_one(
         seed: Seed of the random arrangements for `monte-carlo`.
 
     Returns:
-        A `SteelManyToOneResult`; `print` shows it.
+        A `SteelResult`; `print` shows it.
 
     Raises:
         TypeError: If the samples are in no accepted form or hold something other than numbers.
@@ -114,7 +114,7 @@ def steel_many_to_one(
         ...     "relation": [0.84, 0.86, 0.85, 0.87, 0.88],
         ...     "mlp": [0.78, 0.82, 0.77, 0.81, 0.80],
         ... }
-        >>> result = steel_many_to_one(scores, control="attention")
+        >>> result = steel(scores, control="attention")
         >>> print(result.pvalue.round(4).to_dict())
         {'relation': 0.0173, 'mlp': 0.4725}
         >>> result.pairs()["verdict"].tolist()
@@ -126,7 +126,7 @@ def steel_many_to_one(
         F. W. Scholz (2023), On Steel's test with ties, arXiv:2308.05873, for the correlations.
     """
     check_options(alpha, method, permutations)
-    check_family("one-against-all", alternative)
+    check_test("steel", alternative)
     ranked = rank_samples(samples, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
     if control not in ranked.codes:
         raise ValueError(
@@ -137,7 +137,7 @@ def steel_many_to_one(
     tests = compare_pairs(
         ranked,
         partial(largest_exceeds, loadings=loadings, alternative=alternative),
-        family="one-against-all",
+        test="steel",
         alternative=alternative,
         alpha=alpha,
         method=method,
@@ -150,7 +150,7 @@ def steel_many_to_one(
     def table(of_pairs: FloatArray) -> pd.Series[Any]:
         return pd.Series(of_pairs, index=names)
 
-    return SteelManyToOneResult(
+    return SteelResult(
         statistic=table(tests.statistic),
         pvalue=table(tests.pvalue),
         significant=table(tests.pvalue) < alpha,

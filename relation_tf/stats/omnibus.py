@@ -49,7 +49,7 @@ def kruskal_wallis(
 ) -> KruskalWallisResult:
     """Tests by ranks whether any methods differ (Kruskal-Wallis), corrected for ties.
 
-    It stands beside the tests of pairs for information: `steel_dwass` and `steel_many_to_one` keep
+    It stands beside the tests of pairs for information: `steel_dwass` and `steel` keep
     their level without it, and asking it first can only hide what they find. With few scores the
     chi-square p is rather too large.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.stats.comparisons import RankComparisons
 from relation_tf.stats.design import check_alpha, check_option, format_level, format_pvalue
@@ -157,7 +157,7 @@ class FriedmanNemenyiResult(Shown):
 
 
 def friedman_nemenyi(
-    table: pd.DataFrame,
+    table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]],
     alpha: float = 0.05,
     *,
     higher_is_better: bool = True,
@@ -171,8 +171,9 @@ def friedman_nemenyi(
     seeds (`steel_dwass`) of this task.
 
     Args:
-        table: Rows are tasks, columns methods, cells scores. Scores of different tasks need no
-            common scale; negate a task's where lower is better in it alone.
+        table: Rows are tasks, columns methods, cells scores; or `{task: {method: scores}}`, of
+            which the means are taken. Scores of different tasks need no common scale; negate a
+            task's where lower is better in it alone.
         alpha: Level of the tests.
         higher_is_better: Whether the highest score of a task has rank 1, or the lowest.
         nan: `"raise"` refuses a NaN, because an empty cell is more often a task that was not run
@@ -183,7 +184,7 @@ def friedman_nemenyi(
         A `FriedmanNemenyiResult`; `print` shows it.
 
     Raises:
-        TypeError: If the table is no `pandas.DataFrame` or holds something other than numbers.
+        TypeError: If the table has no accepted form or holds something other than numbers.
         ValueError: If there are fewer than two tasks or three methods, names occur twice, a score
             is a refused NaN, or an option is out of range.
 
@@ -210,6 +211,12 @@ def friedman_nemenyi(
     check_alpha(alpha)
     check_option("nan", nan, NanPolicy)
     check_rtol(rtol)
+    if isinstance(table, Mapping):
+        means = {
+            task: {name: numeric_scores(own, name).mean() for name, own in methods.items()}
+            for task, methods in table.items()
+        }
+        table = pd.DataFrame.from_dict(means, orient="index")
     scores, notes = _scores(table, higher_is_better, nan)
     ranks = _ranks(scores, higher_is_better, rtol)
     num_tasks, num_methods = ranks.shape
@@ -221,7 +228,7 @@ def friedman_nemenyi(
     freedom = num_methods - 1
     names = pd.Index(list(table.columns), tupleize_cols=False)
     pvalue = posthoc_nemenyi_friedman(ranks).to_numpy(dtype=np.float64)
-    attainable = _attainable(num_methods, num_tasks)
+    attainable = nemenyi_attainable_pvalue(num_methods, num_tasks)
     notes += _small_notes(num_methods, num_tasks, attainable, alpha, exact)
     quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
     pvalues = pd.DataFrame(pvalue, index=names, columns=names)
@@ -237,7 +244,9 @@ def friedman_nemenyi(
         significant=pvalues < alpha,
         critical_difference=quantile * _standard_error(num_methods, num_tasks),
         attainable_pvalue=attainable,
-        tasks_needed=next(n for n in itertools.count(2) if _attainable(num_methods, n) < alpha),
+        tasks_needed=next(
+            n for n in itertools.count(2) if nemenyi_attainable_pvalue(num_methods, n) < alpha
+        ),
         alpha=alpha,
         notes=tuple(notes),
     )
@@ -295,7 +304,7 @@ def win_tie_loss(tests: Mapping[Any, RankComparisons[Any]]) -> WinTieLoss:
     counted where both methods were tested.
 
     Args:
-        tests: Task -> the result of `steel_dwass` (or of `steel_many_to_one`, which has only the
+        tests: Task -> the result of `steel_dwass` (or of `steel`, which has only the
             pairs with its control).
 
     Returns:
@@ -428,8 +437,16 @@ def _standard_error(num_methods: int, num_tasks: int) -> float:
     return math.sqrt(num_methods * (num_methods + 1) / (12 * num_tasks))
 
 
-def _attainable(num_methods: int, num_tasks: int) -> float:
-    """Nemenyi's p of a method that is best in every task against one that is always last."""
+def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int) -> float:
+    """Return Nemenyi's p of a method that is best on every task against one that is always last.
+
+    Args:
+        num_methods: Number of methods compared.
+        num_tasks: Number of tasks.
+
+    Returns:
+        The smallest p that can come out.
+    """
     from scipy.stats import studentized_range
 
     largest = (num_methods - 1) / _standard_error(num_methods, num_tasks)

@@ -171,7 +171,7 @@ def _monte_carlo_maxima(
 
 
 def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bool) -> FloatArray:
-    """Family-wise p: how many arrangements have any pair that reaches a statistic.
+    """RankTest-wise p: how many arrangements have any pair that reaches a statistic.
 
     Args:
         statistics: Observed statistics, of the maxima's tail.

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from relation_tf.registry import PROCEDURES
 from relation_tf.stats.design import (
-    TESTS,
     DesignMethod,
-    Family,
+    RankTest,
     asymptotic_pvalues,
     attainable_pvalue,
     check_alpha,
@@ -48,13 +48,13 @@ class PublishedTable(Shown):
             sentence.
         n: Number of scores of each method.
         alpha: Level of the test.
-        family: Which pairs are compared.
+        test: Which pairs are compared.
     """
 
     table: pd.DataFrame
     n: int
     alpha: float
-    family: Family
+    test: RankTest
 
     def pairs(self) -> pd.DataFrame:
         """The table of all pairs on all tasks."""
@@ -75,7 +75,7 @@ class PublishedTable(Shown):
     def _title(self) -> str:
         return (
             f"What the published means and SD of {count(self.n, 'seed')} allow: "
-            f"{TESTS[self.family]}, {format_level(self.alpha)}"
+            f"{PROCEDURES[self.test].title}, {format_level(self.alpha)}"
         )
 
     def _remarks(self) -> Iterator[str]:
@@ -91,7 +91,7 @@ def read_published(
     table: pd.DataFrame,
     n: int,
     alpha: float = 0.05,
-    family: Family = "all-pairs",
+    test: RankTest = "steel-dwass",
     *,
     control: Hashable = None,
     num_methods: int | None = None,
@@ -110,7 +110,7 @@ def read_published(
       and impossible;
     - `undetermined`: neither follows.
 
-    p is the asymptotic one of `steel_dwass` or `steel_many_to_one`, of scores without ties; where
+    p is the asymptotic one of `steel_dwass` or `steel`, of scores without ties; where
     the exact p cannot be below alpha, none is.
 
     Args:
@@ -121,8 +121,8 @@ def read_published(
             An empty cell or a dash (for both figures) is a method that the task lacks.
         n: Number of scores (seeds) behind each mean.
         alpha: Level of the test.
-        family: Which pairs are compared.
-        control: The method that the others are compared with, in the family `one-against-all`.
+        test: Which pairs are compared.
+        control: The method that the others are compared with, in the test `"steel"`.
         num_methods: Number of methods that were compared, if the table shows not all.
         digits: Decimals to which all figures were rounded. By default a text has the decimals that
             it shows, and of numbers all means, and all SD, have as many as the one with most.
@@ -152,11 +152,11 @@ def read_published(
         the American Statistical Association 63, 1522-1525.
     """
     check_alpha(alpha)
-    check_option("family", family, Family)
-    if (family == "one-against-all") != (control is not None):
+    check_option("test", test, RankTest)
+    if (test == "steel") != (control is not None):
         raise ValueError(
-            "`control` is for the family 'one-against-all', which needs it. "
-            f"Received: family={family!r}, control={control!r}"
+            "`control` is for the test 'steel', which needs it. "
+            f"Received: test={test!r}, control={control!r}"
         )
     check_count("n", n, 2)
     if num_methods is not None:
@@ -175,7 +175,7 @@ def read_published(
             raise ValueError(
                 f"`control` must be one of {list(figures)}{_on(task)}. Received: {control!r}"
             )
-        judge = _Judge(compared, n, alpha, family)
+        judge = _Judge(compared, n, alpha, test)
         pairs = (
             itertools.combinations(figures, 2)
             if control is None
@@ -193,7 +193,7 @@ def read_published(
         found.loc[_row_of(found, claim), "claimed"] = True
     if found["task"].isna().all():
         found = found.drop(columns="task")
-    return PublishedTable(found, n, alpha, family)
+    return PublishedTable(found, n, alpha, test)
 
 
 class _Figures(NamedTuple):
@@ -212,12 +212,12 @@ class _Judge:
     num_methods: int
     n: int
     alpha: float
-    family: Family
+    test: RankTest
 
     def judge(self, separation: Separation) -> tuple[Significance, str]:
         design = f"{self.num_methods} methods, {self.n} seeds"
         best, exact = (
-            attainable_pvalue(self.num_methods, self.n, how, family=self.family)
+            attainable_pvalue(self.num_methods, self.n, how, test=self.test)
             for how in get_args(DesignMethod)
         )
         if max(best, exact) >= self.alpha:
@@ -240,7 +240,7 @@ class _Judge:
         """Smallest p of two methods that overlap: all comparisons are won but one."""
         statistic = (self.n**2 / 2 - 1) / math.sqrt(self.n**2 * (2 * self.n + 1) / 12)
         sizes = [self.n] * self.num_methods
-        return float(asymptotic_pvalues(np.array([statistic]), sizes, self.family)[0])
+        return float(asymptotic_pvalues(np.array([statistic]), sizes, self.test)[0])
 
     def _written(self, pvalue: float) -> str:
         return format_pvalue(pvalue, self.alpha, decimals=4)

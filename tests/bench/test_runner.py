@@ -650,14 +650,14 @@ def test_what_can_be_shown_is_of_all_that_the_report_will_hold(tmp_path, suite):
     requested = runner_module._Request(asked, asked.runs(), asked.runs()[:10], {})
     folder = RunFolder(tmp_path)
     assert [*runner_module._foreword(requested, folder, False, True)] == [
-        what_can_be_shown(2, 5, family="one-against-all")
+        what_can_be_shown(2, 5, test="steel")
     ]
     for config in asked.runs()[10:]:
         path = folder.run(config) / "result.json"
         path.parent.mkdir(parents=True)
         path.write_text("{}")
     assert [*runner_module._foreword(requested, folder, False, True)] == [
-        what_can_be_shown(3, 5, family="one-against-all")
+        what_can_be_shown(3, 5, test="steel")
     ]
 
 

@@ -157,7 +157,7 @@ def test_whom_all_tasks_together_separate_is_said():
 def test_what_only_the_approximation_separates_is_not_counted(answer_of):
     """Three seeds of two methods: asymptotic .0495, in truth 2 of 20 arrangements."""
     sentences, design = answer_of({"MR": {"a": (0.7, 3), "b": (0.8, 3)}})
-    assert design.startswith("2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (exact")
+    assert design.startswith("2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (p = .100")
     assert sentences == [
         f"No pair can be significant on a task by itself: {design}",
         "Cannot be separated by 3 seeds on MR: a and b.",

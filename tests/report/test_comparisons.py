@@ -12,7 +12,7 @@ from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, read_results
 from relation_tf.report import make_report
 from relation_tf.report.comparisons import all_pvalues, compare, over_tasks, summarize, wins
 from relation_tf.report.scores import Scores
-from relation_tf.stats import friedman_nemenyi, steel_dwass, steel_many_to_one
+from relation_tf.stats import friedman_nemenyi, steel, steel_dwass
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 NINE = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
@@ -165,7 +165,7 @@ def test_a_control_makes_a_smaller_family(suite_of, fabricate):
     own = pvalues[pvalues["task"] == "CoLA"]
     assert own["a"].tolist() == ["baseline"] * 3
     scores = Scores.of(read_results(fabricate(suite_of(control="baseline"), separated, name="b")))
-    expected = steel_many_to_one(scores.samples("CoLA"), "baseline").pairs()
+    expected = steel(scores.samples("CoLA"), "baseline").pairs()
     assert own["pvalue"].tolist() == expected["pvalue"].tolist()
     answer = report.content.values["answer"]
     assert "relation is better than baseline on both dev sets (p < .05)." in answer

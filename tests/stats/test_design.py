@@ -29,7 +29,7 @@ def test_smallest_p_of_five_seeds(method, table):
 
 
 def test_smallest_p_of_one_against_all():
-    reached = [attainable_pvalue(k, 5, "exact", family="one-against-all") for k in range(2, 11)]
+    reached = [attainable_pvalue(k, 5, "exact", test="steel") for k in range(2, 11)]
     assert reached == pytest.approx(ONE_AGAINST_ALL, abs=5.1e-5)
 
 
@@ -45,7 +45,7 @@ def test_exact_p_of_one_against_all_is_the_integral(k, n):
         return n * y ** (n - 1) * (1 - (1 - y) ** n) ** (k - 1)
 
     def smallest(alternative):
-        return attainable_pvalue(k, n, "exact", family="one-against-all", alternative=alternative)
+        return attainable_pvalue(k, n, "exact", test="steel", alternative=alternative)
 
     separated = 1 - dblquad(both, 0, 1, 0, lambda y: y)[0]
     assert smallest("two-sided") == pytest.approx(separated, abs=1e-8)
@@ -53,16 +53,16 @@ def test_exact_p_of_one_against_all_is_the_integral(k, n):
     assert smallest("less") == smallest("greater")
 
 
-@pytest.mark.parametrize("family", ["all-pairs", "one-against-all"])
-def test_exact_p_is_how_often_equal_methods_are_separated(family):
+@pytest.mark.parametrize("test", ["steel-dwass", "steel"])
+def test_exact_p_is_how_often_equal_methods_are_separated(test):
     experiments = np.random.default_rng(0).random((40_000, 5, 5))
     low, high = experiments.min(axis=-1), experiments.max(axis=-1)
     separated = high[:, :, None] < low[:, None, :]
     separated |= separated.swapaxes(1, 2)
     found = (
-        (separated if family == "all-pairs" else separated[:, 0]).reshape(40_000, -1).any(axis=1)
+        (separated if test == "steel-dwass" else separated[:, 0]).reshape(40_000, -1).any(axis=1)
     )
-    expected = attainable_pvalue(5, 5, "exact", family=family)
+    expected = attainable_pvalue(5, 5, "exact", test=test)
     assert found.mean() == pytest.approx(expected, abs=4 * math.sqrt(expected / 40_000))
 
 
@@ -77,20 +77,19 @@ def test_asymptotic_p_of_one_against_all():
         return norm.pdf(u) * (norm.cdf(edges[1]) - norm.cdf(edges[0])) ** 3
 
     expected = 1 - quad(within, -10, 10)[0]
-    assert attainable_pvalue(4, n, family="one-against-all") == pytest.approx(expected, abs=1e-9)
+    assert attainable_pvalue(4, n, test="steel") == pytest.approx(expected, abs=1e-9)
 
 
 def test_seeds_needed_against_one_control():
     for k in (2, 5, 9):
         for method in ("asymptotic", "exact"):
-            n = seeds_needed(k, method=method, family="one-against-all")
+            n = seeds_needed(k, method=method, test="steel")
             reached, missed = (
-                attainable_pvalue(k, seeds, method, family="one-against-all")
-                for seeds in (n, n - 1)
+                attainable_pvalue(k, seeds, method, test="steel") for seeds in (n, n - 1)
             )
             assert reached < 0.05 <= missed
-    one_sided = seeds_needed(9, family="one-against-all", alternative="greater")
-    assert one_sided < seeds_needed(9, family="one-against-all")
+    one_sided = seeds_needed(9, test="steel", alternative="greater")
+    assert one_sided < seeds_needed(9, test="steel")
 
 
 @pytest.mark.parametrize(
@@ -102,10 +101,8 @@ def test_seeds_needed(method, table):
 
 def test_seeds_needed_for_both_p():
     assert [seeds_needed(k) for k in range(2, 11)] == [4, *SEEDS_ASYMPTOTIC[1:]]
-    for k, family in itertools.product((2, 4, 9), ("all-pairs", "one-against-all")):
-        assert f"at least {seeds_needed(k, family=family)} seeds" in what_can_be_shown(
-            k, 2, family=family
-        )
+    for k, test in itertools.product((2, 4, 9), ("steel-dwass", "steel")):
+        assert f"at least {seeds_needed(k, test=test)} seeds" in what_can_be_shown(k, 2, test=test)
 
 
 def test_one_seed_fewer_is_not_enough():
@@ -151,14 +148,14 @@ def test_tiny_p_keeps_its_digits():
         ),
         (
             (2, 3),
-            "2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (exact p = .100 at best; "
-            "the asymptotic p = .0495 is too small); use at least 4 seeds.",
+            "2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (p = .100 at best "
+            "without ties, where two methods' seeds do not overlap at all); use at least 4 seeds.",
         ),
         (
             (7, 6),
-            "7 methods x 6 seeds: Steel-Dwass can never reach p < .05 (asymptotic p = .060 at "
-            "best without ties, where two methods' seeds do not overlap at all; by permutation "
-            "p = .036 can be reached); use at least 7 seeds or compare fewer methods.",
+            "7 methods x 6 seeds: Steel-Dwass can never reach p < .05 (p = .060 at best "
+            "without ties, where two methods' seeds do not overlap at all); use at least 7 seeds "
+            "or compare fewer methods.",
         ),
         (  # of both p the larger, by which pairs are separated
             (4, 3),
@@ -177,10 +174,10 @@ def test_what_can_be_shown(design, sentence):
 
 
 def test_what_one_against_all_can_show():
-    assert what_can_be_shown(8, 5, family="one-against-all") == (
-        "8 methods x 5 seeds, one against all: Steel's test can never reach p < .05 (asymptotic "
-        "p = .052 at best without ties, where two methods' seeds do not overlap at all; by "
-        "permutation p = .045 can be reached); use at least 6 seeds or compare fewer methods."
+    assert what_can_be_shown(8, 5, test="steel") == (
+        "8 methods x 5 seeds, one against all: Steel's test can never reach p < .05 (p = .052 "
+        "at best without ties, where two methods' seeds do not overlap at all); use at least 6 "
+        "seeds or compare fewer methods."
     )
 
 
@@ -201,9 +198,9 @@ def test_a_written_p_stays_on_its_side_of_alpha():
         (lambda: attainable_pvalue(3, 0), "Received: num_seeds=0"),
         (lambda: attainable_pvalue(3, (5, 5)), r"Received: num_seeds=\(5, 5\)"),
         (lambda: attainable_pvalue(3, 5, "monte-carlo"), "Received: method='monte-carlo'"),
-        (lambda: attainable_pvalue(3, 5, family="pairs"), "Received: family='pairs'"),
+        (lambda: attainable_pvalue(3, 5, test="pairs"), "Received: test='pairs'"),
         (lambda: attainable_pvalue(3, 5, alternative="less"), "two-sided only. Received: alt"),
-        (lambda: what_can_be_shown(3, 5, family="all"), "Received: family='all'"),
+        (lambda: what_can_be_shown(3, 5, test="all"), "unknown statistical procedure 'all'"),
         (lambda: seeds_needed(3, 1.5), "Received: alpha=1.5"),
         (lambda: seeds_needed(3, method="none"), "Received: method='none'"),
         (lambda: what_can_be_shown(3, 5, 0), "Received: alpha=0"),

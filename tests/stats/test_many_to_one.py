@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from relation_tf.stats import steel_dwass, steel_many_to_one
+from relation_tf.stats import steel, steel_dwass
 from tests.stats.test_pairwise import naive_statistic
 
 # S. Aoki (Gunma University), Steel.R: the control and two treated groups of ten.
@@ -34,17 +34,17 @@ ALTERNATIVES = ("two-sided", "greater", "less")
 
 
 def test_statistic_is_the_published_one():
-    assert steel_many_to_one(AOKI, "control").statistic["high"] == pytest.approx(2.952566, abs=5e-7)
+    assert steel(AOKI, "control").statistic["high"] == pytest.approx(2.952566, abs=5e-7)
 
 
 def test_p_of_steels_data_is_near_the_simulated_one_of_r():
     # kSamples::Steel.test simulates .10474 in 100,000 splits; it standardizes by the ties of all
     # groups instead of each two, so the two p are near each other and not the same.
     options = {"alternative": "less", "permutations": 100_000}
-    result = steel_many_to_one(STEEL, "z1", method="monte-carlo", **options)
+    result = steel(STEEL, "z1", method="monte-carlo", **options)
     assert result.pvalue.min() == pytest.approx(0.10474, abs=0.005)
     assert result.pvalue.idxmin() == "z2"
-    asymptotic = steel_many_to_one(STEEL, "z1", alternative="less")
+    asymptotic = steel(STEEL, "z1", alternative="less")
     assert asymptotic.pvalue.min() == pytest.approx(0.0946, abs=0.003)
 
 
@@ -65,7 +65,7 @@ def test_exact_p_is_that_of_a_loop(samples, alternative):
 
     labels = np.repeat(np.arange(len(groups)), sizes)
     maxima = [max(statistics(order)) for order in arrangements_of(labels)]
-    result = steel_many_to_one(samples, "m0", method="exact", alternative=alternative)
+    result = steel(samples, "m0", method="exact", alternative=alternative)
     for pvalue, statistic in zip(result.pvalue, statistics(labels), strict=True):
         assert pvalue == pytest.approx(np.mean(np.array(maxima) >= statistic - 1e-9))
 
@@ -88,7 +88,7 @@ def arrangements_of(labels):
 def test_of_two_methods_it_is_the_mann_whitney_test(alternative):
     control, other = [1, 4, 6, 8, 8], [3, 7, 9, 8, 11, 12]
     for method in ("asymptotic", "exact"):
-        result = steel_many_to_one((control, other), "1", method=method, alternative=alternative)
+        result = steel((control, other), "1", method=method, alternative=alternative)
         if method == "asymptotic":
             expected = mannwhitneyu(
                 other, control, use_continuity=False, alternative=alternative, method="asymptotic"
@@ -104,9 +104,7 @@ def test_asymptotic_p_is_near_that_of_random_arrangements():
     samples = {"c": rng.normal(size=30), "x": rng.normal(0.7, size=20), "y": rng.normal(size=40)}
     for alternative in ALTERNATIVES:
         asymptotic, drawn = (
-            steel_many_to_one(
-                samples, "c", method=method, alternative=alternative, permutations=50_000
-            ).pvalue
+            steel(samples, "c", method=method, alternative=alternative, permutations=50_000).pvalue
             for method in ("asymptotic", "monte-carlo")
         )
         np.testing.assert_allclose(asymptotic, drawn, atol=0.015)
@@ -117,26 +115,24 @@ def test_level_is_kept():
     rejected = 0
     for _ in range(300):  # no method differs
         samples = dict(zip("cxy", rng.normal(size=(3, 3)), strict=True))
-        rejected += steel_many_to_one(samples, "c", 0.3, method="exact").significant.any()
+        rejected += steel(samples, "c", 0.3, method="exact").significant.any()
     assert 0.15 < rejected / 300 <= 0.3 + 3 * math.sqrt(0.3 * 0.7 / 300)
 
 
 @settings(deadline=None, max_examples=20)
 @given(GROUPS, st.randoms(use_true_random=False))
 def test_invariances(samples, random):
-    result = steel_many_to_one(samples, "m0")
+    result = steel(samples, "m0")
     warped = {name: np.exp(np.array(group) / 2) for name, group in samples.items()}
-    np.testing.assert_allclose(steel_many_to_one(warped, "m0").pvalue, result.pvalue, atol=1e-9)
+    np.testing.assert_allclose(steel(warped, "m0").pvalue, result.pvalue, atol=1e-9)
     turned = {name: [-x for x in group] for name, group in samples.items()}
-    np.testing.assert_allclose(
-        steel_many_to_one(turned, "m0").statistic, -result.statistic, atol=1e-12
-    )
-    one_sided = steel_many_to_one(samples, "m0", alternative="greater").pvalue
-    other_side = steel_many_to_one(turned, "m0", alternative="less").pvalue
+    np.testing.assert_allclose(steel(turned, "m0").statistic, -result.statistic, atol=1e-12)
+    one_sided = steel(samples, "m0", alternative="greater").pvalue
+    other_side = steel(turned, "m0", alternative="less").pvalue
     np.testing.assert_allclose(one_sided, other_side, atol=1e-9)
     order = list(samples)
     random.shuffle(order)
-    shuffled = steel_many_to_one({name: samples[name] for name in order}, "m0")
+    shuffled = steel({name: samples[name] for name in order}, "m0")
     np.testing.assert_allclose(shuffled.pvalue[result.pvalue.index], result.pvalue, atol=1e-9)
 
 
@@ -145,7 +141,7 @@ def test_invariances(samples, random):
 def test_without_ties_no_p_is_below_the_attainable_one(order, alternative):
     samples = {"c": order[:3], "x": order[3:5], "y": order[5:]}
     for method in ("asymptotic", "exact"):
-        result = steel_many_to_one(samples, "c", method=method, alternative=alternative)
+        result = steel(samples, "c", method=method, alternative=alternative)
         assert result.pvalue.min() >= result.attainable_pvalue - 1e-9
         assert not any("due to ties" in note for note in result.notes)
 
@@ -156,30 +152,28 @@ def test_separated_groups_reach_the_attainable_p(sizes, alternative):
     side = -1 if alternative == "less" else 1
     samples = {i: side * (np.arange(n) + 100 * i) for i, n in enumerate(sizes)}
     for method in ("asymptotic", "exact"):
-        result = steel_many_to_one(samples, 0, method=method, alternative=alternative)
+        result = steel(samples, 0, method=method, alternative=alternative)
         assert result.pvalue.min() == pytest.approx(result.attainable_pvalue, abs=1e-12)
 
 
 def test_monte_carlo_is_repeatable_and_says_how_it_was_drawn():
     options = {"method": "monte-carlo", "permutations": 999}
-    first, again, other = (
-        steel_many_to_one(STEEL, "z1", seed=seed, **options) for seed in (7, 7, 8)
-    )
+    first, again, other = (steel(STEEL, "z1", seed=seed, **options) for seed in (7, 7, 8))
     assert first.pvalue.equals(again.pvalue)
     assert not first.pvalue.equals(other.pvalue)
     assert "p from 999 random permutations, seed 7" in first.notes
 
 
 def test_constant_equal_groups():
-    result = steel_many_to_one({"c": [1, 1], "x": [1, 1], "y": [2, 3]}, "c")
+    result = steel({"c": [1, 1], "x": [1, 1], "y": [2, 3]}, "c")
     assert (result.statistic["x"], result.pvalue["x"]) == (0, 1)
     assert "c and x: all scores are equal, so p = 1" in result.notes
-    assert (steel_many_to_one(([1, 1], [1, 1]), "1", method="exact").pvalue == 1).all()
+    assert (steel(([1, 1], [1, 1]), "1", method="exact").pvalue == 1).all()
 
 
 def test_printed_result():
     scores = {"attention": range(5), "<relation>": range(5, 10), "mlp": [1, 2, 3, 4, math.nan]}
-    result = steel_many_to_one(scores, "attention")
+    result = steel(scores, "attention")
     text = str(result)
     assert text.splitlines()[0] == (
         "Steel test of all against attention, asymptotic p: 3 methods x 5 seeds, alpha = 0.05"
@@ -190,12 +184,12 @@ def test_printed_result():
     assert "p < .05 needs at least 5 seeds" in text  # 4 by the asymptotic p alone
     assert "&lt;relation&gt; higher" in result._repr_html_()
     assert "<relation>" not in result._repr_html_()
-    one_sided = steel_many_to_one(scores, "attention", alternative="greater")
+    one_sided = steel(scores, "attention", alternative="greater")
     assert str(one_sided).startswith("Steel test of all against attention (greater), ")
 
 
 def test_pairs_are_those_with_the_control():
-    result = steel_many_to_one(AOKI, "like", higher_is_better=False)
+    result = steel(AOKI, "like", higher_is_better=False)
     pairs = result.pairs()
     assert list(pairs["a"] + "|" + pairs["b"]) == ["like|control", "like|high"]
     assert list(pairs["better"]) == [None, "like"]
@@ -217,4 +211,4 @@ def test_pairs_are_those_with_the_control():
 )
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
-        steel_many_to_one(AOKI, **options)
+        steel(AOKI, **options)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import f, friedmanchisquare, rankdata, studentized_range
 
-from relation_tf.stats import friedman_nemenyi, steel_dwass, steel_many_to_one, win_tie_loss
+from relation_tf.stats import friedman_nemenyi, steel, steel_dwass, win_tie_loss
 
 # Demsar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets. In "voting" the paper ranks
 # two methods apart that print alike; the last digit of one is changed to do the same.
@@ -285,7 +285,7 @@ def test_wins_ties_and_losses():
     tests = {
         "accuracy": steel_dwass({"a": LOW, "b": HIGH, "c": HIGH}),
         "loss": steel_dwass({"a": HIGH, "b": LOW}, higher_is_better=False),
-        "against c": steel_many_to_one({"a": LOW, "b": MIDDLE, "c": HIGH}, "c"),
+        "against c": steel({"a": LOW, "b": MIDDLE, "c": HIGH}, "c"),
     }
     counts = win_tie_loss(tests)
     assert counts.pairs().to_dict("list") == {
@@ -300,7 +300,7 @@ def test_wins_ties_and_losses():
 
 
 def test_pairs_that_no_task_tests_are_not_counted():
-    tests = {"x": steel_many_to_one({"a": LOW, "b": MIDDLE, "c": HIGH}, "c")}
+    tests = {"x": steel({"a": LOW, "b": MIDDLE, "c": HIGH}, "c")}
     assert win_tie_loss(tests).pairs()[["a", "b"]].to_numpy().tolist() == [["c", "a"], ["c", "b"]]
 
 

@@ -12,32 +12,32 @@ from scipy.stats import norm
 from relation_tf.stats import (
     power,
     seeds_for_power,
+    steel,
     steel_dwass,
-    steel_many_to_one,
     what_can_be_shown,
 )
-from relation_tf.stats._power import Estimate
+from relation_tf.stats.power_analysis import Estimate
 
 
-@pytest.mark.parametrize("family", ["all-pairs", "one-against-all"])
+@pytest.mark.parametrize("test", ["steel-dwass", "steel"])
 @pytest.mark.parametrize("method", ["asymptotic", "exact", "monte-carlo"])
 @pytest.mark.parametrize(("num_methods", "num_seeds"), [(2, 4), (3, 3), (3, 4)])
-def test_is_what_single_experiments_show(family, method, num_methods, num_seeds):
+def test_is_what_single_experiments_show(test, method, num_methods, num_seeds):
     simulations, alpha, shift = 25, 0.2, 1.5
     options = {"method": method, "permutations": 2_000}
     found = power(
-        num_methods, num_seeds, shift, alpha, family=family, simulations=simulations, **options
+        num_methods, num_seeds, shift, alpha, test=test, simulations=simulations, **options
     )
     rng = np.random.default_rng(0)
     separated = []
     for scores in rng.standard_normal((simulations, num_methods, num_seeds)):
         scores[0] += shift
         samples = dict(enumerate(scores))
-        if family == "all-pairs":
+        if test == "steel-dwass":
             tests = steel_dwass(samples, alpha, **options)
             table = tests.significant.loc[0], tests.effect_size.loc[0]
         else:
-            tests = steel_many_to_one(samples, 0, alpha, **options)
+            tests = steel(samples, 0, alpha, **options)
             table = tests.significant, tests.effect_size
         significant, effect_size = (own[range(1, num_methods)].to_numpy() for own in table)
         separated.append(significant & (effect_size < 0))
@@ -88,12 +88,12 @@ def test_grows_with_shift_and_seeds_and_with_the_smaller_family():
         return power(*args, simulations=2_000, **options).one.probability
 
     assert one(4, 6, 1) < one(4, 6, 2) < one(4, 12, 2)
-    assert one(4, 6, 2) < one(4, 6, 2, family="one-against-all")
+    assert one(4, 6, 2) < one(4, 6, 2, test="steel")
 
 
 def test_without_a_difference_the_level_is_kept():
-    for family in ("all-pairs", "one-against-all"):
-        assert power(4, 6, 0, family=family, method="monte-carlo").any.high < 0.05
+    for test in ("steel-dwass", "steel"):
+        assert power(4, 6, 0, test=test, method="monte-carlo").any.high < 0.05
 
 
 def test_a_design_that_can_show_nothing_has_no_power():
@@ -134,7 +134,7 @@ def test_is_repeatable():
 
 
 def test_printed_result():
-    found = power(4, 6, 2, simulations=500, family="one-against-all")
+    found = power(4, 6, 2, simulations=500, test="steel")
     assert str(found).splitlines()[0] == (
         "Power of Steel's test, both p: 4 methods x 6 seeds, one shifted by 2 SD, p < .05"
     )
@@ -180,13 +180,13 @@ def test_power_by_an_asymptotic_p_that_is_too_small_is_warned_of():
         (lambda: power(3, 5, math.nan), "shift=nan"),
         (lambda: power(3, 5, -1), "shift=-1"),
         (lambda: power(3, 5, 1, simulations=0), "simulations=0"),
-        (lambda: power(3, 5, 1, family="pairs"), "Received: family='pairs'"),
+        (lambda: power(3, 5, 1, test="pairs"), "Received: test='pairs'"),
         (lambda: power(3, 5, 1, method="bootstrap"), "Received: method='bootstrap'"),
         (lambda: power(4, 5, 1, method="exact"), r"about 10\^10.1 arrangements"),
         (lambda: seeds_for_power(3, 0), "Received: power=0.8, shift=0"),
         (lambda: seeds_for_power(3, 1, 1), "Received: power=1, shift=1"),
         (lambda: seeds_for_power(3, 1, separated_from="two"), "Received: separated_from='two'"),
-        (lambda: seeds_for_power(3, 1, family="pairs"), "Received: family='pairs'"),
+        (lambda: seeds_for_power(3, 1, test="pairs"), "Received: test='pairs'"),
         (lambda: seeds_for_power(2, 1e-9, simulations=9), "1,000 seeds do not reach this power"),
     ],
 )

@@ -121,7 +121,7 @@ def test_significance(num_methods, n, b, significance, reason):
 def test_the_smaller_family_allows_more():
     table = WIDE.assign(**dict.fromkeys(("x", "y"), "50.0 ± 0.1"))
     assert set(read_published(table, 5).pairs()["significance"]) == {"impossible"}
-    found = read_published(table, 5, family="one-against-all", control="Relation").pairs()
+    found = read_published(table, 5, test="steel", control="Relation").pairs()
     assert set(found["a"]) == {"Relation"}
     assert len(found) == 2 * 4
     assert found["significance"][0] == "certain"
@@ -246,10 +246,10 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
         (GOOD, {"n": "5"}, TypeError, "`n` must be a whole number, at least 2. Received: n='5'"),
         (GOOD, {"alpha": 0}, ValueError, "Received: alpha=0"),
         (GOOD, {"ddof": 2}, ValueError, "Received: ddof=2"),
-        (GOOD, {"family": "pairs"}, ValueError, "Received: family='pairs'"),
-        (GOOD, {"family": "one-against-all"}, ValueError, "control=None"),
-        (GOOD, {"control": "a"}, ValueError, "Received: family='all-pairs', control='a'"),
-        (GOOD, {"family": "one-against-all", "control": "c"}, ValueError, r"\['a', 'b'\].*'c'"),
+        (GOOD, {"test": "pairs"}, ValueError, "Received: test='pairs'"),
+        (GOOD, {"test": "steel"}, ValueError, "control=None"),
+        (GOOD, {"control": "a"}, ValueError, "Received: test='steel-dwass', control='a'"),
+        (GOOD, {"test": "steel", "control": "c"}, ValueError, r"\['a', 'b'\].*'c'"),
         (GOOD, {"claims": [("a", "c")]}, ValueError, r"Received: \('a', 'c'\)"),
         (GOOD, {"claims": [("RTE", "a", "b")]}, ValueError, r"Received: \('RTE', 'a', 'b'\)"),
         (WIDE, {"claims": [("MLP", "Relation")]}, ValueError, r"Received: \('MLP', 'Relation'\)"),

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import PAIRS, PvalueMethod, check_enumerable, check_options
 from relation_tf.stats.design import (
-    TESTS,
     DesignMethod,
-    Family,
+    RankTest,
     asymptotic_pvalues,
     attainable_pvalue,
     check_count,
@@ -67,7 +67,7 @@ class Power(Shown):
         shift: How far the one method is shifted, in standard deviations.
         alpha: Level of the test.
         method: Which p has to be below alpha.
-        family: Which pairs are compared.
+        test: Which pairs are compared.
         simulations: Number of simulated experiments.
         seed: Their seed.
     """
@@ -80,7 +80,7 @@ class Power(Shown):
     shift: float
     alpha: float
     method: PowerMethod
-    family: Family
+    test: RankTest
     simulations: int
     seed: int
 
@@ -92,8 +92,8 @@ class Power(Shown):
 
     def _title(self) -> str:
         return (
-            f"Power of {TESTS[self.family]}, {_P[self.method]}: {self.num_methods} methods x "
-            f"{count(self.num_seeds, 'seed')}, one shifted by {self.shift:g} SD, "
+            f"Power of {PROCEDURES[self.test].title}, {_P[self.method]}: {self.num_methods} "
+            f"methods x {count(self.num_seeds, 'seed')}, one shifted by {self.shift:g} SD, "
             f"{format_level(self.alpha)}"
         )
 
@@ -106,7 +106,7 @@ class Power(Shown):
             both = "Both p, asymptotic and by permutation, have to be below alpha, as in a report."
             few = self.num_seeds <= _FEW_SEEDS
             yield both if few else f"The asymptotic p alone is asked above {_FEW_SEEDS} seeds."
-        exact = attainable_pvalue(self.num_methods, self.num_seeds, "exact", family=self.family)
+        exact = attainable_pvalue(self.num_methods, self.num_seeds, "exact", test=self.test)
         if self.method == "asymptotic" and exact >= self.alpha and self.any.probability:
             best = format_pvalue(exact, self.alpha).removeprefix("p = ")
             yield f"The exact p of this design is {best} at best: no pair is separated by both p."
@@ -126,7 +126,7 @@ def power(
     shift: float,
     alpha: float = 0.05,
     method: PowerMethod = "both",
-    family: Family = "all-pairs",
+    test: RankTest = "steel-dwass",
     *,
     simulations: int = 10_000,
     seed: int = 0,
@@ -135,7 +135,7 @@ def power(
     """Simulates how likely a method that is better is found to be so.
 
     Scores are normal with one standard deviation, the same for all methods. One method's mean is
-    `shift` standard deviations above that of all others; in the family `one-against-all` it is the
+    `shift` standard deviations above that of all others; in the test `"steel"` it is the
     control. It is separated from another method where p < alpha and it is the higher one, as a
     report counts it: by the asymptotic p and by that of permutations. Above 30 seeds a method,
     where the two agree, the first alone is looked at.
@@ -148,7 +148,7 @@ def power(
         method: Which p has to be below alpha: `"both"`, or one as for `steel_dwass`, of which the
             asymptotic may be too small with few seeds; the printed result warns where the exact one
             cannot be below alpha.
-        family: Which pairs are compared.
+        test: Which pairs are compared.
         simulations: Number of simulated experiments.
         seed: Seed of the simulation, and of random arrangements.
         permutations: Number of random arrangements for `monte-carlo`, and for `both` where there
@@ -166,7 +166,7 @@ def power(
         >>> four = power(4, 5, shift=2)
         >>> print(f"{four.one.probability:.2f} {four.all.probability:.2f}")
         0.38 0.15
-        >>> print(f"{power(4, 5, 2, family='one-against-all').one.probability:.2f}")
+        >>> print(f"{power(4, 5, 2, test='steel').one.probability:.2f}")
         0.53
         >>> for method in ("both", "asymptotic"):
         ...     print(f"{power(2, 5, 1.5, method=method).one.probability:.2f}")
@@ -175,7 +175,7 @@ def power(
     """
     check_option("method", method, PowerMethod)
     check_options(alpha, "exact", permutations)
-    check_option("family", family, Family)
+    check_option("test", test, RankTest)
     check_count("num_methods", num_methods, 2)
     check_count("num_seeds", num_seeds)
     check_count("simulations", simulations)
@@ -183,7 +183,7 @@ def power(
     check_number("shift", shift)
     if not 0 <= shift < math.inf:
         raise ValueError(f"`shift` must be finite and at least 0. Received: shift={shift}")
-    wins = _wins_needed(num_methods, num_seeds, alpha, method, family, permutations, seed)
+    wins = _wins_needed(num_methods, num_seeds, alpha, method, test, permutations, seed)
     rng = np.random.default_rng(seed)
     step = max(1, _SCORES // (num_methods * num_seeds))
     separated = np.concatenate(
@@ -201,7 +201,7 @@ def power(
         shift=shift,
         alpha=alpha,
         method=method,
-        family=family,
+        test=test,
         simulations=simulations,
         seed=seed,
     )
@@ -213,7 +213,7 @@ def seeds_for_power(
     power: float = 0.8,
     alpha: float = 0.05,
     method: PowerMethod = "both",
-    family: Family = "all-pairs",
+    test: RankTest = "steel-dwass",
     *,
     separated_from: Separated = "one",
     simulations: int = 10_000,
@@ -231,7 +231,7 @@ def seeds_for_power(
         power: Probability with which it is to be found, between 0 and 1.
         alpha: Level of the test.
         method: Which p has to be below alpha, as for `power`.
-        family: Which pairs are compared.
+        test: Which pairs are compared.
         separated_from: Whether the shifted method is to be separated from `"one"` given other
             method, from `"any"` or from `"all"`.
         simulations: Number of simulated experiments for each number of seeds; the answer is as
@@ -266,7 +266,7 @@ def seeds_for_power(
             shift,
             alpha,
             method,
-            family,
+            test,
             simulations=simulations,
             seed=seed,
             permutations=permutations,
@@ -277,7 +277,7 @@ def seeds_for_power(
     check_option("method", method, PowerMethod)
     check_options(alpha, "exact", permutations)
     how: DesignMethod | None = None if method in ("both", "asymptotic") else "exact"
-    low = seeds_needed(num_methods, alpha, how, family=family) - 1  # can find nothing
+    low = seeds_needed(num_methods, alpha, how, test=test) - 1  # can find nothing
     high = low + 1
     while not enough(high):
         if high >= _MAX_SEEDS:
@@ -300,7 +300,7 @@ def _wins_needed(
     num_seeds: int,
     alpha: float,
     method: PowerMethod,
-    family: Family,
+    test: RankTest,
     permutations: int,
     seed: int,
 ) -> int:
@@ -313,14 +313,14 @@ def _wins_needed(
         several: list[PvalueMethod] = ["asymptotic"]
         if num_seeds <= _FEW_SEEDS:
             several.append("exact" if few else "monte-carlo")
-        rest = family, permutations, seed
+        rest = test, permutations, seed
         return max(_wins_needed(num_methods, num_seeds, alpha, one, *rest) for one in several)
     product = num_seeds**2
     if method == "asymptotic":
         sizes = [num_seeds] * num_methods
-        pvalues = functools.partial(asymptotic_pvalues, sizes=sizes, family=family)
+        pvalues = functools.partial(asymptotic_pvalues, sizes=sizes, test=test)
     else:
-        maxima = _untied_maxima(num_methods, num_seeds, method, family, permutations, seed)
+        maxima = _untied_maxima(num_methods, num_seeds, method, test, permutations, seed)
         drawn = method == "monte-carlo"
         pvalues = functools.partial(permutation_pvalues, maxima=maxima, drawn=drawn)
     deviation = math.sqrt(product * (2 * num_seeds + 1) / 12)
@@ -336,13 +336,13 @@ def _untied_maxima(
     num_methods: int,
     num_seeds: int,
     method: PvalueMethod,
-    family: Family,
+    test: RankTest,
     permutations: int,
     seed: int,
 ) -> FloatArray:
     ranks = np.arange(num_methods * num_seeds, dtype=np.min_scalar_type(num_methods * num_seeds))
     groups: Groups = list(ranks.reshape(num_methods, num_seeds, 1))
-    pairs = PAIRS[family](num_methods)
+    pairs = PAIRS[test](num_methods)
     if method == "exact":
         check_enumerable(np.full(num_methods, num_seeds))
         return exact_maxima(groups, pairs)

@@ -1,0 +1,143 @@
+"""The statistical procedures that ship with the package, and what each can show.
+
+To add one, register its function here (or in a plugin); plans, reports and documentation read the
+registration.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+from relation_tf.registry import PROCEDURES, register_procedure
+from relation_tf.stats._steel_dwass import steel_dwass
+from relation_tf.stats.design import (
+    RankTest,
+    attainable_pvalue,
+    check_alpha,
+    check_count,
+    format_level,
+    format_pvalue,
+)
+from relation_tf.stats.many_to_one import steel
+from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
+from relation_tf.stats.presentation import count
+
+
+def _both(test: RankTest, num_methods: int, num_seeds: int) -> float:
+    """Return the larger of the smallest asymptotic and exact p: both must be below alpha."""
+    return max(
+        attainable_pvalue(num_methods, num_seeds, "asymptotic", test=test),
+        attainable_pvalue(num_methods, num_seeds, "exact", test=test),
+    )
+
+
+register_procedure(
+    "steel-dwass",
+    compares="all-pairs",
+    title="Steel-Dwass",
+    symbol="W*",
+    attainable_pvalue=partial(_both, "steel-dwass"),
+    exact=True,
+)(steel_dwass)
+register_procedure(
+    "steel",
+    compares="against-control",
+    title="Steel's test",
+    symbol="Z",
+    attainable_pvalue=partial(_both, "steel"),
+    exact=True,
+)(steel)
+register_procedure(
+    "friedman-nemenyi",
+    compares="over-tasks",
+    title="Nemenyi's test",
+    symbol="rank difference",
+    attainable_pvalue=nemenyi_attainable_pvalue,
+)(friedman_nemenyi)
+
+
+def default_procedure(control: object = None) -> str:
+    """Return the procedure of a suite that names none: `"steel"` where it has a control.
+
+    Args:
+        control: The method that all others are compared with, or None.
+    """
+    return "steel-dwass" if control is None else "steel"
+
+
+def samples_needed(test: str, num_methods: int, alpha: float = 0.05) -> int | None:
+    """Return the fewest seeds (or tasks) with which a procedure can give p < alpha at all.
+
+    Args:
+        test: A registered procedure.
+        num_methods: Number of methods compared, the control included.
+        alpha: Level of the test, between 0 and 1.
+
+    Returns:
+        The number, or None for a procedure without an attainable p.
+
+    Raises:
+        ValueError: If a number is out of range or the procedure is unknown.
+    """
+    check_alpha(alpha)
+    attainable = PROCEDURES.find(test).attainable_pvalue
+    if attainable is None:
+        return None
+    return next(n for n in itertools.count(2) if attainable(num_methods, n) < alpha)
+
+
+def what_can_be_shown(
+    num_methods: int, num_seeds: int, alpha: float = 0.05, *, test: str = "steel-dwass"
+) -> str:
+    """Say in a sentence what a test can show with a number of methods and seeds.
+
+    Args:
+        num_methods: Number of methods compared, the control included.
+        num_seeds: Number of seeds of every method; of a test over tasks, the number of tasks.
+        alpha: Level of the test, between 0 and 1.
+        test: A registered procedure, such as `"steel-dwass"` (all pairs) or `"steel"` (each
+            method against one control).
+
+    Returns:
+        One sentence.
+
+    Raises:
+        ValueError: If a number is out of range or the procedure is unknown.
+
+    Example:
+        >>> print(what_can_be_shown(5, 5))  # doctest: +NORMALIZE_WHITESPACE
+        5 methods x 5 seeds: Steel-Dwass can never reach p < .05 (p = .068 at best without ties,
+        where two methods' seeds do not overlap at all); use at least 6 seeds or compare fewer
+        methods.
+        >>> print(what_can_be_shown(5, 5, test="steel"))
+        ... # doctest: +NORMALIZE_WHITESPACE
+        5 methods x 5 seeds, one against all: Steel's test can reach p = .032 at best without
+        ties, only where two methods' seeds do not overlap at all; at least 5 seeds are needed for
+        p < .05.
+    """
+    check_alpha(alpha)
+    check_count("num_methods", num_methods, 2)
+    check_count("num_seeds", num_seeds)
+    procedure = PROCEDURES.find(test)
+    design = f"{num_methods} methods x {count(num_seeds, procedure.unit)}"
+    if procedure.compares == "against-control":
+        design += ", one against all"
+    needed = samples_needed(test, num_methods, alpha)
+    if procedure.attainable_pvalue is None or needed is None:
+        return f"{design}: {procedure.title}."
+    best = procedure.attainable_pvalue(num_methods, num_seeds)
+    least, level = f"{format_pvalue(best, alpha)} at best without ties", format_level(alpha)
+    where = "where two methods' seeds do not overlap at all"
+    if procedure.compares == "over-tasks":
+        where = "where one method is the best on every task and another the worst"
+    if best < alpha:
+        return (
+            f"{design}: {procedure.title} can reach {least}, only {where}; "
+            f"at least {needed} {procedure.unit}s are needed for {level}."
+        )
+    fewer = num_methods > 2 and procedure.attainable_pvalue(2, num_seeds) < alpha
+    return (
+        f"{design}: {procedure.title} can never reach {level} ({least}, {where}); "
+        f"use at least {needed} {procedure.unit}s{' or compare fewer methods' if fewer else ''}."
+    )

@@ -1,0 +1,50 @@
+"""The table of statistical procedures, and what each can show."""
+
+from __future__ import annotations
+
+import pytest
+
+from relation_tf.registry import PROCEDURES
+from relation_tf.stats import friedman_nemenyi, steel, steel_dwass, what_can_be_shown
+from relation_tf.stats.procedures import default_procedure, samples_needed
+
+SCORES = {"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}
+
+
+def test_the_table():
+    assert {name: (each.compares, each.exact, each.unit) for name, each in PROCEDURES.items()} == {
+        "steel-dwass": ("all-pairs", True, "seed"),
+        "steel": ("against-control", True, "seed"),
+        "friedman-nemenyi": ("over-tasks", False, "task"),
+    }
+    assert [default_procedure(), default_procedure("a")] == ["steel-dwass", "steel"]
+    functions = [each.function for each in PROCEDURES.values()]
+    assert functions == [steel_dwass, steel, friedman_nemenyi]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("steel-dwass", (SCORES,)),
+        ("steel", (SCORES, "a")),
+        ("friedman-nemenyi", (dict.fromkeys(["RTE", "MRPC", "CoLA"], SCORES),)),
+    ],
+)
+def test_no_p_is_below_the_attainable_one(name, data):
+    """Each of these designs is as far apart as scores can be."""
+    procedure = PROCEDURES[name]
+    methods = ("exact", "asymptotic") if procedure.exact else (None,)
+    smallest = [
+        procedure.function(*data, **({"method": method} if method else {})).pairs()["pvalue"].min()
+        for method in methods
+    ]
+    assert max(smallest) == pytest.approx(procedure.attainable_pvalue(3, 3), rel=1e-9)
+
+
+def test_a_test_over_tasks_counts_tasks():
+    needed = samples_needed("friedman-nemenyi", 4)
+    assert what_can_be_shown(4, needed - 1, test="friedman-nemenyi") == (
+        "4 methods x 2 tasks: Nemenyi's test can never reach p < .05 (p = .093 at best without "
+        "ties, where one method is the best on every task and another the worst); "
+        "use at least 3 tasks."
+    )
