@@ -344,8 +344,8 @@ def pretrain(
 
     Interrupted at any moment, the same command goes on where it was.
     """
-    from relation_tf.bench.pretrained import PretrainingSettings
     from relation_tf.bench.pretraining import pretrain as learn
+    from relation_tf.training.pretrained import PretrainingSettings
 
     sys.path.insert(0, str(Path.cwd()))  # where a layer of one's own may lie
     made = learn(
@@ -399,7 +399,7 @@ def check_layer(
 
     The exit code is 1 where a suite must not run with it; warnings are advice.
     """
-    from relation_tf.bench.worker import loading_quietly
+    from relation_tf.training.session import loading_quietly
 
     options = _settings(settings or [])
     sys.path.insert(0, str(Path.cwd()))

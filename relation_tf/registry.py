@@ -233,7 +233,7 @@ class StoppingRule:
     """When a run ends and which weights it keeps.
 
     Attributes:
-        factory: A class as `relation_tf.bench.stopping.StoppingRule` describes it. Its constructor
+        factory: A class like `relation_tf.training.stopping.StoppingRule`. Its constructor
             takes the suite keys below by name, the suite's `stopping_options`, and
             `higher_is_better` where it has such an argument.
         keys: The suite keys that it reads.
@@ -251,7 +251,7 @@ class StoppingRule:
     metrics: Sequence[str] = ()
 
 
-STOPPING_RULES: Registry[StoppingRule] = Registry("stopping rule", "relation_tf.bench.stopping")
+STOPPING_RULES: Registry[StoppingRule] = Registry("stopping rule", "relation_tf.training.stopping")
 
 
 def register_stopping_rule(name: str, **declaration: Any) -> Callable[[Any], Any]:
@@ -267,9 +267,9 @@ def register_stopping_rule(name: str, **declaration: Any) -> Callable[[Any], Any
     return _decorator(STOPPING_RULES, name, lambda cls: StoppingRule(cls, **declaration))
 
 
-OPTIMIZERS: Registry[Callable[..., Any]] = Registry("optimizer", "relation_tf.bench.optimizing")
+OPTIMIZERS: Registry[Callable[..., Any]] = Registry("optimizer", "relation_tf.training.optimizing")
 SCHEDULES: Registry[Callable[..., Any]] = Registry(
-    "learning-rate schedule", "relation_tf.bench.optimizing"
+    "learning-rate schedule", "relation_tf.training.optimizing"
 )
 
 

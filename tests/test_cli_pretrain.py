@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from relation_tf import cli
-from relation_tf.bench.pretrained import PretrainingSettings
+from relation_tf.training.pretrained import PretrainingSettings
 
 SMALL = [
     "--layers", "1", "--units", "4", "--length", "8", "--batch-size", "2", "--steps", "3",

@@ -11,12 +11,12 @@ import tensorflow as tf
 from benchmarks.lengths import imdb_lengths
 from benchmarks.measured import Measured
 from benchmarks.timing import in_turn, ratio, spread
-from relation_tf.bench.training import CompiledNetwork, train_epoch
 from relation_tf.config.run import RunConfig
 from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.rows import Ragged
 from relation_tf.tasks.vocabulary import Vocabulary
+from relation_tf.training.training import CompiledNetwork, train_epoch
 
 _REVIEWS = 2560
 _VOCABULARY = 68_688

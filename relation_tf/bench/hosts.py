@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from relation_tf import __version__
-from relation_tf.bench.distribution import Distribution
-from relation_tf.bench.worker import (
+from relation_tf.config.faults import first_fault
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import SuiteError
+from relation_tf.training.distribution import Distribution
+from relation_tf.training.session import (
     ended_by_interrupts,
     raise_if_lost,
     start_tensorflow,
     stderr_to,
 )
-from relation_tf.config.faults import first_fault
-from relation_tf.config.run import RunConfig
-from relation_tf.errors import SuiteError
 
 if TYPE_CHECKING:
-    from relation_tf.bench.replicas import Replicas
+    from relation_tf.training.replicas import Replicas
 
 _EXAMPLE = (
     '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'

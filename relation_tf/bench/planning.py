@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from relation_tf.bench.groups import RunGroup, compile_network
+from relation_tf.bench.provenance import one_line
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.stopping import SmoothedCost
-from relation_tf.bench.worker import RunGroup, compile_network, one_line
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.training.stopping import SmoothedCost
 
 if TYPE_CHECKING:
-    from relation_tf.bench.step_timing import StepTimer
-    from relation_tf.bench.training import CompiledNetwork
+    from relation_tf.training.step_timing import StepTimer
+    from relation_tf.training.training import CompiledNetwork
 
 _STEPS = 12  # of an epoch that are timed
 _FILES = 8_000  # bytes of a run's small files
@@ -258,7 +259,7 @@ def _time_cell(whole: RunGroup, run: RunConfig) -> _Timed:
 
 def _time_passes(network: StepTimer) -> _Timed:
     """As if they were an epoch; each seed compiles a network of its own."""
-    from relation_tf.bench.step_timing import PASSES, SECONDS
+    from relation_tf.training.step_timing import PASSES, SECONDS
 
     passes = max(SECONDS, PASSES * network.seconds())
     return _Timed(passes + network.compile_seconds, 0.0, 0)
@@ -266,7 +267,7 @@ def _time_passes(network: StepTimer) -> _Timed:
 
 def _epoch(network: CompiledNetwork, run: RunConfig) -> float:
     """Seconds of an epoch with its validation, from some of its batches, of all widths."""
-    from relation_tf.bench.training import plan_epoch
+    from relation_tf.training.training import plan_epoch
 
     batches = plan_epoch(network.parts, run, 1)
     network.prepare(batches)

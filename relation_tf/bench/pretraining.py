@@ -18,10 +18,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from rich.console import Console
 
-from relation_tf.bench import worker
-from relation_tf.bench.checkpoint import STATE, Checkpoint
+from relation_tf.bench import groups, provenance
 from relation_tf.bench.layer_source import layer_digest
-from relation_tf.bench.pretrained import (
+from relation_tf.bench.progress import PLAIN_EVERY, Bar, say, start_bar, time_left
+from relation_tf.bench.run_folder import RunFolder
+from relation_tf.config.run import vocabulary_of
+from relation_tf.errors import DataError, SuiteError
+from relation_tf.files import read_json, write_json, write_table, write_text
+from relation_tf.networks.mechanisms import MECHANISMS, find_mechanism
+from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
+from relation_tf.training import session
+from relation_tf.training.checkpoint import STATE, Checkpoint
+from relation_tf.training.pretrained import (
     SETTINGS,
     SPEEDS,
     WEIGHTS,
@@ -30,21 +38,9 @@ from relation_tf.bench.pretrained import (
     run_folder,
     write_weights,
 )
-from relation_tf.bench.progress import PLAIN_EVERY, Bar, say, start_bar, time_left
-from relation_tf.bench.run_folder import (
-    RunFolder,
-    read_json,
-    write_json,
-    write_table,
-    write_text,
-)
-from relation_tf.config.run import vocabulary_of
-from relation_tf.errors import DataError, SuiteError
-from relation_tf.networks.mechanisms import MECHANISMS, find_mechanism
-from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 
 if TYPE_CHECKING:
-    from relation_tf.bench.language_training import CompiledLanguageModel, TrainedModel
+    from relation_tf.training.language_model import CompiledLanguageModel, TrainedModel
 
 PERPLEXITY, SPEED = "perplexity", "tokens a second"
 """The tasks of `scores.csv` and of `speeds.csv`: apart, for a mechanism is not ranked by both."""
@@ -202,7 +198,7 @@ def _digest(mechanism: str) -> str | None:
         raise SuiteError(f"mechanisms: {error}") from error
     except Exception as error:
         raise SuiteError(
-            f"mechanisms: cannot import {mechanism}: {worker.one_line(error)}"
+            f"mechanisms: cannot import {mechanism}: {provenance.one_line(error)}"
         ) from error
     if entry.input_type == "text":
         raise SuiteError(f"mechanisms: expected what mixes tokens. Received: {mechanism}")
@@ -236,7 +232,7 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise worker.unwritable(folder, error) from error
+        raise groups.unwritable(folder, error) from error
 
 
 def _is_done(
@@ -265,10 +261,10 @@ def _check(
 
     A layer of one's own is left to its runs: it may do anything, and the others go on if it fails.
     """
-    worker.start_tensorflow(folder / worker.LOG, settings.threads)
+    session.start_tensorflow(folder / session.LOG, settings.threads)
     import keras
 
-    from relation_tf.bench.language_training import build_model
+    from relation_tf.training.language_model import build_model
 
     ours = (run.mechanism for run in pending if run.mechanism in MECHANISMS)
     for mechanism in dict.fromkeys(ours):
@@ -293,11 +289,11 @@ def _run_all(
             # a layer of one's own may hold what no variable holds, drawn when it was built.
             _run(_compiled(run.mechanism, settings, text), run, own, folder, report)
         except OSError as error:
-            raise worker.unwritable(own, error) from error
+            raise groups.unwritable(own, error) from error
         except (DataError, SuiteError) as error:
             _fail(own, run, str(error), report)
         except Exception as error:
-            _fail(own, run, worker.one_line(error), report, traceback.format_exc())
+            _fail(own, run, provenance.one_line(error), report, traceback.format_exc())
 
 
 def _start(own: Path, config: dict[str, Any]) -> None:
@@ -314,7 +310,7 @@ def _compiled(
 ) -> CompiledLanguageModel:
     import keras
 
-    from relation_tf.bench.language_training import CompiledLanguageModel
+    from relation_tf.training.language_model import CompiledLanguageModel
 
     keras.backend.clear_session()  # frees what Keras keeps of the one before
     return CompiledLanguageModel(mechanism, settings, text)
@@ -323,11 +319,11 @@ def _compiled(
 def _run(
     network: CompiledLanguageModel, run: _Run, own: Path, folder: Path, report: _PretrainingProgress
 ) -> None:
-    from relation_tf.bench.language_training import train_model
+    from relation_tf.training.language_model import train_model
 
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    about = {**worker.machine(worker.RunGroup((), folder)), **worker.software()}
-    peak_of = worker.forget_peaks()
+    about = {**provenance.machine(None), **provenance.software()}
+    peak_of = session.forget_peaks()
     made_by = {"config": read_json(own / "config.json"), **about}
     checkpoint = None
     if run.mechanism in MECHANISMS:
@@ -340,11 +336,11 @@ def _run(
         "started": started,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "resumed_after_steps": list(trained.resumed),
-        "command": worker.command(),
+        "command": provenance.command(),
         **about,
     }
     write_json(own / "manifest.json", manifest)
-    result = _result(network, run, trained) | worker.peaks() | {"peak_memory_of": peak_of}
+    result = _result(network, run, trained) | session.peaks() | {"peak_memory_of": peak_of}
     write_json(own / "result.json", result)
     (own / STATE).unlink(missing_ok=True)
     report.done(run, result)

@@ -20,17 +20,11 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
+from relation_tf.bench.groups import EventCallback, RunGroup, check_methods, fail, run_group
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.worker import (
-    EventCallback,
-    RunGroup,
-    check_methods,
-    fail,
-    ignore_interrupts,
-    run_group,
-)
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
+from relation_tf.training.session import ignore_interrupts
 
 _TRIES = 2  # of a run whose worker died
 

@@ -27,26 +27,24 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from relation_tf.bench.checkpoint import STATE
-from relation_tf.bench.processes import End, Event, Worker, checked, run_in_workers
-from relation_tf.bench.run_folder import RunFolder, write_bytes
-from relation_tf.bench.worker import (
-    COMMIT,
-    LOG,
-    PACKAGES,
+from relation_tf.bench.groups import (
     EventCallback,
     Inputs,
     RunGroup,
-    commit,
-    processor,
     read_inputs,
     run_group,
     unwritable,
     what_is_read,
 )
+from relation_tf.bench.processes import End, Event, Worker, checked, run_in_workers
+from relation_tf.bench.provenance import COMMIT, PACKAGES, commit, processor
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
+from relation_tf.files import write_bytes
 from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.training.checkpoint import STATE
+from relation_tf.training.session import LOG
 
 _CONNECT = 10.0  # seconds for a head to answer; Ray itself asks for minutes
 _LOOK = 30.0  # seconds without a word after which the nodes are counted again

@@ -12,13 +12,14 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glue_submit import TASKS, glue_average, task_score
-from relation_tf.bench.pretrained import SETTINGS, finished_runs, run_folder
-from relation_tf.bench.run_folder import RunFolder, read_config, read_json
+from relation_tf.bench.run_folder import RunFolder, read_config
 from relation_tf.config.faults import first_fault
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
+from relation_tf.files import read_json
 from relation_tf.tasks.glue import GLUE
+from relation_tf.training.pretrained import SETTINGS, finished_runs, run_folder
 
 GLUE_AVERAGE = "GLUE average"
 MEAN_OF_TASKS = "mean of these tasks"

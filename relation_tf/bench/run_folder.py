@@ -11,22 +11,21 @@ One that is not done has a state.npz, from which it goes on.
 from __future__ import annotations
 
 import fcntl
-import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
 from typing import Any
 
-from relation_tf.bench.checkpoint import STATE
 from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.config.training import source_name
 from relation_tf.errors import SuiteError
+from relation_tf.files import read_json, write_json, write_text
+from relation_tf.training.checkpoint import STATE
 
 # Digests of what a run was made from; they tell nobody anything, and are not known of all runs.
 _MADE_FROM = {
@@ -228,36 +227,6 @@ def _is_there(path: Path) -> bool:
         raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON, whole or not at all."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def write_table(path: Path, columns: Mapping[str, Sequence[Any]], separator: str) -> None:
-    """Write columns under a header, whole or not at all. Fields hold no separator."""
-    rows = zip(*([_field(value) for value in column] for column in columns.values()), strict=True)
-    lines = [separator.join(columns), *map(separator.join, rows)]
-    write_text(path, "\n".join(lines) + "\n")
-
-
 def read_config(folder: Path) -> dict[str, Any]:
     """The configuration of a run.
 
@@ -274,23 +243,3 @@ def read_config(folder: Path) -> dict[str, Any]:
     }
     found = {**defaults, **read_json(folder / "config.json")}
     return {**found, "source": source_name(found["source"])}
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        SuiteError: Where the file is not there or not one.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
-        raise SuiteError(f"{path}: expected JSON: {reason}") from error
-    if not isinstance(content, dict):
-        raise SuiteError(f"{path}: expected a JSON object, found {type(content).__name__}")
-    return content
-
-
-def _field(value: Any) -> str:
-    return f"{value:.7g}" if isinstance(value, float) else str(value)

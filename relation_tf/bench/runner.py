@@ -11,17 +11,15 @@ from typing import Any
 
 from rich.console import Console
 
-from relation_tf.bench.distribution import Distribution, make_distribution
+from relation_tf.bench.groups import EventCallback, RunGroup, check_methods, run_group
 from relation_tf.bench.hosts import connect_hosts
 from relation_tf.bench.layer_source import layer_digest
 from relation_tf.bench.planning import SuitePlan, make_plan
-from relation_tf.bench.pretrained import pretrained_digest
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.ray_cluster import RunResources, run_on_ray
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.bench.worker import LOG, EventCallback, RunGroup, check_methods, run_group
 from relation_tf.config.loading import load_suite, make_suite, select
 from relation_tf.config.method import Method
 from relation_tf.config.run import RunConfig
@@ -32,6 +30,9 @@ from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.sources import TaskSource, digest_of_file
+from relation_tf.training.distribution import Distribution, make_distribution
+from relation_tf.training.pretrained import pretrained_digest
+from relation_tf.training.session import LOG
 
 
 def run_suite(

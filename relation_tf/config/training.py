@@ -72,7 +72,8 @@ class Training(BaseModel):
         epochs: The most epochs a run may take.
         time_limit: The most seconds that a run may train, looked at after each epoch; by default
             any.
-        stopping: `"smoothed"`, `"best"` or `"accuracy_reached"`, see `relation_tf.bench.stopping`.
+        stopping: `"smoothed"`, `"best"` or `"accuracy_reached"`, see
+            `relation_tf.training.stopping`.
         patience: Epochs without improvement before a run stops (`"smoothed"` and `"best"`).
         monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (these two as well).
         accuracy: What `"accuracy_reached"` is told: `"validation"`, the epoch's own on the

@@ -23,8 +23,8 @@ from markupsafe import Markup
 
 from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
-from relation_tf.bench.run_folder import write_bytes
 from relation_tf.errors import SuiteError
+from relation_tf.files import write_bytes
 from relation_tf.report import provenance
 from relation_tf.report.answer import listed
 from relation_tf.report.content import Content, content_of

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from relation_tf.bench.pretrained import SETTINGS, SPEEDS
 from relation_tf.bench.results import (
     GLUE_AVERAGE,
     MEAN_OF_TASKS,
@@ -33,6 +32,7 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.group import TaskGroup
+from relation_tf.training.pretrained import SETTINGS, SPEEDS
 
 ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from relation_tf.bench import run_suite, worker
+from relation_tf.bench import provenance, run_suite
 
 
 def made(folder):
@@ -46,11 +45,10 @@ def test_equal_seeds_give_equal_bits(tmp_path, small_glue, suite, capsys):
 
 @pytest.mark.tensorflow
 def test_op_determinism_that_others_turned_on_is_recorded(network, monkeypatch):
-    from relation_tf.bench import training
+    from relation_tf.training import training
 
     monkeypatch.setattr(training, "op_determinism", lambda: True)
-    cell = worker.RunGroup([], Path())
-    assert worker.machine(cell)["op_determinism"]
+    assert provenance.machine(None)["op_determinism"]
     made, _ = network(xla=True)
     assert not made.xla
 
@@ -76,14 +74,14 @@ def installed(tmp_path):
 
 
 def test_no_commit_of_somebody_elses_checkout(installed):
-    assert worker._commit(installed) is None
+    assert provenance._commit(installed) is None
 
 
 def test_the_commit_of_ones_own_checkout(installed):
     git(installed.parent, "add", "module.py")
     git(installed.parent, "commit", "--message", "A module")
-    commit = worker._commit(installed)
+    commit = provenance._commit(installed)
     assert len(commit) == 12
     installed.write_text("changed = True")
-    worker._commit.cache_clear()
-    assert worker._commit(installed) == f"{commit}-dirty"
+    provenance._commit.cache_clear()
+    assert provenance._commit(installed) == f"{commit}-dirty"

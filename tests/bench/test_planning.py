@@ -11,11 +11,12 @@ from hypothesis import given
 
 from relation_tf import cli
 from relation_tf.bench import plan_suite, run_suite
+from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.planning import Cost, SuitePlan, _to_time, by_proportion, make_plan
-from relation_tf.bench.run_folder import RunFolder, write_json
-from relation_tf.bench.worker import RunGroup
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
+from relation_tf.files import write_json
 from relation_tf.stats import what_can_be_shown
 
 SMALL = {"tasks": ["WNLI", "RTE"], "only_methods": ["baseline-64", "relation-64"]}

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from relation_tf.bench import run_suite
-from relation_tf.bench.pretrained import PretrainingSettings, load_pretrained, pretrained_digest
 from relation_tf.bench.pretraining import pretrain
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
+from relation_tf.training.pretrained import PretrainingSettings, load_pretrained, pretrained_digest
 
 pytestmark = pytest.mark.tensorflow
 
@@ -53,8 +53,8 @@ def asked(suite, pretrained):
 @pytest.fixture
 def network(asked, small_glue):
     """Make the compiled network of a method."""
-    from relation_tf.bench.training import CompiledNetwork
     from relation_tf.tasks import load_task
+    from relation_tf.training.training import CompiledNetwork
 
     def make(method, **changes):
         config = asked(method, **changes).runs()[0]
@@ -91,7 +91,7 @@ def test_an_encoder_of_one_seed_is_for_all(network, pretrained):
 
 
 def test_what_is_fine_tuned_learns_and_what_is_frozen_does_not(network):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     for method, layer, stays in ((FINE_TUNED, "mechanism", False), (FROZEN, "contextual", True)):
         made, config = network(method, epochs=2)

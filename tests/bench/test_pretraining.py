@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 
 from relation_tf.bench import pretraining
-from relation_tf.bench.checkpoint import STATE, Checkpoint
-from relation_tf.bench.pretrained import (
+from relation_tf.bench.pretraining import pretrain
+from relation_tf.errors import DataError, SuiteError
+from relation_tf.report import compare
+from relation_tf.report.sources import read_source
+from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
+from relation_tf.training.checkpoint import STATE, Checkpoint
+from relation_tf.training.pretrained import (
     PretrainingSettings,
     fill,
     finished_runs,
     load_pretrained,
     pretrained_digest,
 )
-from relation_tf.bench.pretraining import pretrain
-from relation_tf.errors import DataError, SuiteError
-from relation_tf.report import compare
-from relation_tf.report.sources import read_source
-from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
 
 pytestmark = pytest.mark.tensorflow
 
@@ -52,7 +52,7 @@ def text_file(tmp_path_factory):
 
 
 def compiled(text_file, mechanism="relation", **changes):
-    from relation_tf.bench.language_training import CompiledLanguageModel
+    from relation_tf.training.language_model import CompiledLanguageModel
 
     settings = PretrainingSettings(**SMALL | changes)
     text = read_plain_text(
@@ -91,7 +91,7 @@ def test_held_out_loss_is_the_mean_over_predicted_words(text_file):
 
 @pytest.mark.parametrize("objective", ["masked", "causal"])
 def test_learns(text_file, objective):
-    from relation_tf.bench.language_training import train_model
+    from relation_tf.training.language_model import train_model
 
     network = compiled(
         text_file,
@@ -116,7 +116,7 @@ def test_learns(text_file, objective):
     ("mechanism", "objective"), [("attention", "masked"), ("relation", "causal")]
 )
 def test_resumed_at_any_step_ends_the_same(text_file, tmp_path, mechanism, objective):
-    from relation_tf.bench.language_training import train_model
+    from relation_tf.training.language_model import train_model
 
     network = compiled(text_file, mechanism, objective=objective)
     whole = train_model(network, seed=1)
@@ -142,7 +142,7 @@ def test_resumed_at_any_step_ends_the_same(text_file, tmp_path, mechanism, objec
 
 
 def test_a_seed_decides_all(text_file):
-    from relation_tf.bench.language_training import train_model
+    from relation_tf.training.language_model import train_model
 
     network = compiled(text_file)
     runs = []
@@ -396,9 +396,9 @@ def test_a_faulty_layer_of_ones_own_leaves_the_others(text_file, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
-    from relation_tf.bench import language_training
+    from relation_tf.training import language_model
 
-    losses = language_training.CompiledLanguageModel.held_out_loss
+    losses = language_model.CompiledLanguageModel.held_out_loss
 
     def held_out_loss(network):
         return {"relation": np.nan, "baseline": 1000.0}.get(network.mechanism) or losses(network)
@@ -406,7 +406,7 @@ def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
     settings = PretrainingSettings(**SMALL)
     arguments = [text_file], tmp_path / "out", ["relation", "baseline", "attention"], [1], settings
     with monkeypatch.context() as patch:
-        patch.setattr(language_training.CompiledLanguageModel, "held_out_loss", held_out_loss)
+        patch.setattr(language_model.CompiledLanguageModel, "held_out_loss", held_out_loss)
         made = pretrain(*arguments, quiet=True)
     assert [run["method"] for run in made.runs] == ["attention"]
     # A loss of 1,000 has no perplexity that a table could hold.
@@ -458,7 +458,7 @@ def test_two_at_once_are_refused(text_file, tmp_path):
 PROGRAM = """
 import sys
 from relation_tf.bench import pretraining
-from relation_tf.bench.pretrained import PretrainingSettings
+from relation_tf.training.pretrained import PretrainingSettings
 pretraining._CHECKPOINT_EVERY = 0.05
 small = PretrainingSettings(num_layers=2, units=8, length=12, batch_size=4, steps=400,
                             evaluate_every=150, vocabulary_size=80)

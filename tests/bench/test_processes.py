@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from relation_tf.bench import run_suite
+from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.processes import End, Worker, run_in_workers
-from relation_tf.bench.worker import RunGroup
 
 MORTAL = """
 import os

@@ -7,8 +7,8 @@ from glue_submit import TASKS as LEADERBOARD
 from glue_submit import check
 from relation_tf.bench import RunFolder, read_results, write_submissions
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
-from relation_tf.bench.run_folder import write_json, write_table
 from relation_tf.config import Method, Suite
+from relation_tf.files import write_json, write_table
 from relation_tf.report.scores import Scores
 from relation_tf.tasks import GLUE
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from relation_tf.bench import RunFolder
-from relation_tf.bench.run_folder import read_json, write_json, write_table
 from relation_tf.errors import SuiteError
+from relation_tf.files import read_json, write_json, write_table
 
 
 def test_a_run_is_done_when_its_result_is_there(tmp_path, suite):

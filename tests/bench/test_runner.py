@@ -10,11 +10,10 @@ import keras
 import numpy as np
 import pytest
 
-from relation_tf.bench import RunFolder, plan_suite, read_results, run_suite
+from relation_tf.bench import RunFolder, groups, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
-from relation_tf.bench import worker as worker_module
+from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.processes import run_in_processes
-from relation_tf.bench.worker import RunGroup
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.errors import DataError, SuiteError
@@ -22,6 +21,7 @@ from relation_tf.report import compare, make_report
 from relation_tf.report.scores import Scores
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks import load_task
+from relation_tf.training import session
 
 pytestmark = pytest.mark.tensorflow
 
@@ -361,7 +361,7 @@ def test_an_interruption_keeps_finished_runs_and_says_how_to_go_on(
     tmp_path, small_glue, suite, monkeypatch, capsys
 ):
     made = suite(tasks=["CoLA"])
-    run, ran = worker_module._run, []
+    run, ran = groups._run, []
 
     def interrupted(network, config, *rest):
         if len(ran) == 3:
@@ -369,12 +369,12 @@ def test_an_interruption_keeps_finished_runs_and_says_how_to_go_on(
         ran.append(config)
         run(network, config, *rest)
 
-    monkeypatch.setattr(worker_module, "_run", interrupted)
+    monkeypatch.setattr(groups, "_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_suite(made, tmp_path, data=small_glue)
     assert "3 of 4 runs are done and kept" in " ".join(capsys.readouterr().out.split())
     assert len(read_results(tmp_path).runs) == 3
-    monkeypatch.setattr(worker_module, "_run", run)
+    monkeypatch.setattr(groups, "_run", run)
     assert len(run_suite(made, tmp_path, data=small_glue, quiet=True).runs) == 4
 
 
@@ -466,8 +466,8 @@ def test_the_cell_before_leaves_its_inputs(tmp_path, small_glue, suite, monkeypa
         loaded.append(name)
         return load_task(name, **settings)
 
-    monkeypatch.setattr(worker_module, "load_task", load)
-    monkeypatch.setattr(worker_module, "_last_inputs", None)
+    monkeypatch.setattr(groups, "load_task", load)
+    monkeypatch.setattr(groups, "_last_inputs", None)
     asked = suite(tasks=["CoLA", "RTE"], seeds=[1], epochs=1)
     run_suite(asked, tmp_path, data=small_glue, quiet=True)
     assert loaded == ["CoLA", "RTE"]
@@ -479,28 +479,28 @@ LINUX = Path("/proc/self/clear_refs").exists()
 @pytest.mark.skipif(not LINUX, reason="only Linux begins the peak anew")
 def test_peak_memory_is_of_the_run():
     held = np.ones(40 * 2**17)  # 40 MiB
-    worker_module.peaks()
+    session.peaks()
     del held
-    assert worker_module.forget_peaks() == "run"
-    before = worker_module.peaks()["peak_memory_mib"]
+    assert session.forget_peaks() == "run"
+    before = session.peaks()["peak_memory_mib"]
     held = np.ones(30 * 2**17)
-    assert 25 <= worker_module.peaks()["peak_memory_mib"] - before <= 35
+    assert 25 <= session.peaks()["peak_memory_mib"] - before <= 35
     assert len(held)
 
 
 @pytest.mark.parametrize("missing", ["_CLEAR_REFS", "_STATUS"])
 def test_peak_memory_is_of_the_process_elsewhere(tmp_path, monkeypatch, missing):
     (tmp_path / "status").write_text("Name: python\n")
-    monkeypatch.setattr(worker_module, missing, tmp_path / {"_CLEAR_REFS": "no/such"}.get(
+    monkeypatch.setattr(session, missing, tmp_path / {"_CLEAR_REFS": "no/such"}.get(
         missing, "status"))  # fmt: skip
-    assert worker_module.forget_peaks() == "process"
-    assert worker_module.peaks()["peak_memory_mib"] > 100
+    assert session.forget_peaks() == "process"
+    assert session.peaks()["peak_memory_mib"] > 100
 
 
 def test_peak_memory_of_a_device(monkeypatch):
     import tensorflow as tf
 
-    assert worker_module.peaks()["peak_device_memory_mib"] is None
+    assert session.peaks()["peak_device_memory_mib"] is None
     peak = {"GPU:0": 512 * 2**20}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["one"])
     monkeypatch.setattr(
@@ -509,9 +509,9 @@ def test_peak_memory_of_a_device(monkeypatch):
     monkeypatch.setattr(
         tf.config.experimental, "reset_memory_stats", lambda device: peak.update({device: 0})
     )
-    assert worker_module.peaks()["peak_device_memory_mib"] == 512
-    worker_module.forget_peaks()
-    assert worker_module.peaks()["peak_device_memory_mib"] == 0
+    assert session.peaks()["peak_device_memory_mib"] == 512
+    session.forget_peaks()
+    assert session.peaks()["peak_device_memory_mib"] == 0
 
 
 @pytest.fixture
@@ -601,13 +601,13 @@ def test_a_full_disk_ends_the_suite_in_a_line(tmp_path, small_glue, suite, jobs)
 
 
 def test_a_folder_that_goes_away_ends_the_suite_in_a_line(tmp_path, small_glue, suite, monkeypatch):
-    write = worker_module._write_predictions
+    write = groups._write_predictions
 
     def write_where_nothing_is(path, *arguments):
         shutil.rmtree(tmp_path / "runs", ignore_errors=True)
         write(path, *arguments)
 
-    monkeypatch.setattr(worker_module, "_write_predictions", write_where_nothing_is)
+    monkeypatch.setattr(groups, "_write_predictions", write_where_nothing_is)
     asked = suite(tasks=["CoLA"], epochs=1)
     with pytest.raises(SuiteError, match=r"CoLA/relation-8/seed-1: cannot be written: .*goes on"):
         run_suite(asked, tmp_path, data=small_glue, quiet=True)

@@ -37,7 +37,7 @@ def _few_rows(monkeypatch):
 @pytest.fixture
 def network(suite):
     """Make the compiled network of a method on strings to be reversed."""
-    from relation_tf.bench.training import CompiledNetwork
+    from relation_tf.training.training import CompiledNetwork
 
     def make(method, **changes):
         config = suite(tasks=["reversal"], method=[method], **changes).runs()[0]
@@ -74,7 +74,7 @@ def test_the_cost_is_the_mean_over_rows_of_the_mean_over_tokens(network):
 
 
 def test_training_lowers_the_cost_and_repeats_itself(network):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     made, config = network(GRU, epochs=4, learning_rate=0.01)
     first, again = train_run(made, config), train_run(made, config)

@@ -15,10 +15,10 @@ import pytest
 
 from relation_tf import cli
 from relation_tf.bench import RunFolder, read_results
-from relation_tf.bench.run_folder import write_json, write_table
 from relation_tf.config.loading import make_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
+from relation_tf.files import write_json, write_table
 from relation_tf.tasks.catalogue import find_task
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relation_tf.bench.run_folder import RunFolder, write_json, write_table
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.loading import make_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
+from relation_tf.files import write_json, write_table
 from relation_tf.tasks import find_task
 
 METHODS = [

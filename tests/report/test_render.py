@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench.results import read_results
-from relation_tf.bench.run_folder import RunFolder, write_json
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.errors import SuiteError
+from relation_tf.files import write_json
 from relation_tf.report import render
 from relation_tf.report.report import escape_markdown
 

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 
 import relation_tf
 from relation_tf.bench.results import read_results
-from relation_tf.bench.run_folder import RunFolder, write_bytes, write_json
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.errors import DataError, SuiteError
+from relation_tf.files import write_bytes, write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.sources import join, read_source
 

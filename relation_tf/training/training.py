@@ -16,16 +16,6 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf import networks, optimizers
-from relation_tf.bench.checkpoint import Checkpoint, State
-from relation_tf.bench.pretrained import PretrainedEncoder, fill, load_pretrained
-from relation_tf.bench.replicas import Replicas
-from relation_tf.bench.stopping import (
-    AccuracyReached,
-    BestWeights,
-    SmoothedCost,
-    Stop,
-    StoppingRule,
-)
 from relation_tf.config.run import RunConfig, higher_is_better
 from relation_tf.errors import SuiteError
 from relation_tf.registry import METRICS
@@ -41,6 +31,16 @@ from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.scoring import score
 from relation_tf.tasks.task import Task
+from relation_tf.training.checkpoint import Checkpoint, State
+from relation_tf.training.pretrained import PretrainedEncoder, fill, load_pretrained
+from relation_tf.training.replicas import Replicas
+from relation_tf.training.stopping import (
+    AccuracyReached,
+    BestWeights,
+    SmoothedCost,
+    Stop,
+    StoppingRule,
+)
 
 _EVALUATION_BATCH = 1024
 _FILLED = {"pretrained": "mechanism", "frozen": "contextual"}  # by a pre-trained encoder

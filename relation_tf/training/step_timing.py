@@ -12,12 +12,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.bench.training import dtype_policy
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.networks.next_token import NextTokenNetwork
 from relation_tf.tasks.decoding_speed import length_of, letters
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
+from relation_tf.training.training import dtype_policy
 
 SECONDS = 1.0
 """What all passes of a run take, at least."""

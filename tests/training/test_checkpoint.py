@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.bench.checkpoint import Checkpoint, State
-from relation_tf.bench.stopping import AccuracyReached, BestWeights, SmoothedCost
+from relation_tf.training.checkpoint import Checkpoint, State
+from relation_tf.training.stopping import AccuracyReached, BestWeights, SmoothedCost
 
 STATE = State(
     history=[{"epoch": 1, "loss": 0.1 + 0.2, "val_loss": math.inf}],
@@ -104,7 +104,7 @@ class InterruptedRunError(Exception):
 @pytest.mark.parametrize("stopping", ["best", "smoothed"])
 def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopping):
     """Whatever the epoch, and twice; dropout, Adam, batches and the rule go on where they were."""
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     made, config = network(epochs=9, stopping=stopping, dropout=0.3, batch_size=16)
     expected = train_run(made, config)
@@ -136,7 +136,7 @@ def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopp
 
 
 def test_time_goes_on_too(network, tmp_path):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     made, config = network(epochs=50, time_limit=1e5)
     checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
@@ -152,7 +152,7 @@ def test_time_goes_on_too(network, tmp_path):
 
 
 def test_a_state_that_does_not_fit_is_none_at_all(network, tmp_path):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     made, config = network(epochs=2)
     expected = train_run(made, config)

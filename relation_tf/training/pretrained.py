@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.bench.run_folder import read_json
 from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import SuiteError, join_names
+from relation_tf.files import read_json
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
 

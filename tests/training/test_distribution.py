@@ -20,12 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relation_tf.bench import run_suite
-from relation_tf.bench.checkpoint import Checkpoint
-from relation_tf.bench.distribution import Distribution, make_distribution
 from relation_tf.bench.hosts import Host, this_host
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
 from relation_tf.tasks import load_task
+from relation_tf.training.checkpoint import Checkpoint
+from relation_tf.training.distribution import Distribution, make_distribution
 from tests.fuzz.mutations import refusal
 
 TWO = ["10.0.0.1:2222", "10.0.0.2:2222"]
@@ -191,10 +191,10 @@ DISTRIBUTIONS = {
 
 
 def network_of(config, data, distribution):
-    from relation_tf.bench.worker import start_tensorflow
+    from relation_tf.training.session import start_tensorflow
 
     replicas = start_tensorflow(Path(os.devnull), 1, distribution)
-    from relation_tf.bench.training import CompiledNetwork
+    from relation_tf.training.training import CompiledNetwork
 
     return CompiledNetwork(config, load_task(config.task, data=data), replicas=replicas)
 
@@ -202,7 +202,7 @@ def network_of(config, data, distribution):
 def trained(config, data, distribution=None):
     """The weights and what a run gave."""
     network = network_of(config, data, distribution)
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     run = train_run(network, config)
     return network.weights(), run
@@ -281,7 +281,7 @@ class KilledError(Exception):
 def resumed(config, data, distribution, folder):
     """The weights of a run, of the same one again, and of one that was killed and taken up."""
     network = network_of(config, data, distribution)
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     found = []
     for _ in range(2):

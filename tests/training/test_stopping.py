@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.bench.stopping import AccuracyReached, BestWeights, SmoothedCost
+from relation_tf.training.stopping import AccuracyReached, BestWeights, SmoothedCost
 
 COSTS = st.lists(
     st.one_of(st.sampled_from([0.25, 0.5, 0.75, 1.0]), st.just(math.nan)), min_size=1, max_size=40

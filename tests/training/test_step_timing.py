@@ -101,7 +101,7 @@ class Growing(RunningSum):
 
 
 def stepping(method):
-    from relation_tf.bench.step_timing import StepTimer
+    from relation_tf.training.step_timing import StepTimer
 
     config = asked(method=[method]).runs()[0]
     return StepTimer(config, load_task("decode-128"))
@@ -159,7 +159,7 @@ def test_the_state_is_what_the_mechanism_holds():
 
 
 def test_passes_are_timed_until_they_tell_something(monkeypatch):
-    monkeypatch.setattr("relation_tf.bench.step_timing.SECONDS", 0.0)
+    monkeypatch.setattr("relation_tf.training.step_timing.SECONDS", 0.0)
     timed = stepping(decoder("relation")).time()
     assert len(timed.seconds) == 3
     assert timed.typical == sorted(timed.seconds)[1] > 0

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.bench.distribution import Distribution
 from relation_tf.errors import SuiteError
+from relation_tf.training.distribution import Distribution
 
 _SUM = tf.distribute.ReduceOp.SUM
 _OF_A_REPLICA = 2**32  # between the seeds of two replicas; Keras's own are smaller

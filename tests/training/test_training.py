@@ -20,7 +20,7 @@ def outputs(trained):
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B", "MNLI"])
 def test_same_seed_gives_the_same_bits_whatever_ran_before(network, name):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     first, config = network(name)
     alone = train_run(first, config)
@@ -74,7 +74,7 @@ def test_a_step_is_what_keras_does(network):
 
 
 def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
-    from relation_tf.bench import training
+    from relation_tf.training import training
 
     first, _ = network("MNLI")
     split = first.task.splits["dev_matched"]
@@ -84,7 +84,7 @@ def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
 
 
 def test_best_weights_are_brought_back(network):
-    from relation_tf.bench.training import _cost, train_run
+    from relation_tf.training.training import _cost, train_run
 
     first, config = network(stopping="best", learning_rate=0.05, epochs=6)
     trained = train_run(first, config)
@@ -95,7 +95,7 @@ def test_best_weights_are_brought_back(network):
 
 
 def test_a_diverged_network_has_the_worst_score(network):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     first, config = network(learning_rate=1e30)
     trained = train_run(first, config)
@@ -105,7 +105,7 @@ def test_a_diverged_network_has_the_worst_score(network):
 
 def learning(network, **changes):
     """A run on SST-2 that stops when an accuracy has held; nothing is dropped out."""
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     settings = {
         "stopping": "accuracy_reached",
@@ -142,7 +142,7 @@ def test_a_running_accuracy_is_that_of_all_rows_so_far(network):
 
 def test_training_accuracy_is_of_the_outputs_before_each_step(network):
     """One batch an epoch: the accuracy of the second epoch is that of the first one's weights."""
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     settings = {"stopping": "accuracy_reached", "dropout": 0.0, "batch_size": 1000}
     made, config = network("SST-2", epochs=1, **settings)
@@ -162,7 +162,7 @@ def test_what_is_not_reached_is_said(network):
 
 @pytest.mark.parametrize("stopping", ["best", "smoothed"])
 def test_every_rule_keeps_to_the_time_limit(network, stopping):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     made, config = network(stopping=stopping, time_limit=1e-9)
     trained = train_run(made, config)
@@ -181,7 +181,7 @@ def test_times_add_up(network):
 def test_bfloat16_is_for_computing_alone(network, name):
     import keras
 
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     made, config = network(name, precision="bfloat16")
     assert keras.config.dtype_policy().name == "float32"
@@ -221,7 +221,7 @@ def test_the_policy_comes_back_after_an_error(network):
 
 def by_xla(network, mechanism, **changes):
     """A run with XLA, the shapes of its steps, and the same one without."""
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     options = {"batch_size": 16, "epochs": 2, "dropout": 0.0, **changes}
     options["method"] = [{"mechanism": mechanism, "units": 8}]
@@ -282,7 +282,7 @@ def test_xla_on_pairs_with_random_batches_compiles_between_epochs(network):
 
 
 def test_compilation_is_no_time_of_a_run(network):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     made, config = network(epochs=1)
 
@@ -304,7 +304,7 @@ def test_too_few_rows_for_a_whole_batch_need_no_xla(network):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_suites())
 def test_every_method_of_every_suite_can_be_built(name):
-    from relation_tf.bench.training import check_network
+    from relation_tf.training.training import check_network
 
     by_method = {config.method: config for config in load_suite(name).runs()}
     for config in by_method.values():
@@ -317,8 +317,8 @@ GROUP = {"tasks": ["three"], "group": [{"name": "three", "tasks": ["CoLA", "RTE"
 @pytest.fixture
 def grouped(small_glue, suite):
     """The compiled network of three tasks that are learned together."""
-    from relation_tf.bench.training import CompiledNetwork
     from relation_tf.tasks import load_task
+    from relation_tf.training.training import CompiledNetwork
 
     def make(sharing="shared", **changes):
         method = {"mechanism": "relation", "units": 8, "sharing": sharing}
@@ -331,7 +331,7 @@ def grouped(small_glue, suite):
 @pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["shared", "adversarial"])
 def test_a_group_answers_for_each_of_its_tasks(grouped, sharing):
-    from relation_tf.bench.training import train_run
+    from relation_tf.training.training import train_run
 
     made, config = grouped(sharing)
     trained = train_run(made, config)
@@ -344,7 +344,7 @@ def test_a_group_answers_for_each_of_its_tasks(grouped, sharing):
 
 
 def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
-    from relation_tf.bench.training import _cost, train_run
+    from relation_tf.training.training import _cost, train_run
 
     made, config = grouped(epochs=1)
     trained = train_run(made, config)
@@ -353,7 +353,7 @@ def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
 
 
 def test_batches_are_drawn_across_tasks(grouped):
-    from relation_tf.bench.training import plan_epoch
+    from relation_tf.training.training import plan_epoch
 
     made, config = grouped()
     batches = plan_epoch(made.parts, config, epoch=1)

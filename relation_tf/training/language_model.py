@@ -12,8 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf import optimizers
-from relation_tf.bench.checkpoint import Checkpoint, State
-from relation_tf.bench.pretrained import PretrainingSettings
 from relation_tf.errors import SuiteError
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
 from relation_tf.tasks.plain_text import (
@@ -23,6 +21,8 @@ from relation_tf.tasks.plain_text import (
     masks_of_held_out,
     masks_of_step,
 )
+from relation_tf.training.checkpoint import Checkpoint, State
+from relation_tf.training.pretrained import PretrainingSettings
 
 StepCallback = Callable[[int], None]
 

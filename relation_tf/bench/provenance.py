@@ -1,0 +1,159 @@
+"""The facts of a manifest: versions, commit, machine, data and command."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relation_tf import __version__
+from relation_tf.config.run import RunConfig
+from relation_tf.training.distribution import Distribution
+
+if TYPE_CHECKING:
+    from relation_tf.training.step_timing import StepTimer
+    from relation_tf.training.training import CompiledNetwork
+
+PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
+"""What results may depend on beside this package."""
+
+COMMIT = "RELATION_TF_COMMIT"
+"""Environment variable: the commit of a package that was sent from another machine."""
+
+
+def manifest(
+    network: CompiledNetwork | StepTimer,
+    config: RunConfig,
+    distribution: Distribution | None,
+    started: str,
+    resumed: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Return the manifest of a finished run."""
+    vectors = network.vectors
+    return {
+        "started": started,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "resumed_after_epochs": list(resumed),
+        "command": command(),
+        **software(),
+        **machine(distribution),
+        "xla": network.xla,
+        "seed": config.seed,
+        "data": {
+            "source": network.task.source.kind,
+            "layout": network.task.source.layout.name,
+            "digest": network.task.digest,
+            "rows": {name: len(split) for name, split in network.task.splits.items()},
+            "vocabulary": network.task.vocabulary.size if network.task.vocabulary else None,
+            "validation": network.task.validation,
+            "skipped_lines": list(network.task.skipped),
+            "notes": list(network.task.notes),
+        },
+        "glove": None
+        if vectors is None
+        else {"found": str(vectors), "digest": config.glove_digest},
+        "pretrained": None
+        if config.start == "random"
+        else {"folder": config.pretrained, "digest": config.pretrained_digest},
+    }
+
+
+def software() -> dict[str, Any]:
+    """Versions and commit, for a manifest."""
+    return {
+        "python": platform.python_version(),
+        "versions": {
+            "relation_tf": __version__,
+            **{name: metadata.version(name) for name in PACKAGES},
+        },
+        "commit": commit(),
+    }
+
+
+def machine(distribution: Distribution | None) -> dict[str, Any]:
+    """Devices, threads and flags, for a manifest."""
+    import tensorflow as tf
+
+    from relation_tf.training.replicas import make_replicas
+    from relation_tf.training.training import op_determinism
+
+    return {
+        "platform": platform.platform(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "devices": [device.device_type for device in tf.config.list_physical_devices()],
+        "backend": "tensorflow",
+        "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+        "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+        "op_determinism": op_determinism(),
+        "strategy": distribution.strategy if distribution else None,
+        "replicas": make_replicas(distribution).count,
+    }
+
+
+def made_by(config: RunConfig, distribution: Distribution | None) -> dict[str, Any]:
+    """What a half-done run goes on with; with anything else it would not end as it began."""
+    return {"config": config.model_dump(mode="json"), **machine(distribution), **software()}
+
+
+def command() -> str:
+    """The command line, without the places of this machine."""
+    program = Path(sys.argv[0])
+    if program.name == "ipykernel_launcher.py":
+        return "a notebook"  # its arguments are places of this machine
+    name = "relation-tf" if program.parts[-2:] == ("relation_tf", "cli.py") else program.name
+    return shlex.join([name, *sys.argv[1:]])
+
+
+def one_line(error: Exception) -> str:
+    """What went wrong: TensorFlow puts the places before it, Keras the arguments behind it."""
+    message = str(error).partition("Arguments received by")[0]
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", message).split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"{type(error).__name__}: {last}"
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this package runs from, or was sent from."""
+    return os.environ[COMMIT] or None if COMMIT in os.environ else _commit()
+
+
+@functools.cache
+def _commit(file: Path = Path(__file__)) -> str | None:
+    """The commit of the checkout that a file of this package belongs to, if there is one.
+
+    An environment may lie within somebody else's checkout, which does not track what is installed.
+    """
+    try:
+        _git(file.parent, "ls-files", "--error-unmatch", file.name)
+        return _git(file.parent, "describe", "--always", "--dirty", "--abbrev=12")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    answer = subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True
+    )
+    return answer.stdout.strip()
+
+
+@functools.cache
+def processor() -> str:
+    """What this machine's processor is called."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()

@@ -1,0 +1,61 @@
+"""Files that are written whole or not at all, and JSON that is read with one-line errors."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from relation_tf.errors import SuiteError
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON, whole or not at all."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_table(path: Path, columns: Mapping[str, Sequence[Any]], separator: str) -> None:
+    """Write columns under a header, whole or not at all. Fields hold no separator."""
+    rows = zip(*([_field(value) for value in column] for column in columns.values()), strict=True)
+    lines = [separator.join(columns), *map(separator.join, rows)]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        SuiteError: Where the file is not there or not one.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
+        raise SuiteError(f"{path}: expected JSON: {reason}") from error
+    if not isinstance(content, dict):
+        raise SuiteError(f"{path}: expected a JSON object, found {type(content).__name__}")
+    return content
+
+
+def _field(value: Any) -> str:
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
