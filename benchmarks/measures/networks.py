@@ -23,12 +23,12 @@ _FEW = 16  # rows of the other side: for all, attention would hold 6 GB for each
 
 def relation(compute: str) -> Measured:
     """Relation by length against every token of rows padded to the longest."""
-    return _against_original("relation", direct.Relation.original(_UNITS), compute)
+    return _against_original("relation", direct.Relation(_UNITS, variant="released_code"), compute)
 
 
 def attention(compute: str) -> Measured:
     """The same of Attention."""
-    original = Attention.original(_UNITS, algorithm="direct")
+    original = Attention(_UNITS, variant="released_code", algorithm="direct")
     return _against_original("attention", original, compute)
 
 

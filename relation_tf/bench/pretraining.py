@@ -25,7 +25,8 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.files import read_json, write_json, write_table, write_text
-from relation_tf.networks.mechanisms import MECHANISMS, find_mechanism
+from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.registry import MECHANISMS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
 from relation_tf.training.checkpoint import STATE, Checkpoint

@@ -46,9 +46,12 @@ class Attention(CausalMixer):
 
     Args:
         units: Width of queries, keys, values and output.
-        use_bias: Whether the three projections have biases.
-        dropout: Rate in [0, 1), on the attention weights (and before the closing projection).
-        output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
+        variant: `"equations"` or `"released_code"`, which differ in the defaults below.
+        use_bias: If True, the three projections have biases. By default False.
+        dropout: Rate in [0, 1), on the attention weights (and before the closing projection). By
+            default 0, for the released code 0.5.
+        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. By default for the
+            released code only.
         algorithm: `"direct"`, `"factored"`, `"chunked"`, `"fused"` or `"auto"`.
         causal: Whether a query sees the tokens up to its own position only.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.

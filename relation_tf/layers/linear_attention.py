@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
@@ -10,9 +11,9 @@ from keras import ops
 from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
 from relation_tf.layers.masking import softmax, to_float32, zero_masked
-from relation_tf.layers.token_mixer import affine
+from relation_tf.layers.token_mixer import TokenMixer, affine
 
-_NORMALIZATIONS = ("sum", "none", "original")
+_NORMALIZATIONS = ("sum", "none", "released_code")
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -23,9 +24,9 @@ class LinearAttention(CausalMixer):
 
     - `normalization="sum"`: `t(Q) (t(K)^T V) / (t(Q) sum_j t(K_j))`, as in the literature;
     - `normalization="none"`: `t(Q) (t(K)^T V)`, equation 5 of the Relation paper as printed;
-    - `normalization="original"`: what that paper's program computes. `q = t(Q) / sqrt(width)`, keys
-      are `softmax(t(K))` over features, dropout falls on `A = keys^T V`, and `q A` is divided by
-      the mean over features of `t(query W_K)` at the query's own position.
+    - `normalization="released_code"`: what that paper's released code computes. `q = t(Q) /
+      sqrt(width)`, keys are `softmax(t(K))` over features, dropout falls on `A = keys^T V`, and
+      `q A` is divided by the mean over features of `t(query W_K)` at the query's own position.
 
     Masked keys are zeroed after the feature map. Sums over tokens are accumulated in float32 or
     wider.
@@ -43,10 +44,14 @@ class LinearAttention(CausalMixer):
 
     Args:
         units: Width of queries, keys, values and output.
-        normalization: `"sum"`, `"none"` or `"original"`.
-        use_bias: Whether the three projections have biases.
-        dropout: Rate in [0, 1), on `t(K)^T V` (and before the closing projection).
-        output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
+        variant: `"equations"` or `"released_code"`, which differ in the defaults below.
+        normalization: `"sum"`, `"none"` or `"released_code"`. By default `"sum"`, for the released
+            code `"released_code"`.
+        use_bias: If True, the three projections have biases. By default False.
+        dropout: Rate in [0, 1), on `t(K)^T V` (and before the closing projection). By default 0,
+            for the released code 0.5.
+        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. By default for the
+            released code only.
         algorithm: `"direct"`, `"factored"`, `"scores"` or `"auto"`.
         causal: Whether a query sees the tokens up to its own position only.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
@@ -75,8 +80,12 @@ class LinearAttention(CausalMixer):
     """
 
     algorithms: ClassVar[tuple[str, ...]] = ("direct", "factored", "scores")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "equations": {**TokenMixer.presets["equations"], "normalization": "sum"},
+        "released_code": {**TokenMixer.presets["released_code"], "normalization": "released_code"},
+    }
 
-    def __init__(self, units: int, normalization: str = "sum", **kwargs: Any) -> None:
+    def __init__(self, units: int, normalization: str | None = None, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
         if self.algorithm == "scores" and self.dropout > 0:
             raise ValueError(
@@ -88,6 +97,7 @@ class LinearAttention(CausalMixer):
                 "causal=True leaves no place for dropout on t(K)^T V, which no query has alone. "
                 f"Received: dropout={self.dropout}"
             )
+        normalization = self.preset("normalization", normalization)
         if normalization not in _NORMALIZATIONS:
             allowed = ", ".join(map(repr, _NORMALIZATIONS))
             raise ValueError(
@@ -95,17 +105,12 @@ class LinearAttention(CausalMixer):
             )
         self.normalization = normalization
 
-    @classmethod
-    def original(cls, units: int, dropout: float = 0.5, **kwargs: Any) -> Self:
-        """The layer as the Relation paper's program has it."""
-        return super().original(units, dropout, normalization="original", **kwargs)
-
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """W_Q, W_K, W_V."""
-        if self.normalization == "original" and query_width != value_width:
+        if self.normalization == "released_code" and query_width != value_width:
             raise ValueError(
-                "normalization='original' applies W_K to the query too: query and value must be of "
-                f"one width. Received: query width {query_width}, value width {value_width}"
+                "normalization='released_code' applies W_K to the query too: query and value must "
+                f"be of one width. Received: query width {query_width}, value width {value_width}"
             )
         self.query_kernel, self.query_bias = self.add_projection("query", query_width)
         self.key_kernel, self.key_bias = self.add_projection("key", value_width)
@@ -128,14 +133,14 @@ class LinearAttention(CausalMixer):
         """`t(Q)` and `t(K)`, zero at masked tokens, in float32 or wider."""
         q = _feature_map(affine(query, self.query_kernel, self.query_bias))
         keys = _feature_map(affine(value, self.key_kernel, self.key_bias))
-        if self.normalization == "original":
+        if self.normalization == "released_code":
             q = q * query.shape[-1] ** -0.5
             keys = softmax(keys)
         return q, zero_masked(keys, value_mask)
 
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
         """The output in the type of the query; `weight` is `t(Q) sum_j t(K_j)`."""
-        if self.normalization == "original":
+        if self.normalization == "released_code":
             own = _feature_map(affine(query, self.key_kernel, self.key_bias))
             output = output / ops.mean(own, axis=-1, keepdims=True)
         elif self.normalization == "sum":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import keras
 
@@ -13,19 +14,24 @@ from relation_tf.layers.token_mixer import TokenMixer, affine
 class PointwiseMLP(TokenMixer):
     """Three point-wise layers: what a mechanism reaches that sees no token but its own.
 
-    `phi(phi(x W1 + b1) W2 + b2) W3 + b3` (the baseline of the Relation paper). With `gated=True`
-    the form of that paper's program, a Relation without its mean: `phi(((x W1 + b1) * (x W2 + b2))
-    W3)`.
+    `phi(phi(x W1 + b1) W2 + b2) W3 + b3` (the baseline of the Relation paper). `gated=True` is
+    the form of that paper's released code, a Relation without its mean:
+    `phi(((x W1 + b1) * (x W2 + b2)) W3)`.
 
     `value` and its mask are taken, as by the other mechanisms, and ignored.
 
     Args:
         units: Width of all three layers.
         activation: `phi`.
-        gated: Whether the first two layers are multiplied instead of chained.
-        use_bias: Whether the layers have biases (the gated form's third has none).
-        dropout: Rate in [0, 1), before W3 (and before the closing projection).
-        output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
+        gated: If True, the first two layers are multiplied instead of chained. By default for the
+            released code only.
+        variant: `"equations"` or `"released_code"`, which differ in the defaults below.
+        use_bias: If True, the layers have biases (the gated form's third has none). By default
+            True.
+        dropout: Rate in [0, 1), before W3 (and before the closing projection). By default 0, for
+            the released code 0.5.
+        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. By default for the
+            released code only.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
@@ -47,22 +53,21 @@ class PointwiseMLP(TokenMixer):
         - Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, "Baseline".
     """
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "equations": {**TokenMixer.presets["equations"], "use_bias": True, "gated": False},
+        "released_code": {**TokenMixer.presets["released_code"], "use_bias": True, "gated": True},
+    }
+
     def __init__(
         self,
         units: int,
         activation: Any = "relu",
-        gated: bool = False,
-        use_bias: bool = True,
+        gated: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, use_bias=use_bias, **kwargs)
+        super().__init__(units, **kwargs)
         self.activation = keras.activations.get(activation)
-        self.gated = gated
-
-    @classmethod
-    def original(cls, units: int, dropout: float = 0.5, **kwargs: Any) -> Self:
-        """The layer as the Relation paper's program has it."""
-        return super().original(units, dropout, gated=True, **kwargs)
+        self.gated = self.preset("gated", gated)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """W1, W2, W3."""

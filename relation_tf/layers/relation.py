@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
 from relation_tf.layers.causal import CausalMixer, aligned, running_mean
 from relation_tf.layers.masking import masked_mean, to_float32
-from relation_tf.layers.token_mixer import affine
+from relation_tf.layers.token_mixer import TokenMixer, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -31,9 +32,13 @@ class Relation(CausalMixer):
     Args:
         units: Width of the output.
         activation: The function around the equation.
-        use_bias: Whether the projections to G and H have biases (W has none).
-        dropout: Rate in [0, 1), on `G * h'` (and before the closing projection).
-        output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
+        variant: `"equations"` or `"released_code"`, which differ in the defaults below.
+        use_bias: If True, the projections to G and H have biases (W has none). By default for the
+            released code only.
+        dropout: Rate in [0, 1), on `G * h'` (and before the closing projection). By default 0, for
+            the released code 0.5.
+        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. By default for the
+            released code only.
         algorithm: `"direct"`, `"folded"` or `"auto"`.
         causal: Whether the mean of a query is over the tokens up to its own position.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
@@ -61,6 +66,10 @@ class Relation(CausalMixer):
     """
 
     algorithms: ClassVar[tuple[str, ...]] = ("direct", "folded")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **TokenMixer.presets,
+        "released_code": {**TokenMixer.presets["released_code"], "use_bias": True},
+    }
 
     def __init__(self, units: int, activation: Any = "relu", **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
@@ -75,11 +84,6 @@ class Relation(CausalMixer):
                 "Received: causal=True"
             )
         self.activation = keras.activations.get(activation)
-
-    @classmethod
-    def original(cls, units: int, dropout: float = 0.5, **kwargs: Any) -> Self:
-        """The layer as the Relation paper's program has it."""
-        return super().original(units, dropout, use_bias=True, **kwargs)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """W_G, W_H, W."""

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal
 
 import keras
 from keras import ops
 
 from relation_tf.layers.masking import zero_masked
 
+Variant = Literal["equations", "released_code"]
+
 
 class TokenMixer(keras.layers.Layer):
     """A layer that gives each query token a view of the tokens of `value`.
 
     It owns what all mechanisms share: checked arguments, masks, the weights' initializers and the
-    closing projection `y = dropout(relu(y)) W_output` of the Relation paper's program. A mechanism
-    adds its weights in `build_mechanism` and its equation in `mix`.
+    closing projection `y = dropout(relu(y)) W_output` of the Relation paper's released code. A
+    mechanism adds its weights in `build_mechanism` and its equation in `mix`.
+
+    `variant="equations"` is the layer as the paper prints it, `variant="released_code"` as its
+    released code computes it. A variant is a set of defaults: the class's `presets`.
 
     Args:
         units: Width of the output, at least 1.
-        use_bias: Whether the projections have biases.
-        dropout: Rate in [0, 1), applied in training only.
-        output_projection: Whether `dropout(relu(y)) W_output` closes the layer.
+        variant: `"equations"` or `"released_code"`.
+        use_bias: If True, the projections have biases. None: by `variant`.
+        dropout: Rate in [0, 1), applied in training only. None: 0 for the equations, 0.5 for the
+            released code.
+        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. None: for the
+            released code only.
         algorithm: One of the class's `algorithms`, all equal in result, or `"auto"`, which
             chooses by shape.
         kernel_initializer: Initializer of the matrices.
@@ -34,8 +43,13 @@ class TokenMixer(keras.layers.Layer):
     """
 
     algorithms: ClassVar[tuple[str, ...]] = ("direct",)
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "equations": {"use_bias": False, "dropout": 0.0, "output_projection": False},
+        "released_code": {"use_bias": False, "dropout": 0.5, "output_projection": True},
+    }
 
     units: int
+    variant: Variant
     use_bias: bool
     dropout: float
     output_projection: bool
@@ -51,9 +65,10 @@ class TokenMixer(keras.layers.Layer):
         self,
         units: int,
         *,
-        use_bias: bool = False,
-        dropout: float = 0.0,
-        output_projection: bool = False,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
         algorithm: str = "auto",
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
@@ -65,15 +80,20 @@ class TokenMixer(keras.layers.Layer):
         super().__init__(**kwargs)
         if isinstance(units, bool) or not isinstance(units, Integral) or units < 1:
             raise ValueError(f"`units` must be a positive integer. Received: units={units!r}")
+        if variant not in self.presets:
+            allowed = " or ".join(map(repr, self.presets))
+            raise ValueError(f"`variant` must be {allowed}. Received: {variant!r:.80}")
+        self.variant = variant
+        dropout = self.preset("dropout", dropout)
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"`dropout` must be in [0, 1). Received: dropout={dropout!r}")
         if algorithm not in ("auto", *self.algorithms):
             allowed = ", ".join(map(repr, ("auto", *self.algorithms)))
             raise ValueError(f"`algorithm` must be one of {allowed}. Received: {algorithm!r}")
         self.units = int(units)
-        self.use_bias = use_bias
+        self.use_bias = self.preset("use_bias", use_bias)
         self.dropout = dropout
-        self.output_projection = output_projection
+        self.output_projection = self.preset("output_projection", output_projection)
         self.algorithm = algorithm
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
@@ -84,10 +104,9 @@ class TokenMixer(keras.layers.Layer):
             self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
 
-    @classmethod
-    def original(cls, units: int, dropout: float = 0.5, **kwargs: Any) -> Self:
-        """The layer as the Relation paper's program has it, which closes with a projection."""
-        return cls(units, dropout=dropout, output_projection=True, **kwargs)
+    def preset(self, name: str, value: Any) -> Any:
+        """Return the value of an argument, or the variant's default if it is None."""
+        return self.presets[self.variant][name] if value is None else value
 
     def __call__(
         self,
@@ -213,6 +232,7 @@ class TokenMixer(keras.layers.Layer):
         return {
             **super().get_config(),
             "units": self.units,
+            "variant": self.variant,
             "use_bias": self.use_bias,
             "dropout": self.dropout,
             "output_projection": self.output_projection,

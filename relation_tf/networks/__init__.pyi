@@ -5,18 +5,16 @@ from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
 from .language_model import language_model
 from .layer_check import LayerCheck, LayerReport, check_layer
-from .mechanisms import MECHANISMS, Mechanism, find_mechanism
+from .mechanisms import find_mechanism, make_layer
 from .multi_task import Sharing, TaskHead, as_one, multi_task_networks
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size
 from .transformer_decoder import transformer_encoder_decoder
 
 __all__ = [
-    "MECHANISMS",
     "Decoded",
     "LayerCheck",
     "LayerReport",
     "Match",
-    "Mechanism",
     "Sharing",
     "TaskHead",
     "as_one",
@@ -28,6 +26,7 @@ __all__ = [
     "find_mechanism",
     "greedy_decode",
     "language_model",
+    "make_layer",
     "match_parameters",
     "multi_task_networks",
     "pair_classifier",

@@ -24,7 +24,7 @@ from keras import ops
 from relation_tf.layers import FeatureAttention, SinePositionEncoding, SoftmaxPositionEncoding
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
-from relation_tf.networks.mechanisms import accepts
+from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import (
     accepted,
     copy_of,
@@ -73,8 +73,8 @@ def sequence_classifier(
         hidden_units: Width of the hidden Dense, by default `units`; the plain network has none.
         hidden_activation: Activation after it: `"leaky_relu"` (slope 0.3), any Keras name, or None.
         dropout: Rate in [0, 1).
-        options: Further arguments of the mechanism; `{"form": "paper"}` asks for a paper's
-            equations where the default is the form of its program.
+        options: Further arguments of the mechanism; `{"variant": "equations"}` selects a paper's
+            equations where the default is its released code.
         compute: `"readout"` or `"all"`; equal in result.
         embeddings: Start values of the embedding, `(vocabulary_size, embedding_dim)`, or None.
         network: `"benchmark"` or `"plain"`.
@@ -292,7 +292,7 @@ class TextEncoder:
         self.mechanism = (
             copy_of(mechanism, name=f"{prefix}mechanism")
             if is_layer(mechanism)
-            else self.entry.make(units, dropout, options, name=f"{prefix}mechanism")
+            else make_layer(self.entry, units, dropout, options, name=f"{prefix}mechanism")
         )
         # A class of one's own has to be as wide as it was asked to be; an instance says for itself.
         own = isinstance(mechanism, type) or (

@@ -13,10 +13,11 @@ from keras import ops
 from relation_tf.layers.causal import check_steps
 from relation_tf.layers.masking import zero_masked
 from relation_tf.layers.token_mixer import width_of
-from relation_tf.networks.mechanisms import Mechanism, load
+from relation_tf.networks.mechanisms import by_equations, load, make_layer
 from relation_tf.networks.mixing import copy_of, entry_of, is_layer, mix_all, refuse_options
 from relation_tf.networks.safe_mode import refuse_in_safe_mode
 from relation_tf.networks.sentence_encoder import positive_integer
+from relation_tf.registry import Mechanism
 
 Norm = Literal["post", "pre"]
 
@@ -47,12 +48,12 @@ class Encoder(keras.layers.Layer):
         num_heads: Number of heads of a mechanism that has heads; by default the mechanism's own.
         feed_forward_units: Width of the hidden layer of `feed`, by default `2 * units`.
         norm: `"post"` or `"pre"`.
-        dropout: Rate in [0, 1); also that of a mechanism in its original form.
+        dropout: Rate in [0, 1); also that of a mechanism with `variant="released_code"`.
         activation: Activation of `feed`.
-        options: Further arguments of the mechanism, and its `form`.
+        options: Further arguments of the mechanism.
         seed: Seed of the dropout.
         causal: Whether to make the mechanism with `causal=True`, and by its equations
-            (`form="paper"`) unless `options` say otherwise: the original programs have no causal
+            (`variant="equations"`) unless `options` say otherwise: the released code has no causal
             form. A template is causal by itself.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
@@ -437,9 +438,10 @@ class _Mixer:
         if is_layer(self.mechanism):
             return copy_of(self.mechanism, name="mixer", dtype=dtype)
         heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
-        causal = {"form": "paper", "causal": True} if self.causal else {}
+        entry = entry_of(self.mechanism)
+        causal = {**by_equations(entry), "causal": True} if self.causal else {}
         options = {"dtype": dtype, **causal, **(self.options or {}), **heads}
-        return entry_of(self.mechanism).make(units, dropout, options, name="mixer")
+        return make_layer(entry, units, dropout, options, name="mixer")
 
     def get_config(self) -> dict[str, Any]:
         """The arguments, a class by its path."""

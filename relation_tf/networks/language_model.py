@@ -176,7 +176,7 @@ def language_model(
         embedding_dim: Width of the embedding, by default `units`.
         dropout: Rate in [0, 1).
         norm: `"pre"` or `"post"`.
-        options: Further arguments of the mechanism, and its `form`.
+        options: Further arguments of the mechanism.
         num_heads: Number of heads of a mechanism that has heads.
 
     Returns:

@@ -18,7 +18,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers.masking import zero_masked
-from relation_tf.networks.mechanisms import Mechanism, accepts, load
+from relation_tf.networks.mechanisms import accepts, load, make_layer
 from relation_tf.networks.mixing import (
     accepted,
     copy_of,
@@ -29,6 +29,7 @@ from relation_tf.networks.mixing import (
 )
 from relation_tf.networks.next_token import state_change
 from relation_tf.networks.sentence_encoder import positive_integer
+from relation_tf.registry import Mechanism
 
 Status = Literal["ok", "failed", "warning", "not applicable"]
 
@@ -207,7 +208,7 @@ class _Subject:
         if is_layer(self.mechanism):
             layer = copy_of(self.mechanism, name="mechanism")
         else:
-            layer = self.entry.make(self.units, _DROPOUT, self.options)
+            layer = make_layer(self.entry, self.units, _DROPOUT, self.options)
         if not is_layer(layer):
             raise _FaultError(
                 f"Expected a Keras layer, got {type(layer).__name__}.",

@@ -8,7 +8,8 @@ from typing import Any
 
 import keras
 
-from relation_tf.networks.mechanisms import Mechanism, accepts, find_mechanism
+from relation_tf.networks.mechanisms import accepts, find_mechanism
+from relation_tf.registry import Mechanism
 
 
 def entry_of(mechanism: Any) -> Mechanism:

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers import SinePositionEncoding
-from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.networks.mechanisms import find_mechanism, make_layer
 
 
 class NextTokenNetwork:
@@ -21,7 +21,7 @@ class NextTokenNetwork:
         vocabulary_size: Number of ids, 0 (padding) included.
         units: Width of the mechanism.
         embedding_dim: Width of the embedding.
-        options: Further arguments of the mechanism, and its `form`.
+        options: Further arguments of the mechanism.
 
     Attributes:
         model: From ids `(batch, tokens)` to logits `(batch, tokens, vocabulary_size)`.
@@ -49,7 +49,7 @@ class NextTokenNetwork:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         entry = find_mechanism(mechanism)
-        self.mechanism = entry.make(units, 0.0, options)
+        self.mechanism = make_layer(entry, units, 0.0, options)
         self._positions = SinePositionEncoding() if entry.positions == "sine" else None
         self._embedding = keras.layers.Embedding(vocabulary_size, embedding_dim, name="embedding")
         self._head = keras.layers.Dense(vocabulary_size, name="next_token")

@@ -12,7 +12,8 @@ from relation_tf.layers.masking import masked_softmax, to_float32, zero_masked
 from relation_tf.layers.sine_position_encoding import SinePositionEncoding
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.encoder_stack import Encoder, EncoderBlock, Norm
-from relation_tf.networks.mixing import is_layer, mix_all
+from relation_tf.networks.mechanisms import by_equations
+from relation_tf.networks.mixing import entry_of, is_layer, mix_all
 from relation_tf.networks.sentence_encoder import positive_integer
 
 
@@ -330,8 +331,8 @@ class SourceAttention(keras.layers.Layer):
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """W_Q, W_K, W_V, W_O."""
-        self.query, self.key, self.value, self.close = (
-            self._dense(name) for name in ("query", "key", "value", "close")
+        self.query, self.key, self.value, self.output_dense = (
+            self._dense(name) for name in ("query", "key", "value", "output")
         )
         self.built = True
 
@@ -352,7 +353,7 @@ class SourceAttention(keras.layers.Layer):
         weights = masked_softmax(scores, kept[:, None])  # (batch, heads, queries, tokens)
         mixed = ops.transpose(ops.matmul(ops.cast(weights, values.dtype), values), (0, 2, 1, 3))
         mixed = ops.reshape(mixed, (*ops.shape(x)[:2], self.units))
-        return self.project_output(mixed), ops.mean(weights, axis=1)
+        return self.output_dense(mixed), ops.mean(weights, axis=1)
 
     def _heads(self, x: Any) -> Any:
         """`(batch, heads, tokens, units / heads)`."""
@@ -448,5 +449,7 @@ def transformer_encoder_decoder(
 
 
 def _by_equations(mechanism: Any, options: Mapping[str, Any] | None) -> Any:
-    """Options that make both stacks alike: the original programs have no causal form."""
-    return options if is_layer(mechanism) else {"form": "paper", **(options or {})}
+    """Return options that make both stacks alike: the released code has no causal form."""
+    if is_layer(mechanism):
+        return options
+    return {**by_equations(entry_of(mechanism)), **(options or {})}

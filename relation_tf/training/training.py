@@ -500,7 +500,8 @@ def _encoder_decoder(config: RunConfig, sources: int, targets: int) -> keras.Mod
         "dropout": config.dropout,
         **config.options,
     }
-    return networks.find_mechanism(config.mechanism).make(config.units, config.dropout, options)
+    entry = networks.find_mechanism(config.mechanism)
+    return networks.make_layer(entry, config.units, config.dropout, options)
 
 
 def _start_of(config: RunConfig, seed: int | None = None) -> PretrainedEncoder | None:

@@ -50,7 +50,7 @@ grid = {{ num_steps = [1, 5], initial_context = ["ones"] }}
 [[method]]
 mechanism = "attention"
 name = "mine"
-options = {{ form = "paper" }}
+options = {{ variant = "equations" }}
 {OWN.format(file="train")}
 """
 
@@ -112,8 +112,8 @@ HUGE = "0x" + "f" * 10_000
         (f'{HEAD}[[method]]\nmechanism = "{"m" * 10**5}"\n', "'method.1.mechanism': unknown mecha"),
         (f'{HEAD}{METHOD}{METHOD}', "two methods are called 'relation-64'"),
         (f'{HEAD}{METHOD}grid = {{ a = [] }}', "key 'method.1.grid.a': expected "),
-        (f'{HEAD}{METHOD}grid = {{ form = ["../../x"] }}', "makes no folder name"),
-        (f'{HEAD}{METHOD}grid = {{ form = ["{"x" * 300}"] }}', "makes no folder name"),
+        (f'{HEAD}{METHOD}grid = {{ variant = ["../../x"] }}', "makes no folder name"),
+        (f'{HEAD}{METHOD}grid = {{ variant = ["{"x" * 300}"] }}', "makes no folder name"),
         (f'{HEAD}published = "{"p" * 300}"\n{METHOD}', "published figures 'ppp"),
         (f'{HEAD}published = "a\\u0000b"\n{METHOD}', r"published figures 'a\x00b'"),
         (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="a\\u0000b"), "name of a file"),

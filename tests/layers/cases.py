@@ -46,7 +46,7 @@ class Case:
     @property
     def one_width(self) -> bool:
         """Whether query and value have to be of one width."""
-        return self.arguments.get("normalization") == "original"
+        return self.arguments.get("normalization") == "released_code"
 
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
@@ -70,12 +70,14 @@ CASES = (
         {"normalization": "none", "use_bias": True},
     ),
     Case(
-        LinearAttention, partial(_linear, normalization="original"), {"normalization": "original"}
+        LinearAttention,
+        partial(_linear, normalization="released_code"),
+        {"normalization": "released_code"},
     ),
     Case(
         LinearAttention,
-        partial(_linear, normalization="original"),
-        {"normalization": "original", "use_bias": True, "output_projection": True},
+        partial(_linear, normalization="released_code"),
+        {"normalization": "released_code", "use_bias": True, "output_projection": True},
     ),
     Case(Relation, _relation),
     Case(Relation, _relation, {"use_bias": True, "output_projection": True}),
@@ -92,8 +94,8 @@ CASES = (
     ),
     Case(
         LinearAttention,
-        partial(_linear, normalization="original"),
-        {"causal": True, "normalization": "original", "use_bias": True},
+        partial(_linear, normalization="released_code"),
+        {"causal": True, "normalization": "released_code", "use_bias": True},
     ),
     Case(Relation, _relation, {"causal": True}),
     Case(Relation, _relation, {"causal": True, "use_bias": True, "output_projection": True}),

@@ -36,7 +36,7 @@ def linear_attention(
     """Equations 5-6: t(Q) (t(K)^T V), normalized in one of three ways."""
     q, k = _feature_map(_affine(query, w, "query")), _feature_map(_affine(value, w, "key"))
     v = _affine(value, w, "value")
-    if normalization == "original":
+    if normalization == "released_code":
         own = _feature_map(_affine(query, w, "key"))
         y = ((q / np.sqrt(query.shape[-1])) @ _softmax(k).T * seen) @ v
         return y / own.mean(axis=-1, keepdims=True)

@@ -52,7 +52,7 @@ def test_algorithm_of_another_layer(layer_class: type, algorithm: str) -> None:
 
 
 def test_unknown_normalization() -> None:
-    with pytest.raises(ValueError, match=r"one of 'sum', 'none', 'original'\. Received: 'mean'$"):
+    with pytest.raises(ValueError, match=r"'sum', 'none', 'released_code'\. Received: 'mean'$"):
         LinearAttention(4, normalization="mean")
 
 
@@ -65,7 +65,7 @@ def test_algorithm_with_no_place_for_dropout(layer_class: type, algorithm: str) 
 
 
 def test_normalization_of_the_program_needs_one_width() -> None:
-    layer = LinearAttention(4, normalization="original")
+    layer = LinearAttention(4, normalization="released_code")
     message = r"of one width\. Received: query width 3, value width 5$"
     with pytest.raises(ValueError, match=message):
         layer.build((2, 3, 3), (2, 3, 5))
@@ -91,3 +91,18 @@ def test_wrong_shape(make: Any, shape: tuple[int | None, ...]) -> None:
 def test_wrong_shape_of_value(layer_class: type) -> None:
     with pytest.raises(ValueError, match=r"`value` must be .* Received: value\.shape=\(2, 4\)"):
         layer_class(4)(np.ones((2, 3, 4), "float32"), np.ones((2, 4), "float32"))
+
+
+@pytest.mark.parametrize("layer_class", MIXERS)
+def test_a_variant_is_a_set_of_defaults_that_arguments_override(layer_class: type) -> None:
+    presets = layer_class.presets  # type: ignore[attr-defined]
+    for variant, expected in presets.items():
+        config = layer_class(4, variant=variant).get_config()
+        assert config["variant"] == variant
+        assert expected.items() <= config.items()
+    given = {"use_bias": False, "dropout": 0.1, "output_projection": False}
+    config = layer_class(4, variant="released_code", **given).get_config()
+    assert given.items() <= config.items()
+    assert layer_class.from_config(config).get_config() == config  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"'equations' or 'released_code'\. Received: 'paper'$"):
+        layer_class(4, variant="paper")

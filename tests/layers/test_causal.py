@@ -266,10 +266,10 @@ def test_no_causal_form_of_one_matrix_for_all() -> None:
         Relation(3, algorithm="folded", causal=True)
 
 
-@pytest.mark.parametrize("make", [LinearAttention, LinearAttention.original])
-def test_no_place_for_dropout_on_a_state_for_each_query(make: Any) -> None:
+@pytest.mark.parametrize("variant", ["equations", "released_code"])
+def test_no_place_for_dropout_on_a_state_for_each_query(variant: str) -> None:
     with pytest.raises(ValueError, match=r"causal=True leaves no place .* Received: dropout=0\.5$"):
-        make(3, dropout=0.5, causal=True)
+        LinearAttention(3, variant=variant, dropout=0.5, causal=True)
 
 
 @pytest.mark.parametrize("layer_class", [Attention, LinearAttention, Relation])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relatio
 from tests.backends import array, close
 from tests.layers.cases import MIXERS, tokens
 
-ORIGINALS = [layer_class.original for layer_class in MIXERS]
-all_originals = pytest.mark.parametrize("original", ORIGINALS, ids=lambda f: f.__self__.__name__)
+RELEASED = [functools.partial(layer_class, variant="released_code") for layer_class in MIXERS]
+all_mixers = pytest.mark.parametrize("released", RELEASED, ids=lambda f: f.func.__name__)
 
 
 def started(layer: Any, width: int = 4) -> Any:
@@ -22,22 +23,22 @@ def started(layer: Any, width: int = 4) -> Any:
     return layer
 
 
-@all_originals
-def test_only_in_training(original: Any) -> None:
+@all_mixers
+def test_only_in_training(released: Any) -> None:
     x = tokens(0, 2, 5, 4)
-    layer = started(original(8, dropout=0.5))
-    still = array(started(original(8, dropout=0.0))(x, training=True))
+    layer = started(released(8, dropout=0.5))
+    still = array(started(released(8, dropout=0.0))(x, training=True))
     close(array(layer(x)), still)
     close(array(layer(x, training=False)), still)
     assert np.abs(array(layer(x, training=True)) - still).max() > 1e-3
 
 
-@all_originals
-def test_a_seed_makes_it_reproducible(original: Any) -> None:
+@all_mixers
+def test_a_seed_makes_it_reproducible(released: Any) -> None:
     x = tokens(0, 2, 5, 4)
 
     def steps(seed: int) -> list[np.ndarray]:
-        layer = started(original(8, dropout=0.5, seed=seed))
+        layer = started(released(8, dropout=0.5, seed=seed))
         return [array(layer(x, training=True)) for _ in range(2)]
 
     first, second = steps(1)
@@ -52,7 +53,7 @@ def test_a_seed_makes_it_reproducible(original: Any) -> None:
         Attention,
         lambda units, **kwargs: Attention(units, use_bias=True, algorithm="factored", **kwargs),
         LinearAttention,
-        lambda units, **kwargs: LinearAttention(units, normalization="original", **kwargs),
+        lambda units, **kwargs: LinearAttention(units, normalization="released_code", **kwargs),
         lambda units, **kwargs: Relation(units, activation="linear", **kwargs),
         PointwiseMLP,
         lambda units, **kwargs: PointwiseMLP(units, activation="linear", gated=True, **kwargs),

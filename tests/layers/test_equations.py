@@ -125,9 +125,9 @@ def test_float64_is_float64_throughout(case: Case) -> None:
 @pytest.mark.parametrize(
     ("layer", "count"),
     [
-        (Attention.original(64), 23_296),
-        (LinearAttention.original(64), 23_296),
-        (Relation.original(64), 21_120),
+        (Attention(64, variant="released_code"), 23_296),
+        (LinearAttention(64, variant="released_code"), 23_296),
+        (Relation(64, variant="released_code"), 21_120),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -22,6 +22,7 @@ from tests.layers.cases import MIXERS, PLAIN, Case, randomize
 # Every argument, none at its default.
 COMMON = {
     "units": 7,
+    "variant": "released_code",
     "use_bias": True,
     "dropout": 0.25,
     "output_projection": True,
@@ -37,7 +38,7 @@ COMMON = {
 }
 ARGUMENTS: list[tuple[type, dict[str, Any]]] = [
     (Attention, {**COMMON, "causal": True}),
-    (LinearAttention, {**COMMON, "normalization": "original", "causal": False}),
+    (LinearAttention, {**COMMON, "normalization": "released_code", "causal": False}),
     (LinearAttention, {**COMMON, "normalization": "none", "causal": True, "dropout": 0.0}),
     (Relation, {**COMMON, "activation": "tanh", "causal": True}),
     (PointwiseMLP, {**COMMON, "use_bias": False, "activation": "gelu", "gated": True}),

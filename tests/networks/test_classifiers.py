@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, Relation
-from relation_tf.networks import MECHANISMS as REGISTERED
 from relation_tf.networks import pair_classifier, pair_regressor, sequence_classifier
 from relation_tf.optimizers import Adam
+from relation_tf.registry import MECHANISMS as REGISTERED
 from tests.backends import array, close, started, vjp
 from tests.golden import below
 
@@ -84,15 +84,15 @@ def test_golden(
     np.testing.assert_allclose(predict(model, inputs), stored["output"], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("form", ["original", "paper"])
+@pytest.mark.parametrize("variant", ["released_code", "equations"])
 @all_networks
 @all_mechanisms
-def test_readout_and_all_are_one_function(mechanism: str, network: str, form: str) -> None:
+def test_readout_and_all_are_one_function(mechanism: str, network: str, variant: str) -> None:
     """In output and in gradients, at empty sequences and sequences that start with padding too."""
     inputs = sequences(network)
     results = []
     for compute in ("readout", "all"):
-        model = make(network, mechanism, compute=compute, options={"form": form})
+        model = make(network, mechanism, compute=compute, options={"variant": variant})
         randomize(model)
         results.append(
             vjp(
@@ -144,7 +144,7 @@ def test_a_pair_has_one_mechanism_and_two_hidden_layers() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 def test_dropout_is_where_it_was(rate: float) -> None:
-    """In the mechanism's original form and after it."""
+    """In the mechanism's released code and after it."""
     # Of six units all may be zero behind a relu, and then dropout changes nothing.
     model = make("one_sequence_classifier", "relation", dropout=rate, units=64)
     assert model.get_layer("mechanism").dropout == rate
@@ -155,7 +155,7 @@ def test_dropout_is_where_it_was(rate: float) -> None:
 
 
 def test_options_reach_the_mechanism() -> None:
-    model = make("one_sequence_classifier", "relation", options={"form": "paper", "seed": 3})
+    model = make("one_sequence_classifier", "relation", options={"variant": "equations", "seed": 3})
     layer = model.get_layer("mechanism")
     assert (layer.dropout, layer.output_projection, layer.seed) == (0.0, False, 3)
     own = make("one_sequence_classifier", "relation", options={"dropout": 0.1}, dropout=0.3)
@@ -236,7 +236,7 @@ MINE: list[Any] = [
     pytest.param(MeanVector(UNITS), id="instance"),
     pytest.param(f"{__name__}:MeanVector", id="path"),
     pytest.param(Attention, id="a-class-of-ours"),
-    pytest.param(Relation.original(UNITS), id="an-instance-of-ours"),
+    pytest.param(Relation(UNITS, variant="released_code"), id="an-instance-of-ours"),
     pytest.param(keras.layers.MultiHeadAttention(num_heads=2, key_dim=4), id="multi-head"),
     pytest.param(keras.layers.LSTM, id="lstm"),
     pytest.param(keras.layers.LSTM(UNITS, return_sequences=True), id="lstm-of-tokens"),
@@ -292,11 +292,15 @@ def test_a_class_gets_units_and_options() -> None:
         (MeanVector(4), {"scale": 2.0}, r"no meaning for a layer .* Received: \{'scale': 2\.0\}$"),
         (Sized, {"scale": 3}, r"Sized cannot be made with units=6, scale=3: "),
         ("relation", {"normalization": "sum"}, r"passed to Relation: \{'normalization': 'sum'\}$"),
-        ("relation", {"form": "new"}, r"must be 'paper' or 'original'\. Received: 'new'$"),
+        (
+            "relation",
+            {"variant": "new"},
+            r"'equations' or 'released_code'\. Received: 'new'$",
+        ),
         (
             MeanVector,
-            {"form": "original"},
-            r"of MeanVector must be 'paper'\. Received: 'original'$",
+            {"variant": "released_code"},
+            r"MeanVector cannot be made with .*variant='released_code'.*variant",
         ),
         (3, None, r"`mechanism` must be a name.* Received: 3$"),
         (dict, None, r"`mechanism` must be a name.* Received: <class 'dict'>$"),
@@ -335,7 +339,9 @@ def test_learns_what_the_first_word_says() -> None:
         ("two_sequence_regressor", "benchmark"),
     ],
 )
-@pytest.mark.parametrize("mechanism", REGISTERED)
+@pytest.mark.parametrize(
+    "mechanism", [name for name, entry in REGISTERED.items() if entry.output_type != "sequence"]
+)
 def test_every_mechanism_runs_by_name(mechanism: str, around: str, network: str) -> None:
     """For one sequence and for pairs, and padding at the end changes nothing."""
     model = make(network, mechanism, units=8, network=around, hidden_units=None)
@@ -393,7 +399,7 @@ def test_a_causal_mechanism_is_read_at_its_last_kept_token(compute):
         vocabulary_size=20,
         num_classes=2,
         units=8,
-        options={"form": "paper", "causal": True},
+        options={"variant": "equations", "causal": True},
         compute=compute,
     )
     ids = np.array([[5, 8, 13, 4], [7, 2, 0, 0]])

@@ -189,7 +189,7 @@ def heads_over(x: np.ndarray, memory: np.ndarray, layer: Any) -> np.ndarray:
     for own in np.split(np.arange(UNITS), layer.num_heads):
         scores = q[:, own] @ k[:, own].T / np.sqrt(len(own))
         heads.append(softmax(scores) @ v[:, own])
-    return affine(np.concatenate(heads, axis=-1), layer.close)
+    return affine(np.concatenate(heads, axis=-1), layer.output_dense)
 
 
 def attend_back(x: np.ndarray, mixer: Any) -> np.ndarray:

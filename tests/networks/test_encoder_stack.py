@@ -15,7 +15,7 @@ from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, tokens
 
 MASK = np.arange(5) < np.array([[5], [2]])
-PAPER = {"form": "paper"}
+EQUATIONS = {"variant": "equations"}
 
 
 def normalized(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -44,7 +44,7 @@ def block(x: np.ndarray, weights: list[np.ndarray], norm: str) -> np.ndarray:
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_equations(norm: str) -> None:
     x = poisoned(tokens(0, 2, 5, 3), MASK)
-    layer = encoder("relation", 2, units=4, feed_forward_units=6, norm=norm, options=PAPER)
+    layer = encoder("relation", 2, units=4, feed_forward_units=6, norm=norm, options=EQUATIONS)
     layer.build(x.shape)
     randomize(layer)
     kernel, bias = (array(v) for v in layer.projection.weights)
@@ -70,7 +70,7 @@ def test_the_width_is_that_of_the_input_where_no_other_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "options"),
     [
-        ("relation", PAPER),
+        ("relation", EQUATIONS),
         (Relation, None),
         (Relation(4), None),
         ("relation_tf.layers:Relation", None),
@@ -80,7 +80,7 @@ def test_the_width_is_that_of_the_input_where_no_other_is_asked_for() -> None:
 def test_ways_to_say_the_mechanism(mechanism: Any, options: Any) -> None:
     x = tokens(0, 2, 5, 4)
     layer = Encoder(mechanism, num_layers=2, options=options)
-    expected = Encoder("relation", num_layers=2, options=PAPER)
+    expected = Encoder("relation", num_layers=2, options=EQUATIONS)
     for one in (layer, expected):
         one.build(x.shape)
         randomize(one)
@@ -139,7 +139,7 @@ def test_dropout_in_training_only_and_by_its_seed() -> None:
     x = tokens(0, 2, 5, 4)
 
     def trained(seed: int) -> np.ndarray:
-        layer = Encoder("relation", num_layers=2, dropout=0.5, seed=seed, options=PAPER)
+        layer = Encoder("relation", num_layers=2, dropout=0.5, seed=seed, options=EQUATIONS)
         layer.build(x.shape)
         randomize(layer)
         assert (array(layer(x)) == array(layer(x, training=False))).all()

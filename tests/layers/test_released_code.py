@@ -1,4 +1,4 @@
-"""`original` computes what the Relation paper's program computed, gradients included."""
+"""`variant="released_code"` computes what the released code computed, gradients included."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_output_and_gradients(
     weights = below(golden, f"layers/{name}/weight/")
     expected = golden[f"layers/{name}/output"]
     gradients = below(golden, f"layers/{name}/grad_of_sum_first_token_squared/")
-    layer = LAYERS[name].original(expected.shape[-1], algorithm=algorithm)
+    layer = LAYERS[name](expected.shape[-1], variant="released_code", algorithm=algorithm)
     layer.build(x.shape)
     layer.set_weights(list(weights.values()))  # The layer's order is the file's.
 
