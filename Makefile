@@ -1,11 +1,17 @@
-# Each target does its own set-up; a fresh machine needs Python 3.11 or later and make, nothing else.
+# Each target does its own set-up; a fresh machine needs only Python 3.11 or later and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # By a .pth file: a script in the folder above would take the checkout for the package otherwise.
 EDITABLE := $(PIP_INSTALL) --config-settings editable_mode=compat --editable
-PYTEST := $(BIN)/python -m pytest
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Without XLA's optimizations compilation takes half as long, and on JAX nearly all the time is compilation.
+JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=true
+TORCH := KERAS_BACKEND=torch
+# Layers and networks that between them use masks, gradients, dropout, saving and loops.
+FEW_BACKEND_TESTS := tests/layers/test_keras_contract.py tests/layers/test_feature_attention.py tests/networks/test_recurrent.py
+BACKEND_TESTS := tests/layers tests/networks tests/test_optimizers.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest coverage bench docs lint format clean
@@ -20,10 +26,10 @@ $(VENV)/base.stamp: setup.cfg pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/base.stamp
-	$(EDITABLE) '.[test]'
+	$(EDITABLE) '.[test,jax,torch]'
 	@touch $@
 
-$(VENV)/backends.stamp: $(VENV)/test.stamp
+$(VENV)/all.stamp: $(VENV)/test.stamp
 	$(EDITABLE) '.[test,jax,torch,ray,browser,notebooks,docs]'
 	@command -v chromium || command -v chromium-browser || apt-get install --quiet --yes --no-install-recommends chromium \
 	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'
@@ -40,29 +46,30 @@ $(VENV)/docs.stamp: $(VENV)/base.stamp
 demo: $(VENV)/base.stamp  ## train, compare and submit on embedded data, in a few minutes
 	$(BIN)/relation-tf run demo --out runs/demo --jobs 2
 
-test: $(VENV)/test.stamp  ## the tests that everyone runs, under 10 minutes on 2 cores
-	$(PYTEST) -n 2 --dist worksteal -m 'not slow'
+test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; under 10 minutes on 2 cores
+	$(PYTEST) -m 'not slow' --durations=30
+	$(JAX) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
+	$(TORCH) $(PYTEST) -m 'not tensorflow and not slow' $(FEW_BACKEND_TESTS)
 
-# On JAX nearly all the time is compilation; without optimizations it is half.
-test-all: $(VENV)/backends.stamp  ## all tests: in a browser and on a cluster, broken inputs, JAX and PyTorch
-	$(PYTEST) -n 2 --dist worksteal -m 'not fuzz' --durations=15
-	$(PYTEST) -n 2 --dist worksteal -m fuzz tests/fuzz
-	KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=true $(PYTEST) -n 2 --dist worksteal -m 'not tensorflow and not slow' tests/layers tests/networks tests/test_optimizers.py
-	KERAS_BACKEND=torch $(PYTEST) -n 2 --dist worksteal -m 'not tensorflow and not slow' tests/layers tests/networks tests/test_optimizers.py
+test-all: $(VENV)/all.stamp  ## all tests: browser, Ray cluster, 10,000 broken inputs, all layers on JAX and PyTorch
+	$(PYTEST) -m 'not fuzz' --durations=30
+	$(PYTEST) -m fuzz tests/fuzz
+	$(JAX) $(PYTEST) -m 'not tensorflow and not slow' $(BACKEND_TESTS)
+	$(TORCH) $(PYTEST) -m 'not tensorflow and not slow' $(BACKEND_TESTS)
 
-# In an environment of its own: pip knows no lowest versions, and constraints.txt holds the newest.
-test-lowest: $(VENV)/base.stamp  ## the tests that everyone runs, with the lowest versions that are asked for
+# In a separate environment: pip cannot resolve lowest versions, and constraints.txt pins the newest.
+test-lowest: $(VENV)/base.stamp  ## fast tests with the lowest supported versions of the dependencies
 	$(BIN)/python -m venv --clear $(VENV)-lowest
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
 	--config-settings editable_mode=compat --editable '.[test]'
 	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal -o filterwarnings= -m 'not slow'
 
-# Apart from test-all: it takes half as long again, and three times as long where processes are started.
-coverage: $(VENV)/test.stamp  ## the tests that everyone runs, and the lines that they reach
-	$(PYTEST) -n 2 --dist worksteal -m 'not slow' --cov --cov-report=term --cov-fail-under=90
+# Not part of test-all: coverage makes tests 1.5 times slower, and tests of processes 3 times.
+coverage: $(VENV)/test.stamp  ## fast tests with line coverage, at least 90 %
+	$(PYTEST) -m 'not slow' --cov --cov-report=term --cov-fail-under=90
 
-bench: $(VENV)/backends.stamp  ## measure speed and memory, side by side; see benchmarks/README.md
+bench: $(VENV)/all.stamp  ## measure speed and memory; see benchmarks/README.md
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/docs.stamp  ## build the documentation into site/
@@ -73,9 +80,9 @@ lint: $(VENV)/dev.stamp  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(VENV)/dev.stamp  ## let ruff mend what it can
+format: $(VENV)/dev.stamp  ## fix and format with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## remove the environment and what the tools left (runs/ stays)
+clean:  ## remove the environment and build files (keeps runs/)
 	rm -rf $(VENV) $(VENV)-lowest build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
