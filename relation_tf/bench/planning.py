@@ -319,8 +319,8 @@ def _epochs(run: RunConfig) -> tuple[int, int]:
     if find_task(run.entry).timed:
         return 1, 1
     fewest = {
-        "smoothed": SmoothedCost().window + run.patience,
-        "best": 1 + run.patience,
+        "smoothed_early_stopping": SmoothedCost().window + run.patience,
+        "early_stopping": 1 + run.patience,
         "accuracy_reached": run.target_epochs,
     }[run.stopping]
     return min(fewest, run.epochs), run.epochs

@@ -62,7 +62,7 @@ def manifest(
         if vectors is None
         else {"found": str(vectors), "digest": config.glove_digest},
         "pretrained": None
-        if config.start == "random"
+        if config.encoder_weights == "random"
         else {"folder": config.pretrained, "digest": config.pretrained_digest},
     }
 

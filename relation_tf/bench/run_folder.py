@@ -22,7 +22,6 @@ from typing import Any
 from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.config.training import source_name
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
@@ -241,5 +240,4 @@ def read_config(folder: Path) -> dict[str, Any]:
         for key, field in keys
         if not field.is_required()
     }
-    found = {**defaults, **read_json(folder / "config.json")}
-    return {**found, "source": source_name(found["source"])}
+    return {**defaults, **read_json(folder / "config.json")}

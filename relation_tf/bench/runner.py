@@ -88,7 +88,7 @@ def run_suite(
             parted into so many.
         deterministic: Whether TensorFlow's operations are to give the same bits each time, on a GPU
             too, for as long as the process lasts; XLA is then off. On a CPU they do without.
-        settings: Keys to set over what the suite says, such as `{"stopping": "best"}`.
+        settings: Keys to set over what the suite says, such as `{"stopping": "early_stopping"}`.
         skip_bad_lines: Leave out malformed lines of training files and count them.
         quiet: Print nothing.
 
@@ -375,7 +375,7 @@ def _with_pretrained(config: RunConfig) -> RunConfig:
     if config.pretrained is None:
         return config
     digest = pretrained_digest(config.pretrained)
-    if config.start != "random":
+    if config.encoder_weights != "random":
         try:
             digest = pretrained_digest(config.pretrained, config.mixes, config.seed)
         except SuiteError as error:

@@ -25,7 +25,7 @@ Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
 
 
 Sharing = Literal["shared", "shared-private", "adversarial"]
-Start = Literal["random", "pretrained", "frozen"]
+EncoderWeights = Literal["random", "pretrained", "frozen"]
 
 
 def _count(size: Any) -> Any:
@@ -53,18 +53,17 @@ class Method(BaseModel):
         options: Further arguments of the layer, and `form`.
         grid: Options with a list of values each; every combination makes a method.
         size: Trainable parameters of the network without its embedding, as a number or `"1.5M"`, or
-            a list that makes a method of each; `free` is then chosen to come nearest.
-        free: What a size leaves open: `"units"`, `"width"` (of embedding and layer) or an option
-            that is a number, such as `"rank"`.
+            a list that makes a method of each; `sized_by` is varied to come nearest.
+        sized_by: What is varied to reach a size: `"units"`, `"width"` (of embedding and layer) or
+            an option that is a number, such as `"rank"`.
         sharing: What the tasks of a group have in common, see
             `relation_tf.networks.multi_task_networks`: `"shared"` all but their heads,
             `"shared-private"` a part beside which each has its own, `"adversarial"` a part that is
             also taught to know no task from another.
-        start: Where the suite is `pretrained`, what the method starts from: `"pretrained"`, the
-            encoder of its mechanism, which is trained further (the default of `"encoder"`, for
-            which alone it is); `"frozen"`, the contextual embeddings of the encoder that was
-            pre-trained with this mechanism, which stay as they are (the default of others);
-            `"random"`, nothing.
+        encoder_weights: In a suite with `pretrained`, the initial weights: `"pretrained"` trains
+            the pre-trained encoder further (only for the mechanism `"encoder"`, its default);
+            `"frozen"` reads contextual embeddings from the encoder that was pre-trained with this
+            mechanism and does not train it (default of all others); `"random"` ignores it.
 
     Example:
         >>> [method.name for method in Method(mechanism="relation", units=[64, 128]).expand()]
@@ -84,9 +83,9 @@ class Method(BaseModel):
     options: dict[str, Any] = Field(default_factory=dict)
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     size: Size | Annotated[list[Size], Field(min_length=1)] | None = None
-    free: str = "units"
+    sized_by: str = "units"
     sharing: Sharing = "shared"
-    start: Start | None = None
+    encoder_weights: EncoderWeights | None = None
 
     @field_validator("mechanism", mode="before")
     @classmethod
@@ -117,10 +116,12 @@ class Method(BaseModel):
         twice = sorted(self.options.keys() & self.grid.keys())
         if twice:
             raise ValueError(f"option {twice[0]!r} is in 'options' and in 'grid'")
-        if self.free != "units" and self.size is None:
-            raise ValueError(f"'free' is for a 'size'; found free = {self.free!r} and none")
-        if self.size is not None and (self.free in self.options or self.free in self.grid):
-            raise ValueError(f"option {self.free!r} is set and left free for the size as well")
+        if self.sized_by != "units" and self.size is None:
+            raise ValueError(
+                f"'sized_by' is for a 'size'; found sized_by = {self.sized_by!r} and none"
+            )
+        if self.size is not None and (self.sized_by in self.options or self.sized_by in self.grid):
+            raise ValueError(f"option {self.sized_by!r} is set and left free for the size as well")
         return self
 
     @property
@@ -147,8 +148,8 @@ class Method(BaseModel):
             parts += [_value_name(option, value) for option, value in varied.items()]
             if self.sharing != "shared" and not self.name:
                 parts.append(self.sharing)
-            if self.start is not None and not self.name:
-                parts.append(self.start)
+            if self.encoder_weights is not None and not self.name:
+                parts.append(self.encoder_weights)
             update = {
                 "name": "-".join(parts),
                 "units": units,

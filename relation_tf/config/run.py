@@ -10,15 +10,15 @@ from pydantic import (
     Field,
 )
 
-from relation_tf.config.method import Name, Sharing, Start
-from relation_tf.config.training import Positive, Training
+from relation_tf.config.method import EncoderWeights, Name, Sharing
+from relation_tf.config.training import Positive, TrainingSettings
 from relation_tf.networks.mechanisms import custom_layer, mixing_mechanism
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
 
 
-class RunConfig(Training):
+class RunConfig(TrainingSettings):
     """One run: a task, a method, a seed, and how it is trained."""
 
     task: str
@@ -32,9 +32,9 @@ class RunConfig(Training):
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
     size: Positive | None = None
-    free: str = "units"
+    sized_by: str = "units"
     sharing: Sharing = "shared"
-    start: Start = "random"
+    encoder_weights: EncoderWeights = "random"
     pretrained_digest: str | None = None
     seed: Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -60,7 +60,14 @@ class RunConfig(Training):
 
     def reading(self) -> dict[str, Any]:
         """How the run's task is read: arguments of `relation_tf.tasks.load_task`."""
-        keys = ("source", "tokens", "start_token", "validation", "max_words", "max_length")
+        keys = (
+            "source",
+            "tokens",
+            "start_token",
+            "validation_split",
+            "vocabulary_size",
+            "max_length",
+        )
         settings = {key: getattr(self, key) for key in keys}
         if self.pretrained is not None:
             settings["vocabulary"] = vocabulary_of(self.pretrained)
@@ -79,7 +86,7 @@ def higher_is_better(monitor: str, task: str, metrics: Sequence[str]) -> bool:
     """Whether a higher value of what is monitored is better.
 
     Args:
-        monitor: As in `Training`.
+        monitor: As in `TrainingSettings`.
         task: The name of the task, for the message.
         metrics: The metrics of the task.
 

@@ -13,11 +13,11 @@ from pydantic import (
     model_validator,
 )
 
-from relation_tf.config.method import NAME_PATTERN, Method, Name, Start
+from relation_tf.config.method import NAME_PATTERN, EncoderWeights, Method, Name
 from relation_tf.config.published import load_published
 from relation_tf.config.run import RunConfig, higher_is_better
 from relation_tf.config.table_layout import TableLayout
-from relation_tf.config.training import OF_TIMED, Override, Training
+from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
 from relation_tf.errors import DataError, join_names
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.tasks.catalogue import TASK_NAMES, Entry, find_task
@@ -30,7 +30,7 @@ MAX_RUNS = 100_000
 """The most runs that a suite may have; to plan them takes a few seconds, to train them years."""
 
 
-class Suite(Training):
+class Suite(TrainingSettings):
     """Methods x tasks x seeds, and how they are trained.
 
     Attributes:
@@ -43,7 +43,7 @@ class Suite(Training):
         seeds: The seeds, or how many (from 1).
         method: The methods; each is one or, with several widths, some.
         overrides: What is other for some tasks: for each a table of `batch_size`, `start_token`,
-            `max_words`, `max_length`, `validation`, `epochs` or `time_limit`.
+            `vocabulary_size`, `max_length`, `validation_split`, `epochs` or `time_limit`.
         alpha: The level of the tests.
         control: The method that all others are compared with, by default all are with all; declared
             before the runs, it makes a smaller family of tests, which can show more.
@@ -245,7 +245,7 @@ class Suite(Training):
                 )
         refused: dict[str, tuple[Any, str]] = {
             "xla": (True, "false"),
-            "stopping": ("accuracy_reached", "'smoothed' or 'best'"),
+            "stopping": ("accuracy_reached", "'smoothed_early_stopping' or 'early_stopping'"),
             "tokens": ("text", "'word' or 'wordpiece'"),
         }
         for key, (value, expected) in refused.items() if groups else ():
@@ -282,11 +282,11 @@ class Suite(Training):
                     f"key 'size' of method {method.name}: expected none for {timed[0]}. "
                     f"Received: {method.size}"
                 )
-        for key in (key for key in Training.model_fields if key not in OF_TIMED):
+        for key in (key for key in TrainingSettings.model_fields if key not in OF_TIMED):
             found = [getattr(self, key)]
             found += [getattr(each, key, None) for each in self.overrides.values()]
             for value in found:
-                if value not in (None, Training.model_fields[key].default):
+                if value not in (None, TrainingSettings.model_fields[key].default):
                     raise ValueError(
                         f"key {key!r} has no meaning for {timed[0]}, where nothing is learned. "
                         f"Received: {value!r:.80}"
@@ -315,13 +315,13 @@ class Suite(Training):
             "embeddings",
             "tokens",
             "start_token",
-            "validation",
-            "max_words",
+            "validation_split",
+            "vocabulary_size",
             "max_length",
         )
         for key in of_text if written else ():
             value = getattr(self, key)
-            if value != Training.model_fields[key].default:
+            if value != TrainingSettings.model_fields[key].default:
                 raise ValueError(
                     f"key {key!r} has no meaning for {written[0]}, whose characters are generated. "
                     f"Received: {value!r}"
@@ -334,23 +334,24 @@ class Suite(Training):
         return self
 
     @model_validator(mode="after")
-    def _methods_have_a_start(self) -> Self:
+    def _methods_have_a_encoder_weights(self) -> Self:
         for method in self.methods():
-            start, encoder = self._start(method), method.mechanism == "encoder"
-            if self.pretrained is None and start != "random":
+            weights, encoder = self._encoder_weights(method), method.mechanism == "encoder"
+            if self.pretrained is None and weights != "random":
                 raise ValueError(
-                    f"key 'start' of method {method.name}: expected 'random', or a folder that the "
-                    f"suite has as 'pretrained'. Received: {start!r}"
+                    f"key 'encoder_weights' of method {method.name}: expected 'random', "
+                    f"or a folder that the suite has as 'pretrained'. Received: {weights!r}"
                 )
-            if start == "pretrained" and not encoder:
+            if weights == "pretrained" and not encoder:
                 raise ValueError(
-                    f"key 'start' of method {method.name}: expected 'frozen' or 'random' for a "
-                    f"mechanism that is not 'encoder'. Received: {method.start!r}"
+                    f"key 'encoder_weights' of method {method.name}: expected 'frozen' or 'random' "
+                    f"for a mechanism that is not 'encoder'. Received: {method.encoder_weights!r}"
                 )
-            if start != "random" and method.size is not None:
+            if weights != "random" and method.size is not None:
                 raise ValueError(
-                    f"key 'size' of method {method.name}: expected none with start = {start!r}, as "
-                    f"what is pre-trained has its own; or start = 'random'. Received: {method.size}"
+                    f"key 'size' of method {method.name}: expected none with encoder_weights = "
+                    f"{weights!r}, as what is pre-trained has its own; or encoder_weights = "
+                    f"'random'. Received: {method.size}"
                 )
         return self
 
@@ -359,7 +360,7 @@ class Suite(Training):
         if self.pretrained is None:
             return self
         expected: dict[str, Any] = {"tokens": "wordpiece", "embeddings": "random"}
-        for key, value in {**expected, "start_token": False, "max_words": None}.items():
+        for key, value in {**expected, "start_token": False, "vocabulary_size": None}.items():
             found = [getattr(self, key)]
             found += [getattr(each, key, None) for each in self.overrides.values()]
             for other in (other for other in found if other not in (value, None)):
@@ -382,7 +383,7 @@ class Suite(Training):
             without = {
                 "embeddings": "random",
                 "start_token": False,
-                "max_words": None,
+                "vocabulary_size": None,
                 "max_length": None,
                 "xla": False,
             }
@@ -395,10 +396,12 @@ class Suite(Training):
                             f"splits and embeds text itself, which XLA cannot compile. "
                             f"Received: {value!r}"
                         )
-        if self.embeddings == "glove" and any(m.size and m.free == "width" for m in self.method):
+        if self.embeddings == "glove" and any(
+            m.size and m.sized_by == "width" for m in self.method
+        ):
             raise ValueError(
-                "key 'free': word vectors have a width of their own, which a size cannot change. "
-                "Received: 'width' with embeddings = 'glove'"
+                "key 'sized_by': word vectors have a width of their own, which a size cannot "
+                "change. Received: 'width' with embeddings = 'glove'"
             )
         return self
 
@@ -448,7 +451,7 @@ class Suite(Training):
 
     def runs(self) -> list[RunConfig]:
         """Every run, those of a task and a method together."""
-        training = {name: getattr(self, name) for name in Training.model_fields}
+        training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
         return [
             RunConfig(
                 **{**training, **self._override(task)},
@@ -460,9 +463,9 @@ class Suite(Training):
                 units=cast(int, method.units),  # expanded
                 options=method.options,
                 size=cast("int | None", method.size),  # expanded
-                free=method.free,
+                sized_by=method.sized_by,
                 sharing=method.sharing,
-                start=self._start(method),
+                encoder_weights=self._encoder_weights(method),
                 seed=seed,
             )
             for task in self.tasks
@@ -470,17 +473,19 @@ class Suite(Training):
             for seed in self.seeds
         ]
 
-    def _start(self, method: Method) -> Start:
+    def _encoder_weights(self, method: Method) -> EncoderWeights:
         if self.pretrained is None:
-            return method.start or "random"
-        return method.start or ("pretrained" if method.mechanism == "encoder" else "frozen")
+            return method.encoder_weights or "random"
+        return method.encoder_weights or (
+            "pretrained" if method.mechanism == "encoder" else "frozen"
+        )
 
     def _override(self, task: str) -> dict[str, Any]:
         override = self.overrides.get(task)
         return override.model_dump(exclude_none=True) if override else {}
 
     def setting(self, task: str, key: str) -> Any:
-        """A key of `Training` as it is for a task."""
+        """A key of `TrainingSettings` as it is for a task."""
         return self._override(task).get(key, getattr(self, key))
 
     def to_toml(self) -> str:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
 )
@@ -20,15 +19,10 @@ Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_na
 
 
 OF_TIMED = frozenset({"batch_size", "embedding_dim", "threads"})
-"""The keys of `Training` that runs of timed tasks read."""
+"""The keys of `TrainingSettings` that runs of timed tasks read."""
 
 
-def source_name(source: Any) -> Any:
-    """Files were GLUE's alone once, and called so."""
-    return "files" if source == "glue" else source
-
-
-class Training(BaseModel):
+class TrainingSettings(BaseModel):
     """How a network is trained; the same for all methods of a suite.
 
     Attributes:
@@ -37,18 +31,18 @@ class Training(BaseModel):
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"text"`: strings, for saved sentence encoders.
         start_token: Whether a token that says nothing stands before each text.
-        max_words: Size of the vocabulary, by default every word of the training text, or 8,000
-            pieces.
+        vocabulary_size: Size of the vocabulary, by default every word of the training text, or
+            8,000 pieces.
         max_length: Tokens kept of a text, a start token among them, by default all.
-        validation: Share of the training rows that stops the training, by default the task's own
-            validation rows, or 0.1 where it has none.
+        validation_split: Share of the training rows that validates, in (0, 1); by default the
+            task's own validation rows do, or 0.1 where it has none.
         embeddings: `"random"`, or `"glove"` for the file given with `--glove`.
         embedding_dim: Width of the embedding.
         embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
         embedding_initializer: Keras initializer of the embedding.
         pretrained: A folder that `relation-tf pretrain` has made, looked for where the command is
             called: texts are then read with its vocabulary, and methods start from its encoders as
-            their `start` says.
+            their `encoder_weights` says.
         network: `"benchmark"` or `"plain"`, see `relation_tf.networks`.
         initializer: Keras initializer of the Dense layers and the head.
         hidden_units: Width of the hidden Dense, by default the mechanism's units.
@@ -72,11 +66,11 @@ class Training(BaseModel):
         epochs: The most epochs a run may take.
         time_limit: The most seconds that a run may train, looked at after each epoch; by default
             any.
-        stopping: `"smoothed"`, `"best"` or `"accuracy_reached"`, see
+        stopping: `"smoothed_early_stopping"`, `"early_stopping"` or `"accuracy_reached"`, see
             `relation_tf.training.stopping`.
-        patience: Epochs without improvement before a run stops (`"smoothed"` and `"best"`).
+        patience: Epochs without improvement before a run stops (early stopping of either kind).
         monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (these two as well).
-        accuracy: What `"accuracy_reached"` is told: `"validation"`, the epoch's own on the
+        watched_accuracy: What `"accuracy_reached"` is told: `"validation"`, the epoch's own on the
             validation rows, or `"running"`, that of all training and validation rows of all epochs
             so far, as in the Relation paper's program, which never reset it.
         target_accuracy: The accuracy to be above, a fraction.
@@ -87,12 +81,12 @@ class Training(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    source: Annotated[SourceName, BeforeValidator(source_name)] = "auto"
+    source: SourceName = "auto"
     tokens: Literal["word", "wordpiece", "text"] = "word"
     start_token: bool = False
-    max_words: Annotated[int, Field(ge=3, lt=2**31)] | None = None
+    vocabulary_size: Annotated[int, Field(ge=3, lt=2**31)] | None = None
     max_length: Positive | None = None
-    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
+    validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None
     embeddings: Literal["random", "glove"] = "random"
     embedding_dim: Positive = 100
     embedding_updates: Literal["dense", "rows"] = "dense"
@@ -116,24 +110,26 @@ class Training(BaseModel):
     batching: Literal["length", "random"] = "length"
     epochs: Positive = 100
     time_limit: Annotated[float, Field(gt=0)] | None = None
-    stopping: Literal["smoothed", "best", "accuracy_reached"] = "smoothed"
+    stopping: Literal["smoothed_early_stopping", "early_stopping", "accuracy_reached"] = (
+        "smoothed_early_stopping"
+    )
     patience: Positive = 5
     monitor: Annotated[str, Field(pattern=r"^val_[a-z0-9_]+$")] = "val_loss"
-    accuracy: Literal["validation", "running"] = "validation"
+    watched_accuracy: Literal["validation", "running"] = "validation"
     target_accuracy: Annotated[float, Field(gt=0, lt=1)] = 0.8
     target_epochs: Positive = 10
     threads: Positive = 1
 
 
 class Override(BaseModel):
-    """What is other for one task; see `Training`. A key that is not named stays the suite's."""
+    """Settings of one task; see `TrainingSettings`. A key that is None stays the suite's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     batch_size: Positive | None = None
     start_token: bool | None = None
-    max_words: Annotated[int, Field(ge=3, lt=2**31)] | None = None
+    vocabulary_size: Annotated[int, Field(ge=3, lt=2**31)] | None = None
     max_length: Positive | None = None
-    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
+    validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None
     epochs: Positive | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None

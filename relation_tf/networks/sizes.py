@@ -22,7 +22,7 @@ class Match:
     """The network that comes nearest to a number of parameters.
 
     Attributes:
-        free: What was varied.
+        sized_by: What was varied.
         value: Its value.
         parameters: Trainable parameters of the network without its embedding.
         target: What was asked.
@@ -32,7 +32,7 @@ class Match:
         rank = 260: 502,402 parameters, 0.5 % above 500,000
     """
 
-    free: str
+    sized_by: str
     value: int
     parameters: int
     target: int
@@ -45,7 +45,7 @@ class Match:
     def __str__(self) -> str:
         where = f"{100 * abs(self.miss):.1f} % {'above' if self.miss > 0 else 'below'}"
         return (
-            f"{self.free} = {self.value}: {self.parameters:,} parameters, "
+            f"{self.sized_by} = {self.value}: {self.parameters:,} parameters, "
             f"{where if self.miss else 'exactly'} {self.target:,}"
         )
 
@@ -53,7 +53,7 @@ class Match:
 def match_parameters(
     mechanism: Any,
     target: int,
-    free: str = "units",
+    sized_by: str = "units",
     *,
     build: Callable[..., keras.Model] = sequence_classifier,
     options: Mapping[str, Any] | None = None,
@@ -67,8 +67,8 @@ def match_parameters(
     Args:
         mechanism: As for `sequence_classifier`.
         target: The number of parameters.
-        free: `"units"`, `"width"` (of the embedding and the mechanism alike), or an option of the
-            mechanism that is a number from 1 up, such as `"rank"` or `"num_layers"`.
+        sized_by: `"units"`, `"width"` (of the embedding and the mechanism alike), or an option of
+            the mechanism that is a number from 1 up, such as `"rank"` or `"num_layers"`.
         build: `sequence_classifier`, `pair_classifier` or `pair_regressor`.
         options: The mechanism's other options.
         **settings: Further arguments of `build`, such as `embedding_dim` and `num_classes` (2
@@ -83,7 +83,7 @@ def match_parameters(
     Example:
         >>> from relation_tf.networks import match_parameters
         >>> settings = {"embedding_dim": 128, "network": "plain"}
-        >>> print(match_parameters("contextualizer", 500_000, free="rank", **settings))
+        >>> print(match_parameters("contextualizer", 500_000, sized_by="rank", **settings))
         rank = 259: 499,586 parameters, 0.1 % below 500,000
     """
     if target < 1:
@@ -91,35 +91,37 @@ def match_parameters(
     settings["vocabulary_size"] = 2  # the embedding does not count
     if build is sequence_classifier:
         settings.setdefault("num_classes", 2)
-    step = size_step(mechanism, free, options)
+    step = size_step(mechanism, sized_by, options)
 
     @functools.cache
     def parameters(steps: int) -> int:
-        own = _with(free, steps * step, settings, options)
+        own = _with(sized_by, steps * step, settings, options)
         return count_parameters(build(mechanism, **own))["network"]
 
     highest = 1
     while parameters(highest) < target:
         if highest > 1 and parameters(highest) == parameters(highest // 2):
             raise ValueError(
-                f"`free` must change the number of parameters, which is {parameters(1):,} for any. "
-                f"Received: free={free!r}"
+                f"`sized_by` must change the number of parameters, which is {parameters(1):,} for "
+                f"any. Received: sized_by={sized_by!r}"
             )
         highest *= 2
         if highest > _LARGEST:
-            raise ValueError(f"no {free} up to {_LARGEST} comes near. Received: target={target}")
+            raise ValueError(
+                f"no {sized_by} up to {_LARGEST} comes near. Received: target={target}"
+            )
     above = bisect.bisect_left(range(highest + 1), target, lo=1, key=parameters)
     nearest = min(
         (steps for steps in (above - 1, above) if steps),
         key=lambda steps: abs(parameters(steps) - target),
     )
-    return Match(free, nearest * step, parameters(nearest), target)
+    return Match(sized_by, nearest * step, parameters(nearest), target)
 
 
 def with_size(match: Match, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a network whose size a match has decided."""
     others = {name: value for name, value in settings.items() if name != "options"}
-    return _with(match.free, match.value, others, settings.get("options"))
+    return _with(match.sized_by, match.value, others, settings.get("options"))
 
 
 def count_parameters(model: keras.Model) -> dict[str, int]:
@@ -148,18 +150,18 @@ def _count(layer: Any) -> int:
 
 
 def _with(
-    free: str, value: int, settings: Mapping[str, Any], options: Mapping[str, Any] | None
+    sized_by: str, value: int, settings: Mapping[str, Any], options: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    if free == "units":
+    if sized_by == "units":
         return {**settings, "units": value, "options": options}
-    if free == "width":
+    if sized_by == "width":
         return {**settings, "units": value, "embedding_dim": value, "options": options}
-    return {**settings, "options": {**(options or {}), free: value}}
+    return {**settings, "options": {**(options or {}), sized_by: value}}
 
 
-def size_step(mechanism: Any, free: str, options: Mapping[str, Any] | None) -> int:
+def size_step(mechanism: Any, sized_by: str, options: Mapping[str, Any] | None) -> int:
     """What a free value is a multiple of: heads share a width between them."""
-    if free not in ("units", "width"):
+    if sized_by not in ("units", "width"):
         return 1
     entry = find_mechanism(mechanism) if isinstance(mechanism, str) else None
     defaults = entry.options if entry else {}

@@ -94,7 +94,7 @@ def learning_sentences(
     suite = results.suite
     if table.empty:
         return
-    goal = f"{suite.accuracy} accuracy above {suite.target_accuracy:g}"
+    goal = f"{suite.watched_accuracy} accuracy above {suite.target_accuracy:g}"
     for task, own in table.groupby("task", sort=False):
         all_seeds = own[own["reached"] == own["n"]].sort_values("seconds")
         found = [

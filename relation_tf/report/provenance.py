@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.config.training import OF_TIMED, Override, Training
+from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted
@@ -25,20 +25,20 @@ _OF_A_RUN = (
     "units",
     "options",
     "size",
-    "free",
+    "sized_by",
     "seed",
     "source",
     "data_digest",  # each task has its own; `data` of the manifests is compared within a task
     "custom_task",
     "group",
     "sharing",
-    "start",
+    "encoder_weights",
     "pretrained_digest",  # of each seed and mechanism
 )
 _OF_A_RULE = {
-    "accuracy_reached": {"accuracy", "target_accuracy", "target_epochs"},
-    "smoothed": {"patience", "monitor"},
-    "best": {"patience", "monitor"},
+    "accuracy_reached": {"watched_accuracy", "target_accuracy", "target_epochs"},
+    "smoothed_early_stopping": {"patience", "monitor"},
+    "early_stopping": {"patience", "monitor"},
 }
 
 
@@ -58,7 +58,7 @@ def settings(results: Results) -> dict[str, str]:
     left_out |= set().union(*_OF_A_RULE.values()) - _OF_A_RULE[results.suite.stopping]
     left_out |= {key for key in ("overrides", "time_limit") if not suite[key]}
     if results.suite.timed:
-        left_out |= Training.model_fields.keys() - OF_TIMED
+        left_out |= TrainingSettings.model_fields.keys() - OF_TIMED
     if all(task.written for task in results.suite.learned()):
         left_out |= {"network", "hidden_units", "hidden_activation", "compute", "embeddings"}
     if results.suite.network == "plain":
@@ -166,7 +166,7 @@ def _alike(results: Results) -> Iterator[str]:
     """Methods whose seeds have more in common than a seed should leave them."""
     starts: dict[str, dict[int, str]] = {}
     for config in (run["config"] for run in results.runs):
-        if config.get("start", "random") != "random":
+        if config.get("encoder_weights", "random") != "random":
             own = starts.setdefault(config["method"], {})
             own[config["seed"]] = config["pretrained_digest"]
     for method, digests in starts.items():

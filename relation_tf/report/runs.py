@@ -68,8 +68,8 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
         {
             "method": str(method.name),
             "mechanism": method.mechanism,
-            "units": str(method.units) if method.size is None or method.free != "units" else "",
-            "size": "" if method.size is None else f"{method.size:,} by {method.free}",
+            "units": str(method.units) if method.size is None or method.sized_by != "units" else "",
+            "size": "" if method.size is None else f"{method.size:,} by {method.sized_by}",
             "options": ", ".join(
                 [f"{key} {value}" for key, value in method.options.items()]
                 + [
@@ -78,7 +78,7 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
                     if config is not None
                 ]
                 + [
-                    f"start {config.start}"
+                    f"start {config.encoder_weights}"
                     for config in [configs.get((str(method.name), False))]
                     if config is not None and config.pretrained is not None
                 ]
@@ -112,7 +112,7 @@ def scored_on(results: Results) -> str:
         )
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
     for name in results.suite.tasks:
-        own = results.suite.setting(name, "validation") is None
+        own = results.suite.setting(name, "validation_split") is None
         for task in results.suite.find_task(name).each():
             stops = own and task.validation in task.scored.values()
             by_stopping[stops].append(task.name)

@@ -111,8 +111,8 @@ def load_task(
     tfds_folder: str | Path | None = None,
     tokens: Tokens = "word",
     start_token: bool = False,
-    validation: float | None = None,
-    max_words: int | None = None,
+    validation_split: float | None = None,
+    vocabulary_size: int | None = None,
     max_length: int | None = None,
     vocabulary: str | Path | None = None,
     skip_bad_lines: bool = False,
@@ -126,11 +126,11 @@ def load_task(
         tfds_folder: The folder of TFDS, by default the one that TFDS uses.
         tokens: `"word"`, `"wordpiece"`, or `"text"` for networks that read text themselves.
         start_token: Put the token `[START]` before each text, which says nothing of it.
-        validation: The share of the training rows, in (0, 1), that is cut off to stop the
+        validation_split: The share of the training rows, in (0, 1), that is cut off to stop the
             training, in each class alike, always the same rows. By default the task's own
             validation split does that, or a share of `VALIDATION` where it has none.
-        max_words: Size of the vocabulary, padding and unknown included; by default every word has
-            an id, and WordPiece has 8,000.
+        vocabulary_size: Size of the vocabulary, padding and unknown included; by default every word
+            has an id, and WordPiece has 8,000.
         max_length: Keep no more than the first so many tokens of a text, a start token among them;
             by default all.
         vocabulary: A file that `Vocabulary.to_json` wrote, to take the ids of; by default one is
@@ -146,8 +146,8 @@ def load_task(
         >>> task.splits["train"].lengths.shape[0], task.validation
         (2, 'dev')
     """
-    _check(tokens, start_token, validation, max_words, max_length)
-    given = None if vocabulary is None else _given(vocabulary, tokens, start_token, max_words)
+    _check(tokens, start_token, validation_split, vocabulary_size, max_length)
+    given = None if vocabulary is None else _given(vocabulary, tokens, start_token, vocabulary_size)
     found = find_source(name, source, data, tfds_folder)
     task, digest = found.task, found.digest()
     if task.written:
@@ -158,7 +158,7 @@ def load_task(
         )
         own = str(task.validation)
         return EncodedTask(task, decoding_speed.ALPHABET, {"train": row}, own, digest, found)
-    shares = [_share(each, validation) for each in task.each()]
+    shares = [_share(each, validation_split) for each in task.each()]
     settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
@@ -167,8 +167,8 @@ def load_task(
         "digest": digest,
         "tokens": tokens,
         "start_token": start_token,
-        "validation": shares if task.members else shares[0],
-        "max_words": max_words,
+        "validation_split": shares if task.members else shares[0],
+        "vocabulary_size": vocabulary_size,
         "max_length": max_length,
         "skip_bad_lines": skip_bad_lines,
         **({} if given is None else {"vocabulary": given.to_json()}),
@@ -185,7 +185,7 @@ def load_task(
                     splits[name], share, f"task {each.name}: to stop the training"
                 )
         texts = _Columns(tuple(column for name in train for column in splits[name].texts))
-        own = given or _vocabulary(texts, tokens, start_token, max_words, text.spaced)
+        own = given or _vocabulary(texts, tokens, start_token, vocabulary_size, text.spaced)
         _write(folder, own, splits, text, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
@@ -209,16 +209,16 @@ def _made(source: TaskSource, digest: str) -> EncodedTask:
     return EncodedTask(source.task, made.source, splits, own, digest, source, targets=made.target)
 
 
-def _share(task: Task, validation: float | None) -> float | None:
+def _share(task: Task, validation_split: float | None) -> float | None:
     """The share of the training rows that stops the training; None where others do."""
-    return validation or (VALIDATION if task.validation is None else None)
+    return validation_split or (VALIDATION if task.validation is None else None)
 
 
 def _check(
     tokens: str,
     start_token: bool,
-    validation: float | None,
-    max_words: int | None,
+    validation_split: float | None,
+    vocabulary_size: int | None,
     max_length: int | None,
 ) -> None:
     """Refuse settings that mean nothing, alone or together."""
@@ -226,17 +226,20 @@ def _check(
         raise DataError(
             f"tokens must be one of {', '.join(get_args(Tokens))}. Received: tokens={tokens!r}"
         )
-    if validation is not None and not 0 < validation < 1:
+    if validation_split is not None and not 0 < validation_split < 1:
         raise DataError(
-            "validation must be a share of the training rows, above 0 and below 1. "
-            f"Received: validation={validation!r}"
+            "validation_split must be a share of the training rows, above 0 and below 1. "
+            f"Received: validation_split={validation_split!r}"
         )
-    for argument, value, least in (("max_words", max_words, 3), ("max_length", max_length, 1)):
+    for argument, value, least in (
+        ("vocabulary_size", vocabulary_size, 3),
+        ("max_length", max_length, 1),
+    ):
         if value is not None and value < least:
             raise DataError(f"{argument} must be {least} or more. Received: {argument}={value}")
     for argument, value in {
         "start_token": start_token or None,
-        "max_words": max_words,
+        "vocabulary_size": vocabulary_size,
         "max_length": max_length,
     }.items():
         if tokens == "text" and value is not None:
@@ -247,13 +250,13 @@ def _check(
 
 
 def _given(
-    path: str | Path, tokens: Tokens, start_token: bool, max_words: int | None
+    path: str | Path, tokens: Tokens, start_token: bool, vocabulary_size: int | None
 ) -> Vocabulary:
     """A vocabulary that is there; what would make another has no meaning beside it."""
     for argument, value, expected in (
         ("tokens", tokens, "wordpiece"),
         ("start_token", start_token, False),
-        ("max_words", max_words, None),
+        ("vocabulary_size", vocabulary_size, None),
     ):
         if value != expected:
             raise DataError(
@@ -264,11 +267,11 @@ def _given(
 
 
 def _vocabulary(
-    texts: _Columns, tokens: Tokens, start_token: bool, max_words: int | None, spaced: bool
+    texts: _Columns, tokens: Tokens, start_token: bool, vocabulary_size: int | None, spaced: bool
 ) -> Vocabulary | None:
     if tokens == "text":
         return None
-    return Vocabulary.train(texts, max_words, tokens, start_token=start_token, spaced=spaced)
+    return Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token, spaced=spaced)
 
 
 @dataclass(frozen=True)

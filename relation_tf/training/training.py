@@ -445,7 +445,7 @@ class CompiledNetwork:
             model.layers[-1].dtype_policy = "float32"
         source = _start_of(self.config, seed)
         if source is not None:
-            fill(models[0], source, layer=_FILLED[self.config.start])
+            fill(models[0], source, layer=_FILLED[self.config.encoder_weights])
         if self.vectors is not None:
             embedding = models[0].get_layer("embedding")
             embedding.set_weights([self.vectors.fill(embedding.get_weights()[0])])
@@ -463,7 +463,7 @@ class CompiledNetwork:
     def _match(self, size: int) -> networks.Match:
         config = self.config
         return networks.match_parameters(
-            config.mechanism, size, config.free, build=self._builder(), **self._settings()
+            config.mechanism, size, config.sized_by, build=self._builder(), **self._settings()
         )
 
     def _builder(self) -> Callable[..., keras.Model]:
@@ -506,7 +506,7 @@ def _encoder_decoder(config: RunConfig, sources: int, targets: int) -> keras.Mod
 
 def _start_of(config: RunConfig, seed: int | None = None) -> PretrainedEncoder | None:
     """The encoder that a run starts from, if it does, or that another seed would."""
-    if config.start == "random":
+    if config.encoder_weights == "random":
         return None
     seed = config.seed if seed is None else seed
     source = load_pretrained(str(config.pretrained), config.mixes, seed)
@@ -521,7 +521,7 @@ def _start_of(config: RunConfig, seed: int | None = None) -> PretrainedEncoder |
 
 def _read_by_the_mechanism(config: RunConfig, source: PretrainedEncoder) -> dict[str, Any]:
     """The settings of a network whose mechanism reads contextual embeddings, if it does."""
-    if config.start != "frozen":
+    if config.encoder_weights != "frozen":
         return {}
     encoder = source.network
     if config.embedding_dim != encoder["embedding_dim"]:
@@ -624,10 +624,12 @@ class _Clock:
 def _rule(config: RunConfig, task: Task) -> tuple[StoppingRule, str]:
     """The stopping rule, and the column of the history that it is told."""
     if config.stopping == "accuracy_reached":
-        watched = {"validation": "val_accuracy", "running": "running_accuracy"}[config.accuracy]
+        watched = {"validation": "val_accuracy", "running": "running_accuracy"}[
+            config.watched_accuracy
+        ]
         return AccuracyReached(config.target_accuracy, config.target_epochs), watched
     higher = higher_is_better(config.monitor, task.name, task.metrics)
-    kind = {"smoothed": SmoothedCost, "best": BestWeights}[config.stopping]
+    kind = {"smoothed_early_stopping": SmoothedCost, "early_stopping": BestWeights}[config.stopping]
     return kind(config.patience, higher), config.monitor
 
 
@@ -691,8 +693,10 @@ def check_network(config: RunConfig) -> None:
     """
     settings = _network_settings(config)
     if config.size is not None:
-        value = 8 * networks.size_step(config.mechanism, config.free, config.options)
-        settings = networks.with_size(networks.Match(config.free, value, 0, config.size), settings)
+        value = 8 * networks.size_step(config.mechanism, config.sized_by, config.options)
+        settings = networks.with_size(
+            networks.Match(config.sized_by, value, 0, config.size), settings
+        )
     try:
         if networks.find_mechanism(config.mechanism).output_type == "sequence":
             _encoder_decoder(config, 4, 4).build()
@@ -706,7 +710,7 @@ def check_network(config: RunConfig) -> None:
                 config.mechanism, vocabulary_size=size, num_classes=2, **settings
             )
         if source is not None:
-            fill(model, source, layer=_FILLED[config.start])
+            fill(model, source, layer=_FILLED[config.encoder_weights])
     except (TypeError, ValueError, RuntimeError) as error:
         raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
     finally:

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.tensorflow
 
 OPTIONS = {"mechanism": "relation", "num_layers": 2, "norm": "pre"}
 FINE_TUNED = {"mechanism": "encoder", "units": 8, "options": OPTIONS, "name": "fine-tuned"}
-SCRATCH = {**FINE_TUNED, "name": "scratch", "start": "random"}
-FROZEN = {"mechanism": "relation", "units": 8, "name": "frozen", "start": "frozen"}
+SCRATCH = {**FINE_TUNED, "name": "scratch", "encoder_weights": "random"}
+FROZEN = {"mechanism": "relation", "units": 8, "name": "frozen", "encoder_weights": "frozen"}
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_a_suite_that_starts_from_a_folder(tmp_path, asked, small_glue, pretrain
     results = run_suite(suite, tmp_path, data=small_glue, quiet=True)
     assert not results.failures
     assert len(results.runs) == 6
-    starts = {run["method"]: run["config"]["start"] for run in results.runs}
+    starts = {run["method"]: run["config"]["encoder_weights"] for run in results.runs}
     assert starts == {"fine-tuned": "pretrained", "scratch": "random", "frozen": "frozen"}
     digests = {(run["method"], run["seed"]): run["config"]["pretrained_digest"]
                for run in results.runs}  # fmt: skip
@@ -216,18 +216,21 @@ def test_a_method_that_says_nothing_starts_from_what_its_mechanism_can():
     for pretrained, starts in ((None, ["random"] * 2), ("DIR", ["frozen", "pretrained"])):
         more = {} if pretrained is None else {"pretrained": pretrained}
         made = make_suite("suite", {**values, "method": methods, **more})
-        assert [run.start for run in made.runs()] == starts
+        assert [run.encoder_weights for run in made.runs()] == starts
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"tokens": "word"}, "key 'tokens': expected 'wordpiece' with 'pretrained'"),
-        ({"max_words": 90}, "key 'max_words': expected None with 'pretrained'"),
+        ({"vocabulary_size": 90}, "key 'vocabulary_size': expected None with 'pretrained'"),
         ({"embeddings": "glove"}, "key 'embeddings': expected 'random' with 'pretrained'"),
-        ({"pretrained": None, "method": [FROZEN]}, "key 'start' of method frozen: expected 'rand"),
         (
-            {"method": [{"mechanism": "relation", "start": "pretrained"}]},
+            {"pretrained": None, "method": [FROZEN]},
+            "key 'encoder_weights' of method frozen: expected 'rand",
+        ),
+        (
+            {"method": [{"mechanism": "relation", "encoder_weights": "pretrained"}]},
             "for a mechanism that is not 'encoder'",
         ),
         (
@@ -236,7 +239,7 @@ def test_a_method_that_says_nothing_starts_from_what_its_mechanism_can():
         ),
         (
             {"method": [{**FINE_TUNED, "size": 5000}]},
-            "key 'size' of method fine-tuned: expected none with start = 'pretrained'",
+            "key 'size' of method fine-tuned: expected none with encoder_weights",
         ),
     ],
 )

@@ -46,9 +46,9 @@ def test_a_run_from_before_keys_existed_is_done(tmp_path, suite):
     path = folder.start(config)
     write_json(path / "result.json", {})
     older = read_json(path / "config.json")
-    for key in ("network", "free", "size", "learning_rate_schedule"):
+    for key in ("network", "sized_by", "size", "learning_rate_schedule"):
         del older[key]
-    write_json(path / "config.json", older | {"source": "glue"})
+    write_json(path / "config.json", older)
     assert folder.is_done(config)
     assert not folder.is_done(suite().runs()[-1])
 

@@ -526,8 +526,8 @@ def sentences(tmp_path):
 
 PLAIN = {
     "tasks": ["MR"], "network": "plain", "dropout": 0.0, "learning_rate": 0.1,
-    "learning_rate_schedule": "fcsr", "stopping": "best", "monitor": "val_accuracy",
-    "validation": 0.2, "batch_size": 8, "seeds": [1], "epochs": 3,
+    "learning_rate_schedule": "fcsr", "stopping": "early_stopping", "monitor": "val_accuracy",
+    "validation_split": 0.2, "batch_size": 8, "seeds": [1], "epochs": 3,
 }  # fmt: skip
 
 
@@ -535,7 +535,7 @@ PLAIN = {
 def test_a_set_without_splits(tmp_path, sentences, suite):
     """WordPiece, a share of the training rows that stops it, scores of rows apart."""
     methods = [
-        Method(mechanism="contextualizer", size="4K", free="rank"),
+        Method(mechanism="contextualizer", size="4K", sized_by="rank"),
         Method(mechanism="fcsr", units=8),
     ]
     asked = suite(**PLAIN, tokens="wordpiece", method=methods)

@@ -118,7 +118,7 @@ def test_other_rows_are_other_data(monkeypatch):
         ({"tasks": ["CoLA"]}, "expected no encoder-decoder for CoLA. Received: 'gru-enc"),
         ({"tasks": ["reversal", "CoLA"]}, "expected no encoder-decoder for CoLA"),
         ({"xla": True}, "key 'xla' has no meaning for reversal, .*Received: True"),
-        ({"validation": 0.2}, "key 'validation' has no meaning for reversal"),
+        ({"validation_split": 0.2}, "key 'validation_split' has no meaning for reversal"),
         ({"method": [{**GRU, "size": 500}]}, "key 'size' of method gru: expected none"),
         ({"monitor": "val_accuracy"}, "expected 'val_loss' or 'val_exact_match' for reversal"),
         (

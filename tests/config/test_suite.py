@@ -72,7 +72,7 @@ def test_a_grid_makes_a_method_of_each_combination():
 
 
 def test_sizes_make_methods():
-    method = Method(mechanism="contextualizer", size=["0.5M", "1.5M", 60_000], free="rank")
+    method = Method(mechanism="contextualizer", size=["0.5M", "1.5M", 60_000], sized_by="rank")
     assert [m.size for m in method.expand()] == [500_000, 1_500_000, 60_000]
     assert [m.name for m in method.expand()] == [
         "contextualizer-0.5M", "contextualizer-1.5M", "contextualizer-60K",
@@ -84,8 +84,8 @@ def test_sizes_make_methods():
     ("method", "message"),
     [
         ({"options": {"rank": 2}, "grid": {"rank": [3]}}, "option 'rank' is in 'options' and in"),
-        ({"free": "rank"}, "'free' is for a 'size'; found free = 'rank' and none"),
-        ({"size": "1M", "free": "rank", "options": {"rank": 2}},
+        ({"sized_by": "rank"}, "'sized_by' is for a 'size'; found sized_by = 'rank' and none"),
+        ({"size": "1M", "sized_by": "rank", "options": {"rank": 2}},
          "option 'rank' is set and left free for the size as well"),
         ({"size": "many"}, "key 'method.1.size"),
         ({"size": 0}, "key 'method.1.size"),
@@ -153,7 +153,7 @@ METHOD = '[[method]]\nmechanism = "relation"\n'
         (f'name = "x"\ntasks = ["RTE"]\nstoping = "best"\n{METHOD}',
          "unknown key 'stoping'. Did you mean 'stopping'?"),
         (f'name = "x"\ntasks = ["RTE"]\nstopping = "worst"\n{METHOD}',
-         "key 'stopping': expected 'smoothed', 'best' or 'accuracy_reached'. Received: 'worst'"),
+         "key 'stopping': expected 'smoothed_early_stopping', 'early_stopping' or"),
         (f'name = "x"\ntasks = ["RTE"]\nepochs = "10"\n{METHOD}', "key 'epochs': expected"),
         (f'name = "x"\ntasks = ["RTE"]\nepochs = 0\n{METHOD}', "Received: 0"),
         (f'name = "x"\ntasks = ["RTE", "RTE"]\n{METHOD}', "found 'RTE' more than once"),
@@ -232,9 +232,9 @@ def test_table_2_of_the_relation_paper():
     batches = {config.task: config.batch_size for config in suite.runs()}
     assert batches == {"IMDb": 256, "Reuters": 256, "WikiText-103": 50}
     (config, *_) = suite.runs()
-    assert (config.start_token, config.validation) == (True, 0.2)
+    assert (config.start_token, config.validation_split) == (True, 0.2)
     assert (config.hidden_activation, config.embeddings) == ("linear", "random")
-    assert (config.stopping, config.accuracy) == ("accuracy_reached", "validation")
+    assert (config.stopping, config.watched_accuracy) == ("accuracy_reached", "validation")
     assert (config.target_accuracy, config.target_epochs) == (0.8, 10)
 
 
@@ -253,8 +253,8 @@ def test_some_tasks_are_trained_otherwise(suite):
         ({"overrides": {"RTE": {"epochs": 7}}}, "expected a task of the suite, CoLA. Received: 'R"),
         ({"overrides": {"CoLA": {"epoch": 7}}}, "'overrides.CoLA.epoch'. Did you mean 'epochs'?"),
         (
-            {"tokens": "text", "overrides": {"CoLA": {"max_words": 7}}, "method": SAVED},
-            "'max_words' has no meaning",
+            {"tokens": "text", "overrides": {"CoLA": {"vocabulary_size": 7}}, "method": SAVED},
+            "'vocabulary_size' has no meaning",
         ),
         ({"stopping": "accuracy_reached"}, "for tasks with an accuracy. Received: 'CoLA'"),
         ({"source": "web"}, "'source'"),
@@ -362,7 +362,7 @@ def test_what_is_shared_names_a_method(suite):
         ),
         (
             {"group": [{"name": "two", "tasks": ["RTE", "WNLI"]}], "stopping": "accuracy_reached"},
-            "key 'stopping': expected 'smoothed' or 'best' for the group two",
+            "key 'stopping': expected 'smoothed_early_stopping' or 'early_stopping' for the group",
         ),
         ({"monitor": "val_accuracy"}, "expected 'val_loss' for two"),
         ({"method": [{"mechanism": "relation", "size": 500}]}, "key 'size' of method relation"),

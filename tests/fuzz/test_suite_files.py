@@ -44,7 +44,7 @@ units = [8, 16]
 [[method]]
 mechanism = "contextualizer"
 size = ["50K", 60_000]
-free = "rank"
+sized_by = "rank"
 grid = {{ num_steps = [1, 5], initial_context = ["ones"] }}
 
 [[method]]
@@ -91,7 +91,7 @@ HUGE = "0x" + "f" * 10_000
         (f"{HEAD}epochs = {'9' * 5000}\n{METHOD}", "not TOML: Exceeds the limit"),
         (f"{HEAD}epochs = {HUGE}\n{METHOD}", "key 'epochs': expected less than 2147483648."),
         (f"{HEAD}dropout = {HUGE}\n{METHOD}", "key 'dropout': expected a valid number."),
-        (f"{HEAD}max_words = {HUGE}\n{METHOD}", "key 'max_words': expected less than 2147483648."),
+        (f"{HEAD}vocabulary_size = {HUGE}\n{METHOD}", "key 'vocabulary_size': expected less than"),
         (f"{HEAD}{METHOD}units = {HUGE}", "key 'method.1.units': expected less than 2147483648."),
         (f"{HEAD}{METHOD}options = {{ a = {HUGE} }}", "values that TOML can hold (Exceeds the li"),
         (f'{HEAD}{METHOD}size = "{"9" * 400}M"', "key 'method.1.size': expected a number of param"),

@@ -40,7 +40,7 @@ def test_parameters_are_counted_by_part() -> None:
 @pytest.mark.parametrize("target", [1, 2000, 2047, 5000])
 def test_the_rank_is_the_best_of_all(target: int) -> None:
     settings: dict[str, Any] = {"embedding_dim": 8, "network": "plain"}
-    match = match_parameters("contextualizer", target, free="rank", **settings)
+    match = match_parameters("contextualizer", target, sized_by="rank", **settings)
     misses = {
         rank: abs(parameters("contextualizer", options={"rank": rank}, **settings) - target)
         for rank in range(1, 50)
@@ -62,7 +62,9 @@ def test_every_mechanism_can_be_sized_by_units(name: str) -> None:
 
 def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:
     options = {"num_layers": 2}
-    match = match_parameters("transformer", 20_000, free="width", options=options, network="plain")
+    match = match_parameters(
+        "transformer", 20_000, sized_by="width", options=options, network="plain"
+    )
     assert match.value % 4 == 0
     settings = with_size(match, {"options": options, "network": "plain"})
     assert settings["embedding_dim"] == settings["units"] == match.value
@@ -72,7 +74,7 @@ def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:
 def test_layers_bring_a_transformer_to_half_a_million() -> None:
     """With a feed-forward width of 2m, as it is by default; with 4m no number of layers does."""
     settings: dict[str, Any] = {"embedding_dim": 128, "units": 128, "network": "plain"}
-    match = match_parameters("transformer", 500_000, free="num_layers", **settings)
+    match = match_parameters("transformer", 500_000, sized_by="num_layers", **settings)
     assert abs(match.miss) < 0.07
     wide = {"options": {"feed_forward_units": 512}}
     assert (
@@ -89,9 +91,12 @@ def test_pairs_have_two_hidden_layers_to_count() -> None:
     ("arguments", "message"),
     [
         ({"target": 0}, "`target` must be 1 or more. Received: target=0"),
-        ({"target": 10**6, "free": "decay"}, "cannot be made with decay=1"),
-        ({"target": 10**6, "free": "window"}, "`free` must change the number of parameters"),
-        ({"target": 10**6, "free": "colour"}, "cannot be made with colour=1"),
+        ({"target": 10**6, "sized_by": "decay"}, "cannot be made with decay=1"),
+        (
+            {"target": 10**6, "sized_by": "window"},
+            "`sized_by` must change the number of parameters",
+        ),
+        ({"target": 10**6, "sized_by": "colour"}, "cannot be made with colour=1"),
     ],
 )
 def test_what_cannot_be_free(arguments: dict[str, Any], message: str) -> None:

@@ -27,8 +27,8 @@ def test_like_runs_give_no_warning(results_with):
 
 def test_methods_of_other_sizes_are_alike(results_with):
     methods = [
-        {"mechanism": "contextualizer", "size": ["50K", "0.1M"], "free": "rank"},
-        {"mechanism": "transformer", "size": "50K", "free": "num_layers"},
+        {"mechanism": "contextualizer", "size": ["50K", "0.1M"], "sized_by": "rank"},
+        {"mechanism": "transformer", "size": "50K", "sized_by": "num_layers"},
     ]
     results = results_with(lambda config, files: None, method=methods)
     assert warnings(results, all_runs(results)) == []
@@ -37,7 +37,7 @@ def test_methods_of_other_sizes_are_alike(results_with):
 def test_a_run_from_before_a_key_existed_is_like_the_others(results_with):
     def older(config, files):
         if config.seed == 1:
-            del files["config"]["network"], files["config"]["free"]
+            del files["config"]["network"], files["config"]["sized_by"]
 
     results = results_with(older)
     assert warnings(results, all_runs(results)) == []
@@ -106,5 +106,5 @@ def test_data_of_each_task(results_with):
 def test_settings_are_the_training(results_with):
     shown = settings(results_with(lambda config, files: None, weight_decay=0.01))
     assert shown["weight_decay"] == "0.01"
-    assert shown["max_words"] == "none"
+    assert shown["vocabulary_size"] == "none"
     assert not {"tasks", "method", "title"} & shown.keys()

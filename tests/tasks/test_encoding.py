@@ -34,7 +34,7 @@ def same(first, second):
     ("name", "settings"),
     [
         ("CoLA", {}),
-        ("STS-B", {"tokens": "text", "validation": 0.2}),
+        ("STS-B", {"tokens": "text", "validation_split": 0.2}),
         ("MNLI", {"tokens": "wordpiece"}),
     ],
 )
@@ -62,7 +62,7 @@ def test_changed_file_or_setting_is_encoded_anew(small_glue, tmp_path):
     assert before.digest != after.digest
     assert len(after.splits["train"]) == len(before.splits["train"]) + 1
     assert "zebras" in after.vocabulary.words
-    assert load_task("CoLA", data=folder.parent, max_words=5).vocabulary.size == 5
+    assert load_task("CoLA", data=folder.parent, vocabulary_size=5).vocabulary.size == 5
     assert load_task("CoLA", data=folder.parent, max_length=3).splits["train"].lengths.max() == 3
 
 
@@ -71,15 +71,15 @@ def test_changed_file_or_setting_is_encoded_anew(small_glue, tmp_path):
     [
         {"tokens": "wordpiece"},
         {"tokens": "text"},
-        {"validation": 0.2},
-        {"validation": 0.3},
-        {"max_words": 9},
+        {"validation_split": 0.2},
+        {"validation_split": 0.3},
+        {"vocabulary_size": 9},
         {"max_length": 2},
     ],
 )
 def test_each_setting_is_cached_by_itself(small_glue, setting):
     load_task("CoLA", data=small_glue)
-    load_task("CoLA", data=small_glue, validation=0.4)
+    load_task("CoLA", data=small_glue, validation_split=0.4)
     first = load_task("CoLA", data=small_glue, **setting)
     shutil.rmtree(cache_folder())
     same(first, load_task("CoLA", data=small_glue, **setting))
@@ -169,7 +169,10 @@ def test_text_comes_as_it_stands_in_the_file(small_glue):
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B"])
 def test_a_share_of_train_stops_the_training_where_asked(small_glue, name):
-    own, cut = load_task(name, data=small_glue), load_task(name, data=small_glue, validation=0.25)
+    own, cut = (
+        load_task(name, data=small_glue),
+        load_task(name, data=small_glue, validation_split=0.25),
+    )
     assert (own.validation, cut.validation) == ("dev", "validation")
     assert "validation" not in own.splits
     train, validation = cut.splits["train"], cut.splits["validation"]
@@ -201,7 +204,9 @@ def test_a_task_without_validation_rows_gives_a_tenth_of_train(tmp_path):
 
 def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
     rows = [
-        load_task("MRPC", data=small_glue, validation=0.3, tokens=tokens).splits["validation"].index
+        load_task("MRPC", data=small_glue, validation_split=0.3, tokens=tokens)
+        .splits["validation"]
+        .index
         for tokens in ("word", "wordpiece", "text")
     ]
     assert np.array_equal(rows[0], rows[1])
@@ -216,13 +221,16 @@ def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
         ({"name": "MR", "source": "miniglue"}, "task MR: the embedded set has CoLA, .* alone"),
         ({"source": "web"}, "source must be one of .*, miniglue. Received: source='web'"),
         ({"tokens": "words"}, "tokens must be one of .* Received: tokens='words'"),
-        ({"validation": 0.0}, "above 0 and below 1. Received: validation=0.0"),
-        ({"validation": 1.0}, "above 0 and below 1. Received: validation=1.0"),
-        ({"validation": float("nan")}, "above 0 and below 1. Received: validation=nan"),
-        ({"tokens": "text", "max_words": 9}, "max_words has no meaning .* Received: max_words=9"),
+        ({"validation_split": 0.0}, "above 0 and below 1. Received: validation_split=0.0"),
+        ({"validation_split": 1.0}, "above 0 and below 1. Received: validation_split=1.0"),
+        ({"validation_split": float("nan")}, "above 0 and below 1. Received: validation_split=nan"),
+        (
+            {"tokens": "text", "vocabulary_size": 9},
+            "vocabulary_size has no meaning .* Received: vocabulary_size=9",
+        ),
         ({"tokens": "text", "max_length": 9}, "max_length has no .* Received: max_length=9"),
         ({"tokens": "text", "start_token": True}, "start_token has .* Received: start_token=True"),
-        ({"max_words": 2}, "max_words must be 3 or more. Received: max_words=2"),
+        ({"vocabulary_size": 2}, "vocabulary_size must be 3 or more. Received: vocabulary_size=2"),
         ({"max_length": 0}, "max_length must be 1 or more. Received: max_length=0"),
     ],
 )
@@ -248,7 +256,7 @@ def test_a_given_vocabulary_is_taken(small_glue, tmp_path):
     ("settings", "message"),
     [
         ({"tokens": "word"}, "tokens: expected 'wordpiece' with the vocabulary .*tokens='word'"),
-        ({"max_words": 50}, "max_words: expected None with the vocabulary"),
+        ({"vocabulary_size": 50}, "vocabulary_size: expected None with the vocabulary"),
         ({"start_token": True}, "start_token: expected False with the vocabulary"),
         ({}, "vocabulary.json: expected a vocabulary: No such file"),
     ],

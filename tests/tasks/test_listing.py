@@ -58,7 +58,7 @@ def test_a_table_says_what_is_not_there(small_glue, tmp_path):
 
 
 def test_a_task_at_length(small_glue, tmp_path):
-    said = listing.describe("RTE", small_glue, tmp_path, {"max_words": 10})
+    said = listing.describe("RTE", small_glue, tmp_path, {"vocabulary_size": 10})
     assert f"files: TSV, {small_glue / 'RTE' / 'train.tsv'}" in said
     assert "stops on:               dev\n" in said
     assert "vocabulary:             10\n" in said

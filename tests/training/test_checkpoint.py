@@ -69,8 +69,8 @@ def test_not_more_often_than_asked(tmp_path):
 
 COSTS = st.lists(st.floats(0, 1) | st.just(math.nan) | st.just(math.inf), min_size=1, max_size=40)
 RULES = {
-    "smoothed": lambda: SmoothedCost(patience=2, window=3),
-    "best": lambda: BestWeights(patience=3),
+    "smoothed_early_stopping": lambda: SmoothedCost(patience=2, window=3),
+    "early_stopping": lambda: BestWeights(patience=3),
     "accuracy": lambda: AccuracyReached(0.5, epochs=3),
 }
 
@@ -101,7 +101,7 @@ class InterruptedRunError(Exception):
     pass
 
 
-@pytest.mark.parametrize("stopping", ["best", "smoothed"])
+@pytest.mark.parametrize("stopping", ["early_stopping", "smoothed_early_stopping"])
 def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopping):
     """Whatever the epoch, and twice; dropout, Adam, batches and the rule go on where they were."""
     from relation_tf.training.training import train_run

@@ -360,8 +360,8 @@ def test_a_saved_model_on_two_devices(mirrored, tmp_path, suite):
     (tmp_path / "rt-polarity.all").write_text("".join(lines), encoding="cp1252")
     asked = suite(
         tasks=["MR"], tokens="text", network="plain", dropout=0.0, learning_rate=0.1, seeds=[1],
-        validation=0.2, batch_size=8, method=[Method(mechanism=f"saved-model:{tmp_path}/encoder",
-                                                     name="mine")],
+        validation_split=0.2, batch_size=8,
+        method=[Method(mechanism=f"saved-model:{tmp_path}/encoder", name="mine")],
     )  # fmt: skip
     options = {"strategy": "mirrored", "devices": 2}
     ((manifests, failures),) = mirrored(call, asked, tmp_path / "out", tmp_path, **options)

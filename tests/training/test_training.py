@@ -86,7 +86,7 @@ def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
 def test_best_weights_are_brought_back(network):
     from relation_tf.training.training import _cost, train_run
 
-    first, config = network(stopping="best", learning_rate=0.05, epochs=6)
+    first, config = network(stopping="early_stopping", learning_rate=0.05, epochs=6)
     trained = train_run(first, config)
     costs = [row["val_loss"] for row in trained.history]
     assert trained.stop.epoch == int(np.argmin(costs)) + 1
@@ -122,7 +122,7 @@ def learning(network, **changes):
 
 @pytest.mark.parametrize("accuracy", ["validation", "running"])
 def test_an_accuracy_that_holds_ends_the_run(network, accuracy):
-    trained, _ = learning(network, accuracy=accuracy)
+    trained, _ = learning(network, watched_accuracy=accuracy)
     column = {"validation": "val_accuracy", "running": "running_accuracy"}[accuracy]
     values = [row[column] for row in trained.history]
     assert trained.stop.reached
@@ -160,7 +160,7 @@ def test_what_is_not_reached_is_said(network):
     assert (len(trained.history), trained.stop.reason) == (1, "not reached in 1e-09 s")
 
 
-@pytest.mark.parametrize("stopping", ["best", "smoothed"])
+@pytest.mark.parametrize("stopping", ["early_stopping", "smoothed_early_stopping"])
 def test_every_rule_keeps_to_the_time_limit(network, stopping):
     from relation_tf.training.training import train_run
 
