@@ -1,5 +1,6 @@
 from .bahdanau import recurrent_encoder_decoder
 from .classifiers import pair_classifier, pair_regressor, sequence_classifier
+from .config import NetworkConfig
 from .decoding import Decoded, beam_search, exact_match, greedy_decode
 from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
@@ -15,6 +16,7 @@ __all__ = [
     "LayerCheck",
     "LayerReport",
     "Match",
+    "NetworkConfig",
     "Sharing",
     "TaskHead",
     "as_one",

@@ -14,8 +14,8 @@ did. The outputs are equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -24,6 +24,7 @@ from keras import ops
 from relation_tf.layers import FeatureAttention, SinePositionEncoding, SoftmaxPositionEncoding
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
+from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import (
     accepted,
@@ -34,9 +35,6 @@ from relation_tf.networks.mixing import (
     refuse_options,
 )
 
-Compute = Literal["readout", "all"]
-Network = Literal["benchmark", "plain"]
-
 _LEAKY_SLOPE = 0.3  # Keras 2's LeakyReLU, which the program used; keras.activations has 0.2.
 
 
@@ -44,52 +42,27 @@ def sequence_classifier(
     mechanism: Any,
     vocabulary_size: int | None,
     num_classes: int,
-    embedding_dim: int = 100,
-    units: int = 64,
-    hidden_units: int | None = None,
-    hidden_activation: str | None = "leaky_relu",
-    dropout: float = 0.5,
-    options: Mapping[str, Any] | None = None,
-    compute: Compute = "readout",
-    embeddings: np.ndarray | None = None,
-    *,
-    network: Network = "benchmark",
-    initializer: Any = "glorot_uniform",
-    embedding_initializer: Any = "uniform",
-    contextual: keras.layers.Layer | None = None,
+    config: NetworkConfig | None = None,
+    **changes: Any,
 ) -> keras.Model:
-    """A classifier of one sequence of token ids.
+    """Build a classifier of one sequence of token ids.
 
     Args:
-        mechanism: A name of `MECHANISMS` (`"relation"`, `"contextualizer"` ...), a Keras layer
-            class, an instance (a template, cloned by `from_config`), `"package.module:Name"`
-            or `"saved-model:PATH"`.
+        mechanism: A registered name (`"relation"`, `"contextualizer"` ...), a Keras layer class, an
+            instance (a template, cloned by `from_config`), `"package.module:Name"` or
+            `"saved-model:PATH"`.
         vocabulary_size: Number of token ids, 0 (padding) included; None for a mechanism that reads
             text.
         num_classes: Number of classes.
-        embedding_dim: Width of the embedding.
-        units: Width of the mechanism, or what its entry says: the rank of the Contextualizer, the
-            width of FCSR's feature attention.
-        hidden_units: Width of the hidden Dense, by default `units`; the plain network has none.
-        hidden_activation: Activation after it: `"leaky_relu"` (slope 0.3), any Keras name, or None.
-        dropout: Rate in [0, 1).
-        options: Further arguments of the mechanism; `{"variant": "equations"}` selects a paper's
-            equations where the default is its released code.
-        compute: `"readout"` or `"all"`; equal in result.
-        embeddings: Start values of the embedding, `(vocabulary_size, embedding_dim)`, or None.
-        network: `"benchmark"` or `"plain"`.
-        initializer: Keras initializer of the Dense layers and the head (a mechanism has its own).
-        embedding_initializer: Keras initializer of the embedding.
-        contextual: What the mechanism reads in place of embeddings: a layer from embeddings with
-            positions, and a mask, to vectors `(batch, tokens, width)`. It is cloned by
-            `from_config`; it and the embedding are not trained.
+        config: Settings of the network, by default `NetworkConfig()`.
+        **changes: Fields of `NetworkConfig`, such as `units=32`; they override those of `config`.
 
     Returns:
         A model from token ids `(batch, tokens)`, 0 where padded, to probabilities
-        `(batch, num_classes)`; from strings `(batch,)` where the mechanism reads text.
+        `(batch, num_classes)`; from strings `(batch,)` if the mechanism reads text.
 
     Raises:
-        ValueError: For an argument that cannot be; the message names it.
+        ValueError: For an argument that is not allowed; the message names it.
 
     Example:
         >>> import numpy as np
@@ -99,49 +72,21 @@ def sequence_classifier(
         True
 
     References:
-        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program (benchmark).
+        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its released code (benchmark).
         Maupomé, Meurs 2022, doi 10.3390/info13060290 (plain).
     """
-    encoder = TextEncoder(
-        mechanism,
-        vocabulary_size,
-        embedding_dim=embedding_dim,
-        units=units,
-        hidden_units=hidden_units,
-        hidden_activation=hidden_activation,
-        dropout=dropout,
-        options=options,
-        compute=compute,
-        embeddings=embeddings,
-        network=network,
-        initializer=initializer,
-        embedding_initializer=embedding_initializer,
-        contextual=contextual,
-    )
-    texts = encoder.inputs(1)
-    vector = encoder.vector(texts)
-    return keras.Model(texts[0], encoder.dense("output", num_classes, "softmax")(vector))
+    encoder = TextEncoder(mechanism, vocabulary_size, configured(config, changes))
+    return _network(encoder, 1, num_classes)
 
 
 def pair_classifier(
     mechanism: Any,
     vocabulary_size: int | None,
     num_classes: int,
-    embedding_dim: int = 100,
-    units: int = 64,
-    hidden_units: int | None = None,
-    hidden_activation: str | None = "leaky_relu",
-    dropout: float = 0.5,
-    options: Mapping[str, Any] | None = None,
-    compute: Compute = "readout",
-    embeddings: np.ndarray | None = None,
-    *,
-    network: Network = "benchmark",
-    initializer: Any = "glorot_uniform",
-    embedding_initializer: Any = "uniform",
-    contextual: keras.layers.Layer | None = None,
+    config: NetworkConfig | None = None,
+    **changes: Any,
 ) -> keras.Model:
-    """A classifier of a pair of sequences of token ids.
+    """Build a classifier of a pair of sequences of token ids.
 
     Args: as in `sequence_classifier`.
 
@@ -157,47 +102,19 @@ def pair_classifier(
         True
 
     References:
-        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program.
+        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its released code.
     """
-    encoder = TextEncoder(
-        mechanism,
-        vocabulary_size,
-        embedding_dim=embedding_dim,
-        units=units,
-        hidden_units=hidden_units,
-        hidden_activation=hidden_activation,
-        dropout=dropout,
-        options=options,
-        compute=compute,
-        embeddings=embeddings,
-        network=network,
-        initializer=initializer,
-        embedding_initializer=embedding_initializer,
-        contextual=contextual,
-    )
-    texts = encoder.inputs(2)
-    vector = encoder.vector(texts)
-    return keras.Model(texts, encoder.dense("output", num_classes, "softmax")(vector))
+    encoder = TextEncoder(mechanism, vocabulary_size, configured(config, changes))
+    return _network(encoder, 2, num_classes)
 
 
 def pair_regressor(
     mechanism: Any,
     vocabulary_size: int | None,
-    embedding_dim: int = 100,
-    units: int = 64,
-    hidden_units: int | None = None,
-    hidden_activation: str | None = "leaky_relu",
-    dropout: float = 0.5,
-    options: Mapping[str, Any] | None = None,
-    compute: Compute = "readout",
-    embeddings: np.ndarray | None = None,
-    *,
-    network: Network = "benchmark",
-    initializer: Any = "glorot_uniform",
-    embedding_initializer: Any = "uniform",
-    contextual: keras.layers.Layer | None = None,
+    config: NetworkConfig | None = None,
+    **changes: Any,
 ) -> keras.Model:
-    """A regressor of a pair of sequences onto [0, 1].
+    """Build a regressor of a pair of sequences onto [0, 1].
 
     Args: as in `sequence_classifier`, without `num_classes`.
 
@@ -213,107 +130,76 @@ def pair_regressor(
         True
 
     References:
-        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its program.
+        Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, and its released code.
     """
-    encoder = TextEncoder(
-        mechanism,
-        vocabulary_size,
-        embedding_dim=embedding_dim,
-        units=units,
-        hidden_units=hidden_units,
-        hidden_activation=hidden_activation,
-        dropout=dropout,
-        options=options,
-        compute=compute,
-        embeddings=embeddings,
-        network=network,
-        initializer=initializer,
-        embedding_initializer=embedding_initializer,
-        contextual=contextual,
-    )
-    texts = encoder.inputs(2)
+    return _network(TextEncoder(mechanism, vocabulary_size, configured(config, changes)), 2, None)
+
+
+def _network(encoder: TextEncoder, num_texts: int, num_classes: int | None) -> keras.Model:
+    texts = encoder.inputs(num_texts)
     vector = encoder.vector(texts)
-    return keras.Model(texts, encoder.dense("output", 1, "sigmoid")(vector))
+    answer = encoder.answer("output", num_classes)(vector)
+    return keras.Model(texts[0] if num_texts == 1 else texts, answer)
 
 
 class TextEncoder:
-    """Text to a vector; its layers are shared by all texts, but for the hidden Dense of a pair.
+    """Text to a vector; its layers are shared by all texts, except the hidden Dense of a pair.
 
-    Args: as of `sequence_classifier`, and
-
-        prefix: What the names of its layers begin with, where a network has several.
-        embedding: The layer that embeds the tokens, by default one of its own.
+    Args:
+        mechanism: As in `sequence_classifier`.
+        vocabulary_size: As in `sequence_classifier`.
+        config: Settings of the network.
+        prefix: First part of the names of its layers, for a network with several encoders.
+        embedding: The layer that embeds the tokens, by default a new one.
     """
 
     def __init__(
         self,
         mechanism: Any,
         vocabulary_size: int | None,
+        config: NetworkConfig,
         *,
-        embedding_dim: int,
-        units: int,
-        hidden_units: int | None,
-        hidden_activation: str | None,
-        dropout: float,
-        options: Mapping[str, Any] | None,
-        compute: Compute,
-        embeddings: np.ndarray | None,
-        network: Network,
-        initializer: Any,
-        embedding_initializer: Any,
-        contextual: Any = None,
         prefix: str = "",
         embedding: Any = None,
     ) -> None:
-        if compute not in ("readout", "all"):
-            raise ValueError(f"`compute` must be 'readout' or 'all'. Received: {compute!r}")
-        if network not in ("benchmark", "plain"):
-            raise ValueError(f"`network` must be 'benchmark' or 'plain'. Received: {network!r}")
-        if network == "plain" and hidden_units is not None:
-            raise ValueError(
-                "`hidden_units` must be None for network='plain', which has no hidden Dense. "
-                f"Received: hidden_units={hidden_units}"
-            )
+        self.config = config
         self.prefix = prefix
         self.layers: dict[str, Any] = {}
-        self.compute = compute
-        self.network = network
-        self.units = units
-        self.hidden_units = hidden_units or units
-        self.hidden_activation = hidden_activation
-        self.initializer = keras.initializers.get(initializer)
+        self.initializer = keras.initializers.get(config.initializer)
         self.entry = entry_of(mechanism)
         if self.entry.output_type == "sequence":
             raise ValueError(
                 f"`mechanism` must give tokens or a vector; an encoder-decoder is a network by "
                 f"itself. Received: {mechanism!r}"
             )
-        refuse_options(mechanism, options)
+        refuse_options(mechanism, config.options)
         self.mechanism = (
             copy_of(mechanism, name=f"{prefix}mechanism")
             if is_layer(mechanism)
-            else make_layer(self.entry, units, dropout, options, name=f"{prefix}mechanism")
+            else make_layer(
+                self.entry, config.units, config.dropout, config.options, f"{prefix}mechanism"
+            )
         )
-        # A class of one's own has to be as wide as it was asked to be; an instance says for itself.
-        own = isinstance(mechanism, type) or (
+        # A custom class must be as wide as `units`; the width of an instance is its own.
+        custom = isinstance(mechanism, type) or (
             isinstance(mechanism, str) and self.entry.factory == mechanism
         )
-        self.expected_width = units if own else None
+        self.expected_width = config.units if custom else None
         # Masks go by name from here on; without this Keras warns that they are lost.
         self.mechanism.supports_masking = True
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name=f"{prefix}mechanism_activation")
-        self.dropout = keras.layers.Dropout(dropout, name=f"{prefix}dropout")
+        self.dropout = keras.layers.Dropout(config.dropout, name=f"{prefix}dropout")
         if self.entry.input_type == "tokens":
             self.embedding = embedding
             if embedding is None:
-                self._embed(vocabulary_size, embedding_dim, embedding_initializer, embeddings)
+                self._embed(vocabulary_size)
             makers = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
             make = makers.get(self.entry.positions or "")
             self.positions = None if make is None else make(name=f"{prefix}positions")
             self.head = self._head()
         self.contextual: Any = None
-        if contextual is not None:
-            self._freeze(contextual)
+        if config.contextual is not None:
+            self._freeze(config.contextual)
 
     def _freeze(self, contextual: Any) -> None:
         """Let the mechanism read contextual embeddings, which are not trained."""
@@ -328,27 +214,25 @@ class TextEncoder:
         self.contextual.build((None, None, self.embedding.output_dim))
         self.embedding.trainable = False
 
-    def _embed(
-        self,
-        vocabulary_size: int | None,
-        embedding_dim: int,
-        initializer: Any,
-        embeddings: np.ndarray | None,
-    ) -> None:
+    def _embed(self, vocabulary_size: int | None) -> None:
+        config = self.config
         if vocabulary_size is None:
             raise ValueError("`vocabulary_size` must be a number for a mechanism that reads tokens")
         self.embedding = keras.layers.Embedding(
-            vocabulary_size, embedding_dim, embeddings_initializer=initializer, name="embedding"
+            vocabulary_size,
+            config.embedding_dim,
+            embeddings_initializer=config.embedding_initializer,
+            name="embedding",
         )
         self.embedding.build()
-        if embeddings is not None:
+        if config.embeddings is not None:
             expected = tuple(self.embedding.embeddings.shape)
-            if np.shape(embeddings) != expected:
+            if np.shape(config.embeddings) != expected:
                 raise ValueError(
                     "`embeddings` must be of shape (vocabulary_size, embedding_dim) = "
-                    f"{expected}. Received: shape {np.shape(embeddings)}"
+                    f"{expected}. Received: shape {np.shape(config.embeddings)}"
                 )
-            self.embedding.set_weights([embeddings])
+            self.embedding.set_weights([config.embeddings])
 
     def _head(self) -> Any:
         """The layer that makes one vector of the tokens; None where one token is read."""
@@ -359,7 +243,9 @@ class TextEncoder:
         else:
             return None
         kernel_initializer = self.initializer.clone()
-        return make(self.units, kernel_initializer=kernel_initializer, name=f"{self.prefix}head")
+        return make(
+            self.config.units, kernel_initializer=kernel_initializer, name=f"{self.prefix}head"
+        )
 
     def inputs(self, number: int, suffix: str = "") -> list[Any]:
         """What a network is given, one text or a pair: token ids, or strings."""
@@ -373,6 +259,12 @@ class TextEncoder:
         return keras.layers.Dense(
             units, activation, kernel_initializer=self.initializer.clone(), name=name
         )
+
+    def answer(self, name: str, num_classes: int | None) -> keras.layers.Dense:
+        """Return the last Dense: probabilities of classes, or a score in [0, 1] for None."""
+        if num_classes is None:
+            return self.dense(name, 1, "sigmoid")
+        return self.dense(name, num_classes, "softmax")
 
     def vector(self, texts: Sequence[Any]) -> Any:
         """The sentence vector of one text, or the product of a pair's two."""
@@ -389,11 +281,13 @@ class TextEncoder:
 
     def _vector(self, text: Any, hidden_name: str) -> Any:
         mixed = self.mechanism(text) if self.entry.input_type == "text" else self._mixed(text)
-        if self.network == "plain":
+        if self.config.network == "plain":
             return self.dropout(mixed[:, 0] if len(mixed.shape) == 3 else mixed)
-        dense = self._once(hidden_name, lambda name: self.dense(name, self.hidden_units))
+        width = self.config.hidden_units or self.config.units
+        dense = self._once(hidden_name, lambda name: self.dense(name, width))
         activation = self._once(
-            f"{hidden_name}_activation", lambda name: _activation(self.hidden_activation, name)
+            f"{hidden_name}_activation",
+            lambda name: _activation(self.config.hidden_activation, name),
         )
         hidden = activation(dense(self.dropout(self.activation(mixed))))
         return hidden[:, 0] if len(hidden.shape) == 3 else hidden
@@ -423,7 +317,7 @@ class TextEncoder:
         if self.entry.head == "first" and getattr(layer, "causal", False):
             # Its first token sees itself alone; the last one has seen all.
             return _last(mix_all(layer, x, mask), mask)
-        readout = self.compute == "readout" and self.entry.head == "first"
+        readout = self.config.compute == "readout" and self.entry.head == "first"
         if readout and accepts(layer, "value"):
             masks = {"query_mask": _first(mask), "value_mask": mask}
             return layer(_first(x), value=x, **accepted(layer, masks))

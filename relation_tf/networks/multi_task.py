@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import keras
-import numpy as np
 from keras import ops
 
-from relation_tf.networks.classifiers import Compute, Network, TextEncoder
+from relation_tf.networks.classifiers import TextEncoder
+from relation_tf.networks.config import NetworkConfig, configured
 
 Sharing = Literal["shared", "shared-private", "adversarial"]
 
@@ -33,20 +33,11 @@ def multi_task_networks(
     vocabulary_size: int,
     heads: Sequence[TaskHead],
     sharing: Sharing = "shared",
-    embedding_dim: int = 100,
-    units: int = 64,
-    hidden_units: int | None = None,
-    hidden_activation: str | None = "leaky_relu",
-    dropout: float = 0.5,
-    options: Mapping[str, Any] | None = None,
-    compute: Compute = "readout",
-    embeddings: np.ndarray | None = None,
+    config: NetworkConfig | None = None,
     *,
-    network: Network = "benchmark",
-    initializer: Any = "glorot_uniform",
-    embedding_initializer: Any = "uniform",
     adversary_weight: float = 0.05,
     orthogonality_weight: float = 0.01,
+    **changes: Any,
 ) -> list[keras.Model]:
     """A network for each task; they have layers, and so variables, in common.
 
@@ -61,23 +52,14 @@ def multi_task_networks(
       the shared and the private vectors of a batch, centred and then of length one.
 
     Args:
-        mechanism: As in `sequence_classifier`, and so all that is not named here.
+        mechanism: As in `sequence_classifier`.
         vocabulary_size: Number of token ids, 0 (padding) included; the tasks share them.
         heads: The tasks.
         sharing: What they have in common.
-        embedding_dim: Width of the embedding.
-        units: Width of the mechanism, shared and private.
-        hidden_units: Width of the hidden Dense.
-        hidden_activation: Activation after it.
-        dropout: Rate in [0, 1).
-        options: Further arguments of the mechanism.
-        compute: `"readout"` or `"all"`.
-        embeddings: Start values of the embedding.
-        network: `"benchmark"` or `"plain"`.
-        initializer: Keras initializer of the Dense layers and the heads.
-        embedding_initializer: Keras initializer of the embedding.
+        config: Settings of the networks, without `contextual`; by default `NetworkConfig()`.
         adversary_weight: Weight of the discriminator's loss.
         orthogonality_weight: Weight of the penalty.
+        **changes: Fields of `NetworkConfig`; they override those of `config`.
 
     Returns:
         For each task a model like `sequence_classifier`'s, `pair_classifier`'s or
@@ -107,20 +89,10 @@ def multi_task_networks(
     names = [head.name for head in heads]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"`heads` must be some tasks, each once. Received: names {names}")
-    settings: dict[str, Any] = {
-        "embedding_dim": embedding_dim,
-        "units": units,
-        "hidden_units": hidden_units,
-        "hidden_activation": hidden_activation,
-        "dropout": dropout,
-        "options": options,
-        "compute": compute,
-        "embeddings": embeddings,
-        "network": network,
-        "initializer": initializer,
-        "embedding_initializer": embedding_initializer,
-    }
-    shared = TextEncoder(mechanism, vocabulary_size, **settings)
+    config = configured(config, changes)
+    if config.contextual is not None:
+        raise ValueError("`contextual` must be None for several tasks.")
+    shared = TextEncoder(mechanism, vocabulary_size, config)
     discriminator = shared.dense("discriminator", len(heads))
     models = []
     for number, head in enumerate(heads):
@@ -130,7 +102,7 @@ def multi_task_networks(
             own = TextEncoder(
                 mechanism,
                 vocabulary_size,
-                **settings,
+                config,
                 prefix=f"{head.name}_",
                 embedding=shared.embedding,
             ).vector(texts)
@@ -140,9 +112,8 @@ def multi_task_networks(
                 penalty = Orthogonality(orthogonality_weight, name=f"{head.name}_orthogonality")
                 vector = penalty([adversary([vector, logits]), own])
             vector = keras.layers.Concatenate(name=f"{head.name}_vector")([vector, own])
-        models.append(
-            keras.Model(texts[0] if len(texts) == 1 else texts, _head(shared, head)(vector))
-        )
+        answer = shared.answer(f"output_{head.name}", head.num_classes)(vector)
+        models.append(keras.Model(texts[0] if len(texts) == 1 else texts, answer))
     return models
 
 
@@ -151,14 +122,6 @@ def as_one(models: Sequence[keras.Model]) -> keras.Model:
     if len(models) == 1:
         return models[0]
     return keras.Model([model.inputs for model in models], [model.output for model in models])
-
-
-def _head(encoder: TextEncoder, head: TaskHead) -> keras.layers.Dense:
-    """What gives a task's answer."""
-    name = f"output_{head.name}"
-    if head.num_classes is None:
-        return encoder.dense(name, 1, "sigmoid")
-    return encoder.dense(name, head.num_classes, "softmax")
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

@@ -6,12 +6,13 @@ import bisect
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
 
-from relation_tf.networks.classifiers import sequence_classifier
+from relation_tf.networks.classifiers import pair_regressor, sequence_classifier
+from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.mechanisms import find_mechanism
 
 _LARGEST = 1 << 20
@@ -22,10 +23,10 @@ class Match:
     """The network that comes nearest to a number of parameters.
 
     Attributes:
-        sized_by: What was varied.
+        sized_by: The argument that was varied.
         value: Its value.
         parameters: Trainable parameters of the network without its embedding.
-        target: What was asked.
+        target: The requested number.
 
     Example:
         >>> print(Match("rank", 260, 502_402, 500_000))
@@ -54,25 +55,27 @@ def match_parameters(
     mechanism: Any,
     target: int,
     sized_by: str = "units",
+    config: NetworkConfig | None = None,
     *,
     build: Callable[..., keras.Model] = sequence_classifier,
-    options: Mapping[str, Any] | None = None,
-    **settings: Any,
+    num_classes: int = 2,
+    **changes: Any,
 ) -> Match:
     """Find the rank, units or width that brings a network nearest to a number of parameters.
 
-    Counted are the trainable parameters without the embedding, those of the head and the Dense
-    layers included.
+    Trainable parameters without the embedding count, those of the head and the Dense layers
+    included.
 
     Args:
         mechanism: As for `sequence_classifier`.
         target: The number of parameters.
         sized_by: `"units"`, `"width"` (of the embedding and the mechanism alike), or an option of
             the mechanism that is a number from 1 up, such as `"rank"` or `"num_layers"`.
+        config: Other settings of the network, by default `NetworkConfig()`.
         build: `sequence_classifier`, `pair_classifier` or `pair_regressor`.
-        options: The mechanism's other options.
-        **settings: Further arguments of `build`, such as `embedding_dim` and `num_classes` (2
-            where it is not said).
+        num_classes: Number of classes of a classifier.
+        **changes: Fields of `NetworkConfig`; they override those of `config`. `vocabulary_size` is
+            ignored, as the embedding does not count.
 
     Returns:
         The best value and its number of parameters; of two as near the smaller.
@@ -88,22 +91,24 @@ def match_parameters(
     """
     if target < 1:
         raise ValueError(f"`target` must be 1 or more. Received: target={target}")
-    settings["vocabulary_size"] = 2  # the embedding does not count
-    if build is sequence_classifier:
-        settings.setdefault("num_classes", 2)
-    step = size_step(mechanism, sized_by, options)
+    changes.pop("vocabulary_size", None)
+    config = configured(config, changes)
+    task = {"vocabulary_size": 2}
+    if build is not pair_regressor:
+        task["num_classes"] = num_classes
+    step = size_step(mechanism, sized_by, config.options)
 
     @functools.cache
     def parameters(steps: int) -> int:
-        own = _with(sized_by, steps * step, settings, options)
-        return count_parameters(build(mechanism, **own))["network"]
+        sized = replace(config, **_sized(sized_by, steps * step, config.options))
+        return count_parameters(build(mechanism, config=sized, **task))["network"]
 
     highest = 1
     while parameters(highest) < target:
         if highest > 1 and parameters(highest) == parameters(highest // 2):
             raise ValueError(
-                f"`sized_by` must change the number of parameters, which is {parameters(1):,} for "
-                f"any. Received: sized_by={sized_by!r}"
+                "`sized_by` must change the number of parameters, which is always "
+                f"{parameters(1):,}. Received: sized_by={sized_by!r}"
             )
         highest *= 2
         if highest > _LARGEST:
@@ -119,9 +124,8 @@ def match_parameters(
 
 
 def with_size(match: Match, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a network whose size a match has decided."""
-    others = {name: value for name, value in settings.items() if name != "options"}
-    return _with(match.sized_by, match.value, others, settings.get("options"))
+    """Return the arguments of a network with the size that a match found."""
+    return {**settings, **_sized(match.sized_by, match.value, settings.get("options"))}
 
 
 def count_parameters(model: keras.Model) -> dict[str, int]:
@@ -149,18 +153,16 @@ def _count(layer: Any) -> int:
     return sum(math.prod(variable.shape) for variable in layer.trainable_variables)
 
 
-def _with(
-    sized_by: str, value: int, settings: Mapping[str, Any], options: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def _sized(sized_by: str, value: int, options: Mapping[str, Any] | None) -> dict[str, Any]:
     if sized_by == "units":
-        return {**settings, "units": value, "options": options}
+        return {"units": value}
     if sized_by == "width":
-        return {**settings, "units": value, "embedding_dim": value, "options": options}
-    return {**settings, "options": {**(options or {}), sized_by: value}}
+        return {"units": value, "embedding_dim": value}
+    return {"options": {**(options or {}), sized_by: value}}
 
 
 def size_step(mechanism: Any, sized_by: str, options: Mapping[str, Any] | None) -> int:
-    """What a free value is a multiple of: heads share a width between them."""
+    """Return the step of a size: heads share a width between them."""
     if sized_by not in ("units", "width"):
         return 1
     entry = find_mechanism(mechanism) if isinstance(mechanism, str) else None

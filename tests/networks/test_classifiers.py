@@ -285,7 +285,7 @@ def test_a_class_gets_units_and_options() -> None:
         (
             "xyz",
             None,
-            r"expected one of baseline, attention, linear-attention, relation.*of your own\.$",
+            r"expected one of baseline, attention, .*relation.*for a custom layer\.$",
         ),
         ("no_such_module:Name", None, r"cannot import mechanism 'no_such_module:Name': "),
         ("keras.layers:Nothing", None, r"cannot import mechanism 'keras\.layers:Nothing': "),
@@ -373,6 +373,7 @@ def test_heads_are_as_wide_as_units_say() -> None:
     [
         ({"network": "deep"}, "`network` must be 'benchmark' or 'plain'. Received: 'deep'"),
         ({"network": "plain"}, "`hidden_units` must be None for network='plain'"),
+        ({"unitz": 3}, r"unknown network argument 'unitz': .* Did you mean 'units'\?"),
         ({"vocabulary_size": None}, "`vocabulary_size` must be a number"),
     ],
 )
