@@ -94,10 +94,11 @@ def tasks(
     What is found is encoded, which takes a while the first time and is kept for runs.
     """
     from relation_tf.config import load_suite
-    from relation_tf.tasks import TASK_NAMES, listing
+    from relation_tf.registry import TASKS
+    from relation_tf.tasks import listing
 
     reading: dict[str, Any] = {}
-    entries: dict[str, Any] = {name: name for name in TASK_NAMES}
+    entries: dict[str, Any] = {name: name for name in TASKS}
     if suite is not None:
         loaded = load_suite(suite, _settings(settings or []))
         entries = {name: loaded.entry(name) for name in loaded.tasks}

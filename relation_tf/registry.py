@@ -10,6 +10,7 @@ This module imports nothing heavy, and of the package only `errors`.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -360,17 +361,62 @@ def register_section(name: str) -> Callable[[Any], Any]:
 
 
 TASKS: Registry[Any] = Registry("task", "relation_tf.tasks.catalogue")
-SOURCES: Registry[Any] = Registry("data source", "relation_tf.tasks.catalogue")
+
+
+def register_task(task: Any, **declaration: Any) -> None:
+    """Register a task, so that suites can name it as they name a built-in one.
+
+    Args:
+        task: Its name, with the keys of a suite's `[[task]]` table as further arguments; or a
+            `relation_tf.tasks.Dataset`, which has file layouts and a reader of its own.
+        **declaration: The keys, see `relation_tf.tasks.CustomTask`; and `read`, a function from the
+            path of a file to its rows, each the texts of the inputs and the label word, for files
+            that are no tables.
+
+    Raises:
+        SuiteError: If a key or value is not allowed, or the name is taken.
+
+    Example:
+        >>> register_task(
+        ...     "doc-tones", inputs=["text"], label="tone", labels=["calm", "loud"],
+        ...     files={"train": "tones/train.csv", "test": "tones/test.csv"},
+        ... )
+        >>> TASKS["doc-tones"].task.scored
+        {'doc-tones': 'test'}
+    """
+    if isinstance(task, str):
+        declare = importlib.import_module("relation_tf.tasks.custom").declare_task
+        task = declare(task, **declaration)
+    # The module of the caller, as `collections.namedtuple` finds it.
+    TASKS.add(task.task.name, task, sys._getframe(1).f_globals.get("__name__", ""))
+
+
+SOURCES: Registry[Callable[[Any, Any], Any]] = Registry(
+    "data source", "relation_tf.tasks.catalogue"
+)
 
 
 def register_source(name: str) -> Callable[[Any], Any]:
     """Register a function that finds the text of a task: `source = "<name>"` in a suite.
+
+    The function takes a `relation_tf.tasks.Dataset` and the `relation_tf.tasks.Folders` that the
+    user named. It returns a `relation_tf.tasks.TaskSource`, or a `relation_tf.tasks.Missing` that
+    says what is missing, or None.
 
     Args:
         name: Its name in suites.
 
     Returns:
         A decorator that returns what it decorates.
+
+    Example:
+        >>> @register_source("doc-mirror")
+        ... def find(dataset, folders):
+        ...     from pathlib import Path
+        ...     from relation_tf.tasks import search
+        ...     return search(dataset, "doc-mirror", [Path("/mirror")])
+        >>> "doc-mirror" in SOURCES
+        True
     """
     return _decorator(SOURCES, name, lambda find: find)
 

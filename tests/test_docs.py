@@ -16,8 +16,7 @@ from typer.main import get_command
 from glue_submit.cli import app as glue_submit
 from relation_tf import cli
 from relation_tf.config import Suite, list_suites, load_suite
-from relation_tf.registry import MECHANISMS
-from relation_tf.tasks import TASK_NAMES
+from relation_tf.registry import MECHANISMS, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -135,7 +134,7 @@ def test_commands_are_understood(page, line):
         for setting in values.get("settings") or ():
             assert setting.partition("=")[0] in Suite.model_fields
         if program == "relation-tf" and arguments[0] in ("tasks", "download"):
-            assert {*(values["names"] or ())} <= {*TASK_NAMES, "tones"}
+            assert {*(values["names"] or ())} <= {*TASKS, "tones"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -258,7 +257,7 @@ def test_the_suites_are_all_listed():
 
 
 def test_the_tasks_are_counted():
-    assert f"{len(TASK_NAMES)} are\nknown by name" in (DOCS / "concepts.md").read_text()
+    assert f"{len(TASKS)} are\nknown by name" in (DOCS / "concepts.md").read_text()
 
 
 def test_the_architecture_names_what_is_there():

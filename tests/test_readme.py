@@ -11,7 +11,7 @@ import pytest
 
 from relation_tf import cli
 from relation_tf.config import list_suites
-from relation_tf.tasks import TASK_NAMES
+from relation_tf.registry import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_the_notebook_example(tmp_path):
 
 def test_the_tasks_and_suites_are_counted():
     assert f"[{len(list_suites())} suites]" in README
-    assert f"{len(TASK_NAMES)} tasks" in README
+    assert f"{len(TASKS)} tasks" in README
 
 
 COMMANDS = re.findall(r"^    ((?:relation-tf|glue-submit|make) [^#\n]*)", README, re.MULTILINE)

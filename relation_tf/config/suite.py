@@ -18,9 +18,10 @@ from relation_tf.config.published import load_published
 from relation_tf.config.run import RunConfig, higher_is_better
 from relation_tf.config.table_layout import TableLayout
 from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
-from relation_tf.errors import DataError, join_names
+from relation_tf.errors import UnknownNameError, join_names
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.tasks.catalogue import TASK_NAMES, Entry, find_task
+from relation_tf.registry import TASKS
+from relation_tf.tasks.catalogue import Entry, find_task
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.glue import GLUE
 from relation_tf.tasks.group import TaskGroup
@@ -97,7 +98,7 @@ class Suite(TrainingSettings):
     @field_validator("task")
     @classmethod
     def _names_are_free(cls, tasks: list[CustomTask]) -> list[CustomTask]:
-        taken = {name for known in TASK_NAMES for name in (known, *find_task(known).scored)}
+        taken = {name for known in TASKS for name in (known, *find_task(known).scored)}
         for task in tasks:
             if task.name in taken:
                 raise ValueError(f"names that are free, found {task.name!r} twice or the package's")
@@ -106,7 +107,7 @@ class Suite(TrainingSettings):
 
     @model_validator(mode="after")
     def _groups_are_of_tasks(self) -> Self:
-        known = [*map(find_task, TASK_NAMES), *(task.task() for task in self.task)]
+        known = [*map(find_task, TASKS), *(task.task() for task in self.task)]
         taken = {name for task in known for name in (task.name, *task.scored, *task.answered)}
         for group in self.group:
             if group.name in taken:
@@ -119,7 +120,7 @@ class Suite(TrainingSettings):
                 raise ValueError(f"key 'group': expected names of tasks. Received: {name!r:.80}")
             try:
                 self.find_task(name)
-            except DataError as error:
+            except UnknownNameError as error:
                 raise ValueError(f"key 'group': {error}") from error
         return self
 
@@ -138,7 +139,7 @@ class Suite(TrainingSettings):
         for name in self.tasks:
             try:
                 self.find_task(name)
-            except DataError as error:
+            except UnknownNameError as error:
                 raise ValueError(f"key 'tasks': {error}") from error
         scored = Counter(name for task in self.tasks for name in self.find_task(task).scored)
         twice = [name for name, times in scored.items() if times > 1]

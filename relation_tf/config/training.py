@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
 )
 
-from relation_tf.tasks.catalogue import SourceName
+from relation_tf.registry import SOURCES
 
 Positive = Annotated[int, Field(ge=1, lt=2**31)]
 
@@ -22,12 +23,17 @@ OF_TIMED = frozenset({"batch_size", "embedding_dim", "threads"})
 """The keys of `TrainingSettings` that runs of timed tasks read."""
 
 
+def _registered(source: str) -> str:
+    SOURCES.find(source)
+    return source
+
+
 class TrainingSettings(BaseModel):
     """How a network is trained; the same for all methods of a suite.
 
     Attributes:
         source: `"auto"` for files under `--data`, or else what TFDS has prepared; `"files"` or
-            `"tfds"` for one of them; `"miniglue"` for the embedded set.
+            `"tfds"` for one of them; `"miniglue"` for the embedded set; or a registered source.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"text"`: strings, for saved sentence encoders.
         start_token: Whether a token that says nothing stands before each text.
@@ -81,7 +87,7 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    source: SourceName = "auto"
+    source: Annotated[str, AfterValidator(_registered)] = "auto"
     tokens: Literal["word", "wordpiece", "text"] = "word"
     start_token: bool = False
     vocabulary_size: Annotated[int, Field(ge=3, lt=2**31)] | None = None

@@ -1,5 +1,5 @@
 from .batches import plan_batches
-from .catalogue import TASK_NAMES, find_source, find_task, read_task
+from .catalogue import find_source, find_task, read_task
 from .custom import CustomTask
 from .encoding import EncodedSplit, EncodedTask, load_task
 from .generated import GENERATED, Characters, GeneratedTask, SequencePairs, dates, reversal
@@ -10,23 +10,24 @@ from .listing import Overview, examples, label_counts, overview
 from .plain_text import read_plain_text
 from .rows import FileTexts, Ragged, Texts
 from .scoring import score
-from .sources import TaskSource
+from .sources import Folders, Missing, TaskSource, search
 from .tables import Table, read_tsv
-from .task import Collection, FileLayout, Task, TaskText, TextSplit
+from .task import Dataset, FileLayout, Task, TaskText, TextSplit
 from .vocabulary import Vocabulary
 
 __all__ = [
     "GENERATED",
     "GLUE",
-    "TASK_NAMES",
     "Characters",
-    "Collection",
     "CustomTask",
+    "Dataset",
     "EncodedSplit",
     "EncodedTask",
     "FileLayout",
     "FileTexts",
+    "Folders",
     "GeneratedTask",
+    "Missing",
     "Overview",
     "Ragged",
     "SequencePairs",
@@ -52,4 +53,5 @@ __all__ = [
     "read_tsv",
     "reversal",
     "score",
+    "search",
 ]

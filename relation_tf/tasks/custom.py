@@ -1,22 +1,23 @@
-"""A user's own task: columns of files, with no change to the package."""
+"""A user's own task: columns of files, without a change to the package."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from relation_tf.errors import DataError, did_you_mean, quote
+from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.csv_tables import read_csv
-from relation_tf.tasks.labelled_tables import labelled_rows
+from relation_tf.tasks.readers import labelled_rows, split_reader
 from relation_tf.tasks.tables import Table, check_spelled, decode_record, read_records, read_tsv
-from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
 # A label stands in tab-separated files of predictions.
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -26,7 +27,7 @@ class CustomTask(BaseModel):
     """A `[[task]]` of a suite.
 
     Attributes:
-        name: What suites and folders call it.
+        name: Its name in suites and folders.
         inputs: The text columns, one or two.
         label: The label column.
         labels: The label words in the order of the classes; empty for a score, which needs two
@@ -100,9 +101,7 @@ class CustomTask(BaseModel):
         if "validation" in self.files:
             raise ValueError("files.validation: call the file that stops the training 'dev'")
         for split, file in self.files.items():
-            if Path(file).suffix not in _READERS:
-                expected = ", ".join(_READERS)
-                raise ValueError(f"files.{split}: expected a file {expected}, found {file!r}")
+            self._check_suffix(split, file)
             if Path(file).is_absolute() or not {"..", "~"}.isdisjoint(Path(file).parts):
                 raise ValueError(f"files.{split}: expected a path below --data, found {file!r}")
             if not file.isprintable() or max(map(len, map(os.fsencode, Path(file).parts))) > 255:
@@ -111,6 +110,11 @@ class CustomTask(BaseModel):
             raise ValueError(f"files: expected a file for each split, found {self.files}")
         return self
 
+    def _check_suffix(self, split: str, file: str) -> None:
+        if Path(file).suffix not in _READERS:
+            expected = ", ".join(_READERS)
+            raise ValueError(f"files.{split}: expected a file {expected}, found {file!r}")
+
     @property
     def _scored(self) -> str:
         return self.scored or (
@@ -118,7 +122,7 @@ class CustomTask(BaseModel):
         )
 
     def task(self) -> Task:
-        """What is learned."""
+        """Return the task."""
         default = ("accuracy",) if self.labels else ("pearson", "spearman")
         return Task(
             name=self.name,
@@ -131,41 +135,78 @@ class CustomTask(BaseModel):
             maximum=self.maximum,
         )
 
-    def collection(self) -> Collection:
-        """The task, and where its text is found."""
-        places = tuple(self.files.values())
-        layout = FileLayout("own files", lambda task: places[:1], self._files, _read)
-        return Collection({self.name: self.task()}, (layout,), _OBTAIN)
+    def dataset(self) -> Dataset:
+        """Return the task, and where its text is found."""
+        layout = FileLayout("own files", self._read, self.files)
+        return Dataset(self.task(), (layout,), _OBTAIN, in_current_folder=True)
 
-    def _files(self, task: Task, first: Path) -> dict[str, Path]:
-        depth = len(Path(next(iter(self.files.values()))).parts)
-        folder = first.parents[depth - 1]
-        return {split: folder / file for split, file in self.files.items()}
+    def _read(self, task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+        text = split_reader(self._rows)(task, files, skip_bad_lines)
+        return replace(text, notes=tuple(_not_learned(task, text.splits["train"])))
+
+    def _rows(
+        self, task: Task, path: Path, skip_bad_lines: bool
+    ) -> tuple[TextSplit, tuple[str, ...]]:
+        table = self._table(task, path, skip_bad_lines)
+        return labelled_rows(task, table, skip_bad_lines=skip_bad_lines)
+
+    def _table(self, task: Task, path: Path, skip_bad_lines: bool) -> Table:
+        return _READERS[path.suffix](path, skip_bad_lines, task)
 
 
 _OBTAIN = "the suite names its files, below --data DIR or the current folder"
 
+ReadFields = Callable[[Path], Iterable[Sequence[str]]]
+"""Reads the rows of a file: the text of each input, and the label."""
 
-def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    splits: dict[str, TextSplit] = {}
-    skipped: tuple[str, ...] = ()
-    for split, path in files.items():
-        skip = skip_bad_lines and split == "train"
-        table = _READERS[path.suffix](path, skip, task)
-        splits[split], bad = labelled_rows(task, table, skip_bad_lines=skip)
-        skipped += bad
-    return TaskText(task, splits, skipped, tuple(_not_learned(task, splits["train"])))
+
+class _TaskWithReader(CustomTask):
+    read: ReadFields
+
+    def _check_suffix(self, split: str, file: str) -> None:
+        """Allow any file."""
+
+    def _table(self, task: Task, path: Path, skip_bad_lines: bool) -> Table:
+        names = (*task.inputs, task.label)
+        rows = [*map(tuple, self.read(path))]
+        for number, row in enumerate(rows, 1):
+            if len(row) != len(names) or not all(isinstance(field, str) for field in row):
+                raise DataError(
+                    f"{path}: row {number}: must be texts of {', '.join(names)}. "
+                    f"Received: {row!r:.80}"
+                )
+        columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
+        by_name = dict(zip(names, columns, strict=True))
+        return Table(path, by_name, [*range(1, len(rows) + 1)], ())
+
+
+def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Dataset:
+    """Return what `relation_tf.registry.register_task` registers.
+
+    Raises:
+        SuiteError: If the fields are not those of a task.
+    """
+    fields = {key: [*value] if isinstance(value, tuple) else value for key, value in fields.items()}
+    try:
+        if read is None:
+            return CustomTask(name=name, **fields).dataset()
+        return _TaskWithReader(name=name, read=read, **fields).dataset()
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(["register_task", *map(str, first["loc"])])
+        message = first["msg"].removeprefix("Value error, ")
+        raise SuiteError(f"task {quote(str(name))}: {place}: {message}") from error
 
 
 def _not_learned(task: Task, train: TextSplit) -> Iterator[str]:
-    """Which classes no training row is of."""
+    """Yield a note for each class without training rows."""
     for number, label in enumerate(task.labels or ()):
         if not np.any(train.labels == number):
             yield f"no training row is of class {label!r}"
 
 
 def _read_jsonl(path: Path, skip_bad_lines: bool, task: Task) -> Table:
-    """A JSON object a line; numbers and booleans stand for how JSON writes them."""
+    """Read a JSON object per line; numbers and booleans become their JSON text."""
     names = (*task.inputs, task.label)
     rows: list[list[str]] = []
     lines: list[int] = []

@@ -12,7 +12,7 @@ import numpy as np
 
 from relation_tf.tasks.generated import LETTERS, SEED, Characters
 from relation_tf.tasks.rows import Ragged
-from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
 LENGTHS = (128, 512, 2048, 8192)
 
@@ -41,7 +41,7 @@ def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, {"train": TextSplit((texts,), None, row)})
 
 
-LAYOUT = FileLayout(f"seed {SEED}", lambda task: (), lambda task, first: {}, _text)
+_LAYOUT = FileLayout(f"seed {SEED}", _text)
 
 
 def _task(name: str) -> Task:
@@ -57,8 +57,6 @@ def _task(name: str) -> Task:
     )
 
 
-COLLECTION = Collection(
-    {name: _task(name) for name in (f"decode-{length}" for length in LENGTHS)},
-    (LAYOUT,),
-    "it is generated",
+DATASETS = tuple(
+    Dataset(_task(f"decode-{length}"), (_LAYOUT,), "it is generated") for length in LENGTHS
 )

@@ -16,7 +16,7 @@ import tokenizers
 from relation_tf.errors import DataError
 from relation_tf.tasks import decoding_speed
 from relation_tf.tasks.cache import made_once
-from relation_tf.tasks.catalogue import Entry, SourceName, find_source
+from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.generated import GENERATED, Characters
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import TaskSource
@@ -105,7 +105,7 @@ class EncodedTask:
 
 def load_task(
     name: Entry,
-    source: SourceName = "auto",
+    source: str = "auto",
     data: str | Path | None = None,
     *,
     tfds_folder: str | Path | None = None,
@@ -120,7 +120,7 @@ def load_task(
     """Read a task and encode it, or take it from the cache.
 
     Args:
-        name: One of `TASK_NAMES`, a task of one's own, or a group of tasks.
+        name: A registered task, a suite's own task, or a group of tasks.
         source: As in `find_source`, and so `data` and `tfds_folder`.
         data: The folder below which files are looked for.
         tfds_folder: The folder of TFDS, by default the one that TFDS uses.
@@ -182,7 +182,7 @@ def load_task(
         for each, name, share in zip(task.each(), train, shares, strict=True):
             if share is not None:
                 splits[name], splits[task.split_of(each, _CUT)] = cut(
-                    splits[name], share, f"task {each.name}: to stop the training"
+                    splits[name], share, f"task {each.name}, validation split"
                 )
         texts = _Columns(tuple(column for name in train for column in splits[name].texts))
         own = given or _vocabulary(texts, tokens, start_token, vocabulary_size, text.spaced)

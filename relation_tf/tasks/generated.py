@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 
 from relation_tf.tasks.rows import Ragged
-from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 from relation_tf.tasks.vocabulary import PADDING, START
 
 _Row = TypeVar("_Row")
@@ -298,7 +298,7 @@ def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, splits)
 
 
-LAYOUT = FileLayout(f"seed {SEED}", lambda task: (), lambda task, first: {}, _text)
+_LAYOUT = FileLayout(f"seed {SEED}", _text)
 
 
 def _written(name: str, scored: Mapping[str, str]) -> Task:
@@ -314,13 +314,12 @@ def _written(name: str, scored: Mapping[str, str]) -> Task:
     )
 
 
-COLLECTION = Collection(
-    {
-        "reversal": _written("reversal", {"reversal": "test", "reversal-long": "long"}),
-        "dates": _written("dates", {"dates": "test"}),
-    },
-    (LAYOUT,),
-    "it is generated",
+DATASETS = tuple(
+    Dataset(_written(name, scored), (_LAYOUT,), "it is generated")
+    for name, scored in {
+        "reversal": {"reversal": "test", "reversal-long": "long"},
+        "dates": {"dates": "test"},
+    }.items()
 )
 
 

@@ -1,7 +1,6 @@
 """The nine trained tasks of GLUE, read from files in the official `glue_data` layout.
 
-What the leaderboard asks for (label words, rows, metrics) is in `glue_submit.TASKS`; here is where
-a model finds its text.
+What the leaderboard requires (label words, rows, metrics) is in `glue_submit.TASKS`.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ import numpy as np
 
 from glue_submit import TASKS
 from relation_tf.errors import DataError, quote
-from relation_tf.tasks.labelled_tables import labelled_rows, named_column
-from relation_tf.tasks.tables import Table, read_tsv
-from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.readers import named_column, split_reader, table_rows
+from relation_tf.tasks.tables import read_tsv
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TextSplit
 
+_PAIR = ("sentence1", "sentence2")
 # CoLA's train and dev files have no header.
-_COLUMNS = {"CoLA": ("source", "label", "original_judgement", "sentence")}
+_COLA = ("source", "label", "original_judgement", "sentence")
+_DIAGNOSTIC = "diagnostic"
 
 
 def _task(name: str, inputs: tuple[str, ...], label: str) -> Task:
@@ -34,8 +35,6 @@ def _task(name: str, inputs: tuple[str, ...], label: str) -> Task:
         answered={name: "test"},
     )
 
-
-_PAIR = ("sentence1", "sentence2")
 
 GLUE: dict[str, Task] = {
     task.name: task
@@ -54,7 +53,7 @@ GLUE: dict[str, Task] = {
             metrics=TASKS["MNLI-m"].metrics,
             validation="dev_matched",
             scored={"MNLI-m": "dev_matched", "MNLI-mm": "dev_mismatched"},
-            answered={"MNLI-m": "test_matched", "MNLI-mm": "test_mismatched", "AX": "diagnostic"},
+            answered={"MNLI-m": "test_matched", "MNLI-mm": "test_mismatched", "AX": _DIAGNOSTIC},
         ),
         _task("QNLI", ("question", "sentence"), "label"),
         _task("RTE", _PAIR, "label"),
@@ -63,54 +62,49 @@ GLUE: dict[str, Task] = {
 }
 
 
-def split_files(task: Task, folder: Path) -> dict[str, Path]:
-    """The file of each split; answered files only where they are there."""
-    files = {split: folder / f"{split}.tsv" for split in ("train", *task.scored.values())}
-    for split in task.answered.values():
-        path = folder / f"{split}.tsv"
-        if split == "diagnostic":
-            path = folder.parent / "diagnostic" / "diagnostic.tsv"
-        if path.exists():
-            files[split] = path
-    return files
+def _rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+    columns = _COLA if task.name == "CoLA" else None
+    rows, skipped = table_rows(read_tsv, columns)(task, path, skip_bad_lines)
+    # As the leaderboard counts, which gives no number to a header.
+    return replace(rows, index=np.arange(len(rows))), skipped
 
 
-def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Malformed lines of scored and answered files are never left out: their rows are counted."""
-    splits: dict[str, TextSplit] = {}
-    skipped: tuple[str, ...] = ()
-    for split, path in files.items():
-        if split in task.answered.values():
-            splits[split] = _unlabelled(task, read_tsv(path))
-            continue
-        skip = skip_bad_lines and split == "train"
-        table = read_tsv(path, _COLUMNS.get(task.name), skip_bad_lines=skip)
-        rows, bad = labelled_rows(task, table, skip_bad_lines=skip)
-        # As the leaderboard counts, which gives no number to a header.
-        splits[split] = replace(rows, index=np.arange(len(rows)))
-        skipped += bad
-    return TaskText(task, splits, skipped)
-
-
-COLLECTION = Collection(
-    GLUE,
-    (FileLayout("TSV", lambda task: (f"glue_data/{task.name}", task.name), split_files, _read),),
-    "gluebenchmark.com/tasks",
-)
-
-
-def _unlabelled(task: Task, table: Table) -> TextSplit:
-    index = []
-    for row, (line, word) in enumerate(zip(table.lines, _index(table), strict=True)):
-        if word != str(row):
-            raise DataError(f"{table.path}:{line}: expected index {row}, found {quote(word)}")
-        index.append(row)
-    if not index:
-        raise DataError(f"{table.path}: expected rows, found none")
-    texts = tuple(named_column(table, name) for name in task.inputs)
-    return TextSplit(texts, None, np.array(index, int))
-
-
-def _index(table: Table) -> list[str]:
+def _answered_rows(task: Task, path: Path) -> TextSplit:
+    table = read_tsv(path)
     # QQP's test file calls its index "id".
-    return named_column(table, "index" if "index" in table.columns else "id")
+    index = named_column(table, "index" if "index" in table.columns else "id")
+    for row, (line, word) in enumerate(zip(table.lines, index, strict=True)):
+        if word != str(row):
+            raise DataError(f"{path}:{line}: expected index {row}, found {quote(word)}")
+    if not index:
+        raise DataError(f"{path}: expected rows, found none")
+    texts = tuple(named_column(table, name) for name in task.inputs)
+    return TextSplit(texts, None, np.arange(len(index)))
+
+
+_READ = split_reader(_rows, answered=_answered_rows)
+
+
+def _files(task: Task) -> Mapping[str, str]:
+    splits = ("train", *task.scored.values(), *task.answered.values())
+    folders = {_DIAGNOSTIC: _DIAGNOSTIC}
+    return {split: f"{folders.get(split, task.name)}/{split}.tsv" for split in splits}
+
+
+DATASETS = tuple(
+    Dataset(
+        task,
+        (
+            FileLayout(
+                "TSV",
+                _READ,
+                _files(task),
+                folders=("glue_data", ""),
+                first=task.name,
+                optional=tuple(task.answered.values()),
+            ),
+        ),
+        "gluebenchmark.com/tasks",
+    )
+    for task in GLUE.values()
+)

@@ -43,14 +43,14 @@ class TaskGroup(BaseModel):
 
 
 def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
-    """Where the text of a group is.
+    """Return where the text of a group is.
 
     Args:
         group: The group.
         sources: Those of its members, in their order.
 
     Raises:
-        DataError: Where they are not all of one kind: digests and notes are of one.
+        DataError: If they are not all of one kind: digests and notes are of one.
     """
     kinds = {source.task.name: source.kind for source in sources}
     if len(set(kinds.values())) > 1:
@@ -58,18 +58,16 @@ def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
         raise DataError(f"group {group.name}: expected all tasks from one kind of source: {found}")
     layouts = ", ".join(dict.fromkeys(source.layout.name for source in sources))
 
-    def files(task: Task, first: Path) -> dict[str, Path]:
-        return {
-            group.split_of(source.task, split): path
-            for source in sources
-            for split, path in source.files.items()
-        }
+    files = {
+        group.split_of(source.task, split): path
+        for source in sources
+        for split, path in source.files.items()
+    }
 
     def read(task: Task, paths: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
         return _joined_text(task, [source.read(skip_bad_lines) for source in sources])
 
-    layout = FileLayout(layouts, lambda task: (), files, read)
-    return TaskSource(group, sources[0].kind, layout, files(group, Path()))
+    return TaskSource(group, sources[0].kind, FileLayout(layouts, read), files)
 
 
 def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:

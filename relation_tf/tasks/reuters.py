@@ -40,8 +40,8 @@ from pathlib import Path
 import numpy as np
 
 from relation_tf.errors import DataError
-from relation_tf.tasks.keras_archives import archive_files, keras_orders, read_archive
-from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.keras_archives import keras_orders, read_archive
+from relation_tf.tasks.task import Task, TaskText, TextSplit
 
 TOPICS: tuple[str, ...] = (
     "cocoa", "grain", "veg-oil", "earn", "acq", "wheat", "copper", "housing", "money-supply",
@@ -52,19 +52,9 @@ TOPICS: tuple[str, ...] = (
 )  # fmt: skip
 """The name of each class."""
 
-REUTERS = Task(
-    name="Reuters",
-    inputs=("text",),
-    label="topic",
-    labels=tuple(map(str, range(len(TOPICS)))),
-    metrics=("accuracy",),
-    validation=None,
-    scored={"Reuters": "test"},
-)
-
 _TEST_SHARE = 0.2
 _NEWSWIRES = 11_228
-_FILES = [f"reut2-{number:03}.sgm" for number in range(22)]
+FILES = [f"reut2-{number:03}.sgm" for number in range(22)]
 _PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))
 # No end is looked for beyond the next beginning: a broken file would take the square of its size.
 _FIRST_TOPIC_OR_BODY = re.compile(
@@ -72,21 +62,14 @@ _FIRST_TOPIC_OR_BODY = re.compile(
 )
 
 
-def _archive_files(task: Task, archive: Path) -> dict[str, Path]:
-    return archive_files(archive)
-
-
-def _read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+def read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    """Read Keras's archive."""
     splits, notes = read_archive(files, {"all": ("x", "y")}, len(TOPICS))
     return TaskText(task, _keras_split(splits["all"]), notes=notes, spaced=True)
 
 
-def _sgml_files(task: Task, first: Path) -> dict[str, Path]:
-    return {name: first.with_name(name) for name in _FILES}
-
-
-def _read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Malformed files are never passed over: their newswires may be of the rows that are scored."""
+def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
+    """Read the files of Reuters-21578. Malformed ones are never skipped: they hold scored rows."""
     topics = {topic: number for number, topic in enumerate(TOPICS)}
     wires = [
         (topics[topic], text)
@@ -95,7 +78,7 @@ def _read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> T
         if topic in topics
     ]
     if not wires:
-        raise DataError(f"{files[_FILES[0]].parent}: expected newswires with topics, found none")
+        raise DataError(f"{files[FILES[0]].parent}: expected newswires with topics, found none")
     labels, texts = zip(*wires, strict=True)
     rows = TextSplit((texts,), np.array(labels, np.int32), np.arange(len(texts)))
     note = f"{len(rows):,} newswires of the {_NEWSWIRES:,} that Keras's set has"
@@ -145,25 +128,3 @@ def _check_closed(path: Path, text: str) -> None:
 
 def _words(text: str) -> str:
     return " ".join(text.lower().translate(_PUNCTUATION).split())
-
-
-COLLECTION = Collection(
-    {REUTERS.name: REUTERS},
-    (
-        FileLayout(
-            "Keras archive",
-            lambda task: ("reuters/reuters.npz", "reuters.npz"),
-            _archive_files,
-            _read_keras,
-        ),
-        FileLayout(
-            "SGML",
-            lambda task: ("reuters21578/reut2-000.sgm", "reut2-000.sgm"),
-            _sgml_files,
-            _read_sgml,
-        ),
-    ),
-    "Keras's reuters.npz and reuters_word_index.json "
-    "(storage.googleapis.com/tensorflow/tf-keras-datasets), or Reuters-21578 of Lewis 1997 "
-    "(archive.ics.uci.edu/dataset/137)",
-)

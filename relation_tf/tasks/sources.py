@@ -1,16 +1,14 @@
-"""Where the text of a task is: files of the user's, a prepared TFDS folder, or the embedded set."""
+"""Sources of text: finders registered in `relation_tf.registry.SOURCES`, and what they return."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from relation_tf.errors import DataError
-from relation_tf.tasks.task import FileLayout, Task, TaskText
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText
 
 
 @dataclass(frozen=True)
@@ -19,13 +17,14 @@ class TaskSource:
 
     Attributes:
         task: The task.
-        kind: `"files"`, `"tfds"`, `"miniglue"` or `"generated"`.
+        kind: The source that has it, such as `"files"`, `"tfds"` or `"miniglue"`; `"generated"`
+            for text without files.
         layout: How the files lie.
         files: The file or folder of each split.
     """
 
     task: Task
-    kind: Literal["files", "tfds", "miniglue", "generated"]
+    kind: str
     layout: FileLayout
     files: Mapping[str, Path]
 
@@ -42,7 +41,7 @@ class TaskSource:
         return self.layout.read(self.task, self.files, skip_bad_lines)
 
     def digest(self) -> str:
-        """SHA-256 of all files, or of the text where it is generated."""
+        """Return the SHA-256 of all files, or of the text if it is generated."""
         digest = hashlib.sha256()
         if self.kind == "generated":
             for name, made in self.read().splits.items():
@@ -59,22 +58,59 @@ class TaskSource:
         return " ".join([self.layout.name, *map(str, [*self.files.values()][:1])])
 
 
-def search(layout: FileLayout, task: Task, folder: Path) -> dict[str, Path] | None:
-    """The files of a task below a folder in one layout, None where its first place is not there.
+@dataclass(frozen=True)
+class Folders:
+    """Folders that a source may search.
+
+    Attributes:
+        data: The folder that `--data` names, if it does.
+        tfds: The folder of TensorFlow Datasets.
+    """
+
+    data: Path | None
+    tfds: Path
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a source does not have a task, for the message.
+
+    Attributes:
+        reason: What is missing.
+        searched: Files and folders that are not there.
+        obtain: How to get the data.
+    """
+
+    reason: str = ""
+    searched: tuple[str, ...] = ()
+    obtain: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.reason] if self.reason else []
+        if self.searched:
+            parts.append(f"looked for {', '.join(dict.fromkeys(self.searched))}: not there")
+        return "; ".join(parts) + (f". To get it: {self.obtain}" if self.obtain else "")
+
+
+def search(dataset: Dataset, kind: str, folders: Iterable[Path]) -> TaskSource | Missing:
+    """Search folders for the files of a task, in all its layouts.
+
+    Args:
+        dataset: The task and its layouts.
+        kind: The name of the source.
+        folders: Where to search, in this order.
 
     Raises:
-        DataError: Where a file beside the first is missing.
+        DataError: If the first file of a layout is there and another one is missing.
     """
-    for place in layout.places(task):
-        if (folder / place).exists():
-            files = layout.files(task, folder / place)
-            for path in files.values():
-                if not path.exists():
-                    raise DataError(
-                        f"{path}: expected the file of task {task.name}, it is not there"
-                    )
-            return files
-    return None
+    searched: list[str] = []
+    for folder in folders:
+        for layout in dataset.layouts:
+            files = layout.find(dataset.task, folder)
+            if files is not None:
+                return TaskSource(dataset.task, kind, layout, files)
+            searched += [str(folder / place) for place in layout.places]
+    return Missing("", tuple(searched), dataset.obtain)
 
 
 def _digest(path: Path) -> bytes:
@@ -92,6 +128,6 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def digest_of_file(path: Path) -> bytes:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()

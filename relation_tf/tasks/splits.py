@@ -1,4 +1,4 @@
-"""Splits that are cut from others, the same rows for ever.
+"""Splits that are cut from others, always the same rows.
 
 Rows are put in the order of the SHA-256 of `"<SEED>:<row number>"`, and of each class the first
 ones are taken. So no random number generator has a part in it: the same file gives the same rows
@@ -33,7 +33,7 @@ def cut(split: TextSplit, size: float, place: object = "the rows") -> tuple[Text
         The rows that are left, and the rows taken.
 
     Raises:
-        DataError: Where one of the two would be empty.
+        DataError: If one of the two would be empty.
 
     Example:
         >>> labels = np.array([0, 1] * 10)
@@ -44,9 +44,9 @@ def cut(split: TextSplit, size: float, place: object = "the rows") -> tuple[Text
     """
     count = size if isinstance(size, int) else round(size * len(split))
     if not 0 < count < len(split):
+        cut_off = f"{size} rows" if isinstance(size, int) else f"a share of {size} of its rows"
         raise DataError(
-            f"{place}, {size} of the rows, a share or a number, are to be cut off and some to be "
-            f"left. Received: {len(split)} rows"
+            f"{place}: must have enough rows to cut off {cut_off}. Received: {len(split)} rows"
         )
     digests = [_digest(row) for row in split.index.tolist()]
     order = np.array(sorted(range(len(split)), key=digests.__getitem__))

@@ -1,4 +1,4 @@
-"""What a task is, apart from where its text comes from."""
+"""Tasks, their text and where it is found."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.errors import DataError
 from relation_tf.tasks.rows import FileTexts
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is learned.
+    """A task that a network learns.
 
     Attributes:
         name: Its name.
         inputs: The text columns, one or two.
         label: The label column.
         labels: The label words in the order of the classes, or None for scores.
-        metrics: What is computed of each scored split, by the names of `glue_submit`'s metrics.
-        validation: The split that stops the training, or None where the set has none of its own
-            and a share of the training rows is taken.
-        scored: Labelled splits that are scored, by the name that the scores go by.
-        answered: Unlabelled splits that are answered, by leaderboard name.
+        metrics: Registered metrics, computed for each scored split.
+        validation: The validation split, or None if a share of the training rows is taken.
+        scored: Labelled splits that are scored, by the name of their scores.
+        answered: Unlabelled splits that are predicted, by leaderboard name.
         maximum: The largest score of a regression, by which scores are divided; the least is 0.
-        members: Where one network learns several tasks together, these; see `joined`. The group
-            has no columns and labels itself, and the metrics that all members have.
-        written: Whether the second input is what is to be written, a token at a time.
-        timed: Whether nothing is learned, and what is scored is how fast a causal network goes
-            through the text a token at a time.
+        members: The tasks of a group that one network learns together, see `joined`. The group
+            itself has no columns and labels, and only the metrics that all members have.
+        written: If True, the second input is the target, which is decoded token by token.
+        timed: If True, nothing is learned; the score is the speed at which a causal network
+            decodes the text token by token.
     """
 
     name: str
@@ -48,24 +48,24 @@ class Task:
 
     @property
     def generated(self) -> bool:
-        """Whether its text is made, and in no file."""
+        """True if its text is generated and in no file."""
         return self.written or self.timed
 
     def of(self, name: str) -> Task:
-        """The task that is scored or answered by a name: this one, or the member of a group."""
+        """Return the task with a scored or answered name: this one, or a member of the group."""
         return next((task for task in self.members if name in {*task.scored, *task.answered}), self)
 
     def each(self) -> tuple[Task, ...]:
-        """The members of a group, or this task."""
+        """Return the members of a group, or this task."""
         return self.members or (self,)
 
     def split_of(self, task: Task, split: str) -> str:
-        """What a split of one of `each` is called."""
+        """Return the name of a split of one of `each`."""
         return split if task is self else _in_group(task, split)
 
 
 def joined(name: str, tasks: Sequence[Task]) -> Task:
-    """Tasks that one network learns together, as one task.
+    """Return tasks that one network learns together as one task.
 
     Example:
         >>> from relation_tf.tasks import find_task
@@ -96,8 +96,8 @@ class TextSplit:
     """Some rows of a task.
 
     Attributes:
-        texts: The texts of each input column: a list, or `FileTexts` where a file is too large to
-            hold.
+        texts: The texts of each input column: a list, or `FileTexts` for files too large for
+            memory.
         labels: Class numbers, or scores divided by the task's maximum; None where there are none.
         index: The number of each row: as the leaderboard counts, or in the file it comes from.
     """
@@ -110,7 +110,7 @@ class TextSplit:
         return len(self.index)
 
     def take(self, rows: np.ndarray) -> TextSplit:
-        """Some of the rows, in the order asked for.
+        """Return some of the rows, in the given order.
 
         Example:
             >>> split = TextSplit((["a", "b", "c"],), np.array([0, 1, 0]), np.arange(3))
@@ -138,8 +138,8 @@ class TaskText:
         task: The task.
         splits: Its splits; "train" and the scored ones are always there, answered ones may not be.
         skipped: One message for each malformed line that was left out.
-        notes: What makes results on it unlike published ones, such as a sample of its rows.
-        spaced: Whether the words are apart by blanks already: punctuation inside one is part of it.
+        notes: Reasons why results differ from published ones, such as a sample of the rows.
+        spaced: If True, words are separated by spaces already; punctuation in one is part of it.
     """
 
     task: Task
@@ -151,34 +151,69 @@ class TaskText:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """One way in which the files of tasks may lie below a folder.
+    """One way in which the files of a task may lie below a folder.
 
     Attributes:
-        name: What listings call it, such as `"TSV"`.
-        places: Where the first file or folder of a task may lie below the folder, in the order in
-            which they are looked for.
-        files: All that is read, by split or by what it is, from the place that was found; splits
-            that are cut from one file share it. The digest of a task is that of these.
-        read: A task from those files; the last argument asks to leave out malformed lines of
-            training files.
+        name: Its name in listings, such as `"TSV"`.
+        read: From a task, the files and `skip_bad_lines` (leave out malformed lines of training
+            files) to the task's text.
+        files: All that is read, by split or by content: paths below one of `folders`. Splits that
+            are cut from one file share it. The digest of a task is that of these files.
+        folders: Folders below that of the data, in the order in which they are searched.
+        first: The path that is looked for; by default the first of `files`.
+        optional: Keys of files that may be missing.
+
+    Example:
+        >>> layout = FileLayout("CSV", read=None, files={"train": "a.csv"}, folders=("mine", ""))
+        >>> layout.places
+        ('mine/a.csv', 'a.csv')
     """
 
     name: str
-    places: Callable[[Task], tuple[str, ...]]
-    files: Callable[[Task, Path], dict[str, Path]]
     read: Callable[[Task, Mapping[str, Path], bool], TaskText]
+    files: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ("",)
+    first: str = ""
+    optional: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The paths that are looked for below the folder of the data, in their order."""
+        first = self.first or next(iter(self.files.values()))
+        return tuple(str(Path(folder, first)) for folder in self.folders)
+
+    def find(self, task: Task, data: Path) -> dict[str, Path] | None:
+        """Return the files below the folder of the data; None if the first is not there.
+
+        Raises:
+            DataError: If another one is missing.
+        """
+        for folder, place in zip(self.folders, self.places, strict=True):
+            if (data / place).exists():
+                files = {key: data / folder / file for key, file in self.files.items()}
+                missing = [key for key, path in files.items() if not path.exists()]
+                for key in missing:
+                    if key not in self.optional:
+                        raise DataError(
+                            f"{files[key]}: expected the file of task {task.name}, it is not there"
+                        )
+                    del files[key]
+                return files
+        return None
 
 
 @dataclass(frozen=True)
-class Collection:
-    """Tasks that are published together.
+class Dataset:
+    """A task, and where its text is found.
 
     Attributes:
-        tasks: The tasks by name.
-        layouts: How their files may lie, in the order in which they are looked for.
-        obtain: Where the data is to be had, for messages.
+        task: The task.
+        layouts: How its files may lie, in the order in which they are looked for.
+        obtain: How to get the data, for messages.
+        in_current_folder: If True, files are also looked for in the current folder.
     """
 
-    tasks: Mapping[str, Task]
+    task: Task
     layouts: tuple[FileLayout, ...]
     obtain: str
+    in_current_folder: bool = False

@@ -27,9 +27,10 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from relation_tf.errors import DataError
-from relation_tf.tasks.ag_news import join_title
+from relation_tf.tasks.datasets import join_title
 from relation_tf.tasks.imdb import clean_review
-from relation_tf.tasks.task import FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.sources import Folders, Missing, TaskSource
+from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
 _ROWS_AT_ONCE = 4096
 # TensorFlow's own, in bytes; of TFDS's, which is another, it would tell the terminal.
@@ -208,14 +209,21 @@ def _ask(urls: Collection[str]) -> None:
     raise ConnectionError(f"no answer from {', '.join(hosts)}")
 
 
-def _places(task: Task) -> tuple[str, ...]:
-    return (PREPARED[task.name].name,)
+def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
+    """Find a prepared task, for `relation_tf.registry.SOURCES`."""
+    task = dataset.task
+    if task.name not in PREPARED:
+        return Missing("TFDS has no such set")
+    folder = folders.tfds / PREPARED[task.name].name
+    if not folder.exists():
+        download = f"`relation-tf download {task.name}`, through TFDS"
+        return Missing("", (str(folder),), download)
+    return TaskSource(task, "tfds", LAYOUT, _files(task, folders.tfds))
 
 
-def _files(task: Task, folder: Path) -> dict[str, Path]:
-    """The prepared folder of each split; answered splits only where they are there."""
+def _files(task: Task, root: Path) -> dict[str, Path]:
+    """Return the prepared folder of each split; answered splits only where they are there."""
     prepared = PREPARED[task.name]
-    root = _root(folder, prepared.name)
     files: dict[str, Path] = {}
     for split, name in prepared.splits.items():
         answered = split in task.answered.values()
@@ -261,7 +269,7 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     return TaskText(task, splits, spaced=prepared.spaced)
 
 
-LAYOUT = FileLayout("TFDS", _places, _files, _read)
+LAYOUT = FileLayout("TFDS", _read)
 
 
 def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSplit:

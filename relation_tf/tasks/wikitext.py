@@ -32,7 +32,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -40,10 +40,11 @@ import numpy as np
 from relation_tf.errors import DataError
 from relation_tf.tasks.rows import FileTexts
 from relation_tf.tasks.tables import decode_record
-from relation_tf.tasks.task import Collection, FileLayout, Task, TaskText, TextSplit
+from relation_tf.tasks.task import Task, TextSplit
+
+SAMPLE = "train_head_noblank.txt"
 
 _SECONDARY = 2  # marks
-_SAMPLE = "train_head_noblank.txt"
 
 _BYTE_ORDER_MARK = rb"(?:\xef\xbb\xbf)?"
 _BLANKS = rb"[ \r]*"  # carriage returns are blanks, whether all lines end in one or a few
@@ -56,72 +57,14 @@ _HEADER = re.compile(rb"^" + _ABOVE + _LINE + _BELOW, re.MULTILINE)
 
 _INSTANCE = np.dtype([("start", np.int64), ("end", np.int64), ("line", int), ("label", np.int32)])
 
-WIKITEXT: dict[str, Task] = {
-    name: Task(
-        name=name,
-        inputs=("text",),
-        label="header",
-        labels=("other", "secondary"),
-        metrics=("accuracy",),
-        validation="dev",
-        scored={name: "test"},
-    )
-    for name in ("WikiText-103", "WikiText-2")
-}
 
+def header_rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+    """Read the instances of a file, their text left in it.
 
-def _token_places(task: Task) -> tuple[str, ...]:
-    return (f"{task.name.lower()}/wiki.train.tokens",)
-
-
-def _raw_places(task: Task) -> tuple[str, ...]:
-    return (f"{task.name.lower()}-raw/wiki.train.raw",)
-
-
-def _sample_places(task: Task) -> tuple[str, ...]:
-    return (f"wikitext-2-raw/{_SAMPLE}",) if task.name == "WikiText-2" else ()
-
-
-def _files(task: Task, train: Path) -> dict[str, Path]:
-    dev, test = (train.with_name(f"wiki.{split}{train.suffix}") for split in ("valid", "test"))
-    return {"train": train, "dev": dev, "test": test}
-
-
-def _sample_files(task: Task, train: Path) -> dict[str, Path]:
-    return {**_files(task, train.with_suffix(".raw")), "train": train}
-
-
-def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    return _text(task, files, *_rows(files["train"], _HEADER, skip_bad_lines))
-
-
-def _read_sample(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    train, skipped = _rows(files["train"], _BALANCED, skip_bad_lines)
-    note = (
-        f"trained on a sample of {len(train):,} instances, the first "
-        f"{files['train'].stat().st_size / 1e6:.1f} of 10.9 MB, whose headers are told by their "
-        f"marks alone ({_SAMPLE})"
-    )
-    return _text(task, files, train, skipped, (note,))
-
-
-def _text(
-    task: Task,
-    files: Mapping[str, Path],
-    train: TextSplit,
-    skipped: tuple[str, ...],
-    notes: tuple[str, ...] = (),
-) -> TaskText:
-    dev, _ = _rows(files["dev"], _HEADER)
-    test, _ = _rows(files["test"], _HEADER)
-    splits = {"train": train, "dev": dev, "test": test}
-    return TaskText(task, splits, skipped, notes, spaced=True)
-
-
-def _rows(
-    path: Path, header: re.Pattern[bytes], skip_bad_lines: bool = False
-) -> tuple[TextSplit, tuple[str, ...]]:
-    """The instances of a file, their text left in it; `index` is the line of the header, from 0."""
+    Returns:
+        The rows, their `index` the line of the header from 0, and a message for each left out.
+    """
+    header = _BALANCED if path.name == SAMPLE else _HEADER
     skipped: list[str] = []
 
     def instances(data: mmap.mmap) -> Iterator[tuple[int, int, int, bool]]:
@@ -158,7 +101,7 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
-    """Where each header starts and its number of marks, between the ends of the file, without."""
+    """Return the start and the number of marks of each header, between the ends of the file."""
     yield 0, 0
     for found in header.finditer(data):
         yield found.start("marks") - 1, found["marks"].count(b"=")
@@ -171,20 +114,9 @@ def _check(path: Path, line: int, passage: bytes) -> None:
 
 
 def _passage_text(passage: bytes) -> str:
-    """The words of the header and the lines under it, a line each."""
+    """Return the words of the header and the lines under it, a line each."""
     header, _, body = passage.partition(b"\n")
     found = _BALANCED.match(header)
     assert found is not None  # a passage starts at a header
     lines = (line.strip() for line in body.split(b"\n"))
     return b"\n".join([found["words"], *filter(None, lines)]).decode()
-
-
-COLLECTION = Collection(
-    WIKITEXT,
-    (
-        FileLayout("tokens", _token_places, _files, _read),
-        FileLayout("raw", _raw_places, _files, _read),
-        FileLayout("sample", _sample_places, _sample_files, _read_sample),
-    ),
-    "wikitext-{103,2}-v1.zip or wikitext-{103,2}-raw-v1.zip of Merity et al. 2017",
-)

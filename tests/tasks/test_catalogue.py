@@ -4,25 +4,27 @@ import re
 
 import pytest
 
-from relation_tf.errors import DataError
-from relation_tf.tasks import GLUE, TASK_NAMES, find_source, find_task, read_task
+from relation_tf.errors import DataError, UnknownNameError
+from relation_tf.registry import TASKS
+from relation_tf.tasks import GLUE, find_source, find_task, read_task
 
 
 def test_names():
-    assert TASK_NAMES[:9] == tuple(GLUE)
-    assert TASK_NAMES[9:13] == ("MR", "CR", "SUBJ", "MPQA")
-    assert TASK_NAMES[29:33] == ("IMDb", "AG-News", "Yelp-full", "tweets")
-    assert TASK_NAMES[33:] == (
+    names = tuple(TASKS)
+    assert names[:9] == tuple(GLUE)
+    assert names[9:13] == ("MR", "CR", "SUBJ", "MPQA")
+    assert names[29:33] == ("IMDb", "AG-News", "Yelp-full", "tweets")
+    assert names[33:] == (
         *("Reuters", "TREC", "TREC-fine", "SST-1", "SST-2-sentences"),
         *("WikiText-103", "WikiText-2", "reversal", "dates"),
         *("decode-128", "decode-512", "decode-2048", "decode-8192"),
     )
-    assert len(TASK_NAMES) == len(set(TASK_NAMES))
+    assert len(names) == len(set(names))
     # Names become folders.
-    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name) for name in TASK_NAMES)
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name) for name in names)
 
 
-@pytest.mark.parametrize("name", TASK_NAMES)
+@pytest.mark.parametrize("name", TASKS)
 def test_every_task_is_whole(name):
     task = find_task(name)
     assert task.name == name
@@ -45,18 +47,18 @@ def test_every_task_is_whole(name):
     ],
 )
 def test_an_unknown_name_is_answered_with_a_near_one(name, near):
-    with pytest.raises(DataError) as error:
+    with pytest.raises(UnknownNameError) as error:
         find_task(name)
     assert f"unknown task {name!r}: expected one of CoLA, " in str(error.value)
     assert str(error.value).endswith(f"Did you mean {near!r}?")
 
 
 def test_a_name_like_no_other_has_no_hint():
-    with pytest.raises(DataError, match=r"decode-8192\.$"):
+    with pytest.raises(UnknownNameError, match=r"decode-8192\.$"):
         find_task("@@@@")
 
 
-@pytest.mark.parametrize("name", [name for name in TASK_NAMES if not find_task(name).generated])
+@pytest.mark.parametrize("name", [name for name in TASKS if not find_task(name).generated])
 def test_what_data_has_to_hold_is_said(tmp_path, name):
     """Where it was looked, or what was not given, and how to get it."""
     with pytest.raises(DataError) as error:
@@ -90,7 +92,7 @@ def test_what_tfds_does_not_have():
 
 
 def test_an_unknown_source_is_refused():
-    with pytest.raises(DataError, match=r"files, tfds, miniglue\. Received: source='x'"):
+    with pytest.raises(UnknownNameError, match=r"source 'x': .* auto, files, tfds, miniglue\."):
         find_source("CoLA", "x")
     with pytest.raises(DataError, match=r"embedded set has CoLA.* alone"):
         find_source("MR", "miniglue")

@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from relation_tf.errors import DataError
-from relation_tf.tasks import CustomTask, find_source, find_task, load_task
+from relation_tf.config import Suite
+from relation_tf.errors import DataError, SuiteError, UnknownNameError
+from relation_tf.registry import SOURCES, TASKS, register_source, register_task
+from relation_tf.tasks import CustomTask, find_source, find_task, listing, load_task, search
+from relation_tf.tasks.catalogue import NotFoundError
 
 ROWS = [("so good", "5"), ("not so good", "1"), ("good enough", "3")] * 10
 
@@ -174,7 +177,7 @@ def test_what_cannot_be_a_task(changes, message):
 def test_a_task_is_found_by_itself():
     task = own()
     assert find_task(task) == task.task()
-    with pytest.raises(DataError, match="unknown task 'stars'"):
+    with pytest.raises(UnknownNameError, match="unknown task 'stars'"):
         find_task("stars")
 
 
@@ -184,3 +187,85 @@ def test_other_labels_are_another_task_for_the_cache(tmp_path):
     first = load_task(own(), data=tmp_path).splits["test"].labels.tolist()
     other = load_task(own(labels=["5", "3", "1"]), data=tmp_path)
     assert other.splits["test"].labels.tolist() != first
+
+
+SUITE = {"name": "x", "seeds": 1, "method": [{"name": "a", "mechanism": "relation"}]}
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Let a test register tasks and sources that are gone afterwards."""
+    assert "CoLA" in TASKS
+    for each in (TASKS, SOURCES):
+        monkeypatch.setattr(each, "_entries", dict(each._entries))
+        monkeypatch.setattr(each, "_origins", dict(each._origins))
+
+
+FIELDS = {
+    "inputs": ("text",),
+    "label": "stars",
+    "labels": ["1", "3", "5"],
+    "files": {"train": "mine/train.csv", "test": "mine/test.csv"},
+}
+
+
+def test_a_registered_task_is_a_task_like_any_other(tmp_path, registry):
+    register_task("stars", **FIELDS)
+    register_task("stars", **FIELDS)  # as when a cell of a notebook is run again
+    for split in ("train", "test"):
+        write(tmp_path / "mine" / f"{split}.csv")
+    assert find_task("stars") == own().task()
+    assert len(load_task("stars", data=tmp_path).splits["test"]) == 30
+    assert list(listing.lines(["stars"], tmp_path))[1].startswith("stars")
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'stars'\?$"):
+        find_task("star")
+    suite = Suite(
+        name="x", tasks=["stars"], seeds=1, method=[{"name": "a", "mechanism": "relation"}]
+    )
+    assert suite.find_task("stars").labels == ("1", "3", "5")
+
+
+def test_a_task_with_a_reader_of_its_own(tmp_path, registry):
+    def read(path):
+        for line in path.read_text().splitlines():
+            yield tuple(line.split("|"))
+
+    files = {"train": "train.txt", "test": "test.txt"}
+    register_task("stars", read=read, **{**FIELDS, "files": files})
+    for file in files.values():
+        (tmp_path / file).write_text("so good|5\nnot good|1\n")
+    split = find_source("stars", "files", tmp_path).read().splits["test"]
+    assert (split.texts, split.labels.tolist()) == ((["so good", "not good"],), [2, 0])
+    for line, message in (("a", "row 3: must be texts of text, stars"), ("a|2", "txt:3: expected")):
+        (tmp_path / "train.txt").write_text(f"so good|5\nnot good|1\n{line}\n")
+        with pytest.raises(DataError, match=message):
+            find_source("stars", "files", tmp_path).read()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("stars", {"labels": ["1"]}, "task 'stars': register_task: labels: expected two or more"),
+        ("stars", {"kind": "x"}, "task 'stars': register_task.kind: Extra inputs are not perm"),
+        ("CoLA", {}, "task 'CoLA' is registered already, by relation_tf.tasks.catalogue"),
+    ],
+)
+def test_what_cannot_be_registered(registry, name, changes, message):
+    with pytest.raises(SuiteError, match=message):
+        register_task(name, **{**FIELDS, **changes})
+
+
+def test_a_registered_source(tmp_path, registry):
+    @register_source("mirror")
+    def find(dataset, folders):
+        if dataset.task.name == "CR":
+            return None
+        return search(dataset, "mirror", [tmp_path])
+
+    (tmp_path / "rt-polarity.all").write_text("1 good\n0 bad\n" * 20)
+    assert load_task("MR", "mirror").source.kind == "mirror"
+    assert Suite(tasks=["MR"], source="mirror", **SUITE).source == "mirror"
+    with pytest.raises(NotFoundError, match=r"^task CR: the source 'mirror' does not have it$"):
+        find_source("CR", "mirror")
+    with pytest.raises(NotFoundError, match=r"^task SUBJ: looked for .*subj\.all: not there\. To"):
+        find_source("SUBJ", "mirror")

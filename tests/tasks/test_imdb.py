@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import find_source, find_task, read_task, read_tsv
-from relation_tf.tasks.imdb import clean_review
+from relation_tf.tasks import find_source, read_task, read_tsv
 
 HEADER = "id\tlabel\trating\treview\n"
 
@@ -27,53 +26,6 @@ def test_reviews_are_raw_but_for_line_breaks(tmp_path):
     assert train.labels.tolist() == [0, 1]
 
 
-def test_the_other_name_of_the_folder(tmp_path):
-    write(tmp_path / "IMDb", "0\tneg\t3\tBad\n")
-    assert set(find_source("IMDb", "files", tmp_path).files) == {"train", "test"}
-    (tmp_path / "IMDb" / "test.tsv").unlink()
-    with pytest.raises(DataError, match=r"test\.tsv: expected the file of task IMDb"):
-        read_task("IMDb", tmp_path)
-
-
-def test_a_share_of_train_stops_the_training():
-    task = find_task("IMDb")
-    assert (task.validation, task.scored, task.metrics) == (None, {"IMDb": "test"}, ("accuracy",))
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ("0\tneg\t3\tBad\n1\tgood\t8\tFine\n", "train.tsv:3: expected label neg or pos, found 'go"),
-        ("0\tneg\tBad\n", "train.tsv:2: expected 4 tab-separated fields"),
-        ("0\tneg\t3\tso\tso\n", "train.tsv:2: expected 4 tab-separated fields"),
-        ("", "train.tsv: expected labelled rows, found none"),
-    ],
-)
-def test_a_malformed_row_is_named(tmp_path, rows, message):
-    write(tmp_path / "imdb", rows)
-    with pytest.raises(DataError) as error:
-        read_task("IMDb", tmp_path)
-    assert message in str(error.value)
-
-
-def test_a_missing_column_is_named(tmp_path):
-    write(tmp_path / "imdb", "")
-    (tmp_path / "imdb" / "train.tsv").write_text("id\tlabel\ttext\n0\tpos\tFine\n")
-    with pytest.raises(DataError, match=r"train\.tsv:1: expected a column 'review'"):
-        read_task("IMDb", tmp_path)
-
-
-def test_bad_training_lines_can_be_left_out_but_never_those_of_test(tmp_path):
-    write(tmp_path / "a" / "imdb", "broken\n0\tso-so\t5\tFair\n1\tpos\t8\tGood\n")
-    text = read_task("IMDb", tmp_path / "a", skip_bad_lines=True)
-    assert text.splits["train"].texts == (["Good"],)
-    assert text.splits["train"].index.tolist() == [3]
-    assert len(text.skipped) == 2
-    write(tmp_path / "b" / "imdb", "1\tpos\t8\tGood\n", "broken\n")
-    with pytest.raises(DataError, match=r"test\.tsv:2"):
-        read_task("IMDb", tmp_path / "b", skip_bad_lines=True)
-
-
 REVIEWS = {"neg/0_2.txt": "Bad", "pos/0_8.txt": "Good"}
 
 
@@ -84,10 +36,6 @@ def write_folders(data, train, test=REVIEWS):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return data
-
-
-def test_line_breaks_become_blanks():
-    assert clean_review("so<br /><br />so <i>good</i>\t<br>") == "so  so <i>good</i>\t<br>"
 
 
 def test_folders_give_the_rows_of_the_tables(tmp_path):
@@ -207,26 +155,6 @@ def test_the_archive_of_keras(tmp_path, monkeypatch):
     assert not text.notes
 
 
-def test_an_archive_without_its_index_is_noted(tmp_path):
-    write_archive(tmp_path, ([[3, 1], [2]], [0, 1]), ([[4]], [1]))
-    text = read_task("IMDb", tmp_path)
-    assert sorted(text.splits["train"].texts[0]) == ["2", "3 1"]
-    assert len(text.notes) == 1
-
-
-def test_tables_come_before_folders_and_those_before_the_archive(tmp_path):
-    def layout():
-        return find_source("IMDb", "files", tmp_path).layout.name
-
-    write_archive(tmp_path, ([[1]], [0]), ([[1]], [0]))
-    assert layout() == "Keras archive"
-    assert find_source("IMDb", "files", tmp_path).files["test"] == tmp_path / "imdb.npz"
-    write_folders(tmp_path, REVIEWS)
-    assert layout() == "folders"
-    write(tmp_path / "imdb", "0\tneg\t3\tBad\n")
-    assert layout() == "TSV"
-
-
 def keras_words(text):
     filters = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
     return text.lower().translate(str.maketrans(dict.fromkeys(filters, " "))).split(" ")
@@ -245,13 +173,3 @@ def test_real_reviews_come_back_from_an_archive_with_the_real_index(shared, tmp_
     assert [row.split() for row in train.texts[0]] == [
         [re.sub(r"\s", "_", word) for word in words[row]] for row in train.index
     ]
-
-
-def test_the_real_files_have_their_published_rows(shared):
-    splits = read_task("IMDb", shared("data/imdb").parent).splits
-    for split in splits.values():
-        assert np.bincount(split.labels).tolist() == [12500, 12500]
-    text = "".join(row for split in splits.values() for row in split.texts[0])
-    assert "<br />" not in text
-    assert "é" in text
-    assert "\ufffd" not in text

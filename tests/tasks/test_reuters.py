@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import find_source, find_task, load_task, read_task
+from relation_tf.tasks import read_task
 from relation_tf.tasks.reuters import TOPICS
 
 FILES = [f"reut2-{number:03}.sgm" for number in range(22)]
@@ -51,13 +51,6 @@ def write_archive(folder, ranks, labels):
     x[:] = ranks
     np.savez(folder / "reuters.npz", x=x, y=labels)
     return folder / "reuters.npz"
-
-
-def test_the_task():
-    task = find_task("Reuters")
-    assert task.labels == tuple(map(str, range(46)))
-    assert (task.validation, task.scored) == (None, {"Reuters": "test"})
-    assert task.metrics == ("accuracy",)
 
 
 def test_topics_are_numbered_as_in_keras():
@@ -130,20 +123,6 @@ def test_fewer_newswires_than_keras_has_are_noted(tmp_path):
     assert read_task("Reuters", data).notes == ("5 newswires of the 11,228 that Keras's set has",)
 
 
-def test_the_archive_comes_before_the_newswires(tmp_path):
-    write(tmp_path, *[wire(["earn"], "So")] * 5)
-    assert find_source("Reuters", "files", tmp_path).layout.name == "SGML"
-    path = write_archive(tmp_path, [[1]] * 5, [0] * 5)
-    assert set(find_source("Reuters", "files", tmp_path).files.values()) == {path}
-
-
-def test_a_missing_file_is_named(tmp_path):
-    data = write(tmp_path, wire(["earn"], "So"))
-    (data / "reuters21578" / "reut2-017.sgm").unlink()
-    with pytest.raises(DataError, match=r"reut2-017\.sgm: expected the file of task Reuters"):
-        read_task("Reuters", data)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -173,15 +152,6 @@ def test_no_newswire_with_a_topic_is_named(tmp_path):
     data = write(tmp_path, wire(["barley"], "So"))
     with pytest.raises(DataError, match=r"reuters21578: expected newswires with topics, found n"):
         read_task("Reuters", data)
-
-
-def test_what_is_read_can_be_encoded(tmp_path):
-    wires = [wire([TOPICS[i % 3]], f"it's row{i}") for i in range(50)]
-    task = load_task("Reuters", data=write(tmp_path, *wires))
-    assert {name: len(split) for name, split in task.splits.items()} == {
-        "train": 36, "validation": 4, "test": 10,
-    }  # fmt: skip
-    assert "it's" in task.vocabulary.words
 
 
 # The classes of the rows of Keras's set, as its users print them.

@@ -1,27 +1,14 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import find_task, read_task
-from relation_tf.tasks.sources import search
-from relation_tf.tasks.sst import COLLECTION
+from relation_tf.tasks import read_task
 
-LINES, TREES = COLLECTION.layouts
 TRAIN = "(3 (2 So) (4 good))\n(2 (2 A) (2 (2 -LRB-) (2 film)))\n(0 Bad)\n(1 (2 1\\/2) (1 bad))\n"
-PUBLISHED = {
-    "SST-1": {
-        "train": [1092, 2218, 1624, 2322, 1288],
-        "dev": [139, 289, 229, 279, 165],
-        "test": [279, 633, 389, 510, 399],
-    },
-    "SST-2-sentences": {"train": [3310, 3610], "dev": [428, 444], "test": [912, 909]},
-}
 
 
 def write(folder, train=TRAIN, dev="(2 (2 Fair) (2 .))\n(4 Fine)\n", test="(0 Bad)\n"):
@@ -51,21 +38,6 @@ def test_two_classes_are_those_without_neutral_sentences(tmp_path):
     write(tmp_path, dev="(2 Fair)\n")
     with pytest.raises(DataError, match=r"dev\.txt: expected trees that are not neutral"):
         read_task("SST-2-sentences", tmp_path)
-
-
-def test_the_written_out_sentences_come_first(tmp_path):
-    write(tmp_path)
-    for split in ("train", "dev", "test"):
-        (tmp_path / f"stsa.fine.{split}").write_text(f"4 the {split} .\n")
-    splits = read_task("SST-1", tmp_path).splits
-    assert {name: rows.texts for name, rows in splits.items()} == {
-        name: ([f"the {name} ."],) for name in ("train", "dev", "test")
-    }
-
-
-def test_its_own_rows_stop_the_training():
-    for name, task in COLLECTION.tasks.items():
-        assert (task.validation, task.scored) == ("dev", {name: "test"})
 
 
 WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" ()\n\r\0"), min_size=1)
@@ -134,19 +106,3 @@ def test_a_malformed_tree_is_named_or_left_out_of_train_alone(tmp_path, line):
     for split in ("dev", "test"):
         with pytest.raises(DataError, match=rf"{split}\.txt:1"):
             read_task("SST-1", write(tmp_path, **{split: f"{line}\n(4 good)"}), True)
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_real_files_have_their_published_rows_in_either_layout(shared, name):
-    folder = shared("data/sentence_classification").parent
-    task = find_task(name)
-    lines, trees = (
-        layout.read(task, search(layout, task, folder), False).splits for layout in (LINES, TREES)
-    )
-    for split, counts in PUBLISHED[name].items():
-        assert np.bincount(lines[split].labels).tolist() == counts
-        assert rows(lines[split]) == rows(trees[split])
-
-
-def rows(split):
-    return Counter(zip(split.texts[0], split.labels.tolist(), strict=True))

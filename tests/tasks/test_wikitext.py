@@ -6,8 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import FileTexts, find_source, load_task, read_task
-from relation_tf.tasks.wikitext import COLLECTION
+from relation_tf.tasks import load_task, read_task
 
 ARTICLE = (
     " \n = Robert Boulter = \n \n An actor . \n He had a role . \n \n = = Career = = \n \n"
@@ -41,17 +40,6 @@ def test_an_instance_is_a_header_and_the_text_under_it(tmp_path):
     assert train.index.tolist() == [1, 6, 8]
     assert text.spaced
     assert set(text.splits) == {"train", "dev", "test"}
-
-
-def test_texts_stay_in_the_file(tmp_path):
-    train = read(tmp_path, ARTICLE)
-    assert isinstance(train.texts[0], FileTexts)
-    assert list(train.take(np.array([1])).texts[0]) == ["Career"]
-
-
-def test_its_own_text_stops_the_training():
-    for name, task in COLLECTION.tasks.items():
-        assert (task.validation, task.scored) == ("dev", {name: "test"})
 
 
 HEADERS = [
@@ -170,16 +158,6 @@ def test_a_sample_without_blank_lines(tmp_path):
         read_task("WikiText-103", tmp_path)
 
 
-def test_processed_text_comes_before_raw_text(tmp_path):
-    write(tmp_path, suffix="raw")
-    assert find_source("WikiText-2", "files", tmp_path).layout.name == "raw"
-    write(tmp_path)
-    assert find_source("WikiText-2", "files", tmp_path).layout.name == "tokens"
-    (tmp_path / "wikitext-2" / "wiki.valid.tokens").unlink()
-    with pytest.raises(DataError, match=r"wiki\.valid\.tokens: expected the file of task"):
-        find_source("WikiText-2", "files", tmp_path)
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -216,14 +194,6 @@ def test_a_file_without_instances_is_named(tmp_path, content, message):
         read(tmp_path, content)
 
 
-def test_a_folder_in_place_of_the_file_is_named(tmp_path):
-    path = write(tmp_path) / "wikitext-2" / "wiki.train.tokens"
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(DataError, match=r"wiki\.train\.tokens: cannot be read"):
-        read_task("WikiText-2", tmp_path)
-
-
 def test_words_keep_their_punctuation(tmp_path):
     write(tmp_path, ARTICLE + " An <unk> , English @-@ born . \n")
     words = load_task("WikiText-2", "files", tmp_path).vocabulary.words
@@ -249,10 +219,3 @@ def test_the_real_texts(shared, tmp_path, folder, suffix):
     assert len(formulas) == 1
     for split in splits.values():
         assert not any(text.startswith(("=", " ")) for text in split.texts[0])
-
-
-def test_the_real_sample(shared):
-    text = read_task("WikiText-2", shared("data/wikitext-2-raw").parent)
-    assert np.bincount(text.splits["train"].labels).tolist() == [296, 266]
-    assert text.splits["train"].texts[0][0].startswith("Valkyria Chronicles III\nSenjō no Valkyria")
-    assert "sample of 562 instances, the first 1.0 of 10.9 MB" in text.notes[0]

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import find_source, find_task, load_task, read_task
+from relation_tf.tasks import read_task
 
 OFFICIAL = '"5","Good"\n'
 
@@ -67,44 +66,6 @@ def test_stars_are_classes_in_both_layouts(tmp_path):
     assert split.index.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_the_whole_set_comes_before_the_sample(tmp_path):
-    write_sample(tmp_path, "{}")
-    assert {path.name for path in find_source("Yelp-full", "files", tmp_path).files.values()} == {
-        "dev.json", "test.json",
-    }  # fmt: skip
-    write(tmp_path, OFFICIAL)
-    assert {path.name for path in find_source("Yelp-full", "files", tmp_path).files.values()} == {
-        "train.csv", "test.csv",
-    }  # fmt: skip
-
-
-def test_a_share_of_train_stops_the_training():
-    task = find_task("Yelp-full")
-    assert task.validation is None
-    assert (task.scored, task.metrics) == ({"Yelp-full": "test"}, ("accuracy",))
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ('"0","a"', "expected stars 1 or 2 or 3 or 4 or 5, found '0'"),
-        ('"1"', "expected 2 comma-separated fields"),
-        ('"1","a","b"', "expected 2 comma-separated fields"),
-    ],
-)
-def test_a_malformed_row_is_named_or_left_out_of_train_alone(tmp_path, row, message):
-    data = write(tmp_path / "a", f"{OFFICIAL}{row}\n{OFFICIAL}")
-    with pytest.raises(DataError) as error:
-        read_task("Yelp-full", data)
-    assert f"train.csv:2: {message}" in str(error.value)
-    text = read_task("Yelp-full", data, skip_bad_lines=True)
-    assert text.splits["train"].index.tolist() == [0, 2]
-    assert text.skipped == (str(error.value),)
-    data = write(tmp_path / "b", OFFICIAL, f"{OFFICIAL}{row}\n")
-    with pytest.raises(DataError, match=r"test\.csv:2"):
-        read_task("Yelp-full", data, skip_bad_lines=True)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -144,26 +105,3 @@ def test_a_bad_entry_is_named_or_left_out_of_train_alone(tmp_path, entry):
     data = write_sample(tmp_path / "b", json.dumps({"7": good}), entries)
     with pytest.raises(DataError, match=r"test\.json: entry '8'"):
         read_task("Yelp-full", data, skip_bad_lines=True)
-
-
-def test_what_is_read_can_be_encoded(tmp_path):
-    rows = "".join(f'"{1 + i % 5}","row\\n{i} \\ud83d"\n' for i in range(50))
-    task = load_task("Yelp-full", data=write(tmp_path, rows), tokens="text")
-    assert {name: len(split) for name, split in task.splits.items()} == {
-        "train": 45, "validation": 5, "test": 1,
-    }  # fmt: skip
-
-
-def test_the_real_sample_has_its_published_rows(shared):
-    data = shared("data/yelp_full_sample").parent
-    if find_source("Yelp-full", "files", data).files["train"].suffix != ".json":
-        pytest.skip("the whole set is there")
-    splits = read_task("Yelp-full", data).splits
-    assert set(splits) == {"train", "test"}
-    for split in splits.values():
-        assert np.bincount(split.labels).tolist() == [200] * 5
-    text = "".join(row for split in splits.values() for row in split.texts[0])
-    assert not set(text) & {"\\", "\ufffd"}
-    assert '"' in text
-    assert '""' not in text
-    assert "é" in text

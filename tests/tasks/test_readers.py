@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
-from relation_tf.tasks.labelled_lines import read_labelled_lines
+from relation_tf.tasks import Table, find_task
+from relation_tf.tasks.readers import labelled_rows, named_column, read_labelled_lines
 
 LABELS = ("0", "1")
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=20)
@@ -97,6 +100,53 @@ def test_bad_lines_are_left_out_where_asked_and_the_others_keep_their_numbers(tm
     assert [message.split(":")[1] for message in skipped] == ["2", "3", "4"]
     with pytest.raises(DataError, match="expected labelled rows, found none"):
         read(tmp_path, b"x\ny\n", skip_bad_lines=True)
+
+
+IMDB, STS = find_task("IMDb"), find_task("STS-B")
+
+
+def table(*words):
+    lines = list(range(2, 2 + len(words)))
+    return Table(Path("reviews.tsv"), {"label": list(words)}, lines, ("an earlier one",))
+
+
+def test_rows_of_a_table_have_classes_and_the_numbers_of_their_lines():
+    split, skipped = labelled_rows(IMDB, table("pos", "neg"), [["good", "bad"]])
+    assert split.texts == (["good", "bad"],)
+    assert (split.labels.tolist(), split.labels.dtype) == ([1, 0], "int32")
+    assert split.index.tolist() == [1, 2]
+    assert skipped == ("an earlier one",)
+
+
+@pytest.mark.parametrize("word", ["", "Pos", " pos", "1", "neg\n"])
+def test_another_label_is_named_or_left_out(word):
+    with pytest.raises(DataError) as error:
+        labelled_rows(IMDB, table("pos", word), [["good", "bad"]])
+    message = f"reviews.tsv:3: expected label neg or pos, found {word!r}".replace("\n", "\\n")
+    assert str(error.value) == message
+    split, skipped = labelled_rows(
+        IMDB, table("pos", word, "neg"), [["good", "fair", "bad"]], skip_bad_lines=True
+    )
+    assert split.texts == (["good", "bad"],)
+    assert split.index.tolist() == [1, 3]
+    assert skipped == ("an earlier one", message)
+    with pytest.raises(DataError, match="expected labelled rows, found none"):
+        labelled_rows(IMDB, table(word), [["fair"]], skip_bad_lines=True)
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(DataError, match=r"^reviews\.tsv:1: expected a column 'text', found 'lab"):
+        named_column(table("pos"), "text")
+
+
+def test_scores_of_named_columns():
+    columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": ["5", "1.25"]}
+    split, _ = labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3], ()))
+    assert split.texts == (["a", "b"], ["c", "d"])
+    assert (split.labels.tolist(), split.labels.dtype) == ([1.0, 0.25], "float32")
+    columns["score"][1] = "5.1"
+    with pytest.raises(DataError, match=r"tsv:3: expected score a number in \[0, 5\], found '5"):
+        labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3], ()))
 
 
 def test_a_missing_file_is_named(tmp_path):

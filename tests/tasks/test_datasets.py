@@ -1,0 +1,234 @@
+"""Declared datasets: which files they are found in, how they are split, and the rows of real ones.
+
+Every reader is also given broken files by `tests/fuzz/test_readers.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relation_tf.errors import DataError
+from relation_tf.registry import TASKS
+from relation_tf.tasks import find_source, find_task, read_task
+
+REAL = json.loads((Path(__file__).parents[1] / "golden_values" / "real_rows.json").read_text())
+
+
+def write(folder, files):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def pair(train, test, content, other=None):
+    return {train: content, test: content if other is None else other}
+
+
+def rows_digest(split):
+    digest = hashlib.sha256()
+    for column in split.texts:
+        for text in column:
+            digest.update(text.encode() + b"\0")
+    labels = split.labels
+    digest.update(b"none" if labels is None else labels.tobytes() + str(labels.dtype).encode())
+    digest.update(np.asarray(split.index).astype("int64").tobytes())
+    return digest.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_real_files_give_the_same_rows_as_ever(shared, name):
+    """Results of one release compare with those of another only as long as these stay."""
+    digest, splits = REAL[name]
+    source = find_source(name, "files", shared("data"))
+    if source.digest()[:16] != digest:
+        pytest.skip("other files of this dataset")
+    found = source.read().splits
+    assert {split: rows_digest(rows) for split, rows in found.items()} == splits
+
+
+@pytest.mark.parametrize("name", ["TREC", "SST-1", "SST-2-sentences"])
+def test_both_layouts_of_the_real_files_have_the_same_rows(shared, name):
+    data = shared("data/sentence_classification").parent
+    task = find_task(name)
+    first, second = (
+        layout.read(task, layout.find(task, data), False).splits for layout in TASKS[name].layouts
+    )
+    for split, rows in first.items():
+        ours, theirs = (
+            list(zip(part.texts[0], part.labels.tolist(), strict=True))
+            for part in (rows, second[split])
+        )
+        assert ours == theirs if name == "TREC" else Counter(ours) == Counter(theirs)
+
+
+def test_what_is_declared():
+    domains = [name for name in TASKS if name.startswith("fdu-")]
+    assert len(domains) == 16
+    own_dev = {*domains, "SST-1", "SST-2-sentences", "WikiText-103", "WikiText-2"}
+    shares = {"MR", "CR", "SUBJ", "MPQA", "IMDb", "AG-News", "Yelp-full", "tweets", "Reuters",
+              "TREC", "TREC-fine"}  # fmt: skip
+    for name in own_dev | shares:
+        task = find_task(name)
+        assert (task.scored, task.metrics) == ({name: "test"}, ("accuracy",))
+        assert task.validation == ("dev" if name in own_dev else None)
+
+
+SENTENCES = "".join(f"{i % 2} text {i} .\n" for i in range(40))
+TWEETS = "sentiment,text\n" + "".join(
+    f'{("fear", "sad", "anger", "joy")[i % 4]},"tweet, {i} ""so"""\n' for i in range(80)
+)
+REVIEWS = "".join(f"{i % 2}\treview {i} .\n" for i in range(230))
+BOOKS = ("books.task.train", "books.task.test")
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "held_out", "rows", "text", "first"),
+    [
+        ("MR", {"rt-polarity.all": SENTENCES}, "test", (36, 4), "text {} .", 0),
+        ("tweets", {"finalSentimentdata2.csv": TWEETS}, "test", (72, 8), 'tweet, {} "so"', 1),
+        ("fdu-books", pair(*BOOKS, REVIEWS, "1\tgood\n"), "dev", (30, 200), "review {} .", 0),
+    ],
+)
+def test_a_split_that_is_cut_off(tmp_path, name, files, held_out, rows, text, first):
+    splits = read_task(name, write(tmp_path, files)).splits
+    train, cut = splits["train"], splits[held_out]
+    assert (len(train), len(cut)) == rows
+    assert len(set(np.bincount(cut.labels))) == 1
+    for split in (train, cut):
+        assert split.texts == ([text.format(row - first) for row in split.index],)
+    assert sorted([*train.index, *cut.index]) == list(range(first, sum(rows) + first))
+
+
+AG = ("ag_news_csv/train.csv", "ag_news_csv/test.csv")
+YELP = ("yelp_review_full_csv/train.csv", "yelp_review_full_csv/test.csv")
+TREC = ("TREC.train", "TREC.test")
+IMDB = ("imdb/train.tsv", "imdb/test.tsv")
+SST = {f"trees/{split}.txt": "(3 (2 So) (4 good))\n" for split in ("train", "dev", "test")}
+HEADER = "id\tlabel\trating\treview\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "line", "message"),
+    [
+        ("fdu-books", pair(*BOOKS, REVIEWS), "broken", "expected 0 or 1, a tab and a text"),
+        ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"5","a","b"', "expected class 1 or 2 or 3"),
+        ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"1","a"', "expected 3 comma-separated"),
+        ("Yelp-full", pair(*YELP, '"5","Good"\n'), '"0","a"', "expected stars 1 or 2 or 3 or 4"),
+        ("TREC", pair(*TREC, "NUM:date When ?\n"), "NUM:dat When ?", "expected DESC:def or "),
+        ("TREC-fine", pair(*TREC, "NUM:date When ?\n"), "0 When ?", "expected DESC:def or "),
+        ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "0\tso-so\t5\tA", "expected label neg"),
+        ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "x", "expected 4 tab-separated fields"),
+        ("SST-1", SST, "(3 so good)", "expected a tree such as"),
+    ],
+)
+def test_a_malformed_line_is_named_or_left_out_of_train_alone(tmp_path, name, files, line, message):
+    (train, content), *others = files.items()
+    number = content.count("\n") + 1
+    write(tmp_path / "a", {**files, train: f"{content}{line}\n{content.splitlines()[-1]}\n"})
+    with pytest.raises(DataError) as error:
+        read_task(name, tmp_path / "a")
+    assert f"{tmp_path / 'a' / train}:{number}: {message}" in str(error.value)
+    text = read_task(name, tmp_path / "a", skip_bad_lines=True)
+    assert text.skipped == (str(error.value),)
+    # Validation rows that are cut from the training file are its rows, too.
+    kept = ("train", "dev") if name == "fdu-books" else ("train",)
+    rows = [row for split in kept for row in text.splits[split].index]
+    assert number - 1 not in rows
+    assert number in rows
+    test = others[-1][0]
+    write(tmp_path / "b", {**files, test: f"{files[test]}{line}\n"})
+    with pytest.raises(DataError, match=Path(test).name):
+        read_task(name, tmp_path / "b", skip_bad_lines=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "content", "message"),
+    [
+        ("MR", "rt-polarity.all", SENTENCES + "\n", ":41: expected 0 or 1, a space"),
+        ("tweets", "finalSentimentdata2.csv", TWEETS + "love,so good\n", ":82: expected sentiment"),
+        ("tweets", "finalSentimentdata2.csv", "sentiment,tweet\njoy,a\n", ":1: expected a column"),
+    ],
+)
+def test_lines_that_may_be_scored_are_never_left_out(tmp_path, name, file, content, message):
+    with pytest.raises(DataError) as error:
+        read_task(name, write(tmp_path, {file: content}), skip_bad_lines=True)
+    assert f"{file}{message}" in str(error.value)
+
+
+def test_too_few_rows_to_cut_off(tmp_path):
+    files = pair(*BOOKS, "1\tgood\n0\tbad\n" * 100)
+    with pytest.raises(DataError, match=r"train: must have enough rows to cut off 200 rows\. Rec"):
+        read_task("fdu-books", write(tmp_path, files))
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("AG-News", [(pair("ag_news_csv/train_sample.csv", AG[1], '"1","","a"\n'), "sample"),
+                     ({AG[0]: '"1","","a"\n'}, "train.csv")]),
+        ("Yelp-full", [(pair("yelp_full_sample/dev.json", "yelp_full_sample/test.json", "{}"),
+                        "dev.json"), (pair(*YELP, '"1","a"\n'), "train.csv")]),
+        ("tweets", [({"finalSentimentdata2.csv": "x"}, "finalSentimentdata2.csv"),
+                    ({"final_sentiment/finalSentimentdata2.csv": "x"}, "final_sentiment/final")]),
+        ("TREC", [(pair(*TREC, "x"), "TREC.train"),
+                  (pair("TREC.train.all", "TREC.test.all", "x"), "TREC.train.all")]),
+        ("SST-1", [(SST, "trees/train.txt"),
+                   ({f"stsa.fine.{s}": "x" for s in ("train", "dev", "test")}, "stsa.fine.train")]),
+        ("IMDb", [({"imdb.npz": "x"}, "imdb.npz"),
+                  ({f"aclImdb/{s}/{w}/1_1.txt": "x" for s in ("train", "test")
+                    for w in ("neg", "pos")}, "aclImdb"), (pair(*IMDB, "x"), "train.tsv")]),
+        ("Reuters", [({f"reut2-{i:03}.sgm": "x" for i in range(22)}, "reut2-000.sgm"),
+                     ({"reuters.npz": "x"}, "reuters.npz")]),
+        ("WikiText-2", [({f"wikitext-2-raw/{name}": "x" for name in
+                          ("train_head_noblank.txt", "wiki.valid.raw", "wiki.test.raw")}, "head"),
+                        ({"wikitext-2-raw/wiki.train.raw": "x"}, "wiki.train.raw"),
+                        ({f"wikitext-2/wiki.{s}.tokens": "x" for s in ("train", "valid", "test")},
+                         "wiki.train.tokens")]),
+    ],
+)  # fmt: skip
+def test_which_layout_comes_first(tmp_path, name, steps):
+    for files, expected in steps:
+        write(tmp_path, files)
+        first = next(iter(find_source(name, "files", tmp_path).files.values()))
+        assert expected in str(first)
+    if name == "TREC":
+        assert find_source("TREC-fine", "files", tmp_path).files["train"].name == "TREC.train"
+
+
+def test_a_sample_is_noted(tmp_path):
+    write(tmp_path, pair("ag_news_csv/train_sample.csv", AG[1], '"1","","A text"\n'))
+    (note,) = read_task("AG-News", tmp_path).notes
+    assert note == "trained on a sample of 1 of 120,000 rows (train_sample.csv)"
+    write(tmp_path, {AG[0]: '"1","","A text"\n'})
+    assert read_task("AG-News", tmp_path).notes == ()
+
+
+def test_titles_and_descriptions_of_news_are_one_text(tmp_path):
+    train = '"3","Oil, up","The ""old"" price,\nsecond\\time"\n"1","","Talks"\n"4","Chips",""\n'
+    split = read_task("AG-News", write(tmp_path, pair(*AG, train))).splits["train"]
+    assert split.texts == (['Oil, up The "old" price,\nsecond\\time', "Talks", "Chips"],)
+    assert split.labels.tolist() == [2, 0, 3]
+    assert split.index.tolist() == [0, 2, 3]
+
+
+def test_the_kind_of_a_question_is_what_stands_before_the_colon(tmp_path):
+    content = b"DESC:manner How did it end ?\nNUM:date When ?\nLOC:city Which sister\xf0city ?\n"
+    write(tmp_path, pair(*TREC, content))
+    for name, kinds in (
+        ("TREC", ["DESC", "NUM", "LOC"]),
+        ("TREC-fine", ["DESC:manner", "NUM:date", "LOC:city"]),
+    ):
+        text = read_task(name, tmp_path)
+        split, words = text.splits["train"], find_task(name).labels
+        assert len(set(words)) == (6 if name == "TREC" else 50)
+        assert [words[label] for label in split.labels] == kinds
+        assert split.texts == (["How did it end ?", "When ?", "Which sisterðcity ?"],)
+        assert text.spaced
