@@ -85,7 +85,7 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
         for count, text in ((failed, f"{failed} failed"), (missing, f"{missing} not done"))
         if count
     ]
-    yield f"Preliminary: {done} of {len(runs)} runs are done, {listed(others)}."
+    yield f"Preliminary: {done} of {len(runs)} runs are done, {in_words(others)}."
 
 
 def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator[str]:
@@ -116,8 +116,8 @@ def design_sentence(scores: Scores, comparisons: Mapping[str, Comparison]) -> st
     )
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names as a sentence lists them: a, b and c."""
+def in_words(names: Sequence[str]) -> str:
+    """Join names as a sentence lists them: a, b and c."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -172,7 +172,7 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
         )
     tied = [_place(task, scores) for task, test in comparisons.items() if test.tied]
     if tied:
-        places = listed(tied) if len(tied) <= 3 else f"{len(tied)} columns, whose notes say so,"
+        places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns, whose notes say so,"
         yield (
             f"On {places} equal scores (rounded, or of a constant method) make the smallest p "
             "smaller than these seeds can reach without them."
@@ -230,7 +230,7 @@ def _pair_sentence(pair: _Pair, scores: Scores) -> str:
         parts.append(f"worse on {len(pair.worse)} ({', '.join(pair.worse)})")
     if pair.undecided:
         parts.append(f"cannot be separated from it by {_seeds([pair])} on {len(pair.undecided)}")
-    return listed(parts) + "."
+    return in_words(parts) + "."
 
 
 def _nobody(scores: Scores) -> str:
@@ -263,7 +263,7 @@ def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
         if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
             found.setdefault((row.ahead, other), []).append(_place(row.task, scores))
     if found:
-        named = [f"{ahead} and {other} on {listed(on)}" for (ahead, other), on in found.items()]
+        named = [f"{ahead} and {other} on {in_words(on)}" for (ahead, other), on in found.items()]
         yield (
             "Better by ranks, which the test is of, with the worse mean, as some seeds are far "
             f"off: {_first(named)}."

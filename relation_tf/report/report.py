@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import shlex
 import tempfile
 import textwrap
@@ -13,23 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from errno import ENOTDIR
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_bytes
-from relation_tf.report import provenance
-from relation_tf.report.answer import listed
-from relation_tf.report.content import Content, content_of
-from relation_tf.report.layout import LaidOut
-from relation_tf.report.pictures.drawing import signed, swatch
+from relation_tf.report import html, provenance
+from relation_tf.report.answer import in_words
+from relation_tf.report.context import ReportContext
+from relation_tf.report.latex import latex
+from relation_tf.report.markdown import markdown
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import (
     ScoreSource,
@@ -40,11 +36,6 @@ from relation_tf.report.sources import (
     read_source,
     unused_tests,
 )
-from relation_tf.stats.design import pvalue_only
-
-# Between columns, and on a line of article (345 points), in digits of its type: 5 and 4.25 points.
-_NORMAL = 2.4, 64.0
-_SMALL = 1.4, 74.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,39 +45,44 @@ class Report:
     Printed it gives the means and the short answer; in a notebook it shows itself.
 
     Attributes:
-        content: What it holds.
+        context: What it is about, with its sections.
         read_from: Folders that it was made of.
     """
 
-    content: Content
+    context: ReportContext
     read_from: Sequence[Path] = ()
+
+    def __post_init__(self) -> None:
+        """Make all sections, so that a broken file is found now."""
+        _ = self.context.sections
 
     def __str__(self) -> str:
         """The means, the short answer and the warnings, for a terminal."""
         bullets = [
             textwrap.fill(sentence, 100, initial_indent="- ", subsequent_indent="  ")
-            for sentence in self.content.values["answer"]
+            for sentence in self.context.answer
         ]
         warnings = [
             textwrap.fill(
                 f"Warning: {warning}", 100, subsequent_indent="  ", break_on_hyphens=False
             )
-            for warning in self.content.values["warnings"]
+            for warning in self.context.warnings
         ]
         return "\n".join([*self._means(), *bullets, *warnings])
 
     def __repr__(self) -> str:
-        return f"<Report: {self.content.values['title']}>"
+        return f"<Report: {self.context.title}>"
 
     def _means(self) -> list[str]:
-        values = self.content.values
-        if not values["cells"]:
+        context = self.context
+        if not context.cells:
             return []
-        rows = [["", *values["methods"]]]
-        for task, metrics in values["columns"].items():
-            cells = [values["cells"].get((method, task)) for method in values["methods"]]
+        methods = context.scores.methods
+        rows = [["", *methods]]
+        for task, metrics in context.columns.items():
+            cells = [context.cells.get((method, task)) for method in methods]
             told = [metrics] if metrics else []
-            told += ["lower is better"] if task in values["lower_is_better"] else []
+            told += ["lower is better"] if task in context.scores.lower_is_better else []
             label = f"{task} ({', '.join(told)})" if told else task
             rows.append([label, *("-" if cell is None else cell.in_words() for cell in cells)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -98,77 +94,39 @@ class Report:
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
         """The numbers in full: `scores`, `table` (means and deviations), `pvalues` and others."""
-        return self.content.tables
+        return self.context.tables
 
     def html(self) -> str:
-        """One page with everything in it, that needs no network."""
-        return self._page("report.html.jinja")
+        """Return one page with everything in it, which needs no network."""
+        return html.page(self.context)
 
     def markdown(self) -> str:
-        """Markdown, with links to the pictures that `write` lays beside it."""
-        return (
-            _environment(finalize=escape_markdown)
-            .get_template("report.md.jinja")
-            .render(**self._values)
-        )
+        """Return Markdown, with links to the pictures that `write` puts next to it."""
+        return markdown(self.context)
 
     def latex(self) -> str:
-        """The tables for a paper, with booktabs: scores, the paper's own layout, pairs.
+        """Return the tables for a paper, with booktabs."""
+        return latex(self.context)
 
-        A table that is wider than a line of LaTeX's article is set smaller, and where that is not
-        enough, in parts.
-        """
-        environment = _environment(
-            # What a macro of the template makes is escaped already.
-            finalize=lambda value: value if isinstance(value, Markup) else escape_latex(value),
-            block_start_string="<%",
-            block_end_string="%>",
-            variable_start_string="<<",
-            variable_end_string=">>",
-            comment_start_string="<#",
-            comment_end_string="#>",
-        )
-        return environment.get_template("report.tex.jinja").render(
-            **self._values,
-            slug=re.sub(r"[^a-z0-9]+", "-", self._values["title"].lower()).strip("-") or "report",
-            fits=self._fits(),
-        )
-
-    def _fits(self) -> dict[str, Any]:
-        """How each of the tables for a paper fits a line."""
-        values = self.content.values
-        scores = {name: [name] for name in values["columns"]}
-        for (_, name), cell in values["cells"].items():
-            scores[name].append(cell.in_words() + cell.letters)
-        pairs = {name: [name] for name in values["columns"]}
-        for row in values["pairs"].values():
-            for name, pair in row.items():
-                pairs[name].append(f"^ {pair.pvalue}")
-        return {
-            "scores": _fit([["Method", *values["methods"]]], scores),
-            "laid_out": [_fit_laid_out(table) for table in values["laid_out"]],
-            "pairs": _fit([*zip(("First", "Second"), *values["pairs"], strict=True)], pairs),
-        }
+    def _repr_html_(self) -> str:
+        return html.notebook(self.context)
 
     def json(self) -> str:
         """The answer and all tables as JSON; what is not a finite number is null."""
-        values = self.content.values
+        context = self.context
         content = {
-            "title": values["title"],
-            "question": values["question"],
-            "in_points": values["in_points"],
-            "timed": values["timed"],
-            "lower_is_better": values["lower_is_better"],
-            "answer": values["answer"],
-            "warnings": values["warnings"],
-            "failures": [list(failure) for failure in values["failures"]],
-            "figures": [picture.name for picture in self.content.pictures],
+            "title": context.title,
+            "question": context.question,
+            "in_points": context.scores.in_points,
+            "timed": context.scores.timed,
+            "lower_is_better": sorted(context.scores.lower_is_better),
+            "answer": context.answer,
+            "warnings": context.warnings,
+            "failures": [list(failure) for failure in context.failures],
+            "figures": [picture.name for picture in context.pictures],
             "tables": {name: _records(table) for name, table in self.tables.items()},
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def _repr_html_(self) -> str:
-        return self._page("notebook.html.jinja")
 
     def write(self, folder: str | Path) -> Path:
         """Write all renderings into a folder.
@@ -208,13 +166,13 @@ class Report:
                 f"{name}.csv": table.to_csv(index=False, lineterminator="\n")
                 for name, table in self.tables.items()
             },
-            **{f"figures/{each.name}.svg": each.svg() for each in self.content.pictures},
+            **{f"figures/{each.name}.svg": each.svg() for each in self.context.pictures},
             "report.md": self.markdown(),
             "report.tex": self.latex(),
             "report.html": self.html(),
         }
         files = {name: text.encode() for name, text in texts.items()}
-        pictures = {each.name: each for each in self.content.pictures}
+        pictures = {each.name: each for each in self.context.pictures}
         if "scores" in pictures:
             files["figures/scores.png"] = pictures["scores"].png()
         return files
@@ -236,27 +194,6 @@ class Report:
                     f"{file}: expected no such file where a report is written, which would write "
                     "over it"
                 )
-
-    @cached_property
-    def _values(self) -> dict[str, Any]:
-        pictures = {picture.name: picture for picture in self.content.pictures}
-        return {**self.content.values, "pictures": pictures, "tables": list(self.tables)}
-
-    @cached_property
-    def _drawn(self) -> dict[str, list[Markup]]:
-        """The panels of each picture, drawn once for all pages."""
-        return {picture.name: picture.inline for picture in self.content.pictures}
-
-    def _page(self, template: str) -> str:
-        return (
-            _environment(autoescape=True)
-            .get_template(template)
-            .render(
-                **self._values,
-                swatches={name: swatch(style) for name, style in self.content.look.items()},
-                panels=self._drawn,
-            )
-        )
 
 
 def make_report(results: Results | str | Path) -> Report:
@@ -281,9 +218,8 @@ def make_report(results: Results | str | Path) -> Report:
     if not isinstance(results, Results):
         results = read_results(results)
     suite = results.suite
-    return Report(
-        content_of(Scores.of(results), results, suite.title or suite.name, suite.question)
-    )
+    title = suite.title or suite.name
+    return Report(ReportContext(Scores.of(results), results, title, suite.question))
 
 
 def compare(
@@ -349,48 +285,36 @@ def compare(
     if control is not None:
         if control not in scores.methods:
             raise SuiteError(
-                f"control: expected one of {listed([*scores.methods])}. Received: {control!r:.80}"
+                f"control: expected one of {in_words([*scores.methods])}. Received: {control!r:.80}"
             )
         scores = replace(scores, control=control)
     joined = join_results(read, names, scores)
-    shown = title or listed([source.label for source in read])
-    content = content_of(scores, joined, shown, question)
-    own = content.values
-    manifests = [manifest for source in read for manifest in source.manifests]
-    warnings = [
-        *unused_tests(read, names, scores),
-        *doubts(read, scores),
-        *own["warnings"],
-        *provenance.unlike_machines(manifests),
-        *provenance.unlike_pretraining(
-            [source.pretraining for source in read if source.pretraining]
-        ),
-    ]
-    made = {
+    options = {
+        "--labels": [*(labels or ())],
+        "--merge": merge,
+        "--lower-is-better": lower_is_better,
+        "--alpha": alpha,
+        "--control": control,
+        "--title": title,
+    }
+    pretraining = [source.pretraining for source in read if source.pretraining]
+    origin = {
         "sources": [source.origin for source in read],
-        "pre-training": [
-            provenance.in_a_line(source.pretraining) for source in read if source.pretraining
-        ],
-        "compared by": _command(
-            sources,
-            {
-                "--labels": [*(labels or ())],
-                "--merge": merge,
-                "--lower-is-better": lower_is_better,
-                "--alpha": alpha,
-                "--control": control,
-                "--title": title,
-            },
-        ),
+        "pre-training": [provenance.in_a_line(each) for each in pretraining],
+        "compared by": _command(sources, options),
         "compared with": [f"relation_tf {__version__}"],
     }
-    of_suites = [run["manifest"] for run in joined.runs] if joined else []
-    of_runs = provenance.made([*of_suites, *manifests])
-    made = {key: values for key, values in made.items() if values} | of_runs
-    return Report(
-        replace(content, values={**own, "warnings": warnings, "made": made}),
-        [folder for source in read for folder in source.folders],
+    context = ReportContext(
+        scores,
+        joined,
+        title or in_words([source.label for source in read]),
+        question,
+        doubts=[*unused_tests(read, names, scores), *doubts(read, scores)],
+        origin={key: values for key, values in origin.items() if values},
+        manifests=[manifest for source in read for manifest in source.manifests],
+        pretraining=pretraining,
     )
+    return Report(context, [folder for source in read for folder in source.folders])
 
 
 def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:
@@ -499,105 +423,3 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
         }
         for row in table.to_dict("records")
     ]
-
-
-def escape_markdown(value: Any) -> str:
-    r"""Text that Markdown shows as it is, on one line and within a table's cell.
-
-    Example:
-        >>> print(escape_markdown("a|b *c*"))
-        a\|b \*c\*
-    """
-    return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", " ".join(str(value).split()))
-
-
-def escape_latex(value: Any) -> str:
-    r"""Text that LaTeX shows as it is, on one line.
-
-    Example:
-        >>> print(escape_latex("50 % of a_b"))
-        50 \% of a\_b
-    """
-    text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−]", lambda found: _LATEX[found[0]], text)
-
-
-_LATEX = {
-    **{each: f"\\{each}" for each in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": "$-$",
-}  # fmt: skip
-
-
-class _Fit(NamedTuple):
-    """Whether a table is set small, and its columns in parts that each fit a line."""
-
-    small: bool
-    parts: list[list[Any]]
-
-
-def _fit(names: Iterable[Sequence[str]], columns: Mapping[Any, Sequence[str]]) -> _Fit:
-    """Columns of text that stand after those of names in each part; a line has some room."""
-
-    def width(texts: Sequence[str], between: float) -> float:
-        return max(map(len, texts)) + between
-
-    between, room = _NORMAL
-    total = sum(width(texts, between) for texts in (*names, *columns.values()))
-    if total <= room:
-        return _Fit(small=False, parts=[[*columns]])
-    between, room = _SMALL
-    room -= sum(width(texts, between) for texts in names)
-    parts: list[list[Any]] = []
-    left = 0.0
-    for column, texts in columns.items():
-        if not parts or width(texts, between) > left:
-            parts.append([])
-            left = room
-        parts[-1].append(column)
-        left -= width(texts, between)
-    return _Fit(small=True, parts=parts)
-
-
-def _fit_laid_out(table: LaidOut) -> _Fit:
-    columns = {column: [table.heading(column)] for column in table.columns}
-    for (_, column), cell in table.cells.items():
-        published = f" ({cell.published})" if cell.published else ""
-        columns[column].append(f"{cell.mean} ± {cell.deviation}{cell.letters}{published}")
-    return _fit([*zip(table.row_names, *table.rows, strict=True)], columns)
-
-
-def _environment(**options: Any) -> Environment:
-    environment = Environment(
-        loader=PackageLoader("relation_tf", "report"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        **options,
-    )
-    environment.filters |= {
-        "number": _number,
-        "spread": _spread,
-        "signed": signed,
-        "pvalue": pvalue_only,
-        "swatch": swatch,
-    }
-    return environment
-
-
-def _spread(value: float, deviation: float, digits: int = 1) -> str:
-    """A mean and its standard deviation, where there is one."""
-    mean = _number(value, digits)
-    return mean if math.isnan(deviation) else f"{mean} ± {_number(deviation, digits)}"
-
-
-def _number(value: float, digits: int = 0) -> str:
-    return "–" if math.isnan(value) else f"{value:,.{digits}f}"

@@ -169,7 +169,7 @@ def test_seeds_that_start_from_one_encoder_are_warned_of(tmp_path, asked, small_
     attention = {**FINE_TUNED, "name": "one", "options": {**OPTIONS, "mechanism": "attention"}}
     suite = asked(attention, FINE_TUNED, epochs=1)
     report = make_report(run_suite(suite, tmp_path, data=small_glue, quiet=True))
-    said = [line for line in report.content.values["warnings"] if "pre-trained encoder" in line]
+    said = [line for line in report.context.warnings if "pre-trained encoder" in line]
     assert [line.startswith("All 2 seeds of one start") for line in said] == [True]
 
 

@@ -215,7 +215,7 @@ def test_a_folder_without_scores_says_how_to_go_on(tmp_path):
 
 @pytest.mark.parametrize("name", [".", "scores.csv", "speeds.csv"])
 def test_a_comparison_says_how_they_were_made(made, name):
-    facts = compare(made.folder / name).content.values["made"]
+    facts = compare(made.folder / name).context.made
     assert "objective masked; num_layers 2; units 8; embedding_dim 6;" in facts["pre-training"][0]
     run = made.folder / "runs" / "relation" / "seed-1" / "manifest.json"
     assert facts["processor"] == [json.loads(run.read_text())["processor"]]
@@ -231,15 +231,15 @@ def test_a_comparison_says_where_they_were_made_otherwise(made, tmp_path):
     (other / "pretraining.json").write_text(json.dumps(asked | {"steps": 900}))
     manifest = other / "runs" / "relation" / "seed-1" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"processor": "Abacus"}))
-    warned = compare(made.folder, other).content.values["warnings"]
+    warned = compare(made.folder, other).context.warnings
     differ = "The folders of pre-training differ in steps: 6; 900."
     assert differ in warned
     assert any(each.endswith("(7 runs); Abacus (1 runs).") for each in warned)
     shutil.rmtree(other / "runs")  # as results/ keeps it
-    values = compare(made.folder, other).content.values
-    assert differ in values["warnings"]
-    assert "steps 900" in values["made"]["pre-training"][1]
-    assert "commands" not in compare(other).content.values["made"]
+    found = compare(made.folder, other).context
+    assert differ in found.warnings
+    assert "steps 900" in found.made["pre-training"][1]
+    assert "commands" not in compare(other).context.made
 
 
 @pytest.mark.parametrize(

@@ -711,7 +711,7 @@ def test_tasks_alone_and_together_are_compared(tmp_path, small_glue, suite):
     for sources in (["alone", "two"], ["two", "alone"]):
         report = compare(*(tmp_path / name for name in sources))
         assert {*report.tables["scores"]["task"]} >= {"RTE", "WNLI"}
-        methods = report.content.values["methods_as"]
+        methods = report.context.methods_as
         assert sorted("sharing" in method["options"] for method in methods) == [False, True]
     with pytest.raises(SuiteError, match="group two: expected the same tasks in all sources"):
         compare(tmp_path / "two", tmp_path / "other")

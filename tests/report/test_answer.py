@@ -8,7 +8,7 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.report import compare as compare_sources
 from relation_tf.report import make_report
-from relation_tf.report.answer import design_sentence, listed, short_answer
+from relation_tf.report.answer import design_sentence, in_words, short_answer
 from relation_tf.report.comparisons import compare
 from relation_tf.report.scores import Scores
 
@@ -19,7 +19,7 @@ LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 def answer(suite_of, fabricate):
     def answer_to(score, **suite):
         report = make_report(fabricate(suite_of(**suite), score))
-        return report.content.values["answer"]
+        return report.context.answer
 
     return answer_to
 
@@ -126,15 +126,15 @@ def test_a_better_one_whose_mean_is_worse_is_said_so():
     rows = [("A", name, seed, score) for name, own in samples.items()
             for seed, score in enumerate(own)]  # fmt: skip
     table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    said = " ".join(compare_sources(table).content.values["answer"])
+    said = " ".join(compare_sources(table).context.answer)
     assert "a is better than b on A (p < .05)" in said
     by_ranks = "Better by ranks, which the test is of, with the worse mean, as some seeds are far "
     assert f"{by_ranks}off: a and b on A." in said
     table["score"] = -table["score"]
-    said = " ".join(compare_sources(table, lower_is_better="A").content.values["answer"])
+    said = " ".join(compare_sources(table, lower_is_better="A").context.answer)
     assert by_ranks in said
     table.loc[9, "score"] = -0.91
-    said = " ".join(compare_sources(table, lower_is_better="A").content.values["answer"])
+    said = " ".join(compare_sources(table, lower_is_better="A").context.answer)
     assert by_ranks not in said
 
 
@@ -142,16 +142,16 @@ def test_whom_all_tasks_together_separate_is_said():
     rows = [(f"t{task}", f"m{i}", seed, i / 100 + seed / 1000)
             for task in range(3) for i in range(9) for seed in range(5)]  # fmt: skip
     table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    first, *_, last = compare_sources(table).content.values["answer"]
+    first, *_, last = compare_sources(table).context.answer
     assert first.startswith("No pair can be significant on a task by itself: ")
     assert last.startswith("Over the 3 tasks together, by ranks of their means, Nemenyi's test")
     assert "m8 from m0" in last
-    one_seed = compare_sources(table[table["seed"] == 0]).content.values["answer"]
+    one_seed = compare_sources(table[table["seed"] == 0]).context.answer
     assert not any("Nemenyi" in said for said in one_seed)
-    against = compare_sources(table, control="m0").content.values["answer"]
+    against = compare_sources(table, control="m0").context.answer
     assert not any("Nemenyi" in said for said in against)
     two = table[table["method"].isin(["m0", "m1"])]
-    assert not any("Nemenyi" in said for said in compare_sources(two).content.values["answer"])
+    assert not any("Nemenyi" in said for said in compare_sources(two).context.answer)
 
 
 def test_what_only_the_approximation_separates_is_not_counted(answer_of):
@@ -225,7 +225,7 @@ def test_with_a_control_nothing_is_said_of_other_pairs():
     scores = {"base": [4, 5, 5.5, 6, 6.5], "b": [5.1, 6.1, 7, 8, 9], "c": [1, 2, 3, 4.5, 4.9]}
     rows = [("T", name, seed, x) for name, own in scores.items() for seed, x in enumerate(own)]
     table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    said = compare_sources(table, control="base").content.values["answer"]
+    said = compare_sources(table, control="base").context.answer
     assert "No method can be separated from base by 5 seeds on T." in said
     assert not any("two methods" in sentence for sentence in said)
 
@@ -297,4 +297,4 @@ def test_design_sentence_needs_something_to_compare(suite_of, fabricate):
     ("names", "expected"), [(["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
 )
 def test_listed(names, expected):
-    assert listed(names) == expected
+    assert in_words(names) == expected

@@ -105,11 +105,11 @@ def test_separated_is_decided_once_by_both_p(suite_of, fabricate):
     assert set(pvalues["verdict"]) == {"cannot be separated by 3 seeds"}
     assert set(pvalues["ahead"]) == {"relation"}
     assert set(report.tables["table"]["letters"]) == {""}
-    wins = report.content.values["wins"]
+    wins = report.context.wins
     assert wins == [{"a": "baseline", "b": "relation", "wins": 0, "ties": 2, "losses": 0}]
-    (row,) = report.content.values["pairs"].values()
+    (row,) = report.context.pairs.values()
     assert {(cell.pvalue, cell.significant) for cell in row.values()} == {(".100", False)}
-    (picture,) = (p for p in report.content.pictures if p.name == "pvalues")
+    (picture,) = (p for p in report.context.pictures if p.name == "pvalues")
     assert "0 of 1 pairs separated at p < .05; p of all .100" in picture.panels[0].alt
     page, markdown = report.html(), report.markdown()
     assert "0 of 1 pairs separated" in page
@@ -167,13 +167,13 @@ def test_a_control_makes_a_smaller_family(suite_of, fabricate):
     scores = Scores.of(read_results(fabricate(suite_of(control="baseline"), separated, name="b")))
     expected = steel(scores.samples("CoLA"), "baseline").pairs()
     assert own["pvalue"].tolist() == expected["pvalue"].tolist()
-    answer = report.content.values["answer"]
+    answer = report.context.answer
     assert "relation is better than baseline on both dev sets (p < .05)." in answer
     assert not any("relation is better than attention" in sentence for sentence in answer)
     page = report.html()
     assert "Steel against baseline" in page
     assert "Steel-Dwass" not in page
-    assert "pvalues" not in {picture.name for picture in report.content.pictures}
+    assert "pvalues" not in {picture.name for picture in report.context.pictures}
 
 
 def test_tasks_together_by_their_means(suite_of, fabricate):
@@ -200,10 +200,10 @@ def test_a_task_that_a_method_lacks_is_none_of_several(suite_of, fabricate):
 
 def test_wins_are_significant_differences(suite_of, fabricate):
     report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), separated))
-    row = report.content.values["wins"][0]
+    row = report.context.wins[0]
     assert row == {"a": "attention", "b": "linear", "wins": 2, "ties": 0, "losses": 0}
-    assert "relation better than baseline" not in report.content.values["several"]["separated"]
-    assert "Nemenyi's test separates no two methods." in report.html()
+    assert not report.context.several.pairs()["significant"].any()
+    assert "Nemenyi's test separates no two methods." in report.markdown()
 
 
 def test_few_tasks_together_are_counted_exactly(suite_of, fabricate):

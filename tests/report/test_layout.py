@@ -27,7 +27,7 @@ def test_options_make_rows_and_columns(suite_of, fabricate):
     layout = {"rows": ["initial_context"], "columns": ["num_steps"]}
     suite = suite_of(tasks=["MR"], method=[GRID], layout=layout)
     report = make_report(fabricate(suite, level))
-    (table,) = report.content.values["laid_out"]
+    (table,) = report.context.laid_out
     assert table.rows == [("ones",), ("uniform",)]
     assert [table.heading(column) for column in table.columns] == ["num_steps 1", "num_steps 5"]
     cell = table.cells[("ones",), ("5",)]
@@ -51,7 +51,7 @@ def test_nested_rows_stand_together(suite_of, fabricate):
 
     suite = suite_of(tasks=["CoLA", "MNLI"], method=methods, layout=layout)
     report = make_report(fabricate(suite, lambda config, *_: config.units / 20, change))
-    scores, epochs, batches = report.content.values["laid_out"]
+    scores, epochs, batches = report.context.laid_out
     assert scores.rows == epochs.rows == [
         ("8", "relation"), ("8", "attention"), ("16", "relation"), ("16", "attention")
     ]  # fmt: skip
@@ -84,9 +84,7 @@ def test_published_figures_stand_in_their_cells(suite_of, fabricate, tmp_path):
             lambda config, files: files["result"]["seconds"].update(batch=0.0125),
         )
     )
-    score, batch = (
-        table.cells[("relation",), ("MR",)] for table in report.content.values["laid_out"]
-    )
+    score, batch = (table.cells[("relation",), ("MR",)] for table in report.context.laid_out)
     assert (score.mean, score.published, score.difference) == ("80.0", "77.0", "+3.0")
     assert (batch.mean, batch.published, batch.difference) == ("12.5", "9.0", "+3.5")
     assert "paper 77.0 (+3.0)" in report.html()
@@ -102,7 +100,7 @@ def test_a_time_that_some_seeds_did_not_reach_is_none(suite_of, fabricate):
 
     suite = suite_of(tasks=["RTE"], method=methods, layout=layout, stopping="accuracy_reached")
     report = make_report(fabricate(suite, lambda *_: 0.9, change))
-    (table,) = report.content.values["laid_out"]
+    (table,) = report.context.laid_out
     assert ("relation",) in {row for row, _ in table.cells}
     assert ("attention",) not in {row for row, _ in table.cells}
     assert table.rows == [("relation",), ("attention",)]

@@ -7,13 +7,13 @@ import pytest
 
 from relation_tf.bench import read_results
 from relation_tf.report import make_report, render
-from relation_tf.report.learning_time import compare_times, learning_times, summarize_times
+from relation_tf.report.sections.learning_time import compare_times, learning_times, summarize_times
 
 SECONDS = {"attention": 40.0, "linear": 30.0, "relation": 20.0, "baseline": 90.0}
 
 
 def answer_of(found):
-    return " ".join(make_report(found).content.values["answer"])
+    return " ".join(make_report(found).context.answer)
 
 
 @pytest.fixture

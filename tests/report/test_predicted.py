@@ -11,8 +11,8 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
-from relation_tf.report import predicted as module
 from relation_tf.report.pictures.predictions import auc_table
+from relation_tf.report.sections import predictions as module
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
@@ -58,7 +58,7 @@ def test_labels_are_those_of_the_files(answered):
     )
     expected = auc_table({"relation": {2: answers}}, labels)
     assert table.loc[("MNLI-mm", "relation", 2), "macro"] == expected["macro"][0]
-    names = [picture.name for picture in report.content.pictures]
+    names = [picture.name for picture in report.context.pictures]
     assert names[-6:] == [
         f"{kind}-{name}" for name in ("MNLI-m", "MNLI-mm")
         for kind in ("roc", "calibration", "confusion")
@@ -81,7 +81,7 @@ def always(label, *methods):
 
 def test_runs_that_choose_one_class_are_named(answered):
     def said(*methods):
-        warnings = make_report(answered(always("0", *methods))).content.values["warnings"]
+        warnings = make_report(answered(always("0", *methods))).context.warnings
         return [warning for warning in warnings if "one class" in warning]
 
     assert said() == []
@@ -119,15 +119,13 @@ def test_too_many_answers_are_said(answered, monkeypatch):
     folder = answered()
     monkeypatch.setattr(module, "_MOST_ANSWERS", 10)
     report = make_report(folder)
-    assert report.content.values["predicted_notes"] == [
-        "CoLA has 4,172 answers, too many to be drawn."
-    ]
+    assert report.context.predicted.notes == ["CoLA has 4,172 answers, too many to be drawn."]
     assert "auc" not in report.tables
 
 
 def test_matrices_of_many_methods_are_a_table_alone(answered):
     report = make_report(answered(method=[{"mechanism": "relation", "units": list(range(8, 15))}]))
-    assert "confusion-CoLA" not in {picture.name for picture in report.content.pictures}
+    assert "confusion-CoLA" not in {picture.name for picture in report.context.pictures}
     assert len(report.tables["confusion"]) == 7 * 4
     assert "CoLA: what is taken for what is in confusion.csv alone." in report.html()
 

@@ -14,7 +14,8 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report, render
-from relation_tf.report.report import check_folder, escape_latex
+from relation_tf.report.latex import escape_latex
+from relation_tf.report.report import check_folder
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_a_terminal_sees_what_a_score_is_of(suite_of, fabricate):
 def test_json_holds_the_answer_and_the_tables(suite_of, fabricate):
     report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
     content = json.loads(report.json())
-    assert content["answer"] == report.content.values["answer"]
+    assert content["answer"] == report.context.answer
     assert set(content["tables"]) == {"scores", "table", "pvalues", "ranks", "runs"}
     assert content["tables"]["scores"][0] == {
         "task": "CoLA", "method": "attention", "seed": 1, "metric": "matthews", "value": 1 / 7
@@ -214,6 +215,6 @@ def test_a_file_that_is_no_report_of_ours_names_nothing(small, tmp_path, text):
 
 def test_names_in_all_alphabets(small):
     report = small("日本語", ("模型🚀", "тест"))
-    picture = report.content.pictures[0]
+    picture = report.context.pictures[0]
     assert "日本語" in picture.svg()
     assert picture.png()

@@ -56,7 +56,7 @@ def rows(method, level, seeds=5, task="CoLA"):
 
 def test_a_table_of_anyone(csv):
     report = compare(csv(HEAD + rows("mine", 0.9) + rows("theirs", 0.8)))
-    assert "mine is better than theirs on CoLA (p < .05)." in report.content.values["answer"]
+    assert "mine is better than theirs on CoLA (p < .05)." in report.context.answer
     table = report.tables["scores"]
     assert list(table) == ["task", "method", "seed", "metric", "value"]
     assert len(table) == 10
@@ -66,10 +66,10 @@ def test_a_table_of_anyone(csv):
 def test_lower_is_better(csv):
     path = csv(HEAD + rows("mine", 0.9) + rows("theirs", 0.8))
     report = compare(path, lower_is_better=["CoLA"])
-    assert "theirs is better than mine on CoLA (p < .05)." in report.content.values["answer"]
-    cells = report.content.values["cells"]
-    assert cells["theirs", "CoLA"].best
-    assert not cells["mine", "CoLA"].best
+    assert "theirs is better than mine on CoLA (p < .05)." in report.context.answer
+    cells = report.context.cells
+    assert cells["theirs", "CoLA"].bold
+    assert not cells["mine", "CoLA"].bold
     assert "the lowest of CoLA" in report.html()
 
 
@@ -86,13 +86,13 @@ def test_metrics_count_their_mean(csv):
 def test_suites_side_by_side(before, suite_of, fabricate, csv):
     theirs = csv(HEAD + rows("relation", 0.7) + rows("transformer", 0.8))
     report = compare(before, theirs, labels=["ours", "theirs"])
-    assert report.content.values["methods"] == [
+    assert report.context.scores.methods == [
         "baseline", "relation (ours)", "relation (theirs)", "transformer"
     ]  # fmt: skip
     # The average of the suite's two tasks is not one of the other's single task.
-    assert list(report.content.values["columns"]) == ["CoLA", "MRPC"]
-    cells = report.content.values["cells"]
-    assert cells["relation (theirs)", "CoLA"].means == "70.2"
+    assert list(report.context.columns) == ["CoLA", "MRPC"]
+    cells = report.context.cells
+    assert cells["relation (theirs)", "CoLA"].text == "70.2"
     assert ("relation (theirs)", "MRPC") not in cells
     assert "relation (ours)" in report.html()
     assert set(report.tables["runs"]["method"]) == {"baseline", "relation (ours)"}
@@ -107,18 +107,18 @@ def test_before_and_after_a_change(before, suite_of, fabricate):
     score = scored({"baseline": 0.5, "relation": 0.9})
     after = fabricate(suite, score, change, "after")
     report = compare(before, after, labels=["before", "after"])
-    values = report.content.values
+    found = report.context
     assert (
         "relation (after) is better than relation (before) on both dev sets (p < .05)."
-        in values["answer"]
+        in found.answer
     )
     assert len(report.tables["runs"]) == 2 * 2 * 2 * 5
-    assert any(warning.startswith("The runs differ in commit:") for warning in values["warnings"])
-    assert any(warning.startswith("The runs differ in dropout:") for warning in values["warnings"])
-    assert "dropout" not in values["settings"]
-    assert "batch_size" in values["settings"]
+    assert any(warning.startswith("The runs differ in commit:") for warning in found.warnings)
+    assert any(warning.startswith("The runs differ in dropout:") for warning in found.warnings)
+    assert "dropout" not in found.settings
+    assert "batch_size" in found.settings
     # Both have all tasks, and so the averages of both are of the same.
-    assert list(values["columns"]) == ["CoLA", "MRPC", "mean of these tasks"]
+    assert list(found.columns) == ["CoLA", "MRPC", "mean of these tasks"]
 
 
 def test_failed_runs_of_each_are_counted(before, suite_of, fabricate):
@@ -130,12 +130,10 @@ def test_failed_runs_of_each_are_counted(before, suite_of, fabricate):
     failed = next(config for config in suite.runs() if config.method == "relation")
     write_json(RunFolder(after).start(failed) / "error.json", {"error": "DataError: no file"})
     report = compare(before, after, labels=["before", "after"])
-    assert report.content.values["answer"][0] == (
+    assert report.context.answer[0] == (
         "Preliminary: 36 of 40 runs are done, 1 failed and 3 not done."
     )
-    assert report.content.values["failures"] == [
-        ("CoLA/relation (after)/seed-1", "DataError: no file")
-    ]
+    assert report.context.failures == [("CoLA/relation (after)/seed-1", "DataError: no file")]
 
 
 def test_seeds_of_one_method_from_two_folders(suite_of, fabricate):
@@ -331,8 +329,8 @@ def test_a_frame_that_is_none_of_scores():
 def test_one_name_where_several_are_asked(csv):
     path = csv(HEAD + rows("mine", 0.9, task="T1") + rows("theirs", 0.8, task="T1"))
     report = compare(path, lower_is_better="T1", labels="mine")
-    assert report.content.values["lower_is_better"] == ["T1"]
-    assert report.content.values["title"] == "mine"
+    assert report.context.scores.lower_is_better == {"T1"}
+    assert report.context.title == "mine"
 
 
 @settings(max_examples=30, deadline=None)
@@ -368,27 +366,27 @@ def test_blank_rows_are_none(csv):
 def test_a_lower_score_may_be_of_any_size(csv):
     path = csv(HEAD + rows("fast", 0.5, task="seconds") + rows("slow", 30, task="seconds"))
     report = compare(path, lower_is_better=["seconds"])
-    assert "fast is better than slow on seconds (p < .05)." in report.content.values["answer"]
+    assert "fast is better than slow on seconds (p < .05)." in report.context.answer
 
 
 def test_a_report_of_scores_that_are_no_fractions_is_a_source(csv, tmp_path):
     path = csv(HEAD + rows("a", 87.4, task="WikiText") + rows("b", 79.1, task="WikiText"))
     report = compare(path, lower_is_better=["WikiText"])
     again = compare(write_report(report, tmp_path / "ppl"))
-    assert again.content.values["answer"] == report.content.values["answer"]
-    assert again.content.values["lower_is_better"] == ["WikiText"]
-    assert again.content.values["cells"] == report.content.values["cells"]
+    assert again.context.answer == report.context.answer
+    assert again.context.scores.lower_is_better == {"WikiText"}
+    assert again.context.cells == report.context.cells
     # A report of before, which does not say so: by its scores.
     (tmp_path / "ppl/report.json").unlink()
-    cells = compare(tmp_path / "ppl").content.values["cells"]
-    assert cells["a", "WikiText"].means == report.content.values["cells"]["a", "WikiText"].means
+    cells = compare(tmp_path / "ppl").context.cells
+    assert cells["a", "WikiText"].text == report.context.cells["a", "WikiText"].text
 
 
 def test_fractions_of_a_table_stay_so_in_a_report_of_it(csv, tmp_path):
     report = compare(csv(HEAD + rows("a", 0.8) + rows("b", 0.7)))
-    assert not report.content.values["in_points"]
+    assert not report.context.scores.in_points
     again = compare(write_report(report, tmp_path / "out"))
-    assert not again.content.values["in_points"]
+    assert not again.context.scores.in_points
 
 
 def test_a_broken_report_is_named(csv, tmp_path):
@@ -406,7 +404,7 @@ def test_a_broken_report_is_named(csv, tmp_path):
 def test_a_suite_beside_scores_that_are_no_fractions(before, csv):
     theirs = csv(HEAD + rows("relation", 87.4, task="WikiText"))
     report = compare(before, theirs, labels=["ours", "theirs"])
-    assert not report.content.values["in_points"]
+    assert not report.context.scores.in_points
 
 
 def test_the_averages_of_a_table_are_no_tasks(before):
@@ -421,7 +419,7 @@ def test_labels_of_folders_are_their_names(csv, tmp_path):
         write_report(report, tmp_path / name)
     write_report(report, tmp_path / "suite" / "report")
     sources = [tmp_path / "v1.2", tmp_path / "v1.3", tmp_path / "suite" / "report"]
-    assert compare(*sources).content.values["title"] == "v1.2, v1.3 and suite"
+    assert compare(*sources).context.title == "v1.2, v1.3 and suite"
 
 
 def declared(suite_of, fabricate, name, level=0.5, **values):
@@ -432,16 +430,16 @@ def declared(suite_of, fabricate, name, level=0.5, **values):
 def test_a_suite_is_compared_by_the_test_that_it_declares(suite_of, fabricate):
     folder = declared(suite_of, fabricate, "one", control="relation", alpha=0.04)
     report, own = compare(folder), make_report(folder)
-    for name in ("test", "level", "alpha", "answer", "settings", "warnings"):
-        assert report.content.values[name] == own.content.values[name]
+    for name in ("test", "level", "answer", "settings", "warnings"):
+        assert getattr(report.context, name) == getattr(own.context, name)
     pd.testing.assert_frame_equal(report.tables["pvalues"], own.tables["pvalues"])
-    assert "Steel against relation" in report.content.values["test"]
+    assert "Steel against relation" in report.context.test
     merged = [
         declared(suite_of, fabricate, name, control="relation", alpha=0.04, seeds=seeds)
         for name, seeds in (("low", [1, 2]), ("high", [3, 4]))
     ]
-    values = compare(*merged, merge=True).content.values
-    assert (values["test"], values["alpha"]) == ("Steel against relation", 0.04)
+    found = compare(*merged, merge=True).context
+    assert (found.test, found.scores.alpha) == ("Steel against relation", 0.04)
 
 
 def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
@@ -449,22 +447,22 @@ def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
         declared(suite_of, fabricate, name, control="relation", alpha=0.04)
         for name in ("before", "after")
     ]
-    values = compare(*folders).content.values
+    found = compare(*folders).context
     # Which of the two relations all others should be compared with nobody has said.
-    assert (values["test"], values["alpha"], values["settings"]["alpha"]) == (
+    assert (found.test, found.scores.alpha, found.settings["alpha"]) == (
         "Steel-Dwass", 0.05, "0.05"
     )  # fmt: skip
     assert (
         "before declares Steel's test against relation (before), p < .04; this comparison is by "
-        "Steel-Dwass, p < .05." in values["warnings"]
+        "Steel-Dwass, p < .05." in found.warnings
     )
-    values = compare(folders[0], alpha=0.01).content.values
-    assert (values["test"], values["alpha"], values["settings"]["alpha"]) == (
+    found = compare(folders[0], alpha=0.01).context
+    assert (found.test, found.scores.alpha, found.settings["alpha"]) == (
         "Steel against relation", 0.01, "0.01"
     )  # fmt: skip
     assert (
         "before declares Steel's test against relation, p < .04; this comparison is by Steel's "
-        "test against relation, p < .01." in values["warnings"]
+        "test against relation, p < .01." in found.warnings
     )
 
 
@@ -477,11 +475,8 @@ def test_learning_times_are_tested_at_the_level_of_the_comparison(suite_of, fabr
 
     suite = suite_of(method=TWO, tasks=["MRPC"], stopping="accuracy_reached")
     folder = fabricate(suite, lambda *_: 0.8, change)
-    assert (
-        "Faster on MRPC (p < .05): relation than baseline."
-        in compare(folder).content.values["answer"]
-    )
-    strict = compare(folder, alpha=0.001).content.values["answer"]
+    assert "Faster on MRPC (p < .05): relation than baseline." in compare(folder).context.answer
+    strict = compare(folder, alpha=0.001).context.answer
     assert "No two learning times on MRPC can be separated by these seeds." in strict
 
 
@@ -490,11 +485,11 @@ def test_the_table_of_all_scores_has_those_of_every_source(before, csv, tmp_path
     report = compare(before, theirs)
     assert "transformer" in set(report.tables["scores"]["method"])
     again = compare(report.write(tmp_path / "written").parent)
-    assert again.content.values["answer"] == report.content.values["answer"]
+    assert again.context.answer == report.context.answer
 
 
 def warned(path, **options):
-    return compare(path, **options).content.values["warnings"]
+    return compare(path, **options).context.warnings
 
 
 @pytest.mark.parametrize("task", ["PTB perplexity", "val_loss", "NLL", "word error rate"])
@@ -544,7 +539,7 @@ def test_a_report_says_what_it_was_made_of(csv, before):
     path = csv(HEAD + rows("a", 0.8) + rows("b", 0.7))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     report = compare(path, before, labels=["x y", "z"], lower_is_better="MRPC", alpha=0.01)
-    made = report.content.values["made"]
+    made = report.context.made
     assert made["sources"] == [f"{path}, SHA-256 {digest}", f"{before}, 20 runs of a suite"]
     command = ["relation-tf", "compare", str(path), str(before), "--labels", "x y,z"]
     command += ["--lower-is-better", "MRPC", "--alpha", "0.01"]
@@ -554,13 +549,13 @@ def test_a_report_says_what_it_was_made_of(csv, before):
     assert digest in report.html()
     assert digest in report.markdown()
     again = compare(write_report(report, path.parent / "report"))
-    assert again.content.values["made"]["sources"][0].startswith(f"{path.parent}/report/scores.csv")
-    table = compare(pd.read_csv(path), merge=True).content.values["made"]
+    assert again.context.made["sources"][0].startswith(f"{path.parent}/report/scores.csv")
+    table = compare(pd.read_csv(path), merge=True).context.made
     assert table["sources"] == ["table 1, in memory"]
     assert "compared by" not in table
     # A name with a comma is two in a shell.
     again = compare(path, labels=("a, b",))
-    assert "compared by" not in again.content.values["made"]
+    assert "compared by" not in again.context.made
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -572,7 +567,7 @@ def test_what_can_be_read_once_has_no_digest(tmp_path):
     writer.start()
     report = compare(pipe)
     writer.join()
-    assert report.content.values["made"]["sources"] == [str(pipe)]
+    assert report.context.made["sources"] == [str(pipe)]
 
 
 def test_the_caption_sends_to_n_where_a_cell_has_other_seeds(csv):

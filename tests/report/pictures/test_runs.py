@@ -14,7 +14,7 @@ from relation_tf.report.pictures.drawing import styles
 def drawn(suite_of, fabricate):
     def draw(score=lambda config, *_: 0.5 + config.seed / 100, change=lambda *_: None, **suite):
         report = make_report(fabricate(suite_of(**suite), score, change))
-        return {picture.name: picture for picture in report.content.pictures}
+        return {picture.name: picture for picture in report.context.pictures}
 
     return draw
 

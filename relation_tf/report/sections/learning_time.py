@@ -1,17 +1,129 @@
-"""How long a suite's methods learn until an accuracy holds: the report of `accuracy_reached`."""
+"""How long methods learn until an accuracy holds: the report of `accuracy_reached`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.report.comparisons import Comparison, compare_samples, rows_of
+from relation_tf.registry import register_section
+from relation_tf.report.blocks import (
+    SHADED,
+    Block,
+    Column,
+    Paragraph,
+    Row,
+    Section,
+    Span,
+    Table,
+    number,
+    pair_table,
+    plural,
+    spread,
+)
+from relation_tf.report.comparisons import (
+    Comparison,
+    all_pvalues,
+    compare_samples,
+    pair_cells,
+    rows_of,
+)
 from relation_tf.stats.design import format_level
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+_COLUMNS: Mapping[Column, Callable[[Any], str]] = {
+    Column("Method", "method"): lambda row: row.method,
+    Column("Reached", "number"): lambda row: f"{row.reached} of {row.n}",
+    Column("Epochs", "number"): lambda row: spread(row.epochs, row.epochs_sd),
+    Column("s", "number", "Until it held"): lambda row: spread(row.seconds, row.seconds_sd),
+    Column("× the least", "number", "Until it held"): lambda row: number(row.ratio, 2),
+    Column("s", "number", "An epoch with validation"): lambda row: spread(
+        row.seconds_epoch, row.seconds_epoch_sd, 2
+    ),
+    Column("× the least", "number", "An epoch with validation"): lambda row: number(
+        row.ratio_epoch, 2
+    ),
+    Column("of it s training input", "number", "An epoch with validation"): lambda row: number(
+        row.seconds_input, 2
+    ),
+    Column("s compiling", "number"): lambda row: number(row.seconds_compilation, 2),
+}
+
+
+@register_section("learning-time")
+class LearningTime(Section):
+    """Time until the accuracy held, and the test of these times."""
+
+    heading = "Learning time"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the table of times, and that of pairs."""
+        if context.results is None or context.time_summary.empty:
+            return []
+        rows = {
+            str(task): [
+                Row([show(row) for show in _COLUMNS.values()], [row.method]) for row in rows_of(own)
+            ]
+            for task, own in context.time_summary.groupby("task", sort=False)
+        }
+        return [
+            Table("Table: learning time", [*_COLUMNS], rows),
+            Paragraph(_note(context.results), "note"),
+            *_pairs(context, compare_times(context.learning_times, context.results)),
+        ]
+
+    def answer(self, context: ReportContext) -> Sequence[str]:
+        """Return who was how fast."""
+        if context.results is None or context.time_summary.empty:
+            return []
+        tested = compare_times(context.learning_times, context.results)
+        return [*learning_sentences(context.time_summary, tested, context.results)]
+
+    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+        """Return the times and the tests of them."""
+        if context.results is None or context.time_summary.empty:
+            return {}
+        tested = compare_times(context.learning_times, context.results)
+        return {"times": context.learning_times, "time-pvalues": all_pvalues(tested)}
+
+
+def _note(results: Results) -> str:
+    suite = results.suite
+    limits = "; ".join(f"{task} {learning_limit(results, task)}" for task in suite.tasks)
+    return (
+        f"Until the {suite.watched_accuracy} accuracy had been above {suite.target_accuracy:g} in "
+        f"{suite.target_epochs} consecutive epochs: training and validation, without compilation; "
+        "mean ± standard deviation over the seeds that got there. An epoch: of all seeds. "
+        f"Computed: {suite.compute}, {plural(suite.threads, 'thread')} an operation. Ratios are of "
+        f"methods whose seeds all got there. –: none got there within the limit ({limits}). "
+        "Seconds hold for the processor named below and whatever else ran on it; ratios travel "
+        "better."
+    )
+
+
+def _pairs(context: ReportContext, tested: Mapping[str, Comparison]) -> list[Block]:
+    pairs = pair_cells(all_pvalues(tested), context.scores.alpha)
+    if not pairs:
+        return []
+    own_notes = [note for task, test in tested.items() for note in notes(task, test)]
+    note: list[str | Span] = [
+        "p of the Steel-Dwass test on these seconds, a seed that did not get there being slower "
+        "than any that did. ▲: the first method takes longer, ▼: less time. ",
+        SHADED,
+        f": {context.level}." + "".join(f" {note}." for note in own_notes),
+    ]
+    return [
+        pair_table(
+            "Pairs of learning times", [*tested], pairs, words=("faster", "slower"), better="▼"
+        ),
+        Paragraph(note, "note"),
+    ]
 
 
 def learning_times(results: Results) -> pd.DataFrame:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.errors import SuiteError
-from relation_tf.report.answer import listed
+from relation_tf.registry import register_section
+from relation_tf.report.answer import in_words
+from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span
 from relation_tf.report.pictures.drawing import Picture, Style
 from relation_tf.report.pictures.predictions import (
     MOST_CLASSES,
@@ -23,6 +25,9 @@ from relation_tf.report.pictures.predictions import (
     confusion_table,
     roc_curves,
 )
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
 
 _MOST_MATRICES = 6  # methods; more matrices than that nobody compares, and they fill the page
 _MOST_NAMED = 6  # methods in one sentence
@@ -43,6 +48,41 @@ class Predicted(NamedTuple):
     pictures: list[Picture]
     notes: list[str]
     warnings: list[str]
+
+
+@register_section("predictions")
+class PredictionPictures(Section):
+    """ROC curves, calibration and confusion of each task."""
+
+    heading = "What was predicted"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the pictures of each task."""
+        found = context.predicted
+        if found is None or not found.tables:
+            return []
+        blocks: list[Block] = []
+        for task in found.tables["auc"]["task"].unique():
+            own = [each for each in found.pictures if each.name.partition("-")[2] == task]
+            confusion = any(each.name.startswith("confusion-") for each in own)
+            what = ", what is taken for what" if confusion else ""
+            figures = [Figure(picture, picture.legend) for picture in own]
+            summary: list[str | Span] = [Span(task), f" ROC curves, calibration{what}"]
+            blocks.append(Folded(summary, figures, task=task))
+        note: list[str | Span] = [
+            "Means over seeds. ROC: macro is the mean of each class against the rest, micro pools "
+            "all rows and classes. Calibration: accuracy against the highest probability; below "
+            "the diagonal a method is too sure; the number is the expected error.",
+            *(f" {note}" for note in found.notes),
+            " The numbers: ",
+        ]
+        for name in found.tables:
+            note += [Span(f"{name}.csv", "link", f"{name}.csv"), ", "]
+        return [*blocks, Paragraph([*note[:-1], "."], "note")]
+
+    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+        """Return the numbers of the pictures."""
+        return {} if context.predicted is None else context.predicted.tables
 
 
 def predicted(results: Results, look: dict[str, Style]) -> Predicted:
@@ -105,7 +145,7 @@ def _constant(answers: Predictions) -> dict[str, tuple[int, int]]:
 def _warnings(constant: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
     """One sentence of all tasks: the score of such runs is that of their class."""
     whole = [task for task, own in constant.items() if all(n == of for n, of in own.values())]
-    said = [f"all on {listed(whole)}"] if whole else []
+    said = [f"all on {in_words(whole)}"] if whole else []
     methods = dict.fromkeys(method for own in constant.values() for method in own)
     some = []
     for method in methods:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.config.published import Published
+from relation_tf.registry import register_section
+from relation_tf.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Paper,
+    Row,
+    Section,
+    Table,
+)
 from relation_tf.report.comparisons import SCORE, rows_of
-from relation_tf.report.published_comparison import MILLISECONDS, own_name
 from relation_tf.report.scores import Scores
+from relation_tf.report.sections.published import MILLISECONDS, own_name, reasons
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
 
 
 class LaidOutCell(NamedTuple):
@@ -61,6 +75,46 @@ class LaidOut:
         """What stands over a column; a number says of what."""
         named = zip(self.column_names, column, strict=True)
         return " ".join(f"{name} {part}" if part[:1].isdigit() else part for name, part in named)
+
+
+@register_section("layout")
+class Layout(Section):
+    """The suite's table as its paper lays it out."""
+
+    heading = "As the paper lays it out"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return a table for each measure."""
+        results = context.results
+        if results is None or not context.cells:
+            return []
+        comparable = context.published is not None and not reasons(results, context.published)
+        blocks: list[Block] = []
+        for place, table in enumerate(context.laid_out, start=1):
+            paper = Paper(f"layout-{place}", f"{context.title}: {table.measure}")
+            blocks.append(Heading(table.measure.capitalize()))
+            blocks.append(_table(table, paper, comparable))
+        return blocks
+
+
+def _table(table: LaidOut, paper: Paper, comparable: bool) -> Table:
+    def shown(cell: LaidOutCell | None) -> Cell | None:
+        if cell is None or not cell.mean:
+            return None
+        difference = f" ({cell.difference})" if comparable else ""
+        notes = [f"paper {cell.published}{difference}"] if cell.published else []
+        return Cell(
+            cell.mean, cell.best, cell.letters, cell.deviation, notes, paper_note=cell.published
+        )
+
+    columns = [Column(name, "head") for name in table.row_names]
+    columns += [Column(table.heading(column), "number") for column in table.columns]
+    rows = [
+        Row([*row, *(shown(table.cells.get((row, column))) for column in table.columns)])
+        for row in table.rows
+    ]
+    label = f"Table: {table.measure}, as the paper lays it out"
+    return Table(label, columns, rows, "scores", paper)
 
 
 def laid_out(

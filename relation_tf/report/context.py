@@ -1,0 +1,328 @@
+"""What sections of a report read: scores, tests and runs, each computed when first used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from relation_tf.bench.results import Results
+from relation_tf.config.published import Published, load_published
+from relation_tf.registry import METRICS, SECTIONS
+from relation_tf.report import provenance
+from relation_tf.report import runs as how_runs_went
+from relation_tf.report.answer import progress, ranked_over_tasks, short_answer, tested_among
+from relation_tf.report.blocks import Block, Cell, Figure, Section, within
+from relation_tf.report.comparisons import (
+    SCORE,
+    Comparison,
+    PairCell,
+    all_pvalues,
+    compare,
+    over_tasks,
+    pair_cells,
+    summarize,
+    wins,
+)
+from relation_tf.report.pictures.drawing import Picture, Style, styles
+from relation_tf.report.scores import Scores
+from relation_tf.report.sections import layout, learning_time, predictions
+from relation_tf.stats import FriedmanNemenyiResult
+from relation_tf.stats.design import format_level
+
+_MOST_PAIRS = 100  # the tests of more stand in their file only
+_LAST = "made"  # the section that stays the last one
+
+
+class WrittenSection(NamedTuple):
+    """A section with its blocks.
+
+    Attributes:
+        name: Its name and anchor.
+        heading: Its heading.
+        blocks: What it shows.
+        notebook: If True, a part of the view of a notebook.
+    """
+
+    name: str
+    heading: str
+    blocks: Sequence[Block]
+    notebook: bool
+
+
+@dataclass(frozen=True)
+class ReportContext:
+    """What a report is about; a section reads what it needs.
+
+    Attributes:
+        scores: What is compared.
+        results: The runs that gave them, where they are known.
+        title: Title of the report.
+        question: What the comparison is to answer.
+        doubts: Warnings about the sources of the scores.
+        origin: Facts about the sources.
+        manifests: How scores without `results` were made.
+        pretraining: The settings of pre-trained encoders.
+    """
+
+    scores: Scores
+    results: Results | None = None
+    title: str = ""
+    question: str = ""
+    doubts: Sequence[str] = ()
+    origin: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    manifests: Sequence[Mapping[str, Any]] = ()
+    pretraining: Sequence[Mapping[str, Any]] = ()
+
+    @cached_property
+    def sections(self) -> list[WrittenSection]:
+        """All sections that have something to show, in order."""
+        written = []
+        for name, section in self._sections.items():
+            blocks = section.blocks(self)
+            if blocks:
+                written.append(WrittenSection(name, section.heading, blocks, section.notebook))
+        return written
+
+    @cached_property
+    def _sections(self) -> dict[str, Section]:
+        order = [name for name in SECTIONS if SECTIONS.origin(name).startswith("relation_tf.")]
+        for name in SECTIONS:
+            after = SECTIONS[name].after
+            if name not in order:
+                known = after in order and after != _LAST
+                order.insert(order.index(after) + 1 if known else order.index(_LAST), name)
+        return {name: SECTIONS[name]() for name in order}
+
+    @cached_property
+    def pictures(self) -> list[Picture]:
+        """The pictures of all sections."""
+        return [
+            block.picture
+            for section in self.sections
+            for block in within(section.blocks)
+            if isinstance(block, Figure)
+        ]
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The numbers in full, by the names of their files."""
+        ranks = None if self.several is None else self.several.ranks
+        tables = {
+            "scores": self._all_scores,
+            "table": self.summary,
+            "pvalues": self.pvalues,
+            **({} if ranks is None else {"ranks": ranks.rename_axis("task").reset_index()}),
+            **({} if self.results is None else {"runs": self.runs}),
+        }
+        for section in self._sections.values():
+            tables |= section.tables(self)
+        return tables
+
+    @cached_property
+    def answer(self) -> list[str]:
+        """The sentences of the short answer."""
+        own = [*(progress(self.runs) if self.results is not None else ())]
+        for section in self._sections.values():
+            own += section.answer(self)
+        if self.results is not None:
+            own += tested_among(self.scores, self.comparisons)
+        own += short_answer(self.scores, self.comparisons)
+        return [*own, *(ranked_over_tasks(self.several, self.scores) if self.comparisons else ())]
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What makes runs or scores unlike each other, and what went wrong."""
+        runs = [] if self.results is None else provenance.warnings(self.results, self.runs)
+        return [
+            *self.doubts,
+            *runs,
+            *(self.predicted.warnings if self.predicted is not None else ()),
+            *provenance.unlike_machines(self.manifests),
+            *provenance.unlike_pretraining(self.pretraining),
+        ]
+
+    @cached_property
+    def failures(self) -> list[tuple[str, str]]:
+        """Names and errors of runs that failed."""
+        return [] if self.results is None else self.results.failures
+
+    @cached_property
+    def made(self) -> dict[str, Sequence[str]]:
+        """When, how and on what the scores were made."""
+        runs = [] if self.results is None else self.results.runs
+        manifests = [*(run["manifest"] for run in runs), *self.manifests]
+        return {**self.origin, **provenance.made(manifests)}
+
+    @cached_property
+    def comparisons(self) -> dict[str, Comparison]:
+        """The test of each task."""
+        return compare(self.scores)
+
+    @cached_property
+    def several(self) -> FriedmanNemenyiResult | None:
+        """The test over tasks; lengths of one text are no sample of tasks."""
+        return None if self.scores.timed else over_tasks(self.scores)
+
+    @cached_property
+    def wins(self) -> list[Any]:
+        """Pairs of methods with the numbers of tasks on which one is better."""
+        won = None if self.scores.timed else wins(self.scores, self.comparisons)
+        return [] if won is None else won.pairs().to_dict("records")
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Means and deviations."""
+        metrics = None if self.results is None else self.results.metrics
+        return summarize(self.scores, self.comparisons, metrics)
+
+    @cached_property
+    def pvalues(self) -> pd.DataFrame:
+        """All pairs of all tasks."""
+        return all_pvalues(self.comparisons)
+
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], dict[str, PairCell]]:
+        """For each pair of methods the p of each task."""
+        return pair_cells(self.pvalues, self.scores.alpha)
+
+    @property
+    def pairs_listed(self) -> bool:
+        """If False, there are more pairs than a page lists."""
+        return len(self.pairs) <= _MOST_PAIRS
+
+    @property
+    def level(self) -> str:
+        """The level of the tests, such as "p < .05"."""
+        return format_level(self.scores.alpha)
+
+    @property
+    def test(self) -> str:
+        """Name of the test."""
+        control = self.scores.control
+        return "Steel-Dwass" if control is None else f"Steel against {control}"
+
+    @cached_property
+    def look(self) -> dict[str, Style]:
+        """How each method is drawn."""
+        return styles(self.scores.methods)
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """The columns of the scores with the names of their metrics; an average has none."""
+        tasks = [] if self.results is None else self.results.suite.learned()
+        metrics = {name: task.metrics for task in tasks for name in task.scored}
+        return {name: " / ".join(map(_label, metrics.get(name, ()))) for name in self.scores.tasks}
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], Cell]:
+        """The means by method and column; none where no run is done."""
+        by_score = self.summary[self.summary["metric"] == SCORE].groupby("task")["mean"]
+        highest, lowest = by_score.max(), by_score.min()
+        cells = {}
+        key: Any
+        for key, group in self.summary.groupby(["task", "method"], sort=False):
+            task, method = key
+            own = group[group["metric"] == SCORE].iloc[0]
+            shown = group[group["metric"] != SCORE]
+            shown = group if shown.empty else shown
+            best = lowest if task in self.scores.lower_is_better else highest
+            cells[method, task] = Cell(
+                " / ".join(self._shown(mean, task) for mean in shown["mean"]),
+                bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
+                letters=str(own["letters"]),
+                deviation=" / ".join(self._shown(sd, task) for sd in shown["sd"])
+                if own["n"] > 1
+                else "",
+                notes=[f"n = {own['n']}"] if own["n"] != self.scores.seeds else [],
+            )
+        return cells
+
+    def _shown(self, value: float, task: str) -> str:
+        return f"{self.scores.factor * value:z.{self.scores.digits(task)}f}"
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """All runs: done, failed or not done."""
+        assert self.results is not None
+        return how_runs_went.all_runs(self.results)
+
+    @cached_property
+    def how(self) -> pd.DataFrame:
+        """What the finished runs took."""
+        return how_runs_went.how_run(self.runs)
+
+    @cached_property
+    def learning_times(self) -> pd.DataFrame:
+        """The runs of a suite that stops at an accuracy."""
+        return (
+            pd.DataFrame() if self.results is None else learning_time.learning_times(self.results)
+        )
+
+    @cached_property
+    def time_summary(self) -> pd.DataFrame:
+        """Means of `learning_times`."""
+        if self.results is None:
+            return pd.DataFrame()
+        return learning_time.summarize_times(self.learning_times, self.results)
+
+    @cached_property
+    def published(self) -> Published | None:
+        """Published figures of the suite's tasks."""
+        path = None if self.results is None else self.results.suite.published
+        return load_published(path) if path else None
+
+    @cached_property
+    def laid_out(self) -> list[layout.LaidOut]:
+        """The tables of the suite's layout."""
+        if self.results is None:
+            return []
+        return layout.laid_out(
+            self.results, self.scores, self.summary, self.how, self.time_summary, self.published
+        )
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """How all networks were trained."""
+        return {} if self.results is None else provenance.settings(self.results)
+
+    @cached_property
+    def predicted(self) -> predictions.Predicted | None:
+        """What the runs predicted."""
+        return None if self.results is None else predictions.predicted(self.results, self.look)
+
+    @cached_property
+    def widths(self) -> dict[str, str]:
+        """The width of each method."""
+        methods = [] if self.results is None else self.results.suite.methods()
+        return {str(method.name): str(method.units) for method in methods}
+
+    @cached_property
+    def filter_tasks(self) -> list[str]:
+        """The tasks that the page's filter lists."""
+        tasks = [] if self.results is None else self.results.suite.tasks
+        return [*dict.fromkeys([*self.scores.tasks, *tasks])]
+
+    @cached_property
+    def _all_scores(self) -> pd.DataFrame:
+        """Every metric of every seed, and each seed's average.
+
+        Columns: `task`, `method`, `seed`, `metric`, `value`.
+        """
+        own = self.scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
+        own = own[["task", "method", "seed", "metric", "value"]]
+        if self.results is None:
+            return own
+        metrics, key = self.results.metrics, ["task", "method", "seed"]
+        known = pd.MultiIndex.from_frame(metrics[key])
+        others = own[~pd.MultiIndex.from_frame(own[key]).isin(known)]  # averages, scores of tables
+        tables = [table for table in (metrics, others) if len(table)]
+        return pd.concat(tables, ignore_index=True) if tables else metrics
+
+
+def _label(metric: str) -> str:
+    return METRICS[metric].label if metric in METRICS else metric

@@ -1,0 +1,82 @@
+"""HTML of a report: one page, or the view of a notebook."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from relation_tf.report.blocks import Bullets, Column, Figure, Table, Text, spans, within
+from relation_tf.report.context import ReportContext
+from relation_tf.report.pictures.drawing import swatch
+
+_SPANS = {
+    "bold": "<b>{0}</b>",
+    "italic": "<i>{0}</i>",
+    "code": "<code>{0}</code>",
+    "superscript": "<sup>{0}</sup>",
+    "link": '<a href="{1}">{0}</a>',
+    "section": '<a href="#{1}">{0}</a>',
+    "digest": '<code title="{1}">{0}</code>',
+    "shaded": "{0}",
+}
+
+
+def page(context: ReportContext) -> str:
+    """Return a page with everything in it, which needs no network."""
+    return _render("page.html.jinja", context)
+
+
+def notebook(context: ReportContext) -> str:
+    """Return the short answer, the scores and every seed."""
+    blocks = [
+        block
+        for section in context.sections
+        if section.notebook
+        for block in within(section.blocks)
+        if isinstance(block, Bullets | Table | Figure)
+    ]
+    return _render("notebook.html.jinja", context, blocks=blocks)
+
+
+def _render(template: str, context: ReportContext, **values: Any) -> str:
+    environment = Environment(
+        loader=PackageLoader("relation_tf", "report"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"inline": _inline, "swatch": swatch, "heads": _heads}
+    environment.globals["swatches"] = {name: swatch(look) for name, look in context.look.items()}
+    return environment.get_template(template).render(context=context, **values)
+
+
+def _inline(text: Text) -> Markup:
+    return Markup("").join(
+        part if isinstance(part, str) else Markup(_SPANS[part.kind]).format(part.text, part.target)
+        for part in spans(text)
+    )
+
+
+class _Head(NamedTuple):
+    """A heading of a column, or over several."""
+
+    column: Column | None
+    group: str = ""
+    span: int = 1
+    rows: int = 1
+
+
+def _heads(table: Table) -> list[list[_Head]]:
+    """Return the rows of headings: two where some columns share one."""
+    if not any(column.group for column in table.columns):
+        return [[_Head(column) for column in table.columns]]
+    first = []
+    for group, columns in groupby(table.columns, key=lambda column: column.group):
+        own = [*columns]
+        first += [_Head(None, group, len(own))] if group else [_Head(each, rows=2) for each in own]
+    return [first, [_Head(column) for column in table.columns if column.group]]

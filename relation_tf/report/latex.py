@@ -1,0 +1,146 @@
+"""LaTeX of a report: its tables for a paper, with booktabs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from relation_tf.report.blocks import Cell, Paper, Table, inline, spans, within
+from relation_tf.report.context import ReportContext
+
+# Between columns, and on a line of article (345 points), in digits of its type: 5 and 4.25 points.
+_NORMAL = 2.4, 64.0
+_SMALL = 1.4, 74.0
+_LATEX = {
+    **{each: f"\\{each}" for each in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "–": "--",
+    "▲": r"$\uparrow$",
+    "▼": r"$\downarrow$",
+}  # fmt: skip
+_SPANS = {
+    "bold": r"\textbf{{{0}}}",
+    "italic": r"\textit{{{0}}}",
+    "code": r"\texttt{{{0}}}",
+    "superscript": r"\textsuperscript{{{0}}}",
+    "link": "{0}",
+    "section": "{0}",
+    "digest": "{0}",
+    "shaded": "Bold",
+}
+
+
+def latex(context: ReportContext) -> str:
+    """Return the tables that sections mark for papers.
+
+    A table that is wider than a line of LaTeX's article is set smaller, and where that is not
+    enough, in parts.
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", context.title.lower()).strip("-") or "report"
+    lines = [
+        f"% {escape_latex(context.title)}",
+        r"% Tables for a paper; they need \usepackage{booktabs}.",
+    ]
+    for section in context.sections:
+        for block in within(section.blocks):
+            if isinstance(block, Table) and block.paper is not None:
+                lines += _table(block, block.paper, slug)
+    return "\n".join(lines) + "\n"
+
+
+def escape_latex(value: Any) -> str:
+    r"""Escape text, so that LaTeX shows it as it is on one line.
+
+    Example:
+        >>> print(escape_latex("50 % of a_b"))
+        50 \% of a\_b
+    """
+    text = " ".join(str(value).split())
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼]", lambda found: _LATEX[found[0]], text)
+
+
+class _Fit(NamedTuple):
+    """The size of a table, and the columns of each part that fits a line."""
+
+    small: bool
+    parts: list[list[int]]
+
+
+def _fit(names: Sequence[Sequence[str]], columns: Mapping[int, Sequence[str]]) -> _Fit:
+    """Distribute columns of text over parts, each of which begins with the names."""
+
+    def width(texts: Sequence[str], between: float) -> float:
+        return max(map(len, texts)) + between
+
+    between, room = _NORMAL
+    total = sum(width(texts, between) for texts in (*names, *columns.values()))
+    if total <= room:
+        return _Fit(small=False, parts=[[*columns]])
+    between, room = _SMALL
+    room -= sum(width(texts, between) for texts in names)
+    parts: list[list[int]] = []
+    left = 0.0
+    for column, texts in columns.items():
+        if not parts or width(texts, between) > left:
+            parts.append([])
+            left = room
+        parts[-1].append(column)
+        left -= width(texts, between)
+    return _Fit(small=True, parts=parts)
+
+
+def _table(table: Table, paper: Paper, slug: str) -> Iterator[str]:
+    columns, rows = table.flat()
+    texts = [
+        [column.heading, *(_plain(row[number]) for row in rows)]
+        for number, column in enumerate(columns)
+    ]
+    names = [number for number, column in enumerate(columns) if column.kind != "number"]
+    values = {number: texts[number] for number in range(len(columns)) if number not in names}
+    small, parts = _fit([texts[number] for number in names], values)
+    for place, part in enumerate(parts or [[]]):
+        shown = [*names, *part]
+        yield from ("", r"\begin{table}", r"\centering")
+        caption = [*spans(paper.caption), " (continued)." if place else paper.details]
+        yield rf"\caption{{{inline(caption, escape_latex, _SPANS)}}}"
+        if not place:
+            yield rf"\label{{tab:{slug}-{paper.label}}}"
+        if small:
+            yield r"\footnotesize\setlength{\tabcolsep}{3pt}"
+        yield rf"\begin{{tabular}}{{{'l' * len(names)}{'r' * len(part)}}}"
+        yield r"\toprule"
+        yield _line(escape_latex(columns[number].heading) for number in shown)
+        yield r"\midrule"
+        for row in rows:
+            yield _line(_cell(row[number]) for number in shown)
+        yield from (r"\bottomrule", r"\end{tabular}", r"\end{table}")
+
+
+def _line(cells: Iterable[str]) -> str:
+    return rf"{' & '.join(cells)} \\"
+
+
+def _cell(cell: Cell) -> str:
+    if not cell.text:
+        return "--"
+    text = inline(cell.text, escape_latex, _SPANS)
+    text = rf"\textbf{{{text}}}" if cell.bold or cell.significant else text
+    text = f"{escape_latex(cell.mark)} {text}" if cell.mark else text
+    text += rf"\textsuperscript{{{escape_latex(cell.letters)}}}" if cell.letters else ""
+    text += rf" {{\footnotesize $\pm$ {escape_latex(cell.deviation)}}}" if cell.deviation else ""
+    return text + (f" ({escape_latex(cell.paper_note)})" if cell.paper_note else "")
+
+
+def _plain(cell: Cell) -> str:
+    """Return about what a cell takes of a line."""
+    note = f" ({cell.paper_note})" if cell.paper_note else ""
+    return f"{cell.mark} {cell.in_words()}{cell.letters}{note}".strip()

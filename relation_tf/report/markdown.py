@@ -1,0 +1,104 @@
+"""Markdown of a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from relation_tf.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Facts,
+    Figure,
+    Folded,
+    Heading,
+    Paragraph,
+    Table,
+    Text,
+    inline,
+)
+from relation_tf.report.context import ReportContext
+
+_SPANS = {
+    "bold": "**{0}**",
+    "italic": "*{0}*",
+    "code": "{0}",
+    "superscript": "<sup>{0}</sup>",
+    "link": "[{0}]({1})",
+    "section": "{0}",
+    "digest": "{1}",
+    "shaded": "Bold",
+}
+_PLAIN = dict.fromkeys(_SPANS, "{0}")
+
+
+def markdown(context: ReportContext) -> str:
+    """Return Markdown with links to the pictures in `figures/`."""
+    parts = [f"# {escape_markdown(context.title)}"]
+    parts += [escape_markdown(context.question)] if context.question else []
+    for section in context.sections:
+        parts += [f"## {escape_markdown(section.heading)}", *_blocks(section.blocks)]
+    return "\n\n".join(parts) + "\n"
+
+
+def escape_markdown(value: Any) -> str:
+    r"""Escape text, so that Markdown shows it as it is on one line and within a table's cell.
+
+    Example:
+        >>> print(escape_markdown("a|b *c*"))
+        a\|b \*c\*
+    """
+    return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", " ".join(str(value).split()))
+
+
+def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Paragraph):
+            text = _inline(block.text)
+            yield f"**{text}**" if block.style == "warning" else text
+        elif isinstance(block, Heading):
+            yield f"### {escape_markdown(block.text)}"
+        elif isinstance(block, Bullets):
+            bold = "**" if block.style == "warning" else ""
+            yield "\n".join(f"- {bold}{_inline(item)}{bold}" for item in block.items)
+        elif isinstance(block, Facts):
+            yield "\n".join(
+                f"- {escape_markdown(name)}: {escape_markdown('; '.join(values))}"
+                for name, values in block.pairs()
+            )
+        elif isinstance(block, Figure):
+            picture = block.picture
+            yield f"![{escape_markdown(picture.alt)}](figures/{picture.name}.svg)"
+        elif isinstance(block, Table):
+            yield _table(block)
+        elif isinstance(block, Folded):
+            yield f"### {inline(block.summary, escape_markdown, _PLAIN)}"
+            yield from _blocks(block.blocks)
+
+
+def _table(table: Table) -> str:
+    columns, rows = table.flat()
+    heads = [
+        escape_markdown(f"{column.heading} ({column.note})" if column.note else column.heading)
+        for column in columns
+    ]
+    rules = ["---:" if column.kind == "number" else "---" for column in columns]
+    lines = [heads, rules, *([_cell(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(cell: Cell) -> str:
+    if not cell.text:
+        return "–"
+    text = _inline(cell.text)
+    text = f"**{text}**" if cell.bold or cell.significant else text
+    text = f"{cell.mark} {text}" if cell.mark else text
+    text += f"<sup>{escape_markdown(cell.letters)}</sup>" if cell.letters else ""
+    text += f" ± {escape_markdown(cell.deviation)}" if cell.deviation else ""
+    return text + "".join(f" ({escape_markdown(note)})" for note in cell.notes)
+
+
+def _inline(text: Text) -> str:
+    return inline(text, escape_markdown, _SPANS)

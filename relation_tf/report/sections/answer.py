@@ -1,0 +1,34 @@
+"""The short answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from relation_tf.registry import register_section
+from relation_tf.report.blocks import Block, Bullets, Paragraph, Section, Span, plural
+from relation_tf.report.runs import scored_on
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+
+@register_section("answer")
+class Answer(Section):
+    """What the tests show, in sentences."""
+
+    heading = "Short answer"
+    notebook = True
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the sentences, and how many warnings there are."""
+        blocks: list[Block] = [Bullets(context.answer, "answer")]
+        if context.results is not None and (worth := scored_on(context.results)):
+            blocks.append(Paragraph(worth, "note"))
+        things = len(context.warnings) + len(context.failures)
+        if things:
+            what = "scores" if context.results is None else "runs"
+            text = f"{plural(things, 'thing')} to know about these {what}: see "
+            link = Span("How it was made", "section", "made")
+            blocks.append(Paragraph([text, link, "."], "warning"))
+        return blocks

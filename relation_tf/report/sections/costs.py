@@ -1,0 +1,111 @@
+"""What a score, or a decoded token, costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from relation_tf.bench.results import Results
+from relation_tf.registry import register_section
+from relation_tf.report.blocks import Block, Figure, Paragraph, Section, plural
+from relation_tf.report.pictures.drawing import Picture
+from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+
+@register_section("time")
+class Costs(Section):
+    """Score against time and parameters; time and memory against length."""
+
+    heading = "What a score costs"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the pictures."""
+        results = context.results
+        if results is None or results.suite.timed or context.how.empty:
+            return []
+        suite, scores = results.suite, context.scores
+        time, parameters = _scores_against(context, results)
+        if time is None:
+            return []
+        deviation = " ± standard deviation" if scores.seeds > 1 else ""
+        note = (
+            f"Mean score{deviation} against the median time of an epoch of training (compute: "
+            f"{suite.compute}, {plural(suite.threads, 'thread')} an operation) and against the "
+            "parameters without the embedding. No other method is both better and cheaper than "
+            "one that is ringed. Times hold for the processor named below and whatever else ran "
+            "on it."
+        )
+        pictures = [Figure(time, context.look)]
+        pictures += [] if parameters is None else [Figure(parameters)]
+        return [*pictures, Paragraph(note, "note"), *_by_length(context)]
+
+
+@register_section("lengths")
+class TokenCosts(Section):
+    """Time and memory of a decoded token against the length of the text."""
+
+    heading = "What a token costs"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the picture."""
+        if context.results is None or not context.results.suite.timed or context.how.empty:
+            return []
+        how = context.how
+        stepped = how.assign(
+            milliseconds_per_step=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
+        )
+        columns = ["task", "method", "mean_length", "milliseconds_per_step", "state_kib"]
+        picture = cost_against_length(stepped[columns], context.look)
+        if picture is None:
+            return []
+        note = (
+            "Time of a step, a token of each row of a batch, the median over seeds, and what is "
+            "held of all tokens before it, against the length of the text. Attention has room for "
+            "all tokens from the first, and reads it all at each step."
+        )
+        return [Figure(picture, context.look), Paragraph(note, "note")]
+
+
+def _scores_against(
+    context: ReportContext, results: Results
+) -> tuple[Picture | None, Picture | None]:
+    """Return the pictures of score against time, and against parameters."""
+    scores, how = context.scores, context.how
+    samples = {}
+    for task in results.suite.tasks:
+        # MNLI is scored on two sets, and trained once; of a group it is the mean of its tasks.
+        firsts = [next(iter(each.scored)) for each in results.suite.find_task(task).each()]
+        table = scores.table[scores.table["task"].isin(firsts)]
+        means = table.groupby(["method", "seed"], sort=False)["score"].mean() * scores.factor
+        samples[task] = {
+            name: [*means[name]]
+            for name in scores.methods
+            if name in means.index.get_level_values(0)
+        }
+    pictures = []
+    for name, column, label in (
+        ("time", "seconds_epoch", "seconds an epoch"),
+        ("parameters", "without_embedding", "parameters, no embedding"),
+    ):
+        costs = {
+            str(task): dict(zip(rows["method"], rows[column], strict=True))
+            for task, rows in how.groupby("task", sort=False)
+        }
+        pictures.append(score_against(name, costs, samples, label, context.look))
+    return pictures[0], pictures[1]
+
+
+def _by_length(context: ReportContext) -> list[Block]:
+    how = context.how
+    length = how.assign(
+        milliseconds_per_batch=1000 * how["seconds_batch"], memory_mib=how["peak_memory_mib"]
+    )
+    columns = ["task", "method", "mean_length", "milliseconds_per_batch", "memory_mib"]
+    picture = cost_against_length(length[columns].dropna(subset="mean_length"), context.look)
+    if picture is None:
+        return []
+    note = "Time of a batch and the memory of a run against the mean length of a task's texts."
+    return [Figure(picture), Paragraph(note, "note")]

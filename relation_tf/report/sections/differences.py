@@ -1,0 +1,87 @@
+"""The p of each pair of methods on each task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from relation_tf.registry import register_section
+from relation_tf.report.blocks import (
+    SHADED,
+    Block,
+    Figure,
+    Folded,
+    Paper,
+    Paragraph,
+    Section,
+    Span,
+    pair_table,
+)
+from relation_tf.report.comparisons import shown_pvalues
+from relation_tf.report.pictures.significance import pvalue_matrix
+from relation_tf.stats import SteelDwassResult
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+
+@register_section("differences")
+class Differences(Section):
+    """Which pairs of methods differ significantly."""
+
+    heading = "Which pairs can be separated"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the table of p, and the same as pictures where all pairs are tested."""
+        if not context.pairs:
+            return []
+        no_evidence = "cannot be separated by these seeds; that is no evidence that the methods are"
+        details = (
+            f". ▲: the first method is better, ▼: worse. Bold: {context.level}. A pair that is not "
+            f"bold {no_evidence} equal."
+        )
+        test = "the Steel-Dwass test, all pairs of a column"
+        if context.scores.control is not None:
+            test = f"Steel's test of each method of a column against {context.scores.control}"
+        note: list[str | Span] = [
+            f"p of {test}. ▲: the first method's scores rank better, ▼: worse. ",
+            SHADED,
+            f": separated, {context.level}; where only the asymptotic p is, the other one is "
+            f"shown. Any other pair {no_evidence} equal.",
+        ]
+        return [
+            pair_table(
+                "Table: pairs of methods",
+                context.scores.tasks,
+                context.pairs,
+                swatches=context.pairs_listed,
+                paper=Paper("pairs", [Span("p", "italic"), f" ({context.test})"], details),
+            ),
+            Paragraph(note, "note"),
+            *_pictures(context),
+        ]
+
+
+def _pictures(context: ReportContext) -> Sequence[Block]:
+    scores = context.scores
+    tests = {
+        task: (
+            shown_pvalues(comparison.result.pvalue, comparison.permutation.pvalue, scores.alpha),
+            comparison.result.statistic,
+        )
+        for task, comparison in context.comparisons.items()
+        if isinstance(comparison.result, SteelDwassResult)
+        and isinstance(comparison.permutation, SteelDwassResult)
+    }
+    picture = pvalue_matrix(tests, scores.methods, scores.alpha, scores.lower_is_better)
+    if picture is None:
+        return []
+    note = (
+        "The names stand at the end of their row and above their column. A mark points to the "
+        "better method of a pair; shaded cells are separated."
+    )
+    return [
+        Folded(
+            "The same as pictures, a triangle a task", [Figure(picture), Paragraph(note, "note")]
+        )
+    ]

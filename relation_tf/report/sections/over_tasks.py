@@ -1,0 +1,116 @@
+"""Tests over several tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from relation_tf.registry import register_section
+from relation_tf.report.blocks import (
+    Block,
+    Column,
+    Figure,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    number,
+)
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.pictures.significance import critical_difference
+from relation_tf.stats import FriedmanNemenyiResult
+from relation_tf.stats.design import format_pvalue
+from relation_tf.stats.over_tasks import FEW_TASKS
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+
+@register_section("several")
+class OverTasks(Section):
+    """Friedman's and Nemenyi's tests, and on how many tasks each method wins."""
+
+    heading = "Over several tasks"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the tests with average ranks, and the table of wins."""
+        several = context.several
+        return [
+            *(() if several is None else _ranks(several, context)),
+            *(_wins(context) if context.wins else ()),
+        ]
+
+
+def separated(several: FriedmanNemenyiResult) -> list[str]:
+    """Return in words which methods differ significantly over tasks."""
+    return [
+        f"{row.better} better than {row.a if row.better == row.b else row.b}"
+        for row in rows_of(several.pairs())
+        if row.significant
+    ]
+
+
+def _both_mnli(context: ReportContext) -> bool:
+    return {"MNLI-m", "MNLI-mm"} <= {*context.scores.tasks}
+
+
+def _ranks(several: FriedmanNemenyiResult, context: ReportContext) -> list[Block]:
+    scores, alpha, tasks = context.scores, context.scores.alpha, len(several.ranks)
+    blocks: list[Block] = [Paragraph(_tests(several, context))]
+    picture = critical_difference(
+        {str(name): float(rank) for name, rank in several.average_ranks.items()},
+        [[str(name) for name in clique] for clique in several.cliques()],
+        several.critical_difference,
+        # MNLI is one task of two dev sets.
+        f"{tasks} {scores.noun if {*several.ranks.index} <= {*scores.tasks} else 'tasks'}",
+        context.look,
+    )
+    if picture is not None:
+        blocks.append(Figure(picture))
+    notes = "".join(f" {note[:1].upper()}{note[1:]}." for note in several.notes)
+    note = (
+        "Average ranks, 1 the best; bars join methods that cannot be separated. Ranks that differ "
+        f"by more than {number(several.critical_difference, 2)} are separated. So many tasks and "
+        f"methods can reach {format_pvalue(several.attainable_pvalue, alpha)} by Nemenyi's test at "
+        f"best; {context.level} needs at least {several.tasks_needed} tasks.{notes}"
+    )
+    return [*blocks, Paragraph(note, "note")]
+
+
+def _tests(several: FriedmanNemenyiResult, context: ReportContext) -> str:
+    alpha, tasks = context.scores.alpha, len(several.ranks)
+    mnli = " (MNLI by the mean of both its sets)" if _both_mnli(context) else ""
+    friedman = format_pvalue(several.friedman_pvalue, alpha)
+    exact = "exact" if several.exact else "approximate"
+    # Of few tasks it is too small to tell anything by.
+    iman = f", Iman and Davenport {format_pvalue(several.f_pvalue, alpha)}"
+    found = "; ".join(separated(several))
+    verdict = (
+        f"Separated by Nemenyi's test ({context.level}): {found}."
+        if found
+        else "Nemenyi's test separates no two methods."
+    )
+    return (
+        f"Friedman over the means of {tasks} tasks, each task once{mnli}: {friedman} ({exact})"
+        f"{iman if tasks >= FEW_TASKS else ''}. {verdict} It speaks of tasks like these, the tests "
+        "above of each task's seeds."
+    )
+
+
+def _wins(context: ReportContext) -> list[Block]:
+    head: Any = "method" if context.pairs_listed else "head"
+    columns = [Column("First", head), Column("Second", head)]
+    columns += [Column(name, "number") for name in ("First better", "Not separated", "First worse")]
+    rows = [
+        Row(
+            [row["a"], row["b"], *(str(row[key]) for key in ("wins", "ties", "losses"))],
+            [row["a"], row["b"]],
+        )
+        for row in context.wins
+    ]
+    mnli = " MNLI counts once, by MNLI-m." if _both_mnli(context) else ""
+    note = (
+        "On how many tasks the two are separated, each task tested by itself, without a correction "
+        f"for their number.{mnli}"
+    )
+    return [Table("Wins and losses", columns, rows), Paragraph(note, "note")]

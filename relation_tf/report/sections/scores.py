@@ -1,0 +1,118 @@
+"""The table of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from relation_tf.registry import register_section
+from relation_tf.report.blocks import (
+    Block,
+    Column,
+    Paper,
+    Paragraph,
+    Row,
+    Section,
+    Span,
+    Table,
+    plural,
+)
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+
+@register_section("scores")
+class ScoresTable(Section):
+    """Mean and deviation of each method on each task."""
+
+    heading = "Scores"
+    notebook = True
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the table and what its marks mean."""
+        if not context.cells:
+            return []
+        scores = context.scores
+        columns = [Column("Method", "method")]
+        columns += [
+            Column(name, "number", note=note, task=name, average=name in scores.averages)
+            for name, note in context.columns.items()
+        ]
+        rows = [
+            Row([name, *(context.cells.get((name, task)) for task in scores.tasks)], [name])
+            for name in scores.methods
+        ]
+        paper = Paper("scores", context.title, _caption(context))
+        return [
+            Table("Table: scores", columns, rows, "scores", paper),
+            Paragraph([*_note(context)], "note"),
+        ]
+
+
+def _best(context: ReportContext) -> str:
+    lower = sorted(context.scores.lower_is_better)
+    return f", which is the lowest of {', '.join(lower)} and the highest of others" if lower else ""
+
+
+def _fewer(context: ReportContext) -> bool:
+    return any(cell.notes for cell in context.cells.values())
+
+
+def _lettered(context: ReportContext) -> bool:
+    return any(cell.letters for cell in context.cells.values())
+
+
+def _note(context: ReportContext) -> Iterator[str | Span]:
+    scores = context.scores
+    yield f"Mean over {plural(scores.seeds, 'seed')}"
+    yield ", or n where it is given," if _fewer(context) else ""
+    yield " ± standard deviation (n − 1)" if scores.seeds > 1 else ""
+    yield ", times 100. " if scores.in_points else ". "
+    yield Span("Bold")
+    both = "" if context.results is None else "; a task with two metrics counts the mean of both"
+    yield f": the best mean{_best(context)}{both}."
+    test = f"({context.test}, {context.level})"
+    if _lettered(context):
+        yield " "
+        yield Span("a b", "superscript")
+        yield (
+            f" In a column, methods that share a letter cannot be separated {test}; a column "
+            "without letters separates no pair."
+        )
+    elif context.comparisons and scores.control is None:
+        yield f" No column separates a pair {test}."
+    if _fewer(context):
+        yield " n: seeds that are done, where not all are. –: none."
+    suite = None if context.results is None else context.results.suite
+    if suite is not None and len(suite.tasks) > 1 and not suite.timed:
+        averaged = any(task in scores.averages for task in scores.tasks)
+        yield " The average counts seeds that have all tasks"
+        yield (
+            "; two metrics of a task, and MNLI-m and MNLI-mm, are averaged first."
+            if averaged
+            else ", and here none has."
+        )
+    failed = 0 if suite is None else int(context.runs["status"].eq("failed").sum())
+    if failed:
+        verb = "is" if failed == 1 else "are"
+        yield f" {plural(failed, 'run')} failed and {verb} not in the table."
+
+
+def _caption(context: ReportContext) -> str:
+    scores = context.scores
+    lower = sorted(scores.lower_is_better)
+    parts = [
+        ": mean",
+        " ± standard deviation" if scores.seeds > 1 else "",
+        f" over {plural(scores.seeds, 'seed')}",
+        " or fewer" if _fewer(context) else "",
+        ", times 100" if scores.in_points else "",
+        ". Bold: the best mean",
+        f", the lowest of {', '.join(lower)}." if lower else ".",
+        " In a column, methods that share a letter cannot be separated "
+        f"({context.test}, {context.level})."
+        if _lettered(context)
+        else "",
+    ]
+    return "".join(parts)

@@ -1,0 +1,32 @@
+"""Every seed as a dot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from relation_tf.registry import register_section
+from relation_tf.report.blocks import Block, Figure, Paragraph, Section
+from relation_tf.report.pictures.runs import score_dots
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+
+@register_section("seeds")
+class Seeds(Section):
+    """The score of every seed."""
+
+    heading = "Every seed"
+    notebook = True
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the picture."""
+        scores = context.scores
+        picture = score_dots(scores, context.look)
+        if not picture.panels:
+            return []
+        points = "Score in points. " if scores.in_points else ""
+        interval = ", the level one its 95 % t interval" if scores.seeds > 1 else ""
+        note = f"{points}A mark is a seed; the upright line is the mean{interval}."
+        return [Figure(picture), Paragraph(note, "note")]

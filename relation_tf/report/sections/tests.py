@@ -1,0 +1,119 @@
+"""All tests in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from relation_tf.registry import register_section
+from relation_tf.report.answer import design_sentence
+from relation_tf.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Folded,
+    Paragraph,
+    Row,
+    Section,
+    Span,
+    Table,
+)
+from relation_tf.report.comparisons import PERMUTATIONS, Comparison, rows_of
+from relation_tf.report.pictures.drawing import signed
+from relation_tf.stats.design import format_pvalue, pvalue_only
+
+if TYPE_CHECKING:
+    from relation_tf.report.context import ReportContext
+
+
+@register_section("tests")
+class Tests(Section):
+    """The test of each task."""
+
+    heading = "All tests"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the procedure, and the pairs of each task."""
+        if not context.comparisons:
+            return []
+        design = design_sentence(context.scores, context.comparisons)
+        return [
+            *([Paragraph(design)] if design else []),
+            Paragraph([*_procedure(context)]),
+            *(_task(task, test, context) for task, test in context.comparisons.items()),
+        ]
+
+
+def _symbol(context: ReportContext) -> str:
+    return "W*" if context.scores.control is None else "Z"
+
+
+def _procedure(context: ReportContext) -> Iterator[str | Span]:
+    scores = context.scores
+    if context.results is not None:
+        yield "The test is the same for every suite, fixed before its runs: "
+    yield (
+        "Steel-Dwass (Dwass-Steel-Critchlow-Fligner), all pairs of methods"
+        if scores.control is None
+        else f"{context.test} (Steel's many-one test), a control that is to be declared before the "
+        "runs"
+    )
+    yield (
+        f", two-sided, α = {scores.alpha}. Each column is tested by itself, without a correction "
+        "for the number of columns; seeds are never pooled over tasks. "
+    )
+    if scores.averages:
+        yield "The average of each seed is tested as a task of its own. "
+    yield (
+        "A pair counts as separated where both p, by the asymptotic distribution and by "
+        f"permutation, are below {context.level.removeprefix('p < ')}. Permutations are joint, of "
+        f"all methods: all of them, or {PERMUTATIONS:,} at random. {_symbol(context)} and Cliff's "
+        "delta are positive where the second method is higher; the interval of delta is nominally "
+        "one of 95 %, each by itself."
+    )
+    if not context.pairs_listed:
+        yield " The pairs are in "
+        yield Span("pvalues.csv", "link", "pvalues.csv")
+        yield ", as there are many."
+
+
+def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
+    alpha, pairs = context.scores.alpha, test.pairs()
+    kruskal = format_pvalue(test.result.kruskal.pvalue, alpha)
+    attainable = format_pvalue(test.attainable_pvalue, alpha)
+    notes = "".join(f" {note}." for note in test.notes())
+    note = (
+        f"Kruskal-Wallis, for information: {kruskal}. Without ties this number of methods and "
+        f"seeds can reach {attainable} at best; {context.level} needs at least "
+        f"{test.seeds_needed} seeds.{notes}"
+    )
+    return Folded(
+        [Span(task), f" {pairs['significant'].sum()} of {len(pairs)} pairs separated"],
+        [*([_pairs(task, test, context)] if context.pairs_listed else []), Paragraph(note, "note")],
+        task=task,
+    )
+
+
+def _pairs(task: str, test: Comparison, context: ReportContext) -> Table:
+    alpha = context.scores.alpha
+    numbers = ("Seeds", _symbol(context), "p", "p, permutation", "Cliff's delta")
+    rows = []
+    for pair in rows_of(test.pairs()):
+        interval = f"{signed(pair.effect_low)} to {signed(pair.effect_high)}"
+        rows.append(
+            Row(
+                [
+                    pair.a,
+                    pair.b,
+                    f"{pair.n_a}, {pair.n_b}",
+                    signed(pair.statistic),
+                    Cell(pvalue_only(pair.pvalue, alpha), significant=pair.significant),
+                    pvalue_only(pair.permutation_pvalue, alpha),
+                    Cell(signed(pair.effect_size), notes=[interval]),
+                    Cell(pair.verdict, significant=pair.significant),
+                ],
+                [pair.a, pair.b],
+            )
+        )
+    columns = [Column("First"), Column("Second"), *(Column(name, "number") for name in numbers)]
+    return Table(f"Tests of {task}", [*columns, Column("Verdict")], rows)
