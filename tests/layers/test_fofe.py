@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from relation_tf.layers import FOFE, fofe
-from tests.backends import BACKEND, array, close, compiled, started, vjp
+from tests.backends import BACKEND, array, close, compiled, vjp
 from tests.keras_testing import run_layer_test
 from tests.layers import naive
 from tests.layers.cases import poisoned, tokens
@@ -91,14 +85,6 @@ def test_long_sequences(decay: float, window: int | None) -> None:
     expected = twin(x, everything, decay, window)
     for mask in (None, everything):
         close(array(side_by_side(FOFE(decay, window), x, mask)), expected)
-
-
-@all_forms
-def test_no_mask_keeps_all(decay: float, window: int | None) -> None:
-    x, layer = tokens(4, 2, 5, 4), FOFE(decay, window)
-    everything = np.ones((2, 5), bool)
-    close(array(side_by_side(layer, x)), array(side_by_side(layer, x, everything)))
-    close(array(side_by_side(layer, x)), twin(x, everything, decay, window))
 
 
 @pytest.mark.tensorflow  # Elsewhere float64 has to be asked for at the start.
@@ -191,21 +177,6 @@ def test_a_batch_masked_whole_gives_zeros(decay: float, window: int | None, hold
     assert not for_x.any()
 
 
-def functional(layer: FOFE) -> keras.Model:
-    ids = keras.Input((None,), dtype="int32")
-    return keras.Model(ids, layer(embedding(mask_zero=True)(ids)))
-
-
-@all_forms
-def test_mask_of_an_embedding_in_a_functional_model(decay: float, window: int | None) -> None:
-    layer = FOFE(decay, window)
-    model = functional(layer)
-    assert all(y._keras_mask is not None for y in model.outputs)
-    expected = layer(embedding(mask_zero=False)(IDS), mask=IDS != 0)
-    for output, wanted in zip(model.predict(IDS, verbose=0), expected, strict=True):
-        close(output, array(wanted))
-
-
 def test_both_outputs_carry_the_mask() -> None:
     for output in FOFE()(embedding(mask_zero=True)(IDS)):
         np.testing.assert_array_equal(mask_of(output), IDS != 0)
@@ -240,13 +211,12 @@ def test_lengths_that_are_not_known(decay: float, window: int | None, masked: bo
 # Precision, compilation
 
 
-@pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
 @all_forms
-@all_masks
-def test_as_good_as_the_type(gaps: bool, decay: float, window: int | None, policy: str) -> None:
+def test_as_good_as_the_type(decay: float, window: int | None, policy: str) -> None:
     compute = policy.removeprefix("mixed_")
     x = array(keras.ops.cast(tokens(0, 5, 40, 4), compute))
-    mask = masks(40, gaps=gaps)
+    mask = masks(40, gaps=True)
     left, right = FOFE(decay, window, dtype=policy)(x, mask=mask)
     assert keras.backend.standardize_dtype(left.dtype) == compute
     output = np.concatenate([array(left), array(right)], axis=-1)
@@ -262,39 +232,39 @@ def test_sums_are_not_made_in_float16() -> None:
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-@pytest.mark.parametrize("xla", [True, False])
-@all_forms
-@all_masks
-def test_xla_changes_nothing(gaps: bool, decay: float, window: int | None, xla: bool) -> None:
-    layer, x, mask = FOFE(decay, window), tokens(0, 5, 40, 4), masks(40, gaps=gaps)
+@pytest.mark.parametrize(("decay", "window"), [(0.9, 3), (0.999, None)])
+def test_xla_changes_nothing(decay: float, window: int | None) -> None:
+    layer, x, mask = FOFE(decay, window), tokens(0, 5, 40, 4), masks(40, gaps=True)
     cotangent = tokens(1, 5, 40, 8)
 
     def step(x: Any, mask: Any) -> Any:
         return side_by_side(layer, x, mask)
 
-    close(array(compiled(step, xla=xla)(x, mask)), twin(x, mask, decay, window))
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
+    if BACKEND != "tensorflow":
+        close(array(compiled(step, xla=True)(x, mask)), twin(x, mask, decay, window))
+        return
+    import tensorflow as tf
 
-        def gradient(x: Any, mask: Any) -> Any:
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                loss = tf.reduce_sum(step(x, mask) * cotangent)
-            return tape.gradient(loss, x)
+    def gradient(x: Any, mask: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = step(x, mask)
+            loss = tf.reduce_sum(output * cotangent)
+        return output, tape.gradient(loss, x)
 
-        specs = [tf.TensorSpec([None, None, 4]), tf.TensorSpec([None, None], tf.bool)]
-        run = tf.function(gradient, jit_compile=xla, input_signature=specs)
-        close(array(run(x, mask)), twin_gradient(cotangent, mask, decay, window))
+    specs = [tf.TensorSpec([None, None, 4]), tf.TensorSpec([None, None], tf.bool)]
+    output, for_x = tf.function(gradient, jit_compile=True, input_signature=specs)(x, mask)
+    close(array(output), twin(x, mask, decay, window))
+    close(array(for_x), twin_gradient(cotangent, mask, decay, window))
 
 
 # Keras
 
 
-@all_forms
-def test_keras_contract(decay: float, window: int | None) -> None:
+def test_keras_contract() -> None:
     run_layer_test(
         FOFE,
-        {"decay": decay, "window": window},
+        {"decay": 0.9, "window": 3},
         input_shape=(2, 5, 4),
         expected_output_shape=((2, 5, 4), (2, 5, 4)),
         expected_output_dtype=("float32", "float32"),
@@ -321,37 +291,6 @@ def test_every_argument_is_in_the_configuration() -> None:
     assert (again.decay, again.window, again.name) == (0.5, 3, "mine")
     assert again.dtype_policy.name == "mixed_bfloat16"
     assert not again.trainable
-
-
-@keras.saving.register_keras_serializable(package="tests")
-class Neighbours(keras.Model):
-    """A subclassed model around the contexts."""
-
-    def __init__(self, layer: FOFE, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.embedding = keras.layers.Embedding(10, 4, mask_zero=True)
-        self.layer = layer
-
-    def call(self, ids: Any) -> Any:
-        return self.layer(self.embedding(ids))
-
-    def get_config(self) -> dict[str, Any]:
-        return {"layer": keras.saving.serialize_keras_object(self.layer)}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Neighbours:
-        return cls(keras.saving.deserialize_keras_object(config["layer"]))
-
-
-@pytest.mark.parametrize("make_model", [functional, Neighbours])
-def test_keras_file_round_trip(make_model: Any, tmp_path: Path) -> None:
-    model = make_model(FOFE(0.7, 2))
-    expected = model.predict(IDS, verbose=0)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    for output, wanted in zip(again.predict(IDS, verbose=0), expected, strict=True):
-        assert wanted.any()
-        close(output, wanted)
 
 
 @pytest.mark.parametrize(
@@ -381,47 +320,3 @@ def test_wrong_shape(shape: tuple[int | None, ...]) -> None:
 
 
 # What holds for every sequence
-
-
-few = settings(
-    max_examples=10,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-
-
-@st.composite
-def batches(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens (batch, tokens, 2) and a mask."""
-    shape = draw(st.tuples(st.sampled_from([1, 3]), st.sampled_from([1, 2, 5])))
-    mask = draw(hnp.arrays(bool, shape))
-    return draw(hnp.arrays("float32", (*shape, 2), elements=st.floats(-3, 3, width=16))), mask
-
-
-@cache
-def function(decay: float, window: int | None) -> Callable[..., np.ndarray]:
-    layer = FOFE(decay, window)
-    return started(lambda x, mask: side_by_side(layer, x, mask))
-
-
-@all_forms
-@few
-@given(batch=batches())
-def test_masked_tokens_might_as_well_not_be_there(
-    decay: float, window: int | None, batch: Any
-) -> None:
-    run, (x, mask) = function(decay, window), batch
-    for one, kept, output in zip(x, mask, run(x, mask), strict=True):
-        if kept.any():
-            close(output[kept][None], run(one[None, kept], kept[None, kept]))
-        assert not output[~kept].any()
-
-
-@all_forms
-@few
-@given(batch=batches())
-def test_reversed_tokens_swap_left_and_right(decay: float, window: int | None, batch: Any) -> None:
-    run, (x, mask) = function(decay, window), batch
-    left, right = np.split(run(x, mask), 2, axis=-1)
-    close(run(x[:, ::-1], mask[:, ::-1]), np.concatenate([right, left], axis=-1)[:, ::-1])

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from relation_tf.layers import SoftmaxPositionEncoding
-from tests.backends import BACKEND, array, close, compiled, started, vjp
-from tests.keras_testing import run_layer_test
+from tests.backends import BACKEND, array, close, vjp
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, tokens
-from tests.layers.test_masks import EXPLICIT, IDS, embedding, mask_of
+from tests.layers.cases import poisoned, tokens
 
 SLOPE = np.array([0.0, 0.7, -0.4, 5.0], "float32")
 needs_compiler = pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
@@ -121,29 +115,6 @@ def test_mixed_precision_keeps_the_slope() -> None:
     np.testing.assert_allclose(*weights, rtol=8e-3, atol=1e-30)
 
 
-def test_padding_changes_no_output_and_no_gradient() -> None:
-    layer, x, cotangent = built(), tokens(8, 3, 5, 4), tokens(9, 3, 5, 4)
-    kept = EXPLICIT[..., None]
-
-    def gradients(x: np.ndarray, mask: np.ndarray, where: slice) -> Any:
-        return vjp(lambda x: layer(x, mask=mask)[:, where], [x], layer.weights, cotangent)
-
-    expected, [for_x], [for_slope] = gradients(x, EXPLICIT, slice(5))
-    assert np.isfinite(expected).all()
-    right, left = ((0, 0), (0, 4)), ((0, 0), (4, 0))
-    for padded, mask, where in [
-        (poisoned(x, EXPLICIT), EXPLICIT, slice(5)),
-        (np.where(kept, x, np.float32(3e38)), EXPLICIT, slice(5)),
-        (np.pad(x, (*right, (0, 0)), constant_values=np.nan), np.pad(EXPLICIT, right), slice(5)),
-        (np.pad(x, (*left, (0, 0)), constant_values=np.inf), np.pad(EXPLICIT, left), slice(4, 9)),
-    ]:
-        output, [for_padded], [for_padded_slope] = gradients(padded, mask, where)
-        close(output, expected)
-        close(for_padded[:, where], for_x)
-        assert not for_padded[~mask].any()
-        close(for_padded_slope, for_slope)
-
-
 @pytest.mark.parametrize("hold", [0.0, np.nan, np.inf])
 @pytest.mark.parametrize("slope", [1.0, -200.0, 200.0])
 def test_a_sequence_masked_whole_gives_zeros_and_finite_gradients(
@@ -167,120 +138,3 @@ def test_steep_slopes_do_not_overflow_at_masked_tokens(slope: float) -> None:
     np.testing.assert_array_equal(output.ravel(), expected)
     np.testing.assert_array_equal(for_x.ravel(), expected)
     np.testing.assert_array_equal(for_slope, [0])
-
-
-def test_mask_of_an_embedding_in_a_functional_model() -> None:
-    layer, ids = built(), keras.Input((None,), dtype="int32")
-    output = layer(embedding(mask_zero=True)(ids))
-    assert output._keras_mask is not None
-    expected = layer(embedding(mask_zero=False)(IDS), mask=IDS != 0)
-    close(keras.Model(ids, output).predict(IDS, verbose=0), array(expected))
-
-
-def test_output_carries_the_mask() -> None:
-    output = built()(embedding(mask_zero=True)(IDS))
-    np.testing.assert_array_equal(mask_of(output), IDS != 0)
-    assert not array(output)[IDS == 0].any()
-
-
-def test_explicit_mask_wins_over_the_attached_one() -> None:
-    layer = built()
-    output = layer(embedding(mask_zero=True)(IDS), mask=EXPLICIT)
-    close(array(output), array(layer(embedding(mask_zero=False)(IDS), mask=EXPLICIT)))
-    np.testing.assert_array_equal(mask_of(output), EXPLICIT)
-
-
-@pytest.mark.parametrize("dtype", ["int32", "float32"])
-def test_mask_of_another_type(dtype: str) -> None:
-    layer, x = built(), tokens(10, 3, 5, 4)
-    close(array(layer(x, mask=EXPLICIT.astype(dtype))), array(layer(x, mask=EXPLICIT)))
-
-
-def test_lengths_that_are_not_known() -> None:
-    layer, x = built(), keras.Input((None, 4))
-    y = layer(x)
-    assert y.shape == (None, None, 4)
-    model = keras.Model(x, y)
-    for length in (1, 3, 63):
-        one = tokens(11, 2, length, 4)
-        close(array(model(one)), twin(one, np.ones((2, length), bool)))
-
-
-@needs_compiler
-@pytest.mark.parametrize("xla", [True, False])
-def test_compilation(xla: bool) -> None:
-    layer, x = built(), tokens(12, 3, 5, 4)
-    close(array(compiled(layer, xla=xla)(x)), array(layer(x)))
-    masked = compiled(lambda x, mask: layer(x, mask=mask), xla=xla)
-    close(array(masked(x, EXPLICIT)), array(layer(x, mask=EXPLICIT)))
-
-
-def test_keras_contract() -> None:
-    run_layer_test(
-        SoftmaxPositionEncoding,
-        {"initializer": "random_normal"},
-        input_shape=(2, 5, 4),
-        expected_output_shape=(2, 5, 4),
-        expected_output_dtype="float32",
-        expected_num_trainable_weights=1,
-        expected_num_non_trainable_weights=0,
-        expected_num_seed_generators=0,
-        supports_masking=True,
-    )
-
-
-def test_every_argument_is_in_the_configuration() -> None:
-    arguments = {
-        "initializer": "ones",
-        "name": "mine",
-        "dtype": "mixed_bfloat16",
-        "trainable": False,
-    }
-    config = SoftmaxPositionEncoding(**arguments).get_config()
-    assert set(config) == set(arguments)
-    again = SoftmaxPositionEncoding.from_config(config)
-    assert again.get_config() == config
-    assert isinstance(again.initializer, keras.initializers.Ones)
-    assert (again.name, again.dtype_policy.name) == ("mine", "mixed_bfloat16")
-    assert not again.trainable
-
-
-def test_keras_file_round_trip(tmp_path: Path) -> None:
-    ids = keras.Input((None,), dtype="int32")
-    x = keras.layers.Embedding(10, 4, mask_zero=True)(ids)
-    model = keras.Model(ids, SoftmaxPositionEncoding()(x))
-    randomize(model)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    expected = model.predict(IDS, verbose=0)
-    np.testing.assert_allclose(again.predict(IDS, verbose=0), expected, rtol=1e-6, atol=1e-6)
-    again.layers[-1].set_weights([SLOPE])
-    assert not np.allclose(again.predict(IDS, verbose=0), expected)
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])
-def test_wrong_shape(shape: tuple[int | None, ...]) -> None:
-    message = r"^`x` must be of shape \(batch, tokens, width\) .* Received: x\.shape="
-    with pytest.raises(ValueError, match=message) as caught:
-        SoftmaxPositionEncoding().build(shape)
-    assert str(caught.value).endswith(f"={shape}")
-
-
-few = settings(max_examples=20, derandomize=True, deadline=None)
-
-
-@few
-@given(data=st.data())
-def test_masked_tokens_might_as_well_not_be_there(data: st.DataObject) -> None:
-    shape = data.draw(st.tuples(st.sampled_from([1, 3]), st.sampled_from([1, 2, 5])))
-    mask = data.draw(hnp.arrays(bool, shape))
-    x = data.draw(hnp.arrays("float32", (*shape, 4), elements=st.floats(-3, 3, width=16)))
-    layer = built()
-    output = started(lambda x, mask: layer(x, mask=mask))(x, mask)
-    assert not output[~mask].any()
-    for one, kept, y in zip(x, mask, output, strict=True):
-        if kept.any():
-            close(y[kept], array(layer(one[None, kept]))[0])
-            # The weights of each feature sum to one.
-            weights = array(layer(np.ones_like(one)[None], mask=kept[None]))[0]
-            np.testing.assert_allclose(weights.sum(axis=0), 1.0, rtol=1e-5)

@@ -1,5 +1,9 @@
 """Fixtures for the tests of the networks."""
 
-from tests.golden import golden
+import pytest
+
+pytest.register_assert_rewrite("tests.layers.contract")
+
+from tests.golden import golden  # noqa: E402
 
 __all__ = ["golden"]

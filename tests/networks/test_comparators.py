@@ -1,223 +1,54 @@
-"""What every sentence encoder owes its user, whatever its equation."""
+"""The contract of the sentence encoders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-import keras
-import numpy as np
 import pytest
 
+from relation_tf.networks.additive_attention import AdditiveAttentionPooling
+from relation_tf.networks.convolution import ConvolutionalNetwork
+from relation_tf.networks.deep_averaging import DeepAveragingNetwork
+from relation_tf.networks.encoder_stack import Encoder
+from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
 from relation_tf.networks.recurrent import RecurrentNetwork
-from tests.backends import BACKEND, array, close, compiled, started, vjp
-from tests.keras_testing import run_layer_test
-from tests.layers.cases import poisoned, randomize, tokens
-from tests.networks.encoder_cases import CASES, WIDTH, Case
+from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
+from tests.layers.contract import *  # noqa: F403
+from tests.layers.contract import Case
 
-all_cases = pytest.mark.parametrize("case", CASES, ids=str)
-
-LENGTHS = [4, 1, 2]
-SENTENCES = tokens(0, 3, 4, WIDTH)
-MASK = np.arange(4) < np.array(LENGTHS)[:, None]
-IDS = np.array([[5, 2, 9, 7], [1, 0, 0, 0], [3, 3, 0, 0]])
-
-
-def built(case: Case, **arguments: Any) -> Any:
-    layer = case.make(**arguments)
-    layer.build((None, None, WIDTH))
-    randomize(layer)
-    return layer
-
-
-def run(layer: Any) -> Callable[..., np.ndarray]:
-    """The layer as a function of arrays, tokens and mask; the mask may be None."""
-    return started(lambda x, mask: layer(x, mask=mask))
-
-
-def embedding(mask_zero: bool) -> keras.layers.Embedding:
-    layer = keras.layers.Embedding(10, WIDTH, mask_zero=mask_zero)
-    layer.build()
-    layer.set_weights([tokens(1, 10, WIDTH)])
-    return layer
-
-
-@all_cases
-def test_keras_contract(case: Case) -> None:
-    run_layer_test(
-        case.layer,
-        dict(case.arguments),
-        input_shape=(2, 5, WIDTH),
-        expected_output_shape=case.shape(2, 5),
-        expected_output_dtype="float32",
-        supports_masking=True,
-        run_mixed_precision_check=False,  # Below, with values.
-    )
+CASES = (
+    Case(DeepAveragingNetwork, {"units": 3}, 3, empty_is_zero=False),
+    Case(ConvolutionalNetwork, {"units": 2, "widths": [2, 3], "num_layers": 2}, 4),
+    Case(RecurrentNetwork, {"units": 3}, 3),
+    Case(RecurrentNetwork, {"units": 3, "cell": "gru", "num_layers": 2}, 3),
+    Case(
+        RecurrentNetwork,
+        {"units": 3, "cell": "rnn", "bidirectional": True, "return_sequences": True},
+        6,
+        output_type="tokens",
+    ),
+    Case(AdditiveAttentionPooling, {"units": 3}, 4),
+    Case(SentenceStateLSTM, {"units": 3, "num_steps": 2}, 3),
+    Case(
+        SentenceStateLSTM,
+        {"units": 3, "num_steps": 2, "window": 2, "return_sequences": True},
+        3,
+        output_type="tokens",
+    ),
+    Case(MultiHeadSelfAttention, {"units": 4, "num_heads": 2}, 4, output_type="tokens"),
+    Case(
+        Encoder,
+        {"mechanism": "relation", "units": 3, "norm": "pre"},
+        3,
+        output_type="tokens",
+    ),
+    Case(
+        Encoder,
+        {"mechanism": "multi-head-attention", "num_heads": 2, "num_layers": 2},
+        4,
+        output_type="tokens",
+    ),
+)
 
 
-@all_cases
-def test_each_sentence_is_encoded_as_if_alone(case: Case) -> None:
-    encode = run(built(case))
-    together = encode(SENTENCES, MASK)
-    for sentence, length, output in zip(SENTENCES, LENGTHS, together, strict=True):
-        alone = encode(sentence[None, :length], None)[0]
-        close(output[:length] if case.output_type == "tokens" else output, alone)
-
-
-@all_cases
-def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
-    """What padded tokens hold, how many there are, and on which side."""
-    layer = built(case)
-    x = poisoned(SENTENCES, MASK)
-    cotangent = tokens(2, *case.shape(3, 4))
-
-    def gradients(before: int, after: int) -> Any:
-        around = ((0, 0), (before, after))
-        mask = np.pad(MASK, around)
-        kept = slice(before, before + 4)
-
-        def encode(x: Any) -> Any:
-            y = layer(x, mask=mask)
-            return y[:, kept] if case.output_type == "tokens" else y
-
-        padded = np.pad(x, (*around, (0, 0)), constant_values=np.nan)
-        output, [for_x], for_weights = vjp(encode, [padded], layer.trainable_weights, cotangent)
-        assert not for_x[~mask].any()
-        return output, for_x[:, kept], for_weights
-
-    clean, [for_clean], for_clean_weights = vjp(
-        lambda x: layer(x, mask=MASK), [SENTENCES], layer.trainable_weights, cotangent
-    )
-    assert np.isfinite(clean).all()
-    for before, after in ((0, 0), (2, 1)):
-        output, for_x, for_weights = gradients(before, after)
-        close(output, clean)
-        close(for_x, for_clean)
-        for actual, expected in zip(for_weights, for_clean_weights, strict=True):
-            close(actual, expected)
-
-
-@all_cases
-def test_a_sentence_masked_whole(case: Case) -> None:
-    layer = built(case)
-    x = np.full((2, 3, WIDTH), np.nan, "float32")
-    mask = np.array([[False] * 3] * 2)
-    output, [for_x], for_weights = vjp(lambda x: layer(x, mask=mask), [x], layer.trainable_weights)
-    assert np.isfinite(output).all()
-    assert output.any() != case.empty_is_zero
-    assert not for_x.any()
-    assert all(np.isfinite(gradient).all() for gradient in for_weights)
-
-
-@all_cases
-def test_masks_of_an_embedding_and_explicit_ones(case: Case) -> None:
-    layer = built(case)
-    ids = keras.Input((None,), dtype="int32")
-    output = layer(embedding(mask_zero=True)(ids))
-    assert output.shape == case.shape(None, None)
-    assert (getattr(output, "_keras_mask", None) is not None) == (case.output_type == "tokens")
-    model = keras.Model(ids, output)
-    bare, encode = embedding(mask_zero=False), run(layer)
-    for length in (4, 1):
-        expected = encode(bare(IDS[:, :length]), IDS[:, :length] != 0)
-        close(model.predict(IDS[:, :length], verbose=0), expected)
-    # The explicit mask wins over the attached one.
-    explicit = np.array([[True, True, True, False], [True] * 4, [True, False, True, False]])
-    output = array(layer(embedding(mask_zero=True)(IDS), mask=explicit))
-    close(output, encode(bare(IDS), explicit.astype("float32")))
-    assert np.abs(output - encode(bare(IDS), IDS != 0)).max() > 1e-4
-
-
-# Half an ulp of 1 is 5e-4 in float16 and 4e-3 in bfloat16; a few roundings follow each other.
-TOLERANCE = {"float16": 1e-2, "bfloat16": 8e-2}
-
-
-@pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
-@all_cases
-def test_half_precision_is_close_to_float32(case: Case, policy: str) -> None:
-    if (
-        BACKEND == "jax"
-        and "num_heads" in case.arguments
-        and policy in ("float16", "mixed_float16")
-    ):
-        pytest.skip("JAX compiles no dot_product_attention in float16 for a CPU")
-    recurrent = case.layer is RecurrentNetwork and not policy.startswith("mixed")
-    # Keras draws no orthogonal matrices in half precision: some backends have no such QR.
-    drawn = {"recurrent_initializer": "glorot_uniform"} if recurrent else {}
-    exact, layer = case.make(), case.make(dtype=policy, **drawn)
-    exact.build(SENTENCES.shape)
-    layer.build(SENTENCES.shape)
-    layer.set_weights(exact.get_weights())
-    expected = run(exact)(SENTENCES, MASK)
-    dtypes = []
-
-    def encode(x: Any, mask: Any) -> Any:
-        y = layer(x, mask=mask)
-        dtypes.append(keras.backend.standardize_dtype(y.dtype))
-        return y
-
-    output = started(encode)(poisoned(SENTENCES, MASK), MASK)
-    compute = policy.removeprefix("mixed_")
-    assert dtypes == [compute]
-    trained = {w.dtype for w in layer.trainable_weights}
-    assert trained == {"float32" if "mixed" in policy else compute}
-    close(output, expected, TOLERANCE[compute])
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-@all_cases
-def test_compiled(case: Case) -> None:
-    layer = built(case)
-
-    def call(x: Any, mask: Any) -> Any:
-        return layer(x, mask=mask)
-
-    expected = array(call(SENTENCES, MASK))
-    for xla in (True, False) if BACKEND == "tensorflow" else (True,):
-        close(array(compiled(call, xla=xla)(SENTENCES, MASK)), expected)
-
-
-@all_cases
-def test_keras_file_round_trip(case: Case, tmp_path: Path) -> None:
-    ids = keras.Input((None,), dtype="int32")
-    y = case.make()(keras.layers.Embedding(10, WIDTH, mask_zero=True)(ids))
-    model = keras.Model(ids, keras.layers.Dense(2)(y))
-    randomize_trainable(model)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    close(started(again)(IDS), started(model)(IDS), 1e-6)
-    for one, other in zip(model.trainable_weights, again.trainable_weights, strict=True):
-        np.testing.assert_array_equal(array(one), array(other))
-
-
-def randomize_trainable(model: Any) -> None:
-    """New values that no initializer would give again."""
-    rng = np.random.default_rng(3)
-    for variable in model.trainable_weights:
-        variable.assign(rng.normal(size=variable.shape).astype("float32"))
-
-
-@all_cases
-def test_configuration(case: Case) -> None:
-    layer = case.make(name="mine", dtype="mixed_bfloat16", trainable=False)
-    config = layer.get_config()
-    again = type(layer).from_config(config)
-    assert again.get_config() == config
-    assert {"name", "trainable", *case.arguments} <= set(config)
-    for name, value in case.arguments.items():
-        assert config[name] == value
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("shape", [(2, 4), (2, 3, None), (2, 3, 4, 5)])
-def test_a_wrong_shape(case: Case, shape: Any) -> None:
-    with pytest.raises(ValueError, match=r"must be of shape \(batch, tokens, width\)"):
-        case.make().build(shape)
-
-
-@pytest.mark.parametrize("units", [0, -3, 2.5, True, "many"])
-@all_cases
-def test_wrong_units(case: Case, units: Any) -> None:
-    with pytest.raises(ValueError, match=rf"`units` must be a positive .*units={units!r}$"):
-        case.make(units=units)
+@pytest.fixture(params=CASES, ids=str)
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.param

@@ -1,0 +1,33 @@
+"""The contract of the layers of one input; that of the token mixers has a file for each part."""
+
+from __future__ import annotations
+
+import pytest
+
+from relation_tf.layers import FCSR, Contextualizer, FeatureAttention, SoftmaxPositionEncoding
+from tests.layers.contract import *  # noqa: F403
+from tests.layers.contract import Case
+
+CASES = (
+    Case(
+        Contextualizer,
+        {"rank": 3, "num_steps": 2, "algorithm": "tokens", "initial_context": "learned"},
+        4,
+        empty_is_zero=False,
+    ),
+    Case(
+        Contextualizer,
+        {"rank": 3, "num_steps": 2, "algorithm": "moments"},
+        4,
+        empty_is_zero=False,
+    ),
+    Case(FCSR, {"decay": 0.9}, 16, output_type="tokens"),
+    Case(FCSR, {"decay": 0.2, "window": 2}, 16, output_type="tokens"),
+    Case(FeatureAttention, {"units": 3}, 3),
+    Case(SoftmaxPositionEncoding, {}, 4, output_type="tokens"),
+)
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
