@@ -3,81 +3,89 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 
 from relation_tf.config.faults import fault_line, shortened
+from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, UnknownNameError, did_you_mean
 
 _FAULTS_SHOWN = 10
 
 
 def list_suites() -> list[str]:
-    """The names of the suites that come with the package."""
+    """Return the names of the suites that ship with the package."""
     files = resources.files("relation_tf.suites").iterdir()
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
-def load_suite(suite: str | Path | Suite, settings: Mapping[str, Any] | None = None) -> Suite:
-    """Find a suite by its name or file, or take one that is made.
+def load_suite(
+    suite: str | Path | Suite,
+    settings: Mapping[str, Any] | None = None,
+    plugins: Sequence[str] = (),
+    *,
+    search_beside: bool = True,
+) -> Suite:
+    """Load a suite by its name or file, or change a `Suite`.
+
+    Its plugins are imported first, so that it may use the names that they register.
 
     Args:
         suite: A name of `list_suites()`, a TOML file, or a `Suite`.
-        settings: Keys to set over what the suite says.
+        settings: Keys that replace those of the suite, those of single tasks included.
+        plugins: Modules to import in addition to the suite's own.
+        search_beside: If True, plugins are also looked for in the folder of the suite's file.
 
     Raises:
-        SuiteError: For a suite that is not there or not right.
+        UnknownNameError: If there is no suite of this name.
+        SuiteError: If the suite cannot be read or has faults, or a plugin cannot be imported.
 
     Example:
         >>> load_suite("demo").name
         'demo'
     """
+    folder = None
     if isinstance(suite, Suite):
-        values = suite.model_dump()
-        _set(values, settings or {})
-        return make_suite("suite", values)
-    if suite in list_suites():
+        where, values = "suite", suite.model_dump()
+    elif suite in list_suites():
         path = resources.files("relation_tf.suites") / f"{suite}.toml"
-        where, text = f"suite {suite}", path.read_text(encoding="utf-8")
+        where, values = f"suite {suite}", tomllib.loads(path.read_text(encoding="utf-8"))
     elif str(suite).endswith(".toml"):
-        where = str(suite)
-        try:
-            text = Path(suite).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise SuiteError(f"{suite}: cannot be read: {reason}") from error
+        where, values, folder = str(suite), _read(Path(suite)), Path(suite).parent
     else:
-        near = difflib.get_close_matches(str(suite), list_suites(), n=1)
-        known = ", ".join(list_suites())
-        raise SuiteError(
-            f"unknown suite {str(suite)!r}: expected one of {known}, or a TOML file"
-            + (f". Did you mean {near[0]!r}?" if near else "")
-        )
-    try:
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SuiteError(f"{where}: not TOML: {shortened(str(error))}") from error
-    _set(values, settings or {})
-    if where == str(suite):
+        raise UnknownNameError("suite", str(suite), list_suites(), "or a TOML file")
+    _replace(values, settings or {})
+    if plugins:
+        values["plugins"] = [*dict.fromkeys([*values.get("plugins", []), *plugins])]
+    if folder is not None:
         with contextlib.suppress(OSError, ValueError):  # of names that no file can have
-            beside = Path(where).parent / str(values.get("published"))
+            beside = folder / str(values.get("published"))
             if beside.is_file():
                 values["published"] = str(beside)
-    return make_suite(where, values)
+    return make_suite(where, values, folder if search_beside else None)
 
 
-def _set(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
-    """Set keys over what a suite says, for its single tasks too: what is asked last holds."""
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SuiteError(f"{path}: cannot be read: {reason}") from error
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SuiteError(f"{path}: not TOML: {shortened(str(error))}") from error
+
+
+def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
+    """Replace keys of a suite, and remove them from the settings of its single tasks."""
     values |= settings
     overrides = values.get("overrides")
     if "overrides" not in settings and isinstance(overrides, dict):
@@ -89,19 +97,33 @@ def _set(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
         }
 
 
-def make_suite(where: str, values: Mapping[str, Any]) -> Suite:
-    """Check values and make the suite.
+def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None) -> Suite:
+    """Import the plugins of a suite, check its values and make it.
+
+    Args:
+        where: The suite's name or file, for messages.
+        values: Its keys.
+        folder: A further folder in which plugins are looked for.
 
     Raises:
         SuiteError: One line for each fault: the key, the value, what is allowed.
     """
+    plugins = values.get("plugins")
     try:
+        # A fault in the list itself is named below.
+        load_plugins(plugins if _are_names(plugins) else [], folder)
         return Suite.model_validate(dict(values))
+    except SuiteError as error:
+        raise SuiteError(f"{where}: {error}") from error
     except ValidationError as error:
         faults = [*dict.fromkeys(shortened(fault_line(fault)) for fault in error.errors())]
         more = len(faults) - _FAULTS_SHOWN
         shown = faults[:_FAULTS_SHOWN] + ([f"and {more:,} more faults"] if more > 0 else [])
         raise SuiteError("\n".join(f"{where}: {fault}" for fault in shown)) from error
+
+
+def _are_names(plugins: Any) -> TypeGuard[list[str]]:
+    return isinstance(plugins, list) and all(isinstance(each, str) for each in plugins)
 
 
 def select(
@@ -110,7 +132,7 @@ def select(
     methods: str | Iterable[str] | None = None,
     seeds: int | Iterable[int] | None = None,
 ) -> list[RunConfig]:
-    """The runs of some tasks, methods and seeds.
+    """Return the runs of some tasks, methods and seeds.
 
     Raises:
         SuiteError: For a name or seed that the suite does not have.
@@ -123,14 +145,11 @@ def select(
         wanted = [chosen] if isinstance(chosen, str | int) else list(chosen)
         for value in wanted:
             if value not in there:
-                expected = ", ".join(map(str, there))
-                by_lower = {str(each).lower(): each for each in there}
-                near = difflib.get_close_matches(str(value).lower(), by_lower, n=1)
-                more = f". Did you mean {by_lower[near[0]]!r}?" if near else ""
-                if key == "seed":
-                    more = "; --set seeds=N asks for N"
+                hint = did_you_mean(value, there)
+                more = "; --set seeds=N sets their number" if key == "seed" else hint and f".{hint}"
                 raise SuiteError(
-                    f"suite {suite.name}: unknown {key} {value!r}: expected one of {expected}{more}"
+                    f"suite {suite.name}: unknown {key} {value!r}: expected one of "
+                    f"{', '.join(map(str, there))}{more}"
                 )
         runs = [run for run in runs if getattr(run, key) in wanted]
     return runs

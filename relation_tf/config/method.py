@@ -7,8 +7,8 @@ import math
 import re
 from typing import Annotated, Any, Literal, Self
 
-import tomli_w
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from relation_tf.config.training import Positive
+from relation_tf.config.training import Options, Positive, can_be_written
 from relation_tf.networks.mechanisms import find_mechanism
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
@@ -80,8 +80,10 @@ class Method(BaseModel):
     mechanism: str
     name: Name | None = None
     units: Positive | list[Positive] = 64
-    options: dict[str, Any] = Field(default_factory=dict)
-    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    options: Options = Field(default_factory=dict)
+    grid: Annotated[
+        dict[str, Annotated[list[Any], Field(min_length=1)]], AfterValidator(can_be_written)
+    ] = Field(default_factory=dict)
     size: Size | Annotated[list[Size], Field(min_length=1)] | None = None
     sized_by: str = "units"
     sharing: Sharing = "shared"
@@ -101,15 +103,6 @@ class Method(BaseModel):
     def _is_known(cls, mechanism: str) -> str:
         find_mechanism(mechanism)
         return mechanism
-
-    @field_validator("options", "grid")
-    @classmethod
-    def _can_be_written(cls, options: dict[str, Any]) -> dict[str, Any]:
-        try:
-            tomli_w.dumps(options)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"values that TOML can hold ({error})") from error
-        return options
 
     @model_validator(mode="after")
     def _one_thing_for_each(self) -> Self:

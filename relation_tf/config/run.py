@@ -11,8 +11,10 @@ from pydantic import (
 )
 
 from relation_tf.config.method import EncoderWeights, Name, Sharing
+from relation_tf.config.plugins import Plugin
 from relation_tf.config.training import Positive, TrainingSettings
 from relation_tf.networks.mechanisms import custom_layer, mixing_mechanism
+from relation_tf.registry import METRICS
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
@@ -36,6 +38,8 @@ class RunConfig(TrainingSettings):
     sharing: Sharing = "shared"
     encoder_weights: EncoderWeights = "random"
     pretrained_digest: str | None = None
+    plugins: list[Plugin] = Field(default_factory=list)
+    plugins_digest: str | None = None  # see `relation_tf.config.plugins`
     seed: Annotated[int, Field(ge=0, lt=2**31)]
 
     @property
@@ -98,4 +102,4 @@ def higher_is_better(monitor: str, task: str, metrics: Sequence[str]) -> bool:
     if monitor.removeprefix("val_") not in metrics:
         allowed = " or ".join(f"'val_{name}'" for name in ("loss", *metrics))
         raise ValueError(f"key 'monitor': expected {allowed} for {task}. Received: {monitor!r}")
-    return True
+    return METRICS[monitor.removeprefix("val_")].higher_is_better

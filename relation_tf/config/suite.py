@@ -14,13 +14,14 @@ from pydantic import (
 )
 
 from relation_tf.config.method import NAME_PATTERN, EncoderWeights, Method, Name
+from relation_tf.config.plugins import Plugin
 from relation_tf.config.published import load_published
 from relation_tf.config.run import RunConfig, higher_is_better
 from relation_tf.config.table_layout import TableLayout
-from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
+from relation_tf.config.training import OF_TIMED, Override, TrainingSettings, name_in
 from relation_tf.errors import UnknownNameError, join_names
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import TASKS
+from relation_tf.registry import PROCEDURES, TASKS
 from relation_tf.tasks.catalogue import Entry, find_task
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.glue import GLUE
@@ -29,6 +30,9 @@ from relation_tf.tasks.task import Task
 
 MAX_RUNS = 100_000
 """The most runs that a suite may have; to plan them takes a few seconds, to train them years."""
+
+
+_DEFAULTS = TrainingSettings().model_dump()
 
 
 class Suite(TrainingSettings):
@@ -46,8 +50,13 @@ class Suite(TrainingSettings):
         overrides: What is other for some tasks: for each a table of `batch_size`, `start_token`,
             `vocabulary_size`, `max_length`, `validation_split`, `epochs` or `time_limit`.
         alpha: The level of the tests.
+        plugins: Modules that register further parts, such as `["my_module"]`, see
+            `relation_tf.registry`; looked for in the current folder, next to the suite's file and
+            among installed packages.
         control: The method that all others are compared with, by default all are with all; declared
             before the runs, it makes a smaller family of tests, which can show more.
+        test: The statistical procedure that compares methods, a name of
+            `relation_tf.registry.PROCEDURES`; by default Steel-Dwass, with a control Steel's test.
         layout: How the paper lays its table out, shown beside ours.
         published: A paper's figures to stand beside ours: a name of the package, or a TOML file,
             looked for beside the suite's.
@@ -64,8 +73,10 @@ class Suite(TrainingSettings):
     )
     method: Annotated[list[Method], Field(min_length=1)]
     overrides: dict[str, Override] = Field(default_factory=dict)
+    plugins: list[Plugin] = Field(default_factory=list)
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     control: str | None = None
+    test: Annotated[str, name_in(PROCEDURES)] | None = None
     published: str | None = None
     layout: TableLayout | None = None
 
@@ -287,7 +298,7 @@ class Suite(TrainingSettings):
             found = [getattr(self, key)]
             found += [getattr(each, key, None) for each in self.overrides.values()]
             for value in found:
-                if value not in (None, TrainingSettings.model_fields[key].default):
+                if value not in (None, _DEFAULTS[key]):
                     raise ValueError(
                         f"key {key!r} has no meaning for {timed[0]}, where nothing is learned. "
                         f"Received: {value!r:.80}"
@@ -322,7 +333,7 @@ class Suite(TrainingSettings):
         )
         for key in of_text if written else ():
             value = getattr(self, key)
-            if value != TrainingSettings.model_fields[key].default:
+            if value != _DEFAULTS[key]:
                 raise ValueError(
                     f"key {key!r} has no meaning for {written[0]}, whose characters are generated. "
                     f"Received: {value!r}"
@@ -467,6 +478,7 @@ class Suite(TrainingSettings):
                 sized_by=method.sized_by,
                 sharing=method.sharing,
                 encoder_weights=self._encoder_weights(method),
+                plugins=self.plugins,
                 seed=seed,
             )
             for task in self.tasks

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-)
+import tomli_w
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from relation_tf.registry import SOURCES
+from relation_tf.registry import SOURCES, Registry
 
 Positive = Annotated[int, Field(ge=1, lt=2**31)]
-
-
+FactoryName = Annotated[str, Field(pattern=r"^[A-Za-z][\w.-]{0,79}$")]
 Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
 
 
@@ -23,9 +18,26 @@ OF_TIMED = frozenset({"batch_size", "embedding_dim", "threads"})
 """The keys of `TrainingSettings` that runs of timed tasks read."""
 
 
-def _registered(source: str) -> str:
-    SOURCES.find(source)
-    return source
+def name_in(registry: Registry[Any]) -> AfterValidator:
+    """Return a validator that refuses names that are not registered."""
+
+    def find(name: str) -> str:
+        registry.find(name)
+        return name
+
+    return AfterValidator(find)
+
+
+def can_be_written(options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a table that TOML cannot hold."""
+    try:
+        tomli_w.dumps(options)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"values that TOML can hold ({error})") from error
+    return options
+
+
+Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
 
 
 class TrainingSettings(BaseModel):
@@ -59,10 +71,14 @@ class TrainingSettings(BaseModel):
             are float32 in either.
         xla: Whether XLA compiles the training step. It compiles each shape anew, so texts are then
             padded up to few widths, see `relation_tf.tasks.batches.bucket`.
-        optimizer: `"adam"`.
-        learning_rate: Step size.
-        learning_rate_schedule: `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two
+        optimizer: A registered optimizer, by default the package's `"adam"`, or a class of
+            `keras.optimizers`, such as `"SGD"`.
+        optimizer_options: Further arguments of the optimizer, by name.
+        learning_rate: Initial step size.
+        learning_rate_schedule: A registered schedule or a class of `keras.optimizers.schedules`:
+            `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two
             readings of the FCSR paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
+        schedule_options: Further arguments of the schedule, by name.
         weight_decay: Decoupled weight decay, by default none.
         adversary_weight: Weight of the loss by which the shared part of a group's network unlearns
             to tell the tasks (`sharing = "adversarial"`).
@@ -74,6 +90,7 @@ class TrainingSettings(BaseModel):
             any.
         stopping: `"smoothed_early_stopping"`, `"early_stopping"` or `"accuracy_reached"`, see
             `relation_tf.training.stopping`.
+        stopping_options: Further arguments of a registered stopping rule, by name.
         patience: Epochs without improvement before a run stops (early stopping of either kind).
         monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (these two as well).
         watched_accuracy: What `"accuracy_reached"` is told: `"validation"`, the epoch's own on the
@@ -87,7 +104,7 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    source: Annotated[str, AfterValidator(_registered)] = "auto"
+    source: Annotated[str, name_in(SOURCES)] = "auto"
     tokens: Literal["word", "wordpiece", "text"] = "word"
     start_token: bool = False
     vocabulary_size: Annotated[int, Field(ge=3, lt=2**31)] | None = None
@@ -106,9 +123,11 @@ class TrainingSettings(BaseModel):
     compute: Literal["readout", "all"] = "readout"
     precision: Literal["float32", "bfloat16"] = "float32"
     xla: bool = False
-    optimizer: Literal["adam"] = "adam"
+    optimizer: FactoryName = "adam"
+    optimizer_options: Options = Field(default_factory=dict)
     learning_rate: Annotated[float, Field(gt=0)] = 0.001
-    learning_rate_schedule: Literal["constant", "fcsr", "fcsr-compounding"] = "constant"
+    learning_rate_schedule: FactoryName = "constant"
+    schedule_options: Options = Field(default_factory=dict)
     weight_decay: Annotated[float, Field(gt=0)] | None = None
     adversary_weight: Annotated[float, Field(ge=0)] = 0.05
     orthogonality_weight: Annotated[float, Field(ge=0)] = 0.01
@@ -119,6 +138,7 @@ class TrainingSettings(BaseModel):
     stopping: Literal["smoothed_early_stopping", "early_stopping", "accuracy_reached"] = (
         "smoothed_early_stopping"
     )
+    stopping_options: Options = Field(default_factory=dict)
     patience: Positive = 5
     monitor: Annotated[str, Field(pattern=r"^val_[a-z0-9_]+$")] = "val_loss"
     watched_accuracy: Literal["validation", "running"] = "validation"

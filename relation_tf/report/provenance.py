@@ -35,6 +35,8 @@ _OF_A_RUN = (
     "encoder_weights",
     "pretrained_digest",  # of each seed and mechanism
 )
+_UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options",
+               "schedule_options", "stopping_options")  # fmt: skip
 _OF_A_RULE = {
     "accuracy_reached": {"watched_accuracy", "target_accuracy", "target_epochs"},
     "smoothed_early_stopping": {"patience", "monitor"},
@@ -56,7 +58,7 @@ def settings(results: Results) -> dict[str, str]:
         left_out |= {"adversary_weight", "orthogonality_weight"}
     left_out |= {"published", "layout", "control"}
     left_out |= set().union(*_OF_A_RULE.values()) - _OF_A_RULE[results.suite.stopping]
-    left_out |= {key for key in ("overrides", "time_limit") if not suite[key]}
+    left_out |= {key for key in _UNLESS_SET if not suite[key]}
     if results.suite.timed:
         left_out |= TrainingSettings.model_fields.keys() - OF_TIMED
     if all(task.written for task in results.suite.learned()):

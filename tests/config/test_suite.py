@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from relation_tf.config import Method, Suite, list_suites, load_suite
 from relation_tf.config.loading import make_suite, select
 from relation_tf.config.run import higher_is_better
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, UnknownNameError
 from relation_tf.tasks import find_task
 
 
@@ -204,7 +204,7 @@ def test_methods_that_cannot_be(method, message):
 
 
 def test_unknown_suite_names_the_nearest():
-    with pytest.raises(SuiteError, match=r"unknown suite 'dmeo'.*Did you mean 'demo'"):
+    with pytest.raises(UnknownNameError, match=r"unknown suite 'dmeo'.*Did you mean 'demo'"):
         load_suite("dmeo")
     with pytest.raises(SuiteError, match="cannot be read"):
         load_suite("nowhere.toml")

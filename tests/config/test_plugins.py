@@ -1,0 +1,117 @@
+"""Plugins: where they are looked for, what is refused, and what their digest is of."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from relation_tf.config import load_suite, plugins
+from relation_tf.config.loading import make_suite
+from relation_tf.config.plugins import load_plugins, plugins_digest
+from relation_tf.errors import SuiteError
+from relation_tf.registry import METRICS
+
+SUITE = 'name = "x"\ntasks = ["RTE"]\nplugins = ["{}"]\n[[method]]\nmechanism = "relation"\n'
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch, tmp_path):
+    """Forget the modules and the path that a test adds."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    before = {*sys.modules}
+    yield
+    for name in {*sys.modules} - before:
+        if name.startswith("plug_"):
+            del sys.modules[name]
+
+
+def test_a_suite_imports_its_plugins_before_it_is_checked(tmp_path):
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    (folder / "plug_metric.py").write_text(
+        "from relation_tf.registry import register_metric\n"
+        "@register_metric('plug_hits')\n"
+        "def hits(predictions, labels):\n    return 0.0\n"
+    )
+    path = folder / "x.toml"
+    path.write_text(SUITE.format("plug_metric"))
+    with pytest.raises(SuiteError, match=r"x\.toml: plugin 'plug_metric' .* no such module in "):
+        load_suite(path, search_beside=False)
+    suite = load_suite(path)
+    assert "plug_hits" in METRICS
+    assert [run.plugins for run in suite.runs()][:1] == [["plug_metric"]]
+    assert load_suite(suite, {"epochs": 2}).plugins == ["plug_metric"]
+
+
+def test_plugins_are_added_to_those_of_the_suite(tmp_path):
+    for name in ("plug_a", "plug_b"):
+        (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / "x.toml").write_text(SUITE.format("plug_a"))
+    suite = load_suite(tmp_path / "x.toml", plugins=["plug_a", "plug_b"])
+    assert suite.plugins == ["plug_a", "plug_b"]
+    assert {"plug_a", "plug_b"} <= sys.modules.keys()
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "message"),
+    [
+        (None, "plug_none", "no such module in "),
+        (None, "plug_none.inner", "no such module in "),
+        ("", "plug_broken.inner", "no such module in "),
+        ("import plug_absent", "plug_broken", "ModuleNotFoundError: No module named 'plug_abs"),
+        ("raise RuntimeError('a\\nb')", "plug_broken", "RuntimeError: a b"),
+        ("def", "plug_broken", "SyntaxError: "),
+        (None, "../plug", ""),
+        (None, "", "ValueError: Empty module name"),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_is_named(tmp_path, source, module, message):
+    if source is not None:
+        (tmp_path / "plug_broken.py").write_text(source)
+    with pytest.raises(SuiteError) as error:
+        make_suite("here", {"plugins": [module]})
+    text = str(error.value)
+    assert text.startswith(f"here: plugin {module!r} cannot be imported: ")
+    assert message in text
+    assert "\n" not in text
+
+
+def test_a_list_of_plugins_that_is_none_is_a_fault_of_the_suite():
+    with pytest.raises(SuiteError, match=r"key 'plugins\.1': expected a valid string"):
+        make_suite("here", {"plugins": [3]})
+
+
+def test_entry_points_are_imported_once(monkeypatch):
+    class Entry:
+        value, dist, loaded = "plug_installed", None, 0
+
+        def load(self):
+            self.loaded += 1
+
+    entry = Entry()
+    monkeypatch.setattr(plugins.metadata, "entry_points", lambda group: [entry])
+    plugins._load_entry_points.cache_clear()
+    load_plugins([])
+    load_plugins([])
+    assert entry.loaded == 1
+    plugins._load_entry_points.cache_clear()
+    entry.load = lambda: 1 / 0
+    with pytest.raises(SuiteError, match="plugin 'plug_installed' of an installed package cannot"):
+        load_plugins([])
+
+
+def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
+    (tmp_path / "plug_one.py").write_text("a = 1")
+    package = tmp_path / "plug_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    names = ["plug_one", "plug_package"]
+    load_plugins(names)
+    first = plugins_digest(names)
+    assert first == plugins_digest(names[::-1]) != plugins_digest(names[:1])
+    (package / "inner.py").write_text("b = 2")
+    assert plugins_digest(names) != first
+    assert plugins_digest([]) is None
+    assert plugins_digest(["sys"]) is None  # it has no source
