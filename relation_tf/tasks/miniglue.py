@@ -3,8 +3,8 @@
 Every label is a fact about the whole sentence, or about two sentences together: the first words are
 drawn without looking at it, so a reader of the first word alone can do no better than guess. The
 files have the names, headers and column order of the official `glue_data` folder, and the test
-files the numbers of rows that the leaderboard expects. All sentences come from the tables below;
-nothing is taken from the real data sets.
+files the numbers of rows that the leaderboard expects. All sentences come from the tables
+of `miniglue.toml`; nothing is taken from the real data sets.
 
 What decides the label:
 
@@ -32,11 +32,13 @@ a dropout of a half they do not leave it within a thousand steps.
 
 from __future__ import annotations
 
+import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from importlib import resources
 from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -54,14 +56,8 @@ Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 Synonyms = Sequence[Sequence[str]]
 
-# Openers stand before any statement and mean nothing that a label depends on.
-_OPENERS = ("", "again", "clearly", "indeed", "perhaps")
-
-# One row is one meaning, its columns are synonyms.
-_AGENTS = (("sailor", "seaman"), ("doctor", "physician"), ("teacher", "tutor"))
-_THINGS = (("boat", "ship"), ("car", "automobile"), ("picture", "photo"))
-_DEEDS = (("bought", "purchased"), ("found", "discovered"), ("hid", "concealed"))
-_PLACES = (("in the garden", "in the yard"), ("at the shop", "at the store"))
+_DATA = tomllib.loads((resources.files("relation_tf.tasks") / "miniglue.toml").read_text("utf-8"))
+_WORDS = SimpleNamespace(**_DATA["words"])
 
 
 def _article(nouns: Synonyms) -> Synonyms:
@@ -123,6 +119,10 @@ class _Draw:
         """Any of the words for the meaning at `index`."""
         return _at(meanings, index, self.index(len(meanings[0])))
 
+    def opener(self) -> Strings:
+        """Words that may stand before any statement."""
+        return self.word(_WORDS.openers)
+
 
 def _at(table: Sequence[Any], *index: Integers) -> Strings:
     return np.array(table, dtype=object)[index]
@@ -141,33 +141,12 @@ def _sentences(*parts: Strings | str, end: str = ".") -> Strings:
     return np.array(list(texts), dtype=object)
 
 
-_DETERMINERS = ("this", "that", "every", "these", "many", "the", "my", "our")
 _SINGULAR, _PLURAL = 3, 5  # where the singular and the plural determiners end
-_PEOPLE = (
-    ("doctor", "doctors"),
-    ("teacher", "teachers"),
-    ("lawyer", "lawyers"),
-    ("sailor", "sailors"),
-)
-_VERBS = (
-    ("is happy", "are happy"),
-    ("is sad", "are sad"),
-    ("was happy", "were happy"),
-    ("was sad", "were sad"),
-    ("has a boat", "have a boat"),
-    ("has a car", "have a car"),
-)
-_WHERE = (
-    ("in the garden", "the in garden"),
-    ("near the river", "the near river"),
-    ("at the shop", "the at shop"),
-    ("beside the road", "the beside road"),
-)
 
 
 def _cola(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
     # The determiner may stand first, so it is drawn before the fault and the fault fitted to it.
-    determiner = draw.index(len(_DETERMINERS))
+    determiner = draw.index(len(_WORDS.determiners))
     marked = determiner < _PLURAL
     plural = np.where(marked, determiner >= _SINGULAR, draw.chance(0.25))
     wrong, fault = labels == 0, draw.random.random_sample(draw.rows)
@@ -176,446 +155,214 @@ def _cola(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
     bad_determiner = wrong & (fault >= 0.25) & (fault < 0.65) & marked
     bad_verb = wrong & ~(bad_order | no_verb | bad_determiner)
     plural_noun = plural ^ bad_determiner
-    plural_verb = plural_noun ^ bad_verb
-    verb = _at(_VERBS, draw.index(len(_VERBS)), plural_verb.astype(np.int64))
-    return (
-        _sentences(
-            draw.word(_OPENERS),
-            _at(_DETERMINERS, determiner),
-            _at(_PEOPLE, draw.index(len(_PEOPLE)), plural_noun.astype(np.int64)),
-            np.where(no_verb, "", verb),
-            _at(_WHERE, draw.index(len(_WHERE)), bad_order.astype(np.int64)),
-        ),
-    )
 
+    def form(table: Sequence[Any], second: Truths) -> Strings:
+        return _at(table, draw.index(len(table)), second.astype(np.int64))
 
-_WORKS = ("film", "plot", "story", "cast", "acting", "script", "music", "ending")
-_OPINIONS = (
-    ("dull", "boring", "clumsy", "weak", "awful", "bland", "stale", "dreadful"),
-    ("charming", "funny", "moving", "clever", "superb", "lovely", "fresh", "brilliant"),
-)
-_DEGREES = ("", "very", "really", "quite")
-_EXTENTS = ("", "from start to finish", "in every scene", "at times")
+    verb = form(_WORDS.verbs, plural_noun ^ bad_verb)
+    opener, noun = draw.opener(), form(_WORDS.people, plural_noun)
+    noun_phrase = _join(_at(_WORDS.determiners, determiner), noun)
+    place = form(_WORDS.where, bad_order)
+    return (_sentences(opener, noun_phrase, np.where(no_verb, "", verb), place),)
 
 
 def _sst2(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    opinion, second = draw.synonym(_OPINIONS, labels), draw.synonym(_OPINIONS, labels)
-    opposite, degree = draw.synonym(_OPINIONS, 1 - labels), draw.word(_DEGREES)
+    opinions = _WORDS.opinions
+    opinion, second = draw.synonym(opinions, labels), draw.synonym(opinions, labels)
+    opposite, degree = draw.synonym(opinions, 1 - labels), draw.word(_WORDS.degrees)
     form = draw.random.random_sample(draw.rows)
     said = np.select(
         [form < 0.4, form < 0.7, form < 0.9],
         [_join(degree, opinion), _join(opinion, "and", second), _join("not", degree, opposite)],
         _join("not", opposite, "but", degree, opinion),
     )
-    return (
-        _sentences(
-            draw.word(_OPENERS),
-            draw.word(("the", "this")),
-            draw.word(_WORKS),
-            "is",
-            said,
-            draw.word(_EXTENTS),
-        ),
-    )
-
-
-_REPORTS = (
-    "", "friends say", "neighbours say", "officials say", "police say", "reporters say",
-    "witnesses say", "yesterday",
-)  # fmt: skip
+    work = draw.opener(), draw.word(("the", "this")), draw.word(_WORDS.works)
+    return (_sentences(*work, "is", said, draw.word(_WORDS.extents)),)
 
 
 def _mrpc(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    parts = (_AGENTS, _DEEDS, _article(_THINGS))
+    parts = (_WORDS.agents, _WORDS.deeds, _article(_WORDS.things))
     first, second = draw.two_meanings(parts, np.where(labels == 1, 0, 1 + draw.index(3)))
 
     def report(meanings: list[Integers]) -> Strings:
-        return _sentences(draw.word(_REPORTS), "the", *draw.wording(parts, meanings))
+        return _sentences(draw.word(_WORDS.reports), "the", *draw.wording(parts, meanings))
 
     return report(first), report(second)
 
 
-_QUALITIES = (("old", "aged"), ("young", "youthful"))
-_DOINGS = (("buying", "purchasing"), ("cleaning", "washing"))
-
-
 def _sts_b(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    parts = (_QUALITIES, _AGENTS[:2], _DOINGS, _article(_THINGS[:2]), _PLACES)
+    things = _article(_WORDS.things[:2])
+    parts = (_WORDS.qualities, _WORDS.agents[:2], _WORDS.doings, things, _WORDS.places)
     first, second = draw.two_meanings(parts, len(parts) - labels)
 
     def scene(meanings: list[Integers]) -> Strings:
         quality, agent, *rest = draw.wording(parts, meanings)
-        return _sentences(draw.word(_OPENERS), "the", quality, agent, "is", *rest)
+        return _sentences(draw.opener(), "the", quality, agent, "is", *rest)
 
     return scene(first), scene(second)
 
 
-_ASKING = (
-    "how can I",
-    "what is the best way to",
-    "which is the easiest way to",
-    "is there a good way to",
-    "does anyone know how to",
-    "can you tell me how to",
-    "are there tricks to",
-    "do you know how to",
-)
-_INTENTS = (("start", "begin"), ("stop", "quit"))
-_PASTIMES = (("cooking", "baking"), ("running", "jogging"), ("painting", "drawing"))
-_ASIDES = ("", "at home", "in the evening", "without a book", "with friends", "in summer")
-
-
 def _qqp(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    parts = (_INTENTS, _PASTIMES)
+    parts = (_WORDS.intents, _WORDS.pastimes)
     first, second = draw.two_meanings(parts, np.where(labels == 1, 0, 1 + draw.index(2)))
 
     def question(meanings: list[Integers]) -> Strings:
         about = draw.wording(parts, meanings)
-        return _sentences(draw.word(_ASKING), *about, draw.word(_ASIDES), end="?")
+        return _sentences(draw.word(_WORDS.asking), *about, draw.word(_WORDS.asides), end="?")
 
     return question(first), question(second)
-
-
-# One row is one matter, its columns the two opposites.
-_MATTERS = (
-    (("rich", "wealthy"), ("poor", "penniless")),
-    (("young", "youthful"), ("old", "aged")),
-    (("happy", "glad"), ("sad", "unhappy")),
-)
-_MISMATCHED_PLACES = (("on the train",), ("after the meeting",))
 
 
 def _mnli(
     draw: _Draw,
     labels: Integers,
-    places: Synonyms = _PLACES,
+    places: Synonyms = _WORDS.places,
     negated: tuple[float, ...] = (0.5, 0.1, 0.1),
 ) -> tuple[Strings, ...]:
+    matters, agents = _WORDS.matters, _WORDS.agents
     contradicted, neutral = labels == 0, labels == 2
-    matter, side, agent = draw.common(len(_MATTERS)), draw.common(2), draw.index(len(_AGENTS))
-    told = draw.other(matter, len(_MATTERS), neutral)
+    matter, side, agent = draw.common(len(matters)), draw.common(2), draw.index(len(agents))
+    told = draw.other(matter, len(matters), neutral)
     told_side = np.where(neutral, draw.common(2), np.where(contradicted, 1 - side, side))
     negation = draw.chance(np.array(negated)[labels])
-    return (
-        _sentences(
-            draw.word(_OPENERS),
-            "the",
-            draw.synonym(_AGENTS, agent),
-            "is",
-            _at(_MATTERS, matter, side, draw.index(2)),
-            draw.synonym(places, draw.index(len(places))),
-        ),
-        _sentences(
-            draw.word(_OPENERS),
-            "the",
-            draw.synonym(_AGENTS, agent),
-            "is",
-            np.where(negation, "not", ""),
-            _at(_MATTERS, told, np.where(negation, 1 - told_side, told_side), draw.index(2)),
-        ),
-    )
+
+    def person() -> Strings:
+        return _join(draw.opener(), "the", draw.synonym(agents, agent), "is")
+
+    first = person(), _at(matters, matter, side, draw.index(2))
+    premise = _sentences(*first, draw.synonym(places, draw.index(len(places))))
+    second = person(), np.where(negation, "not", "")
+    opposite = np.where(negation, 1 - told_side, told_side)
+    return premise, _sentences(*second, _at(matters, told, opposite, draw.index(2)))
 
 
 def _mnli_mismatched(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    return _mnli(draw, labels, places=_MISMATCHED_PLACES)
+    return _mnli(draw, labels, places=_WORDS.mismatched_places)
 
 
 def _ax(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
     return _mnli(draw, labels, negated=(0.5, 0.5, 0.5))
 
 
-_BASES = ("buy", "find", "hide")
-_WH = (("when", "on what day"), ("where", "in what town"), ("why", "with what aim"))
-_ANSWERS = (
-    ("on Monday", "on Tuesday", "on Friday", "on Sunday"),
-    ("in London", "in Paris", "in Rome", "in Madrid"),
-    ("to save time", "to please a child", "to win a bet", "to help a stranger"),
-)
-
-
 def _qnli(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    wh, agent = draw.common(len(_WH)), draw.index(len(_AGENTS))
-    deed, thing = draw.index(len(_DEEDS)), draw.common(len(_THINGS))
+    all_agents, all_deeds, all_things = _WORDS.agents, _WORDS.deeds, _WORDS.things
+    wh, agent = draw.common(len(_WORDS.wh)), draw.index(len(all_agents))
+    deed, thing = draw.index(len(all_deeds)), draw.common(len(all_things))
     unanswered, off_topic = labels == 1, draw.chance(0.15)
-    given = draw.other(wh, len(_WH), unanswered & ~off_topic)
-    told = draw.other(thing, len(_THINGS), unanswered & off_topic)
-    asked = draw.synonym(_WH, wh)
-    agents, things = draw.synonym(_AGENTS, agent), draw.synonym(_THINGS, thing)
-    direct = _join(asked, "did the", agents, _at(_BASES, deed), "the", things)
-    indirect = _join(
-        draw.word(("do you know", "can you say", "does anyone know", "is it known")),
-        asked,
-        "the",
-        agents,
-        _at(_DEEDS, deed, np.zeros_like(deed)),
-        "the",
-        things,
-    )
-    return (
-        _sentences(np.where(draw.chance(0.5), direct, indirect), end="?"),
-        _sentences(
-            draw.word(_OPENERS),
-            "the",
-            draw.synonym(_AGENTS, agent),
-            draw.synonym(_DEEDS, deed),
-            "the",
-            draw.synonym(_THINGS, told),
-            draw.synonym(_ANSWERS, given),
-        ),
-    )
-
-
-_KINDS = (("animal",), ("vehicle",), ("fruit",))
-_MEMBERS = (
-    ("horse", "dog", "goat", "cat"),
-    ("bus", "truck", "van", "tram"),
-    ("apple", "pear", "plum", "orange"),
-)
+    given = draw.other(wh, len(_WORDS.wh), unanswered & ~off_topic)
+    told = draw.other(thing, len(all_things), unanswered & off_topic)
+    asked = draw.synonym(_WORDS.wh, wh)
+    agents, things = draw.synonym(all_agents, agent), draw.synonym(all_things, thing)
+    direct = _join(asked, "did the", agents, _at(_WORDS.bases, deed), "the", things)
+    past = _at(all_deeds, deed, np.zeros_like(deed))
+    indirect = _join(draw.word(_WORDS.indirect), asked, "the", agents, past, "the", things)
+    question = _sentences(np.where(draw.chance(0.5), direct, indirect), end="?")
+    who = draw.opener(), "the", draw.synonym(all_agents, agent), draw.synonym(all_deeds, deed)
+    what = "the", draw.synonym(all_things, told), draw.synonym(_WORDS.answers, given)
+    return question, _sentences(*who, *what)
 
 
 def _rte(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    agent, deed = draw.index(len(_AGENTS)), draw.index(len(_DEEDS))
-    kind = draw.common(len(_KINDS))
+    agents, deeds, kinds, places = _WORDS.agents, _WORDS.deeds, _WORDS.kinds, _WORDS.places
+    agent, deed = draw.index(len(agents)), draw.index(len(deeds))
+    kind = draw.common(len(kinds))
     wrong, stranger = labels == 1, draw.chance(0.15)
 
     def event(agent: Integers, thing: Strings, place: Strings | str) -> Strings:
-        return _sentences(
-            draw.word(_OPENERS),
-            "the",
-            draw.synonym(_AGENTS, agent),
-            draw.synonym(_DEEDS, deed),
-            thing,
-            place,
-        )
+        who = draw.opener(), "the", draw.synonym(agents, agent)
+        return _sentences(*who, draw.synonym(deeds, deed), thing, place)
 
-    return (
-        event(
-            agent,
-            draw.synonym(_article(_MEMBERS), kind),
-            draw.synonym(_PLACES, draw.index(len(_PLACES))),
-        ),
-        event(
-            draw.other(agent, len(_AGENTS), wrong & stranger),
-            draw.synonym(_article(_KINDS), draw.other(kind, len(_KINDS), wrong & ~stranger)),
-            "",
-        ),
-    )
-
-
-_CONTENTS = ("trophy", "lamp", "vase", "clock")
-_CONTAINERS = ("suitcase", "box", "bag", "drawer")
-_FITS = (("does not fit in", "cannot go in"), ("rattles in", "slips out of"))
-_SIZES = (("big", "large"), ("small", "tiny"))
+    member = draw.synonym(_article(_WORDS.members), kind)
+    premise = event(agent, member, draw.synonym(places, draw.index(len(places))))
+    other = draw.other(agent, len(agents), wrong & stranger)
+    other_kind = draw.other(kind, len(kinds), wrong & ~stranger)
+    return premise, event(other, draw.synonym(_article(kinds), other_kind), "")
 
 
 def _wnli(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
     loose, small = draw.common(2), draw.common(2)
-    contents, container = draw.word(_CONTENTS), draw.word(_CONTAINERS)
+    contents, container = draw.word(_WORDS.contents), draw.word(_WORDS.containers)
     # What does not fit is too big itself or its container too small; what is loose, the reverse.
     true = np.where(loose == small, contents, container)
     false = np.where(loose == small, container, contents)
-    size = draw.synonym(_SIZES, small)
-    return (
-        _sentences(
-            draw.word(_OPENERS),
-            "the",
-            contents,
-            draw.synonym(_FITS, loose),
-            "the",
-            container,
-            "because it is too",
-            size,
-        ),
-        _sentences(draw.word(_OPENERS), "the", np.where(labels == 1, true, false), "is too", size),
-    )
+    size = draw.synonym(_WORDS.sizes, small)
+    fact = draw.opener(), "the", contents, draw.synonym(_WORDS.fits, loose), "the", container
+    answer = draw.opener(), "the", np.where(labels == 1, true, false), "is too", size
+    return _sentences(*fact, "because it is too", size), _sentences(*answer)
 
 
-Grammar = Callable[[_Draw, Integers], tuple[Strings, ...]]
-
-
-@dataclass(frozen=True)
-class _File:
-    """One file: its path, whose number of rows it has ("train", "dev" or a task), its grammar."""
-
-    path: str
-    rows: str
-    grammar: Grammar
-
-
-@dataclass(frozen=True)
-class _FileFormat:
-    """The files of one training set and of all that is predicted from it.
-
-    Attributes:
-        files: train first, so that no later file repeats a row of an earlier one.
-        labels: what is written for each label number.
-        texts: names of the text columns.
-        columns: names of the columns of train and dev.
-        test_columns: names of the columns of test.
-        label: name of the label column.
-        header: whether train and dev begin with the names of their columns.
-    """
-
-    files: tuple[_File, ...]
-    labels: tuple[str, ...]
-    texts: tuple[str, ...]
-    columns: tuple[str, ...]
-    test_columns: tuple[str, ...]
-    label: str = "label"
-    header: bool = True
-
-
-def _files(task: str, grammar: Grammar) -> tuple[_File, ...]:
-    rows = {"train": "train", "dev": "dev", "test": task}
-    return tuple(_File(f"{task}/{split}.tsv", name, grammar) for split, name in rows.items())
-
-
-_PAIR = ("index", "sentence1", "sentence2")
-_STS_B = ("index", "genre", "filename", "year", "old_index", "source1", "source2", *_PAIR[1:])
-_INFERENCE = ("entailment", "not_entailment")
-
-_LAYOUTS = (
-    _FileFormat(
-        files=_files("CoLA", _cola),
-        labels=("0", "1"),
-        texts=("sentence",),
-        columns=("source", "label", "star", "sentence"),
-        test_columns=("index", "sentence"),
-        header=False,
-    ),
-    _FileFormat(
-        files=_files("SST-2", _sst2),
-        labels=("0", "1"),
-        texts=("sentence",),
-        columns=("sentence", "label"),
-        test_columns=("index", "sentence"),
-    ),
-    _FileFormat(
-        files=_files("MRPC", _mrpc),
-        labels=("0", "1"),
-        texts=("#1 String", "#2 String"),
-        columns=("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"),
-        test_columns=("index", "#1 ID", "#2 ID", "#1 String", "#2 String"),
-        label="Quality",
-    ),
-    _FileFormat(
-        files=_files("STS-B", _sts_b),
-        labels=("0.000", "1.000", "2.000", "3.000", "4.000", "5.000"),
-        texts=_PAIR[1:],
-        columns=(*_STS_B, "score"),
-        test_columns=_STS_B,
-        label="score",
-    ),
-    _FileFormat(
-        files=_files("QQP", _qqp),
-        labels=("0", "1"),
-        texts=("question1", "question2"),
-        columns=("id", "qid1", "qid2", "question1", "question2", "is_duplicate"),
-        test_columns=("id", "question1", "question2"),
-        label="is_duplicate",
-    ),
-    _FileFormat(
-        files=(
-            _File("MNLI/train.tsv", "train", _mnli),
-            _File("MNLI/dev_matched.tsv", "dev", _mnli),
-            _File("MNLI/dev_mismatched.tsv", "dev", _mnli_mismatched),
-            _File("MNLI/test_matched.tsv", "MNLI-m", _mnli),
-            _File("MNLI/test_mismatched.tsv", "MNLI-mm", _mnli_mismatched),
-            _File("diagnostic/diagnostic.tsv", "AX", _ax),
-        ),
-        labels=("contradiction", "entailment", "neutral"),
-        texts=_PAIR[1:],
-        columns=(*_PAIR, "gold_label"),
-        test_columns=_PAIR,
-        label="gold_label",
-    ),
-    _FileFormat(
-        files=_files("QNLI", _qnli),
-        labels=_INFERENCE,
-        texts=("question", "sentence"),
-        columns=("index", "question", "sentence", "label"),
-        test_columns=("index", "question", "sentence"),
-    ),
-    _FileFormat(
-        files=_files("RTE", _rte),
-        labels=_INFERENCE,
-        texts=_PAIR[1:],
-        columns=(*_PAIR, "label"),
-        test_columns=_PAIR,
-    ),
-    _FileFormat(
-        files=_files("WNLI", _wnli),
-        labels=("0", "1"),
-        texts=_PAIR[1:],
-        columns=(*_PAIR, "label"),
-        test_columns=_PAIR,
-    ),
-)
-
-# Columns of the official files that hold neither text nor label, made from the number of the row.
-_BOOKKEEPING: dict[str, Callable[[int], str]] = {
-    "index": str,
-    "id": str,
-    "#1 ID": lambda row: str(2 * row),
-    "#2 ID": lambda row: str(2 * row + 1),
-    "qid1": lambda row: str(2 * row),
-    "qid2": lambda row: str(2 * row + 1),
-    "source": lambda row: "mini",
-    "genre": lambda row: "main-mini",
-    "filename": lambda row: "miniglue",
-    "year": lambda row: "2026",
-    "old_index": lambda row: f"{row:04d}",
-    "source1": lambda row: "none",
-    "source2": lambda row: "none",
+_GRAMMARS: dict[str, Callable[[_Draw, Integers], tuple[Strings, ...]]] = {
+    "CoLA": _cola,
+    "SST-2": _sst2,
+    "MRPC": _mrpc,
+    "STS-B": _sts_b,
+    "QQP": _qqp,
+    "MNLI": _mnli,
+    "MNLI-mismatched": _mnli_mismatched,
+    "AX": _ax,
+    "QNLI": _qnli,
+    "RTE": _rte,
+    "WNLI": _wnli,
 }
-
 _ATTEMPTS = 200
 
 
 def _texts(
-    file: _File, random: np.random.RandomState, labels: Integers, taken: set[tuple[str, ...]]
-) -> tuple[Strings, ...]:
-    """Texts for the labels; rows in `taken` are drawn anew until there are none."""
-    texts = file.grammar(_Draw(random, labels.size), labels)
+    path: str, grammar: str, random: np.random.RandomState, labels: Integers,
+    taken: set[tuple[str, ...]],
+) -> tuple[Strings, ...]:  # fmt: skip
+    """Return texts for the labels; rows in `taken` are drawn again until there are none."""
+    make = _GRAMMARS[grammar]
+    texts = make(_Draw(random, labels.size), labels)
     for _ in range(_ATTEMPTS):
         repeated = np.flatnonzero([row in taken for row in zip(*texts, strict=True)])
         if not repeated.size:
             return texts
-        fresh = file.grammar(_Draw(random, repeated.size), labels[repeated])
+        fresh = make(_Draw(random, repeated.size), labels[repeated])
         for old, new in zip(texts, fresh, strict=True):
             old[repeated] = new
     raise ValueError(
-        f"{file.path}: too few sentences to keep it apart from the files before it; ask for fewer "
+        f"{path}: too few sentences to keep it apart from the files before it; ask for fewer "
         f"training or dev rows. Received: {len(taken)} different rows before it"
     )
 
 
-def _write_layout(folder: Path, layout: _FileFormat, seed: int, rows: Mapping[str, int]) -> None:
+def _write_set(folder: Path, kind: Mapping[str, Any], seed: int, rows: Mapping[str, int]) -> None:
+    """Write the files of a `[[set]]` of the data file, train first.
+
+    So no later file repeats a row of an earlier one.
+    """
+    name = kind["name"]
+    own = [[f"{name}/{part}.tsv", of, name] for part, of in
+           {"train": "train", "dev": "dev", "test": name}.items()]  # fmt: skip
+    label = kind.get("label", "label")
     taken: set[tuple[str, ...]] = set()
-    for file in layout.files:
-        stream = np.random.SeedSequence([seed, zlib.crc32(file.path.encode())])
+    for file, split, grammar in kind.get("files", own):
+        stream = np.random.SeedSequence([seed, zlib.crc32(file.encode())])
         random = np.random.RandomState(np.random.MT19937(stream))
-        count = rows[file.rows]
-        labels = random.permutation(np.arange(count) % len(layout.labels))
-        texts = _texts(file, random, labels, taken)
+        count = rows[split]
+        labels = random.permutation(np.arange(count) % len(kind["labels"]))
+        texts = _texts(file, grammar, random, labels, taken)
         taken.update(zip(*texts, strict=True))
 
-        is_test = file.rows not in ("train", "dev")
-        names = layout.test_columns if is_test else layout.columns
-        content: dict[str, Iterable[str]] = dict(zip(layout.texts, texts, strict=True))
-        content[layout.label] = _at(layout.labels, labels)
+        is_test = split not in ("train", "dev")
+        names = kind["test_columns" if is_test else "columns"]
+        content: dict[str, Iterable[str]] = dict(zip(kind["texts"], texts, strict=True))
+        content[label] = _at(kind["labels"], labels)
         content["star"] = np.where(labels == 0, "*", "")
-        columns = (
-            content[name] if name in content else map(_BOOKKEEPING[name], range(count))
-            for name in names
-        )
-        header = [names] if is_test or layout.header else []
-        path = folder / file.path
+        columns = (content[n] if n in content else _bookkeeping(n, count) for n in names)
+        header = [names] if is_test or kind.get("header", True) else []
+        path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8", newline="\n") as text:
             text.writelines(
                 "\t".join(row) + "\n" for row in chain(header, zip(*columns, strict=True))
             )
+
+
+def _bookkeeping(column: str, count: int) -> Iterable[str]:
+    form = _DATA["bookkeeping"][column]
+    return (form.format(row=row, even=2 * row, odd=2 * row + 1) for row in range(count))
 
 
 def _test_rows(test_rows: Mapping[str, int] | int | None) -> dict[str, int]:
@@ -676,5 +423,5 @@ def write(
         if number < 0:
             raise ValueError(f"{name} must be 0 or above. Received: {name}={number}")
     rows = {"train": train_rows, "dev": dev_rows, **tests}
-    for layout in _LAYOUTS:
-        _write_layout(folder, layout, seed, rows)
+    for kind in _DATA["set"]:
+        _write_set(folder, kind, seed, rows)
