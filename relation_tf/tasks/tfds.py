@@ -18,8 +18,10 @@ import contextlib
 import json
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,8 +29,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from relation_tf.errors import DataError
-from relation_tf.tasks.datasets import join_title
-from relation_tf.tasks.imdb import clean_review
+from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
@@ -72,80 +73,16 @@ class Prepared:
         return self.apart.get(split, self.name)
 
 
-def _glue(
-    config: str,
-    features: tuple[str, ...],
-    labels: Mapping[str, str],
-    splits: Mapping[str, str] | None = None,
-    apart: Mapping[str, str] | None = None,
-) -> Prepared:
-    return Prepared(
-        name=f"glue/{config}",
-        version="2.0.0",
-        splits=splits or {"train": "train", "dev": "validation", "test": "test"},
-        features=features,
-        labels=labels,
-        index="idx",
-        apart=apart or {},
-    )
+def _prepared(text: str | None = None, **fields: Any) -> Prepared:
+    features = tuple(fields.pop("features"))
+    return Prepared(features=features, text=TEXTS[text] if text else None, **fields)
 
 
-def _same(*words: str) -> dict[str, str]:
-    return {word: word for word in words}
-
-
-_PAIR = ("sentence1", "sentence2")
-_TRAIN_TEST = _same("train", "test")
-
-# By name and not by number: WNLI's two classes stand in the other order than RTE's.
 PREPARED: dict[str, Prepared] = {
-    "CoLA": _glue("cola", ("sentence",), {"unacceptable": "0", "acceptable": "1"}),
-    "SST-2": _glue("sst2", ("sentence",), {"negative": "0", "positive": "1"}),
-    "MRPC": _glue("mrpc", _PAIR, {"not_equivalent": "0", "equivalent": "1"}),
-    "STS-B": _glue("stsb", _PAIR, {}),
-    "QQP": _glue("qqp", ("question1", "question2"), {"not_duplicate": "0", "duplicate": "1"}),
-    "MNLI": _glue(
-        "mnli",
-        ("premise", "hypothesis"),
-        _same("entailment", "neutral", "contradiction"),
-        splits={
-            "train": "train",
-            "dev_matched": "validation_matched",
-            "dev_mismatched": "validation_mismatched",
-            "test_matched": "test_matched",
-            "test_mismatched": "test_mismatched",
-            "diagnostic": "test",
-        },
-        apart={"diagnostic": "glue/ax"},
-    ),
-    "QNLI": _glue("qnli", ("question", "sentence"), _same("entailment", "not_entailment")),
-    "RTE": _glue("rte", _PAIR, _same("entailment", "not_entailment")),
-    "WNLI": _glue("wnli", _PAIR, {"not_entailment": "0", "entailment": "1"}),
-    "IMDb": Prepared(
-        name="imdb_reviews/plain_text",
-        version="1.0.0",
-        splits=_TRAIN_TEST,
-        features=("text",),
-        labels=_same("neg", "pos"),
-        text=clean_review,
-    ),
-    "AG-News": Prepared(
-        name="ag_news_subset",
-        version="1.0.0",
-        splits=_TRAIN_TEST,
-        features=("title", "description"),
-        labels={"World": "1", "Sports": "2", "Business": "3", "Sci/Tech": "4"},
-        text=join_title,
-    ),
-    "TREC": Prepared(
-        name="trec",
-        version="1.0.0",
-        splits=_TRAIN_TEST,
-        features=("text",),
-        labels=_same("ABBR", "ENTY", "DESC", "HUM", "LOC", "NUM"),
-        label="label-coarse",
-        spaced=True,
-    ),
+    name: _prepared(**fields)
+    for name, fields in tomllib.loads(
+        (resources.files("relation_tf.tasks") / "tfds.toml").read_text("utf-8")
+    ).items()
 }
 """How TFDS names each task that it has."""
 
