@@ -305,8 +305,9 @@ class Procedure:
     Attributes:
         function: The test. `"all-pairs"`: from `{method: scores}`; `"against-control"`: the same
             and `control=`; `"over-tasks"`: from `{task: {method: scores}}`. All take `alpha=` and
-            `higher_is_better=`, and return a result with `pvalue` and `pairs()`, see
-            `relation_tf.stats.comparisons`.
+            `higher_is_better=`. Reports need `pvalue` of the result and show its `statistic`, if
+            any, as SciPy's tests return them: k x k arrays of all pairs, or one number for each
+            method other than the control, in the order of the samples.
         compares: What is compared with what.
         title: Its name in sentences and tables, such as `"Steel-Dwass"`.
         symbol: Symbol of its statistic, such as `"W*"`.

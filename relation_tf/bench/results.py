@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import read_json
 from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.metrics import counted, find_metric
 from relation_tf.training.pretrained import SETTINGS, finished_runs, run_folder
 
 GLUE_AVERAGE = "GLUE average"
@@ -148,11 +149,13 @@ class Results:
         """A row for each scored name, method and seed: the mean of its metrics.
 
         Columns: `task`, `method`, `seed`, `score`. Two-metric tasks count the mean of both, as on
-        the leaderboard. A last task is the average of each seed over the tasks, for seeds that have
-        them all: GLUE's own where all nine tasks are there, else the mean of these tasks.
+        the leaderboard, or the first where they differ in unit or direction. A last task is the
+        average of each seed over the tasks, for seeds that have them all: GLUE's own where all nine
+        tasks are there, else the mean of these tasks; there is none over tasks whose metrics differ
+        in unit or direction.
         """
         rows = [
-            (task, run["method"], run["seed"], task_score(metrics))
+            (task, run["method"], run["seed"], _score(metrics))
             for run in self.runs
             for task, metrics in run["metrics"].items()
         ]
@@ -176,7 +179,9 @@ class Results:
 
     def _averages(self) -> list[tuple[str, str, int, float]]:
         asked = {task.name for task in self.suite.learned()}
-        if len(asked) < 2 or self.suite.timed:
+        firsts = [find_metric(task.metrics[0]) for task in self.suite.learned()]
+        alike = len({(each.points, each.higher_is_better) for each in firsts}) == 1
+        if len(asked) < 2 or self.suite.timed or not alike:
             return []
         rows = []
         by_seed: dict[tuple[str, int], dict[str, dict[str, dict[str, float]]]] = {}
@@ -195,9 +200,13 @@ class Results:
                 rows.append((GLUE_AVERAGE, method, seed, average))
             else:
                 # A task that is answered twice (MNLI-m, MNLI-mm) counts once, as in GLUE's average.
-                means = [sum(map(task_score, task.values())) / len(task) for task in tasks.values()]
+                means = [sum(map(_score, task.values())) / len(task) for task in tasks.values()]
                 rows.append((MEAN_OF_TASKS, method, seed, sum(means) / len(means)))
         return rows
+
+
+def _score(metrics: Mapping[str, float]) -> float:
+    return task_score({name: metrics[name] for name in counted([*metrics])})
 
 
 def read_results(folder: str | Path) -> Results:

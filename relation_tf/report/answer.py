@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from relation_tf.registry import PROCEDURES
 from relation_tf.report.comparisons import Comparison, all_pvalues, rows_of
 from relation_tf.report.scores import Scores
 from relation_tf.stats import FriedmanNemenyiResult, default_procedure, what_can_be_shown
@@ -93,7 +92,7 @@ def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Itera
     declared, fewest = len(scores.methods), [len(c.result.samples) for c in comparisons.values()]
     if not fewest or min(fewest) == declared:
         return
-    attainable = PROCEDURES[default_procedure(scores.control)].attainable_pvalue
+    attainable = scores.procedure.attainable_pvalue
     if attainable is None:
         return
     best = attainable(declared, scores.seeds)
@@ -106,13 +105,15 @@ def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Itera
 
 def design_sentence(scores: Scores, comparisons: Mapping[str, Comparison]) -> str | None:
     """What so many methods and seeds can show, where each task compares them all."""
-    if len(scores.methods) < 2 or scores.seeds < 2 or not _is_whole(scores, comparisons):
+    bound = scores.procedure.attainable_pvalue is not None
+    few = len(scores.methods) < 2 or scores.seeds < 2
+    if few or not bound or not _is_whole(scores, comparisons):
         return None
     return what_can_be_shown(
         len(scores.methods),
         scores.seeds,
         scores.alpha,
-        test=default_procedure(scores.control),
+        test=scores.test or default_procedure(scores.control),
     )
 
 
@@ -127,9 +128,13 @@ def _averages(scores: Scores) -> Iterator[str]:
         samples = scores.samples(name)
         if len(samples) > 1:
             means = {method: sum(values) / len(values) for method, values in samples.items()}
-            order = sorted(means, key=means.__getitem__, reverse=True)
-            values = ", ".join(f"{method} {100 * means[method]:z.1f}" for method in order)
-            yield f"{_capital(_title(name))} in points, highest first: {values}."
+            lower = name in scores.lower_is_better
+            order = sorted(means, key=means.__getitem__, reverse=not lower)
+            factor, digits = scores.factor(name), scores.digits(name)
+            values = ", ".join(f"{method} {factor * means[method]:z.{digits}f}" for method in order)
+            unit = " in points" if factor == 100 else ""
+            first = "lowest" if lower else "highest"
+            yield f"{_capital(_title(name))}{unit}, {first} first: {values}."
 
 
 def _no_test(scores: Scores) -> Iterator[str]:

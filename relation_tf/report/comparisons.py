@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,18 +11,20 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
+from relation_tf.registry import PROCEDURES, Procedure
 from relation_tf.report.scores import Scores
 from relation_tf.stats import (
     FriedmanNemenyiResult,
     SteelDwassResult,
     SteelResult,
     WinTieLoss,
+    cliffs_delta,
+    default_procedure,
     friedman_nemenyi,
-    steel,
-    steel_dwass,
+    kruskal_wallis,
     win_tie_loss,
 )
-from relation_tf.stats.comparisons import PairTable, PvalueMethod, due_to_ties
+from relation_tf.stats.comparisons import PairTable, due_to_ties
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
 from relation_tf.tasks import GLUE
@@ -52,13 +55,14 @@ Test: TypeAlias = SteelDwassResult | SteelResult
 
 @dataclass(frozen=True)
 class Comparison:
-    """The test of a task: Steel-Dwass, or Steel's many-one test where there is a control.
+    """The test of a task, of all pairs or of each method against a control.
 
     A pair is separated where both p are below alpha.
 
     Attributes:
         result: With the asymptotic p; its `significant`, and what follows from it, is by both p.
-        permutation: With the p of joint permutations: of all, or of many drawn at random.
+        permutation: With the p of joint permutations, all or many drawn at random; the same result
+            for a procedure that has none.
     """
 
     result: Test
@@ -83,7 +87,7 @@ class Comparison:
         effects = self.result.effect_sizes()
         pairs.insert(8, "effect_low", effects["low"])
         pairs.insert(9, "effect_high", effects["high"])
-        towards_b = pairs["statistic"] * (1 if self.result.higher_is_better else -1)
+        towards_b = pairs["effect_size"] * (1 if self.result.higher_is_better else -1)
         pairs["ahead"] = np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], "")
         return pairs
 
@@ -136,6 +140,7 @@ def compare(scores: Scores) -> dict[str, Comparison]:
             scores.alpha,
             higher_is_better=task not in scores.lower_is_better,
             control=scores.control,
+            procedure=scores.procedure,
         )
         if comparison is not None:
             comparisons[task] = comparison
@@ -148,32 +153,96 @@ def compare_samples(
     *,
     higher_is_better: bool = True,
     control: str | None = None,
+    procedure: Procedure | None = None,
 ) -> Comparison | None:
-    """The test of some samples, of which two must have two values, and the control some."""
+    """Test some samples, of which two must have two values, and the control some.
+
+    Args:
+        samples: The scores of each method.
+        alpha: Level of the test.
+        higher_is_better: If False, the lowest score is the best.
+        control: The method that the others are compared with.
+        procedure: The test, by default Steel-Dwass, or Steel's with a control.
+    """
     sizes = sorted(len(values) for values in samples.values())
     if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
         return None
     by_name: dict[Any, list[float]] = dict(samples)
+    procedure = procedure or PROCEDURES[default_procedure(control)]
+    options: dict[str, Any] = {"alpha": alpha, "higher_is_better": higher_is_better}
+    options |= {} if control is None else {"control": control}
+    if not procedure.exact:
+        found = procedure.function(by_name, **options)
+        result = found if isinstance(found, Test) else _adapt(found, by_name, procedure, **options)
+        return Comparison(result, result)
     few = num_arrangements(np.array(sizes)) <= MAX_ARRANGEMENTS
-
-    def test(method: PvalueMethod) -> Test:
-        if control is None:
-            return steel_dwass(
-                by_name, alpha, method, higher_is_better=higher_is_better, permutations=PERMUTATIONS
-            )
-        return steel(
-            by_name,
-            control,
-            alpha,
-            method,
-            higher_is_better=higher_is_better,
-            permutations=PERMUTATIONS,
-        )
-
-    result, permutation = test("asymptotic"), test("exact" if few else "monte-carlo")
+    result, permutation = (
+        procedure.function(by_name, method=method, permutations=PERMUTATIONS, **options)
+        for method in ("asymptotic", "exact" if few else "monte-carlo")
+    )
     # Decided here alone: verdicts, letters, wins and pages follow from it.
-    both: Any = result.significant & permutation.significant
-    return Comparison(replace(result, significant=both), permutation)
+    return Comparison(
+        replace(result, significant=result.significant & permutation.significant), permutation
+    )
+
+
+def _adapt(
+    found: Any,
+    samples: dict[Any, list[float]],
+    procedure: Procedure,
+    *,
+    alpha: float,
+    higher_is_better: bool,
+    control: str | None = None,
+) -> Test:
+    """Make a result of what another library's test returns: `pvalue` and, if any, `statistic`."""
+    names = [*samples]
+    count, fewest = len(names), min(map(len, samples.values()))
+    others = [name for name in names if name != control]
+    effects = [
+        [cliffs_delta(samples[b], samples[a]) for b in others]
+        for a in (names if control is None else [control])
+    ]
+
+    def table(values: Any) -> Any:
+        if control is None:
+            square = np.array(values, dtype=float).reshape(count, count)
+            return pd.DataFrame(square, index=names, columns=names)
+        return pd.Series(np.array(values, dtype=float).reshape(count - 1), index=others)
+
+    pvalue = table(found.pvalue)
+    if control is None:
+        pvalue = pvalue.mask(np.eye(count, dtype=bool), 1.0)
+    bound = procedure.attainable_pvalue
+    shared: dict[str, Any] = {
+        "statistic": table(getattr(found, "statistic", np.full(pvalue.size, np.nan))),
+        "pvalue": pvalue,
+        "significant": pvalue < alpha,
+        "effect_size": table(effects),
+        "attainable_pvalue": 0.0 if bound is None else bound(count, fewest),
+        "seeds_needed": _seeds_needed(procedure, count, alpha),
+        "samples": {name: np.array(own, dtype=float) for name, own in samples.items()},
+        "alpha": alpha,
+        "method": "asymptotic",
+        "higher_is_better": higher_is_better,
+        "kruskal": kruskal_wallis(samples, higher_is_better=higher_is_better),
+        "notes": (),
+    }
+    if control is None:
+        return SteelDwassResult(**shared)
+    return SteelResult(control=control, alternative="two-sided", **shared)
+
+
+def _seeds_needed(procedure: Procedure, methods: int, alpha: float) -> int:
+    bound = procedure.attainable_pvalue
+    if bound is None:
+        return 2
+    return next(seeds for seeds in itertools.count(2) if bound(methods, seeds) < alpha)
+
+
+def test_name(procedure: Procedure, control: str | None) -> str:
+    """Return the name of a test, with its control."""
+    return procedure.title if control is None else f"{procedure.title} against {control}"
 
 
 def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.config.published import Published, load_published
-from relation_tf.registry import METRICS, SECTIONS
+from relation_tf.registry import SECTIONS
 from relation_tf.report import provenance
 from relation_tf.report import runs as how_runs_went
 from relation_tf.report.answer import progress, ranked_over_tasks, short_answer, tested_among
@@ -25,7 +25,9 @@ from relation_tf.report.comparisons import (
     compare,
     over_tasks,
     pair_cells,
+    rows_of,
     summarize,
+    test_name,
     wins,
 )
 from relation_tf.report.pictures.drawing import Picture, Style, styles
@@ -33,6 +35,7 @@ from relation_tf.report.scores import Scores
 from relation_tf.report.sections import layout, learning_time, predictions
 from relation_tf.stats import FriedmanNemenyiResult
 from relation_tf.stats.design import format_level
+from relation_tf.tasks.metrics import find_metric
 
 _MOST_PAIRS = 100  # the tests of more stand in their file only
 _LAST = "made"  # the section that stays the last one
@@ -203,8 +206,7 @@ class ReportContext:
     @property
     def test(self) -> str:
         """Name of the test."""
-        control = self.scores.control
-        return "Steel-Dwass" if control is None else f"Steel against {control}"
+        return test_name(self.scores.procedure, self.scores.control)
 
     @cached_property
     def look(self) -> dict[str, Style]:
@@ -216,7 +218,10 @@ class ReportContext:
         """The columns of the scores with the names of their metrics; an average has none."""
         tasks = [] if self.results is None else self.results.suite.learned()
         metrics = {name: task.metrics for task in tasks for name in task.scored}
-        return {name: " / ".join(map(_label, metrics.get(name, ()))) for name in self.scores.tasks}
+        return {
+            name: " / ".join(find_metric(metric).label for metric in metrics.get(name, ()))
+            for name in self.scores.tasks
+        }
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], Cell]:
@@ -229,21 +234,26 @@ class ReportContext:
             task, method = key
             own = group[group["metric"] == SCORE].iloc[0]
             shown = group[group["metric"] != SCORE]
-            shown = group if shown.empty else shown
+            rows = [*rows_of(group if shown.empty else shown)]
             best = lowest if task in self.scores.lower_is_better else highest
             cells[method, task] = Cell(
-                " / ".join(self._shown(mean, task) for mean in shown["mean"]),
+                " / ".join(self._shown(each.mean, task, each.metric) for each in rows),
                 bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
                 letters=str(own["letters"]),
-                deviation=" / ".join(self._shown(sd, task) for sd in shown["sd"])
+                deviation=" / ".join(self._shown(each.sd, task, each.metric) for each in rows)
                 if own["n"] > 1
                 else "",
                 notes=[f"n = {own['n']}"] if own["n"] != self.scores.seeds else [],
             )
         return cells
 
-    def _shown(self, value: float, task: str) -> str:
-        return f"{self.scores.factor * value:z.{self.scores.digits(task)}f}"
+    def _shown(self, value: float, task: str, metric: str) -> str:
+        factor, digits = self.scores.factor(task), self.scores.digits(task)
+        if self.results is not None and metric != SCORE:
+            points = find_metric(metric).points
+            if points != factor:  # not counted in the score, whose digits are others
+                factor, digits = points, 1 if points == 100 else 3
+        return f"{factor * value:z.{digits}f}"
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -322,7 +332,3 @@ class ReportContext:
         others = own[~pd.MultiIndex.from_frame(own[key]).isin(known)]  # averages, scores of tables
         tables = [table for table in (metrics, others) if len(table)]
         return pd.concat(tables, ignore_index=True) if tables else metrics
-
-
-def _label(metric: str) -> str:
-    return METRICS[metric].label if metric in METRICS else metric

@@ -11,6 +11,7 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
 from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.registry import STOPPING_RULES
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted
 
@@ -57,7 +58,8 @@ def settings(results: Results) -> dict[str, str]:
     if all(method.sharing != "adversarial" for method in results.suite.method):
         left_out |= {"adversary_weight", "orthogonality_weight"}
     left_out |= {"published", "layout", "control"}
-    left_out |= set().union(*_OF_A_RULE.values()) - _OF_A_RULE[results.suite.stopping]
+    of_rules = _OF_A_RULE | {name: {*rule.keys} for name, rule in STOPPING_RULES.items()}
+    left_out |= set().union(*of_rules.values()) - of_rules[results.suite.stopping]
     left_out |= {key for key in _UNLESS_SET if not suite[key]}
     if results.suite.timed:
         left_out |= TrainingSettings.model_fields.keys() - OF_TIMED

@@ -21,6 +21,7 @@ from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_bytes
+from relation_tf.registry import PROCEDURES
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import in_words
 from relation_tf.report.context import ReportContext
@@ -119,6 +120,7 @@ class Report:
             "question": context.question,
             "in_points": context.scores.in_points,
             "timed": context.scores.timed,
+            **({"points": context.scores.points} if context.scores.points else {}),
             "lower_is_better": sorted(context.scores.lower_is_better),
             "answer": context.answer,
             "warnings": context.warnings,
@@ -229,6 +231,7 @@ def compare(
     lower_is_better: Iterable[str] = (),
     alpha: float | None = None,
     control: str | None = None,
+    test: str | None = None,
     title: str = "",
     question: str = "",
 ) -> Report:
@@ -248,6 +251,8 @@ def compare(
             declare the same test, else .05.
         control: The method that all others are compared with, by default all are with all, or as
             the suites declare. It is to be decided on before the runs.
+        test: The statistical procedure, a name of `relation_tf.registry.PROCEDURES`: by default
+            that of the suites, else Steel-Dwass, or Steel's test with a control.
         title: Of the report, by default the labels.
         question: What the comparison is to answer.
 
@@ -282,12 +287,7 @@ def compare(
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
     scores, names = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
-    if control is not None:
-        if control not in scores.methods:
-            raise SuiteError(
-                f"control: expected one of {in_words([*scores.methods])}. Received: {control!r:.80}"
-            )
-        scores = replace(scores, control=control)
+    scores = _tested(scores, control, test)
     joined = join_results(read, names, scores)
     options = {
         "--labels": [*(labels or ())],
@@ -295,6 +295,7 @@ def compare(
         "--lower-is-better": lower_is_better,
         "--alpha": alpha,
         "--control": control,
+        "--test": test,
         "--title": title,
     }
     pretraining = [source.pretraining for source in read if source.pretraining]
@@ -315,6 +316,31 @@ def compare(
         pretraining=pretraining,
     )
     return Report(context, [folder for source in read for folder in source.folders])
+
+
+def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
+    """Replace the test that the sources declare by what is requested.
+
+    Raises:
+        SuiteError: If the control is no method, or the test does not fit it.
+        UnknownNameError: If no test has this name.
+    """
+    if control is not None:
+        if control not in scores.methods:
+            raise SuiteError(
+                f"control: expected one of {in_words([*scores.methods])}. Received: {control!r:.80}"
+            )
+        scores = replace(scores, control=control, test=None)
+    if test is not None:
+        wanted = "all-pairs" if scores.control is None else "against-control"
+        compares = PROCEDURES.find(test).compares
+        if compares != wanted:
+            raise SuiteError(
+                f"test: expected a procedure that compares {wanted}. Received: {test!r}, which "
+                f"compares {compares}"
+            )
+        scores = replace(scores, test=test)
+    return scores
 
 
 def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:

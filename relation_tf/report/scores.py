@@ -11,6 +11,9 @@ from typing import Self
 import pandas as pd
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
+from relation_tf.registry import PROCEDURES, Procedure
+from relation_tf.stats import default_procedure
+from relation_tf.tasks.metrics import find_metric
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,12 @@ class Scores:
         noun: What the tasks are called together, such as "dev sets".
         lower_is_better: The tasks whose lowest score is the best.
         control: The method that all others are compared with, by default all are with all.
-        in_points: Whether the scores are fractions, which a page shows times 100.
+        in_points: If True, the scores are fractions, which a page shows times 100.
+        points: Other factors, by task: those of metrics in other units.
         alpha: The level of the tests.
         metrics: For tasks of a table that names them, what their scores are, or the mean of.
-        timed: Whether nothing was learned: the scores are speeds.
+        timed: If True, nothing was learned: the scores are speeds.
+        test: The statistical procedure, by default Steel-Dwass, or Steel's with a control.
     """
 
     table: pd.DataFrame
@@ -44,12 +49,21 @@ class Scores:
     alpha: float = 0.05
     metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)
     timed: bool = False
+    points: Mapping[str, float] = field(default_factory=dict)
+    test: str | None = None
 
     @classmethod
     def of(cls, results: Results) -> Self:
         """The scores of a suite's finished runs."""
         there = set(results.scores["task"])
         averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in there]
+        metrics = {
+            name: find_metric(task.of(name).metrics[0])
+            for task in results.suite.learned()
+            for name in task.scored
+        }
+        # There are averages only over tasks that are alike.
+        metrics |= dict.fromkeys(averages, next(iter(metrics.values())))
         return cls(
             table=results.scores.astype({"task": str}),
             methods=[str(method.name) for method in results.suite.methods()],
@@ -57,10 +71,17 @@ class Scores:
             seeds=len(results.suite.seeds),
             averages=averages,
             noun=_noun(results),
+            lower_is_better=frozenset(
+                name for name, metric in metrics.items() if not metric.higher_is_better
+            ),
             control=results.suite.control,
             in_points=not results.suite.timed,
+            points={name: metric.points for name, metric in metrics.items() if metric.points != 100}
+            if not results.suite.timed
+            else {},
             alpha=results.suite.alpha,
             timed=results.suite.timed,
+            test=results.suite.test,
         )
 
     @property
@@ -69,31 +90,53 @@ class Scores:
         return [task for task in self.tasks if task not in self.averages]
 
     @property
-    def factor(self) -> int:
-        """What a page shows the scores times."""
-        return 100 if self.in_points else 1
+    def procedure(self) -> Procedure:
+        """The statistical procedure."""
+        return PROCEDURES.find(self.test or default_procedure(self.control))
+
+    @property
+    def fractions(self) -> list[str]:
+        """The tasks whose scores a page shows times 100."""
+        return [task for task in self.tasks if self.factor(task) == 100]
+
+    @property
+    def alike(self) -> bool:
+        """If True, the tasks have the same unit and direction, so that they have an average."""
+        own = {(self.factor(task), task in self.lower_is_better) for task in self.own_tasks}
+        return len(own) == 1
+
+    @property
+    def times_100(self) -> str:
+        """Which scores a page shows times 100, for a note: empty where none are."""
+        if not self.fractions or self.fractions == [*self.tasks]:
+            return "times 100" if self.fractions else ""
+        return f"those of {', '.join(self.fractions)} times 100"
+
+    def factor(self, task: str) -> float:
+        """Return what a page multiplies the scores of a task by."""
+        return self.points.get(task, 100 if self.in_points else 1)
 
     def digits(self, task: str) -> int:
         """Decimals that a page shows: one of points, else two digits of the seeds' deviations.
 
         Where there are none, four digits of the largest score, three decimals at most.
         """
+        if self.factor(task) == 100:
+            return 1
         if task in self._digits:
             return self._digits[task]
-        largest = self.table["score"][self.table["task"] == task].abs().max()
+        largest = self.factor(task) * self.table["score"][self.table["task"] == task].abs().max()
         return 3 if not largest >= 1 else max(0, 3 - math.floor(math.log10(largest)))
 
     @cached_property
     def _digits(self) -> dict[str, int]:
-        if self.in_points:
-            return dict.fromkeys(self.tasks, 1)
         deviations = self.table.groupby(["task", "method"])["score"].std()
         sizes = self.table["score"].abs().groupby(self.table["task"]).max()
         # What is left of rounding is no spread.
         beyond = deviations.gt(1e-12 * sizes, level="task")
         spreads = deviations[beyond].groupby("task").median()
         return {
-            str(task): min(6, max(0, 1 - math.floor(math.log10(spread))))
+            str(task): min(6, max(0, 1 - math.floor(math.log10(self.factor(str(task)) * spread))))
             for task, spread in spreads.items()
             if math.isfinite(spread)
         }

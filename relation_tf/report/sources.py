@@ -27,7 +27,7 @@ from relation_tf.bench.results import (
 )
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DataError, SuiteError, join_names, quote
-from relation_tf.report.comparisons import SCORE
+from relation_tf.report.comparisons import SCORE, test_name
 from relation_tf.report.scores import Scores
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.csv_tables import read_csv
@@ -163,7 +163,7 @@ def _scores_of_report(folder: Path) -> Scores:
     said = read_report(folder)
     # Reports of before did not say it: most were of suites.
     in_points = said.get("in_points", _are_fractions(scores.table))
-    lower = said.get("lower_is_better", [])
+    lower, points = said.get("lower_is_better", []), said.get("points", {})
     if not isinstance(in_points, bool):
         raise SuiteError(
             f"{file}: expected true or false as 'in_points'. Received: {in_points!r:.80}"
@@ -172,11 +172,15 @@ def _scores_of_report(folder: Path) -> Scores:
         raise SuiteError(
             f"{file}: expected names of tasks as 'lower_is_better'. Received: {lower!r:.80}"
         )
+    numbers = isinstance(points, dict) and all(type(x) in (int, float) for x in points.values())
+    if not numbers:
+        raise SuiteError(f"{file}: expected numbers by task as 'points'. Received: {points!r:.80}")
     return dataclasses.replace(
         scores,
         in_points=in_points,
         lower_is_better=frozenset(lower) & {*scores.tasks},
         timed=said.get("timed") is True,
+        points={task: points[task] for task in points if task in {*scores.tasks}},
     )
 
 
@@ -252,13 +256,14 @@ def join(
         raise SuiteError(
             f"--lower-is-better: expected some of {join_names(tasks)}. Received: {task!r}"
         )
+    points = {task: own for source in sources for task, own in source.scores.points.items()}
     known = {source.scores.noun for source in sources}
     tests = {
-        (source.scores.alpha, _own_control(source, own))
+        (source.scores.alpha, _own_control(source, own), source.scores.test)
         for source, own in zip(sources, names, strict=True)
         if source.results is not None
     }
-    level, control = tests.pop() if len(tests) == 1 else (_LEVEL, None)
+    level, control, test = tests.pop() if len(tests) == 1 else (_LEVEL, None, None)
     return (
         Scores(
             table=table[table["task"].isin([*tasks, *averages])],
@@ -269,8 +274,11 @@ def join(
             noun=known.pop() if len(known) == 1 else "tasks",
             lower_is_better=lower,
             control=control,
-            in_points=any(source.scores.in_points for source in sources) and _are_fractions(table),
+            in_points=any(source.scores.in_points for source in sources)
+            and _are_fractions(table[~table["task"].isin(points)]),
             alpha=level if alpha is None else alpha,
+            points=points,
+            test=test,
         ),
         names,
     )
@@ -292,18 +300,17 @@ def unused_tests(
         names: What it has called their methods.
         scores: What it has joined.
     """
-    used = _test(scores.control, scores.alpha)
+    used = _test(scores, scores.control)
     return [
         f"{source.label} declares {declared}; this comparison is by {used}."
         for source, own in zip(sources, names, strict=True)
         if source.results is not None
-        and (declared := _test(_own_control(source, own), source.scores.alpha)) != used
+        and (declared := _test(source.scores, _own_control(source, own))) != used
     ]
 
 
-def _test(control: str | None, alpha: float) -> str:
-    test = "Steel-Dwass" if control is None else f"Steel's test against {control}"
-    return f"{test}, {format_level(alpha)}"
+def _test(scores: Scores, control: str | None) -> str:
+    return f"{test_name(scores.procedure, control)}, {format_level(scores.alpha)}"
 
 
 def _read_table(path: Path) -> Scores:
@@ -628,6 +635,7 @@ def join_results(
             "published": None,
             "alpha": scores.alpha,
             "control": scores.control,
+            "test": scores.test,
         }
     )
     return Results(

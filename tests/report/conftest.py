@@ -16,7 +16,6 @@ from relation_tf.config.loading import make_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.files import write_json, write_table
-from relation_tf.tasks import find_task
 
 METHODS = [
     {"name": "attention", "mechanism": "attention"},
@@ -79,7 +78,7 @@ def _fabricate(
     for config in suite.runs():
         metrics = {
             scored: {metric: score(config, scored, metric) for metric in task.metrics}
-            for task in [find_task(config.task)]
+            for task in [suite.find_task(config.task)]
             for scored in task.scored
         }
         if any(value is None for task in metrics.values() for value in task.values()):

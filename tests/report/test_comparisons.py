@@ -171,7 +171,7 @@ def test_a_control_makes_a_smaller_family(suite_of, fabricate):
     assert "relation is better than baseline on both dev sets (p < .05)." in answer
     assert not any("relation is better than attention" in sentence for sentence in answer)
     page = report.html()
-    assert "Steel against baseline" in page
+    assert "Steel&#39;s test against baseline" in page
     assert "Steel-Dwass" not in page
     assert "pvalues" not in {picture.name for picture in report.context.pictures}
 

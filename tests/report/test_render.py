@@ -138,7 +138,7 @@ def test_with_a_control_no_letters_are_told_of(suite_of, fabricate):
     markdown = (folder / "report" / "report.md").read_text(encoding="utf-8")
     assert "is better than baseline on" in page
     assert "No column separates a pair" not in page
-    assert "p of Steel's test of each method of a column against baseline." in page.replace(
+    assert "p by Steel's test, each method of a column against baseline." in page.replace(
         "&#39;", "'"
     )
     for text in (page, markdown):

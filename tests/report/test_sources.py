@@ -433,13 +433,13 @@ def test_a_suite_is_compared_by_the_test_that_it_declares(suite_of, fabricate):
     for name in ("test", "level", "answer", "settings", "warnings"):
         assert getattr(report.context, name) == getattr(own.context, name)
     pd.testing.assert_frame_equal(report.tables["pvalues"], own.tables["pvalues"])
-    assert "Steel against relation" in report.context.test
+    assert "Steel's test against relation" in report.context.test
     merged = [
         declared(suite_of, fabricate, name, control="relation", alpha=0.04, seeds=seeds)
         for name, seeds in (("low", [1, 2]), ("high", [3, 4]))
     ]
     found = compare(*merged, merge=True).context
-    assert (found.test, found.scores.alpha) == ("Steel against relation", 0.04)
+    assert (found.test, found.scores.alpha) == ("Steel's test against relation", 0.04)
 
 
 def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
@@ -458,7 +458,7 @@ def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
     )
     found = compare(folders[0], alpha=0.01).context
     assert (found.test, found.scores.alpha, found.settings["alpha"]) == (
-        "Steel against relation", 0.01, "0.01"
+        "Steel's test against relation", 0.01, "0.01"
     )  # fmt: skip
     assert (
         "before declares Steel's test against relation, p < .04; this comparison is by Steel's "

@@ -14,6 +14,7 @@ from relation_tf.bench.results import Results
 from relation_tf.report.pictures.drawing import Draw, Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.stats import mean_interval
+from relation_tf.tasks.metrics import find_metric
 
 
 def score_dots(scores: Scores, look: Mapping[str, Style]) -> Picture:
@@ -48,12 +49,12 @@ def _score_panels(scores: Scores, look: Mapping[str, Style]) -> list[Panel]:
     for task in scores.tasks:
         samples = scores.samples(task)
         if samples:
-            shown = {name: scores.factor * np.array(own) for name, own in samples.items()}
+            shown = {name: scores.factor(task) * np.array(own) for name, own in samples.items()}
             means = ", ".join(
                 f"{name} {own.mean():.{scores.digits(task)}f} ({len(own)})"
                 for name, own in shown.items()
             )
-            unit = " in points" if scores.in_points else ""
+            unit = " in points" if scores.factor(task) == 100 else ""
             alt = f"{task}, score of every seed{unit}; means (and seeds): {means}."
             panels.append(Panel(task, alt, _draw_scores(shown, look)))
     return panels
@@ -101,8 +102,10 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]
 def _draw_learning(
     histories: list[tuple[Style, dict[str, Any], pd.DataFrame]], metrics: Sequence[str]
 ) -> Draw:
-    shown = [("val_loss", 1, "validation cost")]
-    shown += [(f"val_{metric}", 100, f"{metric}, points") for metric in metrics]
+    shown = [("val_loss", 1.0, "validation cost")]
+    for metric in metrics:
+        points = find_metric(metric).points
+        shown.append((f"val_{metric}", points, f"{metric}, points" if points == 100 else metric))
 
     def draw(axes: Sequence[Axes]) -> None:
         for ax, (column, factor, label) in zip(axes, shown, strict=True):

@@ -74,12 +74,15 @@ def _scores_against(
 ) -> tuple[Picture | None, Picture | None]:
     """Return the pictures of score against time, and against parameters."""
     scores, how = context.scores, context.how
-    samples = {}
+    samples, lower = {}, set[str]()
+    unit = "points" if {*scores.fractions} == {*scores.tasks} else "score"
     for task in results.suite.tasks:
         # MNLI is scored on two sets, and trained once; of a group it is the mean of its tasks.
         firsts = [next(iter(each.scored)) for each in results.suite.find_task(task).each()]
+        lower |= {task} if firsts[0] in scores.lower_is_better else set()
         table = scores.table[scores.table["task"].isin(firsts)]
-        means = table.groupby(["method", "seed"], sort=False)["score"].mean() * scores.factor
+        means = table.groupby(["method", "seed"], sort=False)["score"].mean()
+        means *= scores.factor(firsts[0])
         samples[task] = {
             name: [*means[name]]
             for name in scores.methods
@@ -94,7 +97,11 @@ def _scores_against(
             str(task): dict(zip(rows["method"], rows[column], strict=True))
             for task, rows in how.groupby("task", sort=False)
         }
-        pictures.append(score_against(name, costs, samples, label, context.look))
+        pictures.append(
+            score_against(
+                name, costs, samples, label, context.look, score_label=unit, lower_is_better=lower
+            )
+        )
     return pictures[0], pictures[1]
 
 

@@ -40,19 +40,22 @@ class Differences(Section):
             f". ▲: the first method is better, ▼: worse. Bold: {context.level}. A pair that is not "
             f"bold {no_evidence} equal."
         )
-        test = "the Steel-Dwass test, all pairs of a column"
-        if context.scores.control is not None:
-            test = f"Steel's test of each method of a column against {context.scores.control}"
+        scores = context.scores
+        what = "all pairs of a column"
+        if scores.control is not None:
+            what = f"each method of a column against {scores.control}"
+        test = f"{scores.procedure.title}, {what}"
+        asymptotic = "; where only the asymptotic p is, the other one is shown"
         note: list[str | Span] = [
-            f"p of {test}. ▲: the first method's scores rank better, ▼: worse. ",
+            f"p by {test}. ▲: the first method's scores rank better, ▼: worse. ",
             SHADED,
-            f": separated, {context.level}; where only the asymptotic p is, the other one is "
-            f"shown. Any other pair {no_evidence} equal.",
+            f": separated, {context.level}{asymptotic if scores.procedure.exact else ''}. "
+            f"Any other pair {no_evidence} equal.",
         ]
         return [
             pair_table(
                 "Table: pairs of methods",
-                context.scores.tasks,
+                scores.tasks,
                 context.pairs,
                 swatches=context.pairs_listed,
                 paper=Paper("pairs", [Span("p", "italic"), f" ({context.test})"], details),
@@ -67,7 +70,7 @@ def _pictures(context: ReportContext) -> Sequence[Block]:
     tests = {
         task: (
             shown_pvalues(comparison.result.pvalue, comparison.permutation.pvalue, scores.alpha),
-            comparison.result.statistic,
+            comparison.result.effect_size,
         )
         for task, comparison in context.comparisons.items()
         if isinstance(comparison.result, SteelDwassResult)

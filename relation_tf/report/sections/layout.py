@@ -139,6 +139,7 @@ def laid_out(
     if layout is None or results.parts:
         return []
     figures = _figures(results, scores, published)
+    unit = ", points" if scores.fractions == [*scores.tasks] else ""
     tables = []
     for measure in layout.measures:
         found = _means(measure, scores, summary, how, times)
@@ -150,7 +151,7 @@ def laid_out(
         }
         tables.append(
             LaidOut(
-                "score" + (", points" if scores.in_points else "") if measure == SCORE else measure,
+                f"score{unit}" if measure == SCORE else measure,
                 layout.rows,
                 layout.columns,
                 _nested(row for row, _ in places.values()),
@@ -185,7 +186,7 @@ def _means(
     """Columns `task`, `method`, `mean`, `sd`, `letters`, `digits` and `best`."""
     if measure == SCORE:
         own = summary[summary["metric"] == SCORE].copy()
-        own[["mean", "sd"]] *= scores.factor
+        own[["mean", "sd"]] = own[["mean", "sd"]].mul(own["task"].map(scores.factor), axis=0)
         lower = own["task"].isin(scores.lower_is_better)
         digits: Any = own["task"].map(scores.digits)
     else:

@@ -113,7 +113,7 @@ def _pairs(context: ReportContext, tested: Mapping[str, Comparison]) -> list[Blo
         return []
     own_notes = [note for task, test in tested.items() for note in notes(task, test)]
     note: list[str | Span] = [
-        "p of the Steel-Dwass test on these seconds, a seed that did not get there being slower "
+        "p by Steel-Dwass on these seconds, a seed that did not get there being slower "
         "than any that did. ▲: the first method takes longer, ▼: less time. ",
         SHADED,
         f": {context.level}." + "".join(f" {note}." for note in own_notes),

@@ -16,6 +16,7 @@ from relation_tf.report.comparisons import rows_of
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.provenance import notes
 from relation_tf.report.scores import Scores
+from relation_tf.tasks.metrics import find_metric
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext
@@ -95,7 +96,11 @@ def _measured_points(
     summary: pd.DataFrame, how: pd.DataFrame
 ) -> dict[tuple[str, str, str], tuple[int, float, float]]:
     points = {
-        (row.task, row.method, row.metric): (row.n, 100 * row.mean, 100 * row.sd)
+        (row.task, row.method, row.metric): (
+            row.n,
+            (factor := find_metric(row.metric).points) * row.mean,
+            factor * row.sd,
+        )
         for row in rows_of(summary)
     }
     for row in rows_of(how):

@@ -17,6 +17,7 @@ from relation_tf.report.blocks import (
     Table,
     plural,
 )
+from relation_tf.tasks.metrics import counted
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext
@@ -68,10 +69,11 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     yield f"Mean over {plural(scores.seeds, 'seed')}"
     yield ", or n where it is given," if _fewer(context) else ""
     yield " ± standard deviation (n − 1)" if scores.seeds > 1 else ""
-    yield ", times 100. " if scores.in_points else ". "
+    yield f", {scores.times_100}. " if scores.times_100 else ". "
     yield Span("Bold")
     both = "" if context.results is None else "; a task with two metrics counts the mean of both"
     yield f": the best mean{_best(context)}{both}."
+    yield from _uncounted(context)
     test = f"({context.test}, {context.level})"
     if _lettered(context):
         yield " "
@@ -86,17 +88,29 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
         yield " n: seeds that are done, where not all are. –: none."
     suite = None if context.results is None else context.results.suite
     if suite is not None and len(suite.tasks) > 1 and not suite.timed:
-        averaged = any(task in scores.averages for task in scores.tasks)
-        yield " The average counts seeds that have all tasks"
-        yield (
-            "; two metrics of a task, and MNLI-m and MNLI-mm, are averaged first."
-            if averaged
-            else ", and here none has."
-        )
+        if scores.averages:
+            yield (
+                " The average counts seeds that have all tasks; two metrics of a task, and MNLI-m "
+                "and MNLI-mm, are averaged first."
+            )
+        elif scores.alike:
+            yield " The average counts seeds that have all tasks, and here none has."
+        else:
+            yield " There is no average over tasks whose metrics differ in unit or direction."
     failed = 0 if suite is None else int(context.runs["status"].eq("failed").sum())
     if failed:
         verb = "is" if failed == 1 else "are"
         yield f" {plural(failed, 'run')} failed and {verb} not in the table."
+
+
+def _uncounted(context: ReportContext) -> Iterator[str]:
+    """Name the tasks of which not all metrics count."""
+    for task in () if context.results is None else context.results.suite.learned():
+        if len(counted(task.metrics)) < len(task.metrics):
+            yield (
+                f" Of {task.name} only {task.metrics[0]} counts, as its metrics differ in unit or "
+                "direction."
+            )
 
 
 def _caption(context: ReportContext) -> str:
@@ -107,7 +121,7 @@ def _caption(context: ReportContext) -> str:
         " ± standard deviation" if scores.seeds > 1 else "",
         f" over {plural(scores.seeds, 'seed')}",
         " or fewer" if _fewer(context) else "",
-        ", times 100" if scores.in_points else "",
+        f", {scores.times_100}" if scores.times_100 else "",
         ". Bold: the best mean",
         f", the lowest of {', '.join(lower)}." if lower else ".",
         " In a column, methods that share a letter cannot be separated "

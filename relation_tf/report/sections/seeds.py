@@ -26,7 +26,8 @@ class Seeds(Section):
         picture = score_dots(scores, context.look)
         if not picture.panels:
             return []
-        points = "Score in points. " if scores.in_points else ""
+        points = "Score in points. " if scores.fractions else ""
+        points = f"Scores: {scores.times_100}. " if points and scores.points else points
         interval = ", the level one its 95 % t interval" if scores.seeds > 1 else ""
         note = f"{points}A mark is a seed; the upright line is the mean{interval}."
         return [Figure(picture), Paragraph(note, "note")]

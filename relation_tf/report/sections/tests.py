@@ -44,19 +44,15 @@ class Tests(Section):
         ]
 
 
-def _symbol(context: ReportContext) -> str:
-    return "W*" if context.scores.control is None else "Z"
-
-
 def _procedure(context: ReportContext) -> Iterator[str | Span]:
     scores = context.scores
     if context.results is not None:
         yield "The test is the same for every suite, fixed before its runs: "
+    yield context.test
     yield (
-        "Steel-Dwass (Dwass-Steel-Critchlow-Fligner), all pairs of methods"
+        ", all pairs of methods"
         if scores.control is None
-        else f"{context.test} (Steel's many-one test), a control that is to be declared before the "
-        "runs"
+        else ", a control that is to be declared before the runs"
     )
     yield (
         f", two-sided, α = {scores.alpha}. Each column is tested by itself, without a correction "
@@ -64,12 +60,17 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     )
     if scores.averages:
         yield "The average of each seed is tested as a task of its own. "
+    level, positive = context.level.removeprefix("p < "), "Cliff's delta is"
+    if scores.procedure.exact:
+        yield (
+            "A pair counts as separated where both p, by the asymptotic distribution and by "
+            f"permutation, are below {level}. Permutations are joint, of all methods: all of them, "
+            f"or {PERMUTATIONS:,} at random. "
+        )
+        positive = f"{scores.procedure.symbol} and Cliff's delta are"
     yield (
-        "A pair counts as separated where both p, by the asymptotic distribution and by "
-        f"permutation, are below {context.level.removeprefix('p < ')}. Permutations are joint, of "
-        f"all methods: all of them, or {PERMUTATIONS:,} at random. {_symbol(context)} and Cliff's "
-        "delta are positive where the second method is higher; the interval of delta is nominally "
-        "one of 95 %, each by itself."
+        f"{positive} positive where the second method is higher; the interval of delta is "
+        "nominally one of 95 %, each by itself."
     )
     if not context.pairs_listed:
         yield " The pairs are in "
@@ -82,11 +83,12 @@ def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
     kruskal = format_pvalue(test.result.kruskal.pvalue, alpha)
     attainable = format_pvalue(test.attainable_pvalue, alpha)
     notes = "".join(f" {note}." for note in test.notes())
-    note = (
-        f"Kruskal-Wallis, for information: {kruskal}. Without ties this number of methods and "
-        f"seeds can reach {attainable} at best; {context.level} needs at least "
-        f"{test.seeds_needed} seeds.{notes}"
+    reach = (
+        f" Without ties this number of methods and seeds can reach {attainable} at best; "
+        f"{context.level} needs at least {test.seeds_needed} seeds."
     )
+    bound = context.scores.procedure.attainable_pvalue is not None
+    note = f"Kruskal-Wallis, for information: {kruskal}.{reach if bound else ''}{notes}"
     return Folded(
         [Span(task), f" {pairs['significant'].sum()} of {len(pairs)} pairs separated"],
         [*([_pairs(task, test, context)] if context.pairs_listed else []), Paragraph(note, "note")],
@@ -95,8 +97,9 @@ def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
 
 
 def _pairs(task: str, test: Comparison, context: ReportContext) -> Table:
-    alpha = context.scores.alpha
-    numbers = ("Seeds", _symbol(context), "p", "p, permutation", "Cliff's delta")
+    alpha, procedure = context.scores.alpha, context.scores.procedure
+    permutation = ["p, permutation"] if procedure.exact else []
+    numbers = ["Seeds", procedure.symbol, "p", *permutation, "Cliff's delta"]
     rows = []
     for pair in rows_of(test.pairs()):
         interval = f"{signed(pair.effect_low)} to {signed(pair.effect_high)}"
@@ -108,7 +111,7 @@ def _pairs(task: str, test: Comparison, context: ReportContext) -> Table:
                     f"{pair.n_a}, {pair.n_b}",
                     signed(pair.statistic),
                     Cell(pvalue_only(pair.pvalue, alpha), significant=pair.significant),
-                    pvalue_only(pair.permutation_pvalue, alpha),
+                    *([pvalue_only(pair.permutation_pvalue, alpha)] if procedure.exact else []),
                     Cell(signed(pair.effect_size), notes=[interval]),
                     Cell(pair.verdict, significant=pair.significant),
                 ],

@@ -1,0 +1,192 @@
+"""Metrics, statistical procedures and sections of a user's own module in a report."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.registry import (
+    METRICS,
+    PROCEDURES,
+    SECTIONS,
+    register_metric,
+    register_procedure,
+    register_section,
+)
+from relation_tf.report import compare, make_report
+from relation_tf.report.blocks import Column, Paper, Paragraph, Row, Section, Table
+
+TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """Forget at the end what a test registers."""
+    for registry in (METRICS, PROCEDURES, SECTIONS):
+        len(registry)
+        monkeypatch.setattr(registry, "_entries", {**registry._entries})
+        monkeypatch.setattr(registry, "_origins", {**registry._origins})
+
+
+@pytest.fixture
+def regression(suite_of):
+    """A suite with a task whose first metric is better low."""
+
+    def make(metrics=("rmse",), tasks=("mine",), **values):
+        options = {"high": None, "higher_is_better": False, "points": 1.0, "target": "scores"}
+        register_metric("rmse", "RMSE", **options)(lambda a, b: np.sqrt(np.mean((a - b) ** 2)))
+        files = {"train": "train.csv", "test": "test.csv"}
+        task = {"name": "mine", "inputs": ["a", "b"], "label": "y", "metrics": [*metrics],
+                "files": files}  # fmt: skip
+        return suite_of(tasks=[*tasks], task=[task], method=TWO, **values)
+
+    return make
+
+
+def error(config, task, metric):
+    """Relation has the lower error, and the higher correlation."""
+    better = config.method == "relation"
+    level = 0.9 - 0.3 * better if metric == "rmse" else 0.6 + 0.2 * better
+    return level + config.seed / 100
+
+
+def bold(page):
+    return re.findall(r'<span class="mean"><b>([^<]+)</b>', page)
+
+
+def test_a_metric_that_is_better_low(regression, fabricate):
+    report = make_report(fabricate(regression(), error))
+    assert "relation is better than baseline on mine (p < .05)." in report.context.answer
+    assert "mine (RMSE, lower is better) " in str(report)
+    page = report.html()
+    assert bold(page) == ["0.630"]
+    assert "the lowest of mine" in page
+    assert "times 100" not in page
+    assert 'aria-label="baseline worse"' in page
+    (costs,) = (each for each in report.context.pictures if each.name == "parameters")
+    assert costs.panels[0].alt.endswith("beaten by no other: relation.")
+    (pvalues,) = (each for each in report.context.pictures if each.name == "pvalues")
+    assert "relation better than baseline" in pvalues.panels[0].alt
+
+
+def test_metrics_of_different_directions_have_no_mean(regression, fabricate):
+    suite = regression(metrics=("rmse", "pearson"))
+    report = make_report(fabricate(suite, error))
+    assert set(report.tables["scores"]["metric"]) == {"rmse", "pearson"}
+    scores = report.context.scores.samples("mine")
+    assert scores["relation"][0] == pytest.approx(0.61)
+    assert "Of mine only rmse counts" in report.markdown()
+    assert bold(report.html()) == ["0.630 / 83.0"]
+
+
+def test_tasks_of_different_directions_have_no_average(regression, fabricate, tmp_path):
+    report = make_report(fabricate(regression(tasks=("CoLA", "mine")), error))
+    assert report.context.scores.averages == []
+    text = report.markdown()
+    assert "There is no average over tasks whose metrics differ in unit or direction." in text
+    assert "those of CoLA times 100" in text
+    assert bold(report.html()) == ["83.0", "0.630"]
+    assert "relation is better than baseline on both tasks (p < .05)." in report.context.answer
+    # A report is a source again: it says in which unit its scores are.
+    again = compare(report.write(tmp_path / "out").parent)
+    assert again.context.scores.points == {"mine": 1.0}
+    assert again.context.cells["relation", "mine"].text == "0.630"
+
+
+def test_a_metric_whose_plugin_is_missing_is_named(regression, fabricate):
+    folder = fabricate(regression(), error)
+    del METRICS._entries["rmse"]
+    with pytest.raises(SuiteError, match="rmse"):
+        make_report(folder)
+
+
+def table(levels):
+    rows = [
+        (task, name, seed, level + seed / 100)
+        for task in ("A", "B")
+        for name, level in levels.items()
+        for seed in range(5)
+    ]
+    return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+
+
+def test_a_procedure_of_another_library():
+    """It gives only `pvalue` and `statistic`, as SciPy's tests do."""
+
+    @register_procedure("tukey", compares="all-pairs", title="Tukey's HSD", symbol="d")
+    def tukey(samples, alpha, higher_is_better):
+        return stats.tukey_hsd(*samples.values())
+
+    source = table({"a": 0.5, "b": 0.505, "c": 0.8})
+    report = compare(source, test="tukey")
+    expected = stats.tukey_hsd(*(own["score"] for _, own in source[:15].groupby("method")))
+    pvalues = report.tables["pvalues"]
+    assert pvalues["pvalue"][:3].tolist() == pytest.approx(
+        expected.pvalue[np.triu_indices(3, 1)].tolist()
+    )
+    assert pvalues["significant"][:3].tolist() == [False, True, True]
+    assert report.context.answer[0] == "c is better than a on both tasks (p < .05)."
+    text = report.markdown()
+    assert "p by Tukey's HSD, all pairs of a column." in text
+    assert "Tukey's HSD, all pairs of methods, two-sided" in text
+    for absent in ("Steel-Dwass", "permutation", "at best"):
+        assert absent not in text.partition("## All tests")[2].partition("## How")[0]
+    assert "(Tukey's HSD, p" in report.latex()
+
+
+def test_a_procedure_with_a_control():
+    @register_procedure("dunnett", compares="against-control", title="Dunnett's test", symbol="t")
+    def dunnett(samples, control, alpha, higher_is_better):
+        others = [own for name, own in samples.items() if name != control]
+        return stats.dunnett(*others, control=samples[control], rng=0)
+
+    source = table({"a": 0.5, "b": 0.505, "c": 0.8})
+    report = compare(source, control="b", test="dunnett")
+    assert report.tables["pvalues"]["significant"].tolist() == [False, True] * 2
+    assert "Dunnett's test against b" in report.markdown()
+    with pytest.raises(SuiteError, match=r"compares all-pairs. Received: 'dunnett'"):
+        compare(source, test="dunnett")
+    with pytest.raises(UnknownNameError, match=r"unknown statistical procedure 'dunet'.*'dunnett'"):
+        compare(source, test="dunet")
+
+
+def test_a_section_is_on_every_page():
+    @register_section("seeds-used")
+    class Used(Section):
+        heading = "Seeds of mine"
+        after = "scores"
+
+        def blocks(self, context):
+            columns = [Column("Method", "method"), Column("Seeds", "number")]
+            rows = [Row([name, "5"], [name]) for name in context.scores.methods]
+            paper = Paper("used", "Seeds used")
+            return [Paragraph("Five & no less."), Table("Seeds", columns, rows, paper=paper)]
+
+        def answer(self, context):
+            return ["Five seeds each."]
+
+        def tables(self, context):
+            return {"used": pd.DataFrame({"seeds": [5]})}
+
+    @register_section("last")
+    class Last(Section):
+        heading = "Before the last"
+
+        def blocks(self, context):
+            return [Paragraph("Here.")]
+
+    report = compare(table({"a": 0.5, "b": 0.8}))
+    page, text, latex = report.html(), report.markdown(), report.latex()
+    order = re.findall(r'<h2 id="([\w-]+)"', page)
+    assert order[order.index("scores") + 1] == "seeds-used"
+    assert order[-2:] == ["last", "made"]
+    assert "Five &amp; no less." in page
+    assert "## Seeds of mine\n\nFive & no less.\n\n| Method | Seeds |" in text
+    assert r"\label{tab:table-1-used}" in latex
+    assert report.context.answer[0] == "Five seeds each."
+    assert list(report.tables)[-1] == "used"
