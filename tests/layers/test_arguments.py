@@ -57,7 +57,8 @@ def test_unknown_normalization() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer_class", "algorithm"), [(Relation, "folded"), (LinearAttention, "scores")]
+    ("layer_class", "algorithm"),
+    [(Relation, "folded"), (LinearAttention, "scores"), (Attention, "fused")],
 )
 def test_algorithm_with_no_place_for_dropout(layer_class: type, algorithm: str) -> None:
     with pytest.raises(ValueError, match=r"no place for dropout .* Received: dropout=0\.5$"):

@@ -12,7 +12,6 @@ from keras import ops
 
 from relation_tf.layers import Attention, attention, chunked_attention
 from tests.backends import BACKEND, array, close, compiled, vjp
-from tests.layers import naive
 from tests.layers.cases import poisoned, randomize, tokens
 
 FORMS: list[dict[str, Any]] = [
@@ -87,7 +86,7 @@ def test_one_input(form: dict[str, Any], length: int) -> None:
     check(form, [tokens(0, 2, length, WIDTH)], {})
 
 
-@pytest.mark.parametrize("length", [1, 2, 4, 5, 13])
+@pytest.mark.parametrize("length", [1, 4, 13])
 @all_forms
 @pytest.mark.usefixtures("chunks_of_four")
 def test_one_input_of_several_chunks(form: dict[str, Any], length: int) -> None:
@@ -118,26 +117,6 @@ def test_fused_where_all_is_masked(form: dict[str, Any], hold: float) -> None:
     check(form, [query, value], masks, algorithm="fused")
     nothing = np.zeros((3, 300), bool)
     output, all_gradients = gradients(built("fused", **form), [value], {"query_mask": nothing})
-    assert not output.any()
-    assert not any(gradient.any() for gradient in all_gradients)
-
-
-@all_forms
-@pytest.mark.usefixtures("chunks_of_four")
-def test_equation(form: dict[str, Any]) -> None:
-    mask = some(1, 3, 10)
-    x, layer = poisoned(tokens(0, 3, 10, WIDTH), mask), built("chunked", **form)
-    w = {v.name: value for v, value in zip(layer.weights, layer.get_weights(), strict=True)}
-    causal = form.get("causal", False)
-    expected = naive.mix(naive.attention, w, x, x, mask, mask, causal)
-    close(array(layer(x, query_mask=mask)), expected)
-
-
-@all_forms
-@pytest.mark.usefixtures("chunks_of_four")
-def test_a_batch_masked_whole(form: dict[str, Any]) -> None:
-    x, mask = np.full((2, 6, WIDTH), np.nan, "float32"), np.zeros((2, 6), bool)
-    output, all_gradients = gradients(built("chunked", **form), [x], {"query_mask": mask})
     assert not output.any()
     assert not any(gradient.any() for gradient in all_gradients)
 
@@ -261,31 +240,28 @@ def test_nothing_at_all(shape: tuple[int, int], dropout: float) -> None:
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-@pytest.mark.parametrize("length", [3, 13])
-@all_forms
+@pytest.mark.parametrize("form", [FORMS[3], FORMS[5]], ids=str)
 @pytest.mark.usefixtures("chunks_of_four")
-def test_compilation(form: dict[str, Any], length: int) -> None:
-    layer, x = built("chunked", **form), tokens(0, 2, length, WIDTH)
-    mask = np.arange(length) < np.array([[length], [2]])
+def test_compilation(form: dict[str, Any]) -> None:
+    layer, x = built("chunked", **form), tokens(0, 2, 13, WIDTH)
+    mask = np.arange(13) < np.array([[13], [2]])
 
     def call(x: Any, mask: Any) -> Any:
         return layer(x, query_mask=mask)
 
     expected = array(built("direct", **form)(x, query_mask=mask))
-    for xla in (True, False):
-        close(array(compiled(call, xla=xla)(x, mask)), expected)
+    close(array(compiled(call, xla=True)(x, mask)), expected)
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.usefixtures("chunks_of_four")
-def test_compiled_training_where_lengths_are_not_known(dropout: float) -> None:
+def test_compiled_training_where_lengths_are_not_known() -> None:
     ids = np.random.default_rng(0).integers(0, 10, (2, 11))
 
     def trained(*, xla: bool) -> list[np.ndarray]:
         inputs = keras.Input((None,), dtype="int32")
         x = keras.layers.Embedding(10, WIDTH, mask_zero=True)(inputs)
-        y = Attention(3, algorithm="chunked", dropout=dropout, seed=1)(x)
+        y = Attention(3, algorithm="chunked", dropout=0.5, seed=1)(x)
         model = keras.Model(inputs, keras.layers.Dense(2)(y))
         randomize(model)
         model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=xla)
@@ -361,8 +337,7 @@ def shapes_of_a_step(layer: Any, length: int) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize(("dropout", "causal"), [(0.0, False), (0.5, True)])
 def test_no_tensor_of_all_weights(dropout: float, causal: bool) -> None:
     length = 1031
 
@@ -464,16 +439,6 @@ def test_the_gradient_drops_what_the_output_dropped(form: dict[str, Any]) -> Non
 def test_a_rate_next_to_one_drops_nearly_all() -> None:
     layer = built("chunked", units=3, dropout=1 - 1e-9)
     assert np.isfinite(array(layer(tokens(0, 2, 5, WIDTH), training=True))).all()
-
-
-def test_fused_has_no_place_for_dropout() -> None:
-    with pytest.raises(ValueError, match=r"no place for dropout .* Received: dropout=0\.5$"):
-        Attention(3, algorithm="fused", dropout=0.5)
-
-
-def test_algorithm_in_the_configuration() -> None:
-    layer = Attention(3, algorithm="chunked", dropout=0.5)
-    assert Attention.from_config(layer.get_config()).algorithm == "chunked"
 
 
 def test_few_is_one_chunk() -> None:

@@ -23,12 +23,10 @@ def test_output(case: Case) -> None:
     def call(query, value, mask):
         return layer(query, value, value_mask=mask)
 
-    expected = array(call(query, value, mask))
-    for xla in (True, False):
-        close(array(compiled(call, xla=xla)(query, value, mask)), expected)
+    close(array(compiled(call, xla=True)(query, value, mask)), array(call(query, value, mask)))
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=str)
+@pytest.mark.parametrize("case", [PLAIN[-1], *(c for c in PLAIN if not c.arguments)], ids=str)
 def test_training(case: Case) -> None:
     ids = np.array([[5, 2, 9, 0, 0], [1, 3, 3, 7, 7]])
     labels = np.array([0, 1])

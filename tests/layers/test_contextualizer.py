@@ -284,23 +284,6 @@ def test_compilation_of_a_uniform_context() -> None:
     assert len(np.unique(drawn)) == drawn.size
 
 
-@needs_compiler
-def test_compiled_training() -> None:
-    def trained(*, xla: bool) -> list[np.ndarray]:
-        ids = keras.Input((None,), dtype="int32")
-        x = SoftmaxPositionEncoding()(keras.layers.Embedding(10, WIDTH, mask_zero=True)(ids))
-        model = keras.Model(ids, keras.layers.Dense(2)(made()(x)))
-        randomize(model)
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(keras.optimizers.SGD(0.01), loss, jit_compile=xla)
-        for ids in (IDS[:, :2], np.tile(IDS, 2), IDS):  # One below the crossover.
-            model.train_on_batch(ids, np.array([0, 1, 1]))
-        return model.get_weights()
-
-    for one, other in zip(trained(xla=True), trained(xla=False), strict=True):
-        close(one, other)
-
-
 @pytest.mark.parametrize(
     "more",
     [
