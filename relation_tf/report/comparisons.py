@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,18 +14,18 @@ from relation_tf.registry import PROCEDURES, Procedure
 from relation_tf.report.scores import Scores
 from relation_tf.stats import (
     FriedmanNemenyiResult,
-    SteelDwassResult,
-    SteelResult,
+    PairwiseResult,
     WinTieLoss,
-    cliffs_delta,
     default_procedure,
     friedman_nemenyi,
-    kruskal_wallis,
+    pairwise_result,
     win_tie_loss,
 )
 from relation_tf.stats.comparisons import PairTable, due_to_ties
 from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
+from relation_tf.stats.procedures import samples_needed
+from relation_tf.stats.samples import rank_samples
 from relation_tf.tasks import GLUE
 
 SCORE = "score"
@@ -50,9 +49,6 @@ class PairCell(NamedTuple):
     significant: bool
 
 
-Test: TypeAlias = SteelDwassResult | SteelResult
-
-
 @dataclass(frozen=True)
 class Comparison:
     """The test of a task, of all pairs or of each method against a control.
@@ -65,11 +61,11 @@ class Comparison:
             for a procedure that has none.
     """
 
-    result: Test
-    permutation: Test
+    result: PairwiseResult
+    permutation: PairwiseResult
 
     def pairs(self) -> pd.DataFrame:
-        """All pairs of the family, one a row, as `SteelDwassResult.pairs` with more columns.
+        """All pairs of the family, one a row, as `PairwiseResult.pairs` with more columns.
 
         These are `n_a`, `n_b`, `permutation_pvalue`, `effect_low` and `effect_high` (the interval
         of the effect size), and `ahead`: whose scores rank better, significantly or not; empty
@@ -121,7 +117,7 @@ class Comparison:
 
     def letters(self) -> dict[str, str]:
         """The letters of each method; none where no pair is separated, or not all are tested."""
-        if isinstance(self.result, SteelResult):
+        if self.result.control is not None:
             return {}
         if not self.result.significant.to_numpy().any():
             return {}
@@ -173,8 +169,9 @@ def compare_samples(
     options |= {} if control is None else {"control": control}
     if not procedure.exact:
         found = procedure.function(by_name, **options)
-        result = found if isinstance(found, Test) else _adapt(found, by_name, procedure, **options)
-        return Comparison(result, result)
+        if not isinstance(found, PairwiseResult):
+            found = _adapt(found, by_name, procedure, **options)
+        return Comparison(found, found)
     few = num_arrangements(np.array(sizes)) <= MAX_ARRANGEMENTS
     result, permutation = (
         procedure.function(by_name, method=method, permutations=PERMUTATIONS, **options)
@@ -194,50 +191,30 @@ def _adapt(
     alpha: float,
     higher_is_better: bool,
     control: str | None = None,
-) -> Test:
+) -> PairwiseResult:
     """Make a result of what another library's test returns: `pvalue` and, if any, `statistic`."""
-    names = [*samples]
-    count, fewest = len(names), min(map(len, samples.values()))
-    others = [name for name in names if name != control]
-    effects = [
-        [cliffs_delta(samples[b], samples[a]) for b in others]
-        for a in (names if control is None else [control])
-    ]
+    ranked = rank_samples(samples, higher_is_better=higher_is_better)
+    if control is not None:
+        ranked = ranked.starting_with(control)
+    count, fewest = len(samples), int(ranked.sizes.min())
 
-    def table(values: Any) -> Any:
-        if control is None:
-            square = np.array(values, dtype=float).reshape(count, count)
-            return pd.DataFrame(square, index=names, columns=names)
-        return pd.Series(np.array(values, dtype=float).reshape(count - 1), index=others)
+    def of_pairs(values: Any) -> Any:
+        numbers = np.array(values, dtype=float)
+        return numbers.ravel() if numbers.ndim < 2 else numbers[np.triu_indices(count, 1)]
 
-    pvalue = table(found.pvalue)
-    if control is None:
-        pvalue = pvalue.mask(np.eye(count, dtype=bool), 1.0)
+    pvalue = of_pairs(found.pvalue)
     bound = procedure.attainable_pvalue
-    shared: dict[str, Any] = {
-        "statistic": table(getattr(found, "statistic", np.full(pvalue.size, np.nan))),
-        "pvalue": pvalue,
-        "significant": pvalue < alpha,
-        "effect_size": table(effects),
-        "attainable_pvalue": 0.0 if bound is None else bound(count, fewest),
-        "seeds_needed": _seeds_needed(procedure, count, alpha),
-        "samples": {name: np.array(own, dtype=float) for name, own in samples.items()},
-        "alpha": alpha,
-        "method": "asymptotic",
-        "higher_is_better": higher_is_better,
-        "kruskal": kruskal_wallis(samples, higher_is_better=higher_is_better),
-        "notes": (),
-    }
-    if control is None:
-        return SteelDwassResult(**shared)
-    return SteelResult(control=control, alternative="two-sided", **shared)
-
-
-def _seeds_needed(procedure: Procedure, methods: int, alpha: float) -> int:
-    bound = procedure.attainable_pvalue
-    if bound is None:
-        return 2
-    return next(seeds for seeds in itertools.count(2) if bound(methods, seeds) < alpha)
+    return pairwise_result(
+        procedure,
+        ranked,
+        of_pairs(getattr(found, "statistic", np.full(pvalue.size, np.nan))),
+        pvalue,
+        alpha=alpha,
+        higher_is_better=higher_is_better,
+        control=control,
+        attainable_pvalue=0.0 if bound is None else bound(count, fewest),
+        seeds_needed=2 if bound is None else samples_needed(procedure, count, alpha),
+    )
 
 
 def test_name(procedure: Procedure, control: str | None) -> str:
@@ -268,7 +245,7 @@ def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> WinTieLoss | 
 
     MNLI counts once, by its first set, the matched one.
     """
-    tests: dict[str, Test] = {}
+    tests: dict[str, PairwiseResult] = {}
     for task in scores.own_tasks:
         if task in comparisons:
             tests.setdefault(_trained(task), comparisons[task].result)

@@ -1,14 +1,9 @@
-from ._steel_dwass import SteelDwassResult as SteelDwassResult
-from ._steel_dwass import steel_dwass as steel_dwass
+from .comparisons import PairwiseResult as PairwiseResult
+from .comparisons import pairwise_result as pairwise_result
 from .design import attainable_pvalue as attainable_pvalue
 from .design import seeds_needed as seeds_needed
 from .effect_size import cliffs_delta as cliffs_delta
 from .effect_size import cliffs_delta_interval as cliffs_delta_interval
-from .effect_size import probability_higher as probability_higher
-from .many_to_one import SteelResult as SteelResult
-from .many_to_one import steel as steel
-from .omnibus import KruskalWallisResult as KruskalWallisResult
-from .omnibus import kruskal_wallis as kruskal_wallis
 from .over_tasks import FriedmanNemenyiResult as FriedmanNemenyiResult
 from .over_tasks import WinTieLoss as WinTieLoss
 from .over_tasks import friedman_nemenyi as friedman_nemenyi
@@ -20,5 +15,7 @@ from .procedures import default_procedure as default_procedure
 from .procedures import what_can_be_shown as what_can_be_shown
 from .published_table import PublishedTable as PublishedTable
 from .published_table import read_published as read_published
+from .rank_tests import steel as steel
+from .rank_tests import steel_dwass as steel_dwass
 from .summary import mean_interval as mean_interval
 from .summary import separation_from_summary as separation_from_summary

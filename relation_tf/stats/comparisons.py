@@ -1,42 +1,20 @@
-"""What the tests of pairs of methods by ranks share: how p is found, and what a result is."""
+"""The result of a test of pairs of methods, and the function that makes one from p-values."""
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from relation_tf.stats.design import (
-    RankTest,
-    attainable_pvalue,
-    check_alpha,
-    check_option,
-    format_level,
-    format_pvalue,
-    seeds_needed,
-)
-from relation_tf.stats.dunnett import Alternative
+from relation_tf.registry import Procedure
+from relation_tf.stats.design import format_level, format_pvalue
 from relation_tf.stats.effect_size import delta_interval
-from relation_tf.stats.omnibus import KruskalWallisResult, of_ranks
-from relation_tf.stats.pairwise import (
-    MAX_ARRANGEMENTS,
-    Pairs,
-    all_pairs,
-    dominance,
-    exact_maxima,
-    monte_carlo_maxima,
-    num_arrangements,
-    observed_groups,
-    one_against_all,
-    permutation_pvalues,
-    standardized_wins,
-)
+from relation_tf.stats.kruskal import Kruskal, kruskal_wallis
+from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups
 from relation_tf.stats.presentation import Shown, count
 from relation_tf.stats.samples import FloatArray, RankedSamples
 
@@ -45,52 +23,51 @@ _FEW_SCORES = 10
 PvalueMethod: TypeAlias = Literal["asymptotic", "exact", "monte-carlo"]
 PairTable = TypeVar("PairTable", pd.DataFrame, "pd.Series[Any]")
 
-PAIRS: dict[RankTest, Callable[[int], Pairs]] = {
-    "steel-dwass": all_pairs,
-    "steel": one_against_all,
-}
-TAILS: dict[Alternative, Callable[[FloatArray], FloatArray]] = {
-    "two-sided": np.abs,
-    "greater": np.positive,
-    "less": np.negative,
-}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankComparisons(Shown, Generic[PairTable]):
-    """What a test of pairs of methods by ranks found.
+class PairwiseResult(Shown):
+    """The result of `steel_dwass`, `steel` or another test of pairs of methods.
+
+    Of all pairs, `statistic`, `pvalue`, `significant` and `effect_size` are k x k tables: positive
+    where the column's method is higher; p is symmetric with 1 on its diagonal. Against a control
+    they are one number a method, the control left out: positive where the method is higher.
 
     Attributes:
-        statistic: Signed, positive where the second method of a pair is higher.
-        pvalue: RankTest-wise p of every pair.
+        procedure: Registration of the test.
+        statistic: Signed statistic.
+        pvalue: Family-wise p of every pair.
         significant: p < alpha.
         effect_size: Cliff's delta, with the sign of the difference.
-        attainable_pvalue: Smallest p that this number of methods and scores can give without ties.
-        seeds_needed: Fewest scores a method with which this many methods can give p < alpha; of an
-            asymptotic p, with which the exact p can too.
-        samples: Method -> its scores as given, in float64.
+        samples: Method -> its scores as given, in float64; a control comes first.
+        control: The method that the others are compared with, or None for all pairs.
         alpha: Level of the test.
         method: How p was computed.
-        higher_is_better: Whether the higher score is the better one.
+        higher_is_better: If True, the higher score is the better one.
+        attainable_pvalue: Smallest p that this number of methods and scores can give without ties;
+            0 where no bound is known.
+        seeds_needed: Fewest scores a method with which this many methods can give p < alpha; of an
+            asymptotic p, with which the exact p can too; 0 where no bound is known.
         kruskal: The Kruskal-Wallis test of all methods, for information.
-        notes: What a reader has to know beside the numbers.
+        notes: Remarks on the samples and on p.
     """
 
-    statistic: PairTable
-    pvalue: PairTable
-    significant: PairTable
-    effect_size: PairTable
-    attainable_pvalue: float
-    seeds_needed: int
+    procedure: Procedure
+    statistic: Any
+    pvalue: Any
+    significant: Any
+    effect_size: Any
     samples: dict[Hashable, FloatArray]
+    control: Hashable | None
     alpha: float
     method: PvalueMethod
     higher_is_better: bool
-    kruskal: KruskalWallisResult
+    attainable_pvalue: float
+    seeds_needed: int
+    kruskal: Kruskal
     notes: tuple[str, ...]
 
     def pairs(self) -> pd.DataFrame:
-        """Lists the family's pairs, one a row.
+        """Return the tested pairs, one a row.
 
         Returns:
             A table with columns `a`, `b`, `statistic`, `pvalue`, `effect_size` (both positive where
@@ -109,9 +86,9 @@ class RankComparisons(Shown, Generic[PairTable]):
         return table
 
     def effect_sizes(self, confidence: float = 0.95) -> pd.DataFrame:
-        """How large the differences of the family's pairs are, with confidence intervals.
+        """Return the effect sizes of the tested pairs with confidence intervals.
 
-        Each interval stands for itself: they do not cover all pairs together.
+        Each interval has this coverage by itself; together they cover less.
 
         Args:
             confidence: Coverage of each interval, between 0 and 1.
@@ -132,20 +109,37 @@ class RankComparisons(Shown, Generic[PairTable]):
         table["probability"] = (table["delta"] + 1) / 2
         return table
 
+    def letters(self) -> pd.Series[str]:
+        """Return the compact letter display: methods without a significant difference share one.
+
+        Returns:
+            Method -> its letters.
+
+        Raises:
+            ValueError: If only pairs with a control were tested.
+        """
+        from scikit_posthocs import compact_letter_display
+
+        if self.control is not None:
+            raise ValueError("letters need a test of all pairs, not against a control")
+        letters: pd.Series[str] = compact_letter_display(
+            (~self.significant).astype(float), alpha=self.alpha
+        )
+        return letters.str.replace(" ", "")
+
     def to_pandas(self) -> pd.DataFrame:
-        """The table of `pairs`."""
+        """Return the table of `pairs`."""
         return self.pairs()
 
-    @abstractmethod
-    def _pairs(self) -> list[tuple[Hashable, Hashable]]:
-        """The names of each pair."""
-
-    @abstractmethod
-    def _of_pairs(self, table: PairTable) -> NDArray[Any]:
-        """The numbers of each pair, in the order of `_pairs`."""
+    def _of_pairs(self, table: Any) -> NDArray[Any]:
+        """Return one number a pair, in the order of the pairs."""
+        values: NDArray[Any] = table.to_numpy()
+        return values if self.control is not None else values[np.triu_indices(len(values), 1)]
 
     def _names(self) -> pd.DataFrame:
-        first, second = zip(*self._pairs(), strict=True)
+        names = list(self.samples)
+        pairs = [(names[i], names[j]) for i, j in index_pairs(len(names), self.control is not None)]
+        first, second = zip(*pairs, strict=True)
         return pd.DataFrame({"a": pd.Series(list(first)), "b": pd.Series(list(second))})
 
     def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
@@ -157,181 +151,131 @@ class RankComparisons(Shown, Generic[PairTable]):
     def _shown(self) -> pd.DataFrame:
         return self.pairs().drop(columns="better")
 
-    def _design(self) -> str:
+    def _title(self) -> str:
         sizes = [scores.size for scores in self.samples.values()]
-        seeds = _seeds(min(sizes), max(sizes), " to ")
-        return f"{self.method} p: {len(sizes)} methods x {seeds}, alpha = {self.alpha:g}"
+        against = "" if self.control is None else f" of all against {self.control}"
+        return (
+            f"{self.procedure.title}{against}, {self.method} p: {len(sizes)} methods x "
+            f"{_seeds(min(sizes), max(sizes), ' to ')}, alpha = {self.alpha:g}"
+        )
 
     def _remarks(self) -> Iterator[str]:
-        best = format_pvalue(self.attainable_pvalue, self.alpha)
-        yield (
-            f"Without ties this design can reach {best} at best; "
-            f"{format_level(self.alpha)} needs at least {self.seeds_needed} seeds."
-        )
+        if self.seeds_needed:
+            best = format_pvalue(self.attainable_pvalue, self.alpha)
+            yield (
+                f"Without ties this design can reach {best} at best; "
+                f"{format_level(self.alpha)} needs at least {self.seeds_needed} seeds."
+            )
         yield "Statistic and effect size are positive where the second method is higher."
         kruskal = self.kruskal
         yield (
             f"Kruskal-Wallis, for information: H({kruskal.degrees_of_freedom}) = "
             f"{kruskal.statistic:.2f}, {format_pvalue(kruskal.pvalue, self.alpha)}."
         )
-        if self.method == "asymptotic" and self._of_pairs(self.significant).any():
-            fewest = min(scores.size for scores in self.samples.values())
-            if fewest < _FEW_SCORES:
-                yield (
-                    "p is approximate: of so few scores, look at method='exact' or 'monte-carlo' "
-                    "too; a report counts a pair where both are below alpha."
-                )
+        fewest = min(scores.size for scores in self.samples.values())
+        approximate = self.procedure.exact and self.method == "asymptotic"
+        if approximate and fewest < _FEW_SCORES and self._of_pairs(self.significant).any():
+            yield (
+                "p is approximate: of so few scores, look at method='exact' or 'monte-carlo' "
+                "too; a report counts a pair where both are below alpha."
+            )
         yield from (f"Note: {note}" for note in self.notes)
 
 
-@dataclass(frozen=True)
-class PairTests:
-    """The numbers of a family's pairs, in its order, and what both results hold beside them.
-
-    Attributes:
-        statistic: Standardized U, shape `(P,)`.
-        pvalue: RankTest-wise p, shape `(P,)`.
-        effect_size: Cliff's delta, shape `(P,)`.
-        shared: The fields of a `RankComparisons` that are no table of pairs.
-    """
-
-    statistic: FloatArray
-    pvalue: FloatArray
-    effect_size: FloatArray
-    shared: dict[str, Any]
-
-
-def compare_pairs(
+def pairwise_result(
+    procedure: Procedure,
     ranked: RankedSamples,
-    asymptotic: Callable[[FloatArray], FloatArray],
+    statistic: ArrayLike,
+    pvalue: ArrayLike,
     *,
-    test: RankTest,
-    alternative: Alternative = "two-sided",
-    alpha: float,
-    method: PvalueMethod,
-    higher_is_better: bool,
-    permutations: int,
-    seed: int,
-) -> PairTests:
-    """Tests a test of pairs.
+    alpha: float = 0.05,
+    method: PvalueMethod = "asymptotic",
+    higher_is_better: bool = True,
+    control: Hashable | None = None,
+    attainable_pvalue: float = 0.0,
+    seeds_needed: int = 0,
+    notes: Iterable[str] = (),
+) -> PairwiseResult:
+    """Make the result of a test of pairs from one statistic and one p a pair.
 
     Args:
-        ranked: k groups; of one against all, the control first.
-        asymptotic: Gives the asymptotic p of standardized U.
-        test: Which pairs are compared.
-        alternative: Which side of a difference counts.
+        procedure: Registration of the test, an entry of `PROCEDURES`.
+        ranked: `rank_samples` of k methods, a control first.
+        statistic: The statistic of each pair, positive where the second method is higher: of all
+            pairs in the order of `itertools.combinations`, or of the control with each method.
+        pvalue: Family-wise p of each pair.
         alpha: Level of the test.
-        method: How p is computed.
-        higher_is_better: Whether the higher score is the better one.
-        permutations: Number of random arrangements for `monte-carlo`.
-        seed: Their seed.
+        method: How p was computed.
+        higher_is_better: If True, the higher score is the better one.
+        control: The method that the others are compared with, or None for all pairs.
+        attainable_pvalue: Smallest p that this design can give, 0 where no bound is known.
+        seeds_needed: Fewest scores a method that can give p < alpha, 0 if unknown.
+        notes: Remarks for the reader.
 
     Returns:
-        The tests.
+        The result, which prints as a table.
 
-    Raises:
-        ValueError: If `exact` would need more than 1,000,000 arrangements.
+    Example:
+        >>> import itertools
+        >>> from scipy.stats import ttest_ind
+        >>> from relation_tf.registry import PROCEDURES, register_procedure
+        >>> from relation_tf.stats.samples import rank_samples
+        >>> @register_procedure("doc-t", compares="all-pairs", title="Bonferroni", symbol="t")
+        ... def t_with_bonferroni(samples, alpha=0.05, *, higher_is_better=True):
+        ...     ranked = rank_samples(samples, higher_is_better=higher_is_better)
+        ...     pairs = list(itertools.combinations(ranked.scores.values(), 2))
+        ...     tests = [ttest_ind(b, a) for a, b in pairs]
+        ...     pvalue = [min(1.0, found.pvalue * len(pairs)) for found in tests]
+        ...     statistic = [found.statistic for found in tests]
+        ...     return pairwise_result(PROCEDURES["doc-t"], ranked, statistic, pvalue,
+        ...                            alpha=alpha, higher_is_better=higher_is_better)
+        >>> scores = {"a": [1, 2, 3], "b": [2, 3, 4], "c": [7, 8, 9]}
+        >>> t_with_bonferroni(scores).pairs()["better"].tolist()
+        [None, 'c', 'c']
     """
-    groups, tail = observed_groups(ranked), TAILS[alternative]
-    pairs = PAIRS[test](len(groups))
-    statistic = standardized_wins(groups, pairs)[:, 0]
-    sizes = ranked.sizes.tolist()
-    notes = [*ranked.notes, *_constant_pairs(ranked, pairs)]
+    groups = observed_groups(ranked)
+    names = list(ranked.scores)
 
-    def smallest(how: Literal["asymptotic", "exact"]) -> float:
-        return attainable_pvalue(len(sizes), sizes, how, test=test, alternative=alternative)
+    def table(of_pairs: ArrayLike, diagonal: float = 0.0, below: float = -1.0) -> Any:
+        values = np.asarray(of_pairs, dtype=np.float64)
+        if control is not None:
+            return pd.Series(values, index=pd.Index(names[1:], tupleize_cols=False))
+        square = np.full((len(names), len(names)), diagonal)
+        first, second = np.triu_indices(len(names), 1)
+        square[first, second] = values
+        square[second, first] = below * values
+        index = pd.Index(names, tupleize_cols=False)
+        return pd.DataFrame(square, index=index, columns=index)
 
-    attainable = smallest("asymptotic" if method == "asymptotic" else "exact")
-    if method == "asymptotic":
-        pvalue = asymptotic(statistic)
-        if attainable < alpha <= smallest("exact"):
-            notes.append(
-                "the asymptotic p is too small for so few scores: without ties the exact "
-                f"{format_pvalue(smallest('exact'), alpha).replace('p =', 'p is')} at best, so no "
-                "pair is separated by both p"
-            )
-    elif method == "exact":
-        check_enumerable(ranked.sizes)
-        maxima = exact_maxima(groups, pairs, tail)
-        pvalue = permutation_pvalues(tail(statistic), maxima, drawn=False)
-    else:
-        maxima = monte_carlo_maxima(groups, pairs, permutations, seed, tail)
-        pvalue = permutation_pvalues(tail(statistic), maxima, drawn=True)
-        attainable = max(attainable, 1 / (permutations + 1))
-        notes.append(f"p from {permutations:,} random permutations, seed {seed}")
-    if method != "monte-carlo" and due_to_ties(pvalue, attainable):
-        notes.append(f"p below {attainable:.3g} is due to ties: rounded or constant scores")
-    shared = {
-        "attainable_pvalue": attainable,
-        "seeds_needed": seeds_needed(
-            len(sizes),
-            alpha,
-            None if method == "asymptotic" else "exact",
-            test=test,
-            alternative=alternative,
-        ),
-        "samples": ranked.scores,
-        "alpha": alpha,
-        "method": method,
-        "higher_is_better": higher_is_better,
-        "kruskal": of_ranks(ranked),
-        "notes": tuple(notes),
-    }
-    return PairTests(statistic, pvalue, dominance(groups, pairs)[:, 0], shared)
+    pvalues = table(pvalue, diagonal=1.0, below=1.0)
+    pairs = index_pairs(len(names), control is not None)
+    return PairwiseResult(
+        procedure=procedure,
+        statistic=table(statistic),
+        pvalue=pvalues,
+        significant=pvalues < alpha,
+        effect_size=table(dominance(groups, pairs)[:, 0]),
+        samples=ranked.scores,
+        control=control,
+        alpha=alpha,
+        method=method,
+        higher_is_better=higher_is_better,
+        attainable_pvalue=attainable_pvalue,
+        seeds_needed=seeds_needed,
+        kruskal=kruskal_wallis(ranked),
+        notes=(*ranked.notes, *notes),
+    )
 
 
 def due_to_ties(pvalues: FloatArray, attainable: float) -> bool:
-    """Whether some p is below what scores without ties can give.
+    """Return True if some p is below what scores without ties can give.
 
     Args:
         pvalues: Of all pairs.
         attainable: The smallest p without ties.
     """
-    # Ties of other methods shift the asymptotic p a little, which is nothing to speak of.
+    # Ties of other methods shift the asymptotic p a little, which is not worth a remark.
     return bool(pvalues.min() < 0.999 * attainable)
-
-
-def check_options(alpha: float, method: PvalueMethod, permutations: int) -> None:
-    """Refuses options of a test of pairs that are out of range.
-
-    Args:
-        alpha: Level of the test.
-        method: How p is computed.
-        permutations: Number of random arrangements.
-
-    Raises:
-        ValueError: If one is.
-    """
-    check_alpha(alpha)
-    check_option("method", method, PvalueMethod)
-    if permutations < 1:
-        raise ValueError(
-            f"`permutations` must be at least 1. Received: permutations={permutations}"
-        )
-
-
-def check_enumerable(sizes: NDArray[np.intp]) -> None:
-    """Refuses an `exact` p that would take too many arrangements.
-
-    Args:
-        sizes: Number of scores of every method.
-
-    Raises:
-        ValueError: If there are more than `MAX_ARRANGEMENTS`.
-    """
-    total = num_arrangements(sizes)
-    if total > MAX_ARRANGEMENTS:
-        raise ValueError(
-            f"method='exact' enumerates at most {MAX_ARRANGEMENTS:,} arrangements; use "
-            f"method='monte-carlo'. Received: about 10^{math.log10(total):.1f} arrangements"
-        )
-
-
-def _constant_pairs(ranked: RankedSamples, pairs: Pairs) -> Iterator[str]:
-    names = list(ranked.codes)
-    for a, b in ((names[i], names[j]) for i, j in pairs):
-        if len({*ranked.codes[a].tolist(), *ranked.codes[b].tolist()}) == 1:
-            yield f"{a} and {b}: all scores are equal, so p = 1"
 
 
 def _seeds(fewest: int, most: int, between: str = " and ") -> str:

@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from relation_tf.stats.dunnett import Alternative, largest_exceeds, rank_loadings
+from relation_tf.stats.dunnett import largest_exceeds, rank_loadings
 from relation_tf.stats.samples import FloatArray
 
-DesignMethod: TypeAlias = Literal["asymptotic", "exact"]
+DesignMethod: TypeAlias = Literal["asymptotic", "exact", "both"]
 RankTest: TypeAlias = Literal["steel-dwass", "steel"]
 
 
@@ -26,24 +26,23 @@ def attainable_pvalue(
     method: DesignMethod = "asymptotic",
     *,
     test: RankTest = "steel-dwass",
-    alternative: Alternative = "two-sided",
 ) -> float:
-    """Smallest p that a design can give, by `steel_dwass` or `steel`.
+    """Return the smallest p that `steel_dwass` or `steel` can give with so many scores.
 
     It is reached where the scores of two methods do not overlap at all. Scores without ties are
     assumed: ties change the variance, and two different constants reach a smaller p.
 
     For k methods with n seeds each, `exact` is the probability that in a random order of all
-    scores any two of the family's methods do not overlap: over all pairs,
+    scores the two methods of any tested pair do not overlap: over all pairs,
     `1 - k Int_0^1 n (1-t)^(n-1) [1 - (1-t)^n - t^n]^(k-1) dt`.
 
     Args:
         num_methods: Number of methods compared, the control included.
         num_seeds: Number of scores of every method, or a sequence of one number a method, the
             control's first.
-        method: p from the asymptotic distribution, or from all joint permutations.
-        test: Which differences are tested: of all pairs, or of one control to each method.
-        alternative: For one against all, as for `steel`.
+        method: p from the asymptotic distribution, or from all joint permutations; `"both"` for
+            the larger of the two.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
 
     Returns:
         The smallest p.
@@ -61,47 +60,40 @@ def attainable_pvalue(
         M. Dwass (1960), Some k-sample rank-order tests, Contributions to Probability and
         Statistics, 198-202.
     """
-    sizes = _sizes(num_methods, num_seeds)
+    sizes = tuple(_sizes(num_methods, num_seeds))
     check_option("method", method, DesignMethod)
-    check_test(test, alternative)
-    return _attainable(tuple(sizes), method, test, alternative)
+    check_option("test", test, RankTest)
+    if method == "both":
+        return max(_attainable(sizes, test), _exact_attainable(sizes, test))
+    return _attainable(sizes, test) if method == "asymptotic" else _exact_attainable(sizes, test)
 
 
 @functools.lru_cache(maxsize=1024)
-def _attainable(
-    sizes: tuple[int, ...], method: DesignMethod, test: RankTest, alternative: Alternative
-) -> float:
-    if method == "exact":
-        return _exact_attainable(sizes, test, alternative)
+def _attainable(sizes: tuple[int, ...], test: RankTest) -> float:
     # The statistic of two separated groups grows with both sizes: the largest groups reach most.
-    largest = sorted(sizes)[-2:] if test == "steel-dwass" else (sizes[0], max(sizes[1:]))
-    m, n = largest
+    m, n = sorted(sizes)[-2:] if test == "steel-dwass" else (sizes[0], max(sizes[1:]))
     statistic = math.sqrt(3 * m * n / (m + n + 1))
-    if alternative == "less":
-        statistic = -statistic
-    return float(asymptotic_pvalues(np.array([statistic]), sizes, test, alternative)[0])
+    return float(asymptotic_pvalues(np.array([statistic]), sizes, test)[0])
 
 
 def seeds_needed(
     num_methods: int,
     alpha: float = 0.05,
-    method: DesignMethod | None = None,
+    method: DesignMethod = "both",
     *,
     test: RankTest = "steel-dwass",
-    alternative: Alternative = "two-sided",
 ) -> int:
-    """Fewest seeds a method with which a test can give p < alpha at all.
+    """Return the fewest seeds a method with which p < alpha is possible at all.
 
-    By default both p must be able to, as a report asks of a separated pair. One alone may mislead:
-    of two methods, 3 seeds reach 0.0495 by the asymptotic p, whose exact value is 0.10; 4 reach
-    both. How many seeds find a difference of a given size, `seeds_for_power` says.
+    By default both p must be able to, as a report requires of a significant pair. One alone may
+    mislead: of two methods, 3 seeds reach 0.0495 by the asymptotic p, whose exact value is 0.10; 4
+    reach both. How many seeds find a difference of a given size, `seeds_for_power` says.
 
     Args:
         num_methods: Number of methods compared, the control included.
         alpha: Level of the test, between 0 and 1.
-        method: p from the asymptotic distribution alone, or from all joint permutations alone.
-        test: Which differences are tested: of all pairs, or of one control to each method.
-        alternative: For one against all, as for `steel`.
+        method: Which p must be able to, as for `attainable_pvalue`.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
 
     Returns:
         Number of seeds, the same for every method.
@@ -116,37 +108,33 @@ def seeds_needed(
         6
     """
     check_alpha(alpha)
-    methods = get_args(DesignMethod) if method is None else (method,)
-
-    def reached(num_seeds: int) -> bool:
-        return all(
-            attainable_pvalue(num_methods, num_seeds, how, test=test, alternative=alternative)
-            < alpha
-            for how in methods
-        )
-
-    return next(num_seeds for num_seeds in itertools.count(1) if reached(num_seeds))
+    return next(
+        num_seeds
+        for num_seeds in itertools.count(1)
+        if attainable_pvalue(num_methods, num_seeds, method, test=test) < alpha
+    )
 
 
 def asymptotic_pvalues(
     statistics: FloatArray,
     sizes: Sequence[int],
     test: RankTest = "steel-dwass",
-    alternative: Alternative = "two-sided",
+    multiplicity: Sequence[int] = (),
 ) -> FloatArray:
-    """Asymptotic family-wise p of standardized U statistics, without ties.
+    """Return the asymptotic family-wise p of standardized U statistics.
 
     Args:
         statistics: `(U - n_i n_j / 2) / sqrt(V)`, any shape.
         sizes: Number of scores of every method, the control's first.
         test: Which pairs are compared.
-        alternative: For one against all, as for `steel`.
+        multiplicity: How often each distinct score occurs, by default once; only `"steel"`
+            depends on it.
 
     Returns:
         p, of the shape of the statistics.
     """
     if test == "steel":
-        return largest_exceeds(statistics, rank_loadings(sizes), alternative)
+        return largest_exceeds(statistics, rank_loadings(sizes, multiplicity))
     from scipy.stats import studentized_range
 
     return studentized_range.sf(math.sqrt(2) * np.abs(statistics), len(sizes), math.inf)
@@ -261,24 +249,6 @@ def check_option(name: str, value: object, allowed: object) -> None:
         )
 
 
-def check_test(test: RankTest, alternative: Alternative) -> None:
-    """Refuses what is no test or no alternative, and one side of all pairs.
-
-    Args:
-        test: Which pairs are compared.
-        alternative: Which side of a difference counts.
-
-    Raises:
-        ValueError: If one of them is refused.
-    """
-    check_option("test", test, RankTest)
-    check_option("alternative", alternative, Alternative)
-    if test == "steel-dwass" and alternative != "two-sided":
-        raise ValueError(
-            f"all pairs are compared two-sided only. Received: alternative={alternative!r}"
-        )
-
-
 def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     check_count("num_methods", num_methods, 2)
     sizes = list(num_seeds) if isinstance(num_seeds, Sequence) else [num_seeds] * num_methods
@@ -292,7 +262,8 @@ def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     return sizes
 
 
-def _exact_attainable(sizes: Sequence[int], test: RankTest, alternative: Alternative) -> float:
+@functools.lru_cache(maxsize=1024)
+def _exact_attainable(sizes: tuple[int, ...], test: RankTest) -> float:
     # Only the largest sizes reach the largest statistic: pairs among the largest groups, or, where
     # one group is the control or larger than all others, its pairs with the largest of them.
     if test == "steel":
@@ -303,9 +274,7 @@ def _exact_attainable(sizes: Sequence[int], test: RankTest, alternative: Alterna
             return _any_pair_separated(others[control], control)
         del others[control]
     size = max(others)
-    if alternative == "two-sided":
-        return _one_separated(control, size, others[size])
-    return _one_above(control, size, others[size])
+    return _one_separated(control, size, others[size])
 
 
 def _any_pair_separated(k: int, n: int) -> float:
@@ -333,15 +302,6 @@ def _one_separated(n: int, m: int, others: int) -> float:
         total = n + m * (below + above)
         ways = math.comb(total, n) * math.comb(total - n, m * below)
         none += Fraction((-1) ** (below + above) * terms, ways)
-    return float(1 - none)
-
-
-def _one_above(n: int, m: int, others: int) -> float:
-    """P(any one of several groups of m lies above a group of n), by inclusion-exclusion."""
-    none = sum(
-        Fraction((-1) ** above * math.comb(others, above), math.comb(n + m * above, n))
-        for above in range(others + 1)
-    )
     return float(1 - none)
 
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from relation_tf.stats.samples import FloatArray
-
-Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
 
 
 def rank_loadings(sizes: Sequence[int], multiplicity: Sequence[int] = ()) -> FloatArray:
@@ -50,19 +47,15 @@ def rank_loadings(sizes: Sequence[int], multiplicity: Sequence[int] = ()) -> Flo
     return np.sqrt(np.divide(squares, variance, out=np.zeros_like(squares), where=variance > 0))
 
 
-def largest_exceeds(
-    statistics: FloatArray, loadings: FloatArray, alternative: Alternative = "two-sided"
-) -> FloatArray:
-    """The chance that the largest of the joint normal statistics exceeds each of some values.
+def largest_exceeds(statistics: FloatArray, loadings: FloatArray) -> FloatArray:
+    """Return the chance that the largest absolute normal statistic exceeds each of some values.
 
     Args:
         statistics: Standardized statistics, any shape; positive where the method is higher.
         loadings: Their b_j, shape `(k - 1,)`.
-        alternative: Whether the largest is of the absolute values (`"two-sided"`), of the
-            statistics (`"greater"`) or of their negatives (`"less"`).
 
     Returns:
-        RankTest-wise p, of the shape of the statistics.
+        Family-wise p, of the shape of the statistics.
 
     Example:
         >>> import numpy as np
@@ -82,8 +75,7 @@ def largest_exceeds(
     def exceeds(value: float) -> float:
         def density(u: float) -> float:
             outside = ndtr((loadings * u - value) / own)
-            if alternative == "two-sided":
-                outside = outside + ndtr((-loadings * u - value) / own)
+            outside = outside + ndtr((-loadings * u - value) / own)
             # 1 - product of (1 - outside), without losing a small p to rounding
             any_outside = -math.expm1(np.log1p(-np.minimum(outside, 1 - 1e-16)).sum())
             return math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * any_outside
@@ -94,7 +86,5 @@ def largest_exceeds(
         integral, _ = quad(density, -reach, reach, points=points, epsabs=0, epsrel=1e-9, limit=200)
         return min(float(integral), 1.0)
 
-    values = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative](
-        statistics
-    )
+    values = np.abs(statistics)
     return np.array([exceeds(value) for value in np.ravel(values)]).reshape(np.shape(values))

@@ -16,7 +16,7 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
     """Cliff's delta, `P(a > b) - P(a < b)`.
 
     1 where every score of `a` is higher than every score of `b`, -1 where every one is lower.
-    Ties are those of `steel_dwass`. In the table `SteelDwassResult.effect_size`, row i and
+    Ties are those of `steel_dwass`. In the table `effect_size` of `steel_dwass`, row i and
     column j hold `cliffs_delta(j, i)`: positive where the column's method is higher.
 
     Args:
@@ -40,30 +40,6 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
     """
     ranked = rank_samples({"b": b, "a": a}, nan="raise")
     return float(dominance(observed_groups(ranked), [(0, 1)])[0, 0])
-
-
-def probability_higher(a: ArrayLike, b: ArrayLike) -> float:
-    """How likely a score of `a` is higher than one of `b`, `P(a > b) + P(a = b) / 2`.
-
-    It is `(cliffs_delta(a, b) + 1) / 2`; also called the common-language effect size or the area
-    under the curve.
-
-    Args:
-        a: Scores of one method, shape `(n,)`.
-        b: Scores of the other, shape `(m,)`.
-
-    Returns:
-        A probability.
-
-    Raises:
-        TypeError: If a score is not a number.
-        ValueError: If a sample is empty, has more than one axis or holds NaN.
-
-    Example:
-        >>> round(probability_higher([0.8, 0.9, 0.9], [0.7, 0.8]), 4)
-        0.9167
-    """
-    return (cliffs_delta(a, b) + 1) / 2
 
 
 def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Interval:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from relation_tf.stats.comparisons import RankComparisons
+from relation_tf.stats.comparisons import PairwiseResult
 from relation_tf.stats.design import check_alpha, check_option, format_level, format_pvalue
 from relation_tf.stats.presentation import Shown, count
 from relation_tf.stats.samples import (
@@ -297,7 +297,7 @@ class WinTieLoss(Shown):
         yield "A win is a significant difference; a tie is none: the two cannot be separated."
 
 
-def win_tie_loss(tests: Mapping[Any, RankComparisons[Any]]) -> WinTieLoss:
+def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> WinTieLoss:
     """Counts over tasks how often a method is significantly better, or cannot be separated.
 
     Each task is tested by itself, at its own level, which the counts do not correct for. A pair is
@@ -328,7 +328,7 @@ def win_tie_loss(tests: Mapping[Any, RankComparisons[Any]]) -> WinTieLoss:
     if not tests:
         raise ValueError("`tests` must hold at least one task. Received: 0 tasks")
     for task, test in tests.items():
-        if not isinstance(test, RankComparisons):
+        if not isinstance(test, PairwiseResult):
             raise TypeError(
                 "`tests` must map a task to the result of steel_dwass. "
                 f"Received: {type(test).__name__} for {task!r}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,17 +25,13 @@ _ROUNDING = 1e-9  # statistics this close are equal
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Groups: TypeAlias = Sequence[Codes]
 Pairs: TypeAlias = Sequence[tuple[int, int]]
-Tail: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
-def all_pairs(num_groups: int) -> Pairs:
-    """Every pair of groups, the upper triangle row by row."""
-    return list(itertools.combinations(range(num_groups), 2))
-
-
-def one_against_all(num_groups: int) -> Pairs:
-    """The first group with each of the others."""
-    return [(0, other) for other in range(1, num_groups)]
+def index_pairs(num_groups: int, against_first: bool = False) -> Pairs:
+    """Return all pairs of groups, row by row, or only those with the first group."""
+    return list(itertools.combinations(range(num_groups), 2))[
+        : num_groups - 1 if against_first else None
+    ]
 
 
 def observed_groups(ranked: RankedSamples) -> Groups:
@@ -104,25 +100,22 @@ def num_arrangements(sizes: NDArray[np.intp]) -> int:
     return math.prod(math.comb(n, size) for n, size in zip(totals, sizes.tolist(), strict=True))
 
 
-def exact_maxima(groups: Groups, pairs: Pairs, tail: Tail = np.abs) -> FloatArray:
-    """The largest statistic of all pairs in every arrangement of the pooled scores.
+def exact_maxima(groups: Groups, pairs: Pairs) -> FloatArray:
+    """Return the largest absolute statistic of all pairs in every arrangement of the pooled scores.
 
     Args:
         groups: The observed arrangement, `(n_i, 1)` each.
         pairs: P pairs of their numbers.
-        tail: Turns a standardized U into the statistic that is large against the hypothesis.
 
     Returns:
         The maxima, sorted, shape `(arrangements,)`; read-only, as equal ranks share them.
     """
-    return _exact_maxima(_pool(groups), tuple(map(len, groups)), tuple(pairs), tail)
+    return _exact_maxima(_pool(groups), tuple(map(len, groups)), tuple(pairs))
 
 
 # Tasks without ties that have as many scores of each method share one distribution.
 @functools.lru_cache(maxsize=8)
-def _exact_maxima(
-    pooled: tuple[int, ...], num_scores: tuple[int, ...], pairs: Pairs, tail: Tail
-) -> FloatArray:
+def _exact_maxima(pooled: tuple[int, ...], num_scores: tuple[int, ...], pairs: Pairs) -> FloatArray:
     pool, sizes = _codes(pooled), np.array(num_scores)
     numbers = _chunks(num_arrangements(sizes), pool.size)
     # A stable sort of labels lists the places of the first label, then of the second ...
@@ -130,26 +123,23 @@ def _exact_maxima(
         np.argsort(arrangements(sizes, np.arange(start, stop)), axis=1, kind="stable")
         for start, stop in numbers
     )
-    return _sorted_maxima((pool[chunk] for chunk in places), num_scores, pairs, tail)
+    return _sorted_maxima((pool[chunk] for chunk in places), num_scores, pairs)
 
 
-def monte_carlo_maxima(
-    groups: Groups, pairs: Pairs, permutations: int, seed: int, tail: Tail = np.abs
-) -> FloatArray:
-    """As `exact_maxima`, of random arrangements.
+def monte_carlo_maxima(groups: Groups, pairs: Pairs, permutations: int, seed: int) -> FloatArray:
+    """Return the same as `exact_maxima` of random arrangements.
 
     Args:
         groups: The observed arrangement, `(n_i, 1)` each.
         pairs: P pairs of their numbers.
         permutations: Number of random arrangements.
         seed: Seed of the random arrangements.
-        tail: As for `exact_maxima`.
 
     Returns:
         The maxima, sorted, shape `(permutations,)`; read-only, as equal ranks share them.
     """
     sizes = tuple(map(len, groups))
-    return _monte_carlo_maxima(_pool(groups), sizes, tuple(pairs), permutations, seed, tail)
+    return _monte_carlo_maxima(_pool(groups), sizes, tuple(pairs), permutations, seed)
 
 
 @functools.lru_cache(maxsize=8)
@@ -159,7 +149,6 @@ def _monte_carlo_maxima(
     pairs: Pairs,
     permutations: int,
     seed: int,
-    tail: Tail,
 ) -> FloatArray:
     rng = np.random.default_rng(seed)
     pool = _codes(pooled)
@@ -167,22 +156,22 @@ def _monte_carlo_maxima(
         rng.permuted(np.tile(pool, (stop - start, 1)), axis=1)
         for start, stop in _chunks(permutations, pool.size)
     )
-    return _sorted_maxima(dealt, num_scores, pairs, tail)
+    return _sorted_maxima(dealt, num_scores, pairs)
 
 
 def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bool) -> FloatArray:
-    """RankTest-wise p: how many arrangements have any pair that reaches a statistic.
+    """Return family-wise p: how many arrangements have any pair that reaches a statistic.
 
     Args:
-        statistics: Observed statistics, of the maxima's tail.
+        statistics: Observed statistics, with their signs.
         maxima: What `exact_maxima` or `monte_carlo_maxima` gave.
-        drawn: Whether the arrangements are random ones: then the observed one is counted too,
+        drawn: If True, the arrangements are random, and the observed one is counted too,
             `(1 + #) / (B + 1)`.
 
     Returns:
         p, of the shape of the statistics.
     """
-    reached = maxima.size - np.searchsorted(maxima, statistics - _ROUNDING)
+    reached = maxima.size - np.searchsorted(maxima, np.abs(statistics) - _ROUNDING)
     return (reached + drawn) / (maxima.size + drawn)
 
 
@@ -214,14 +203,10 @@ def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Codes:
     return labels.T
 
 
-def _sorted_maxima(
-    dealt: Iterator[Codes], num_scores: Sequence[int], pairs: Pairs, tail: Tail
-) -> FloatArray:
+def _sorted_maxima(dealt: Iterator[Codes], num_scores: Sequence[int], pairs: Pairs) -> FloatArray:
     splits = np.cumsum(num_scores)[:-1]
-    maxima = [
-        tail(standardized_wins(np.split(np.ascontiguousarray(codes.T), splits), pairs)).max(axis=0)
-        for codes in dealt
-    ]
+    dealt_groups = (np.split(np.ascontiguousarray(codes.T), splits) for codes in dealt)
+    maxima = [np.abs(standardized_wins(groups, pairs)).max(axis=0) for groups in dealt_groups]
     largest = np.sort(np.concatenate(maxima))
     largest.flags.writeable = False
     return largest

@@ -9,35 +9,24 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
-from relation_tf.registry import PROCEDURES, register_procedure
-from relation_tf.stats._steel_dwass import steel_dwass
+from relation_tf.registry import PROCEDURES, Procedure, register_procedure
 from relation_tf.stats.design import (
-    RankTest,
     attainable_pvalue,
     check_alpha,
     check_count,
     format_level,
     format_pvalue,
 )
-from relation_tf.stats.many_to_one import steel
 from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
 from relation_tf.stats.presentation import count
-
-
-def _both(test: RankTest, num_methods: int, num_seeds: int) -> float:
-    """Return the larger of the smallest asymptotic and exact p: both must be below alpha."""
-    return max(
-        attainable_pvalue(num_methods, num_seeds, "asymptotic", test=test),
-        attainable_pvalue(num_methods, num_seeds, "exact", test=test),
-    )
-
+from relation_tf.stats.rank_tests import steel, steel_dwass
 
 register_procedure(
     "steel-dwass",
     compares="all-pairs",
     title="Steel-Dwass",
     symbol="W*",
-    attainable_pvalue=partial(_both, "steel-dwass"),
+    attainable_pvalue=partial(attainable_pvalue, method="both", test="steel-dwass"),
     exact=True,
 )(steel_dwass)
 register_procedure(
@@ -45,7 +34,7 @@ register_procedure(
     compares="against-control",
     title="Steel's test",
     symbol="Z",
-    attainable_pvalue=partial(_both, "steel"),
+    attainable_pvalue=partial(attainable_pvalue, method="both", test="steel"),
     exact=True,
 )(steel)
 register_procedure(
@@ -66,24 +55,16 @@ def default_procedure(control: object = None) -> str:
     return "steel-dwass" if control is None else "steel"
 
 
-def samples_needed(test: str, num_methods: int, alpha: float = 0.05) -> int | None:
+def samples_needed(procedure: Procedure, num_methods: int, alpha: float = 0.05) -> int:
     """Return the fewest seeds (or tasks) with which a procedure can give p < alpha at all.
 
     Args:
-        test: A registered procedure.
+        procedure: An entry of `PROCEDURES` with an attainable p.
         num_methods: Number of methods compared, the control included.
         alpha: Level of the test, between 0 and 1.
-
-    Returns:
-        The number, or None for a procedure without an attainable p.
-
-    Raises:
-        ValueError: If a number is out of range or the procedure is unknown.
     """
-    check_alpha(alpha)
-    attainable = PROCEDURES.find(test).attainable_pvalue
-    if attainable is None:
-        return None
+    attainable = procedure.attainable_pvalue
+    assert attainable is not None
     return next(n for n in itertools.count(2) if attainable(num_methods, n) < alpha)
 
 
@@ -123,9 +104,9 @@ def what_can_be_shown(
     design = f"{num_methods} methods x {count(num_seeds, procedure.unit)}"
     if procedure.compares == "against-control":
         design += ", one against all"
-    needed = samples_needed(test, num_methods, alpha)
-    if procedure.attainable_pvalue is None or needed is None:
+    if procedure.attainable_pvalue is None:
         return f"{design}: {procedure.title}."
+    needed = samples_needed(procedure, num_methods, alpha)
     best = procedure.attainable_pvalue(num_methods, num_seeds)
     least, level = f"{format_pvalue(best, alpha)} at best without ties", format_level(alpha)
     where = "where two methods' seeds do not overlap at all"

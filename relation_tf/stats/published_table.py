@@ -1,4 +1,4 @@
-"""Which claims of a published "mean, SD" table are attainable at all."""
+"""Check of a published "mean, SD" table: which of its differences can be significant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.design import (
-    DesignMethod,
     RankTest,
     asymptotic_pvalues,
     attainable_pvalue,
@@ -39,7 +38,7 @@ _CELL = re.compile(r"\s*([-+]?\d*\.?\d+)\s*(?:±|\+/?-|\()\s*(\d*\.?\d+)\s*\)?\s
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublishedTable(Shown):
-    """What `read_published` found.
+    """The result of `read_published`.
 
     Attributes:
         table: The family's pairs on each task: columns `task`, `a`, `b`, `difference` (b's mean
@@ -57,15 +56,15 @@ class PublishedTable(Shown):
     test: RankTest
 
     def pairs(self) -> pd.DataFrame:
-        """The table of all pairs on all tasks."""
+        """Return the table of all pairs on all tasks."""
         return self.table.copy()
 
     def claims(self) -> pd.DataFrame:
-        """The rows of the pairs that were claimed to be significant."""
+        """Return the rows of the pairs that were claimed to be significant."""
         return self.table[self.table["claimed"]].reset_index(drop=True)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table of all pairs on all tasks."""
+        """Return the table of all pairs on all tasks."""
         return self.pairs()
 
     def _shown(self) -> pd.DataFrame:
@@ -99,7 +98,7 @@ def read_published(
     ddof: Literal[0, 1] | None = 1,
     claims: Iterable[Claim] = (),
 ) -> PublishedTable:
-    """Reads a published table of "mean, SD" and says which differences can be significant.
+    """Read a published table of "mean, SD" and say which differences can be significant.
 
     Two methods' scores are separated where none overlap: `separation_from_summary` says what mean
     and SD tell of it. Each figure is rounded, so `certain` and `impossible` are said only where
@@ -116,8 +115,7 @@ def read_published(
     Args:
         table: One of
             - columns `method`, `mean`, `sd`, and `task` if there are several;
-            - rows are tasks, columns methods, and cells texts such as `80.6 ± 0.4` or `80.6 (0.4)`;
-            - rows are tasks, and columns have two levels: method, and `mean` or `sd`.
+            - rows are tasks, columns methods, and cells texts such as `80.6 ± 0.4` or `80.6 (0.4)`.
             An empty cell or a dash (for both figures) is a method that the task lacks.
         n: Number of scores (seeds) behind each mean.
         alpha: Level of the test.
@@ -175,7 +173,6 @@ def read_published(
             raise ValueError(
                 f"`control` must be one of {list(figures)}{_on(task)}. Received: {control!r}"
             )
-        judge = _Judge(compared, n, alpha, test)
         pairs = (
             itertools.combinations(figures, 2)
             if control is None
@@ -183,7 +180,7 @@ def read_published(
         )
         for a, b in pairs:
             separation = _separation(figures[a], figures[b], n, ddof)
-            significance, reason = judge.judge(separation)
+            significance, reason = _judge(separation, compared, n, alpha, test)
             difference = figures[b].mean - figures[a].mean
             sentence = f"{a} vs {b}{_on(task)}: {reason}"
             rows.append((task, a, b, difference, separation, significance, False, sentence))
@@ -205,45 +202,33 @@ class _Figures(NamedTuple):
     sd_error: float
 
 
-@dataclass(frozen=True)
-class _Judge:
-    """Says what a separation means for p with so many methods and seeds."""
+def _judge(
+    separation: Separation, num_methods: int, n: int, alpha: float, test: RankTest
+) -> tuple[Significance, str]:
+    """Return what a separation means for p with so many methods and seeds, and a sentence."""
 
-    num_methods: int
-    n: int
-    alpha: float
-    test: RankTest
+    def written(pvalue: float) -> str:
+        return format_pvalue(pvalue, alpha, decimals=4)
 
-    def judge(self, separation: Separation) -> tuple[Significance, str]:
-        design = f"{self.num_methods} methods, {self.n} seeds"
-        best, exact = (
-            attainable_pvalue(self.num_methods, self.n, how, test=self.test)
-            for how in get_args(DesignMethod)
-        )
-        if max(best, exact) >= self.alpha:
-            reason = f"{design} cannot reach {format_level(self.alpha)}"
-            least = self._written(best) if best >= self.alpha else f"exact {self._written(exact)}"
-            return "impossible", f"{reason} ({least} at best without ties)"
-        if separation == "certain":
-            return "certain", f"separation is certain, so {self._written(best)} ({design})"
-        overlapping = self._overlapping()
-        if separation == "impossible" and overlapping >= self.alpha:
-            least = self._written(overlapping)
-            return "impossible", f"separation is impossible, so {least} at best ({design})"
-        if separation == "impossible":
-            reason = f"separation is impossible, but {format_level(self.alpha)} does not need it"
-            return "undetermined", f"{reason} ({design})"
-        reason = f"separation is undetermined; {self._written(best)} with it"
-        return "undetermined", f"{reason}, {self._written(overlapping)} at best without ({design})"
-
-    def _overlapping(self) -> float:
-        """Smallest p of two methods that overlap: all comparisons are won but one."""
-        statistic = (self.n**2 / 2 - 1) / math.sqrt(self.n**2 * (2 * self.n + 1) / 12)
-        sizes = [self.n] * self.num_methods
-        return float(asymptotic_pvalues(np.array([statistic]), sizes, self.test)[0])
-
-    def _written(self, pvalue: float) -> str:
-        return format_pvalue(pvalue, self.alpha, decimals=4)
+    design, level = f"{num_methods} methods, {n} seeds", format_level(alpha)
+    best = attainable_pvalue(num_methods, n, "asymptotic", test=test)
+    exact = attainable_pvalue(num_methods, n, "exact", test=test)
+    if max(best, exact) >= alpha:
+        least = written(best) if best >= alpha else f"exact {written(exact)}"
+        return "impossible", f"{design} cannot reach {level} ({least} at best without ties)"
+    if separation == "certain":
+        return "certain", f"separation is certain, so {written(best)} ({design})"
+    # Two methods that overlap least: all comparisons are won but one.
+    statistic = (n**2 / 2 - 1) / math.sqrt(n**2 * (2 * n + 1) / 12)
+    overlapping = float(asymptotic_pvalues(np.array([statistic]), [n] * num_methods, test)[0])
+    if separation == "impossible" and overlapping >= alpha:
+        least = written(overlapping)
+        return "impossible", f"separation is impossible, so {least} at best ({design})"
+    reason = f"separation is undetermined; {written(best)} with it"
+    reason += f", {written(overlapping)} at best without"
+    if separation == "impossible":
+        reason = f"separation is impossible, but {level} does not need it"
+    return "undetermined", f"{reason} ({design})"
 
 
 def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Separation:
@@ -296,7 +281,7 @@ class _TableEntry(NamedTuple):
 
 
 def _cells(table: pd.DataFrame) -> Iterator[_TableEntry]:
-    """The methods of each task with their figures as printed."""
+    """Return the methods of each task with their figures as printed."""
     columns: dict[Any, NDArray[Any]] = {name: cells.to_numpy() for name, cells in table.items()}
     if len(columns) < table.shape[1]:
         raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
@@ -304,19 +289,6 @@ def _cells(table: pd.DataFrame) -> Iterator[_TableEntry]:
     if {"method", "mean", "sd"} <= set(columns):
         tasks = columns.get("task", [None] * len(table))
         rows = zip(tasks, *(columns[name] for name in ("method", "mean", "sd")), strict=True)
-    elif table.columns.nlevels == 2:
-        methods = dict.fromkeys(method for method, _ in columns)
-        missing = {(method, what) for method in methods for what in ("mean", "sd")} - set(columns)
-        if missing:
-            raise ValueError(
-                "columns of two levels must be mean and sd of each method. "
-                f"Received: no {sorted(missing, key=str)}"
-            )
-        rows = (
-            (task, method, columns[method, "mean"][row], columns[method, "sd"][row])
-            for row, task in enumerate(table.index)
-            for method in methods
-        )
     else:
         rows = (
             (task, method, *_split(cells[row], task, method))
@@ -327,7 +299,7 @@ def _cells(table: pd.DataFrame) -> Iterator[_TableEntry]:
 
 
 def _is_empty(figure: Any) -> bool:
-    """Whether there is none: no text, or a dash."""
+    """Return True for no text or a dash."""
     return figure.strip() in _EMPTY if isinstance(figure, str) else bool(pd.isna(figure))
 
 

@@ -44,6 +44,15 @@ class RankedSamples:
         """How often each distinct score occurs in the pool, shape `(D,)`."""
         return np.bincount(np.concatenate(list(self.codes.values())))
 
+    def starting_with(self, name: Hashable) -> RankedSamples:
+        """Return the same samples with one group moved to the front."""
+        names = [name, *(other for other in self.codes if other != name)]
+        return RankedSamples(
+            {each: self.scores[each] for each in names},
+            {each: self.codes[each] for each in names},
+            self.notes,
+        )
+
 
 def rank_samples(
     samples: Samples,

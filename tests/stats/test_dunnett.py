@@ -33,11 +33,6 @@ def test_is_the_multivariate_normal(sizes, value):
     correlation = np.outer(loadings, loadings)
     np.fill_diagonal(correlation, 1)
     upper = np.full(len(loadings), value)
-    below = multivariate_normal(cov=correlation).cdf(upper)
-    (greater,) = largest_exceeds(np.array([value]), loadings, "greater")
-    (less,) = largest_exceeds(np.array([-value]), loadings, "less")
-    assert greater == pytest.approx(1 - below, abs=1e-4)
-    assert less == pytest.approx(greater)
     within = multivariate_normal(cov=correlation).cdf(abs(upper), lower_limit=-abs(upper))
     (both,) = largest_exceeds(np.array([value]), loadings)
     assert both == pytest.approx(1 - within, abs=1e-4)
@@ -48,10 +43,6 @@ def test_one_method_is_the_normal_distribution_far_into_the_tail():
     np.testing.assert_allclose(
         largest_exceeds(statistics, rank_loadings((5, 5))), 2 * norm.sf(statistics), rtol=1e-7
     )
-
-
-def test_kind_of_the_result():
-    assert largest_exceeds(np.zeros((2, 3)), many(2)) == pytest.approx(np.ones((2, 3)))
 
 
 @pytest.mark.parametrize(
@@ -65,21 +56,6 @@ def test_correlations_are_those_of_all_arrangements(sizes, pool):
         wins.append([np.sign(other[:, None] - control).sum() for other in others])
     loadings = rank_loadings(sizes, np.unique(pool, return_counts=True)[1].tolist())
     assert loadings[0] * loadings[1] == pytest.approx(np.corrcoef(np.transpose(wins))[0, 1])
-
-
-def test_steels_own_data_as_r_has_them():
-    # The IQ data of Steel (1959), for which R's kSamples::Steel.test prints, with alternative
-    # "less", the statistic -1.77126551 and the asymptotic p 0.09459608.
-    groups = [
-        [103, 111, 136, 106, 122, 114],
-        [119, 100, 97, 89, 112, 86],
-        [89, 132, 86, 114, 114, 125],
-        [92, 114, 86, 119, 131, 94],
-    ]
-    multiplicity = np.unique(np.concatenate(groups), return_counts=True)[1].tolist()
-    loadings = rank_loadings([6] * 4, multiplicity)
-    (pvalue,) = largest_exceeds(np.array([-1.77126551]), loadings, "less")
-    assert pvalue == pytest.approx(0.09459608, abs=5e-9)
 
 
 def test_all_scores_equal():

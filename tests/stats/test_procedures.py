@@ -12,13 +12,14 @@ SCORES = {"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}
 
 
 def test_the_table():
-    assert {name: (each.compares, each.exact, each.unit) for name, each in PROCEDURES.items()} == {
+    shipped = {name: each for name, each in PROCEDURES.items() if not name.startswith("doc-")}
+    assert {name: (each.compares, each.exact, each.unit) for name, each in shipped.items()} == {
         "steel-dwass": ("all-pairs", True, "seed"),
         "steel": ("against-control", True, "seed"),
         "friedman-nemenyi": ("over-tasks", False, "task"),
     }
     assert [default_procedure(), default_procedure("a")] == ["steel-dwass", "steel"]
-    functions = [each.function for each in PROCEDURES.values()]
+    functions = [each.function for each in shipped.values()]
     assert functions == [steel_dwass, steel, friedman_nemenyi]
 
 
@@ -42,7 +43,7 @@ def test_no_p_is_below_the_attainable_one(name, data):
 
 
 def test_a_test_over_tasks_counts_tasks():
-    needed = samples_needed("friedman-nemenyi", 4)
+    needed = samples_needed(PROCEDURES["friedman-nemenyi"], 4)
     assert what_can_be_shown(4, needed - 1, test="friedman-nemenyi") == (
         "4 methods x 2 tasks: Nemenyi's test can never reach p < .05 (p = .093 at best without "
         "ties, where one method is the best on every task and another the worst); "

@@ -19,7 +19,6 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.comparisons import shown_pvalues
 from relation_tf.report.pictures.significance import pvalue_matrix
-from relation_tf.stats import SteelDwassResult
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext
@@ -73,8 +72,7 @@ def _pictures(context: ReportContext) -> Sequence[Block]:
             comparison.result.effect_size,
         )
         for task, comparison in context.comparisons.items()
-        if isinstance(comparison.result, SteelDwassResult)
-        and isinstance(comparison.permutation, SteelDwassResult)
+        if comparison.result.control is None
     }
     picture = pvalue_matrix(tests, scores.methods, scores.alpha, scores.lower_is_better)
     if picture is None:
