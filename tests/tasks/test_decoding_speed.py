@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relation_tf.tasks import find_source, find_task, load_task
+from relation_tf.tasks import find_source, load_task
 from relation_tf.tasks.decoding_speed import ALPHABET, LENGTHS, letters
 
 
@@ -33,8 +33,3 @@ def test_texts_are_the_same_each_time_and_differ_by_length():
 def test_rows_of_a_batch_differ():
     first, second = letters(40, rows=2).pad(np.arange(2))
     assert (first != second).any()
-
-
-def test_no_other_task_is_timed():
-    assert not find_task("CoLA").timed
-    assert not find_task("reversal").timed

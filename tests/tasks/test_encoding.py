@@ -145,17 +145,6 @@ def test_words_that_are_apart_already_are_left_alone(tmp_path, monkeypatch, spac
     assert ("'" in words) != spaced
 
 
-def test_wordpieces_join_to_the_words(small_glue):
-    task = load_task("SST-2", data=small_glue, tokens="wordpiece")
-    words = load_task("SST-2", data=small_glue)
-    assert (task.splits["train"].lengths >= words.splits["train"].lengths).all()
-    pieces = {i: piece for piece, i in task.vocabulary.words.items()}
-    ids = task.splits["train"].inputs[0].pad(np.array([3]))[0]
-    text = (small_glue / "SST-2" / "train.tsv").read_text().splitlines()[4].split("\t")[0]
-    joined = " ".join(pieces[i] for i in ids if i).replace(" ##", "")
-    assert joined == text.lower().replace(".", " .").replace(",", " ,")
-
-
 def test_text_comes_as_it_stands_in_the_file(small_glue):
     task = load_task("RTE", data=small_glue, tokens="text")
     assert task.vocabulary is None

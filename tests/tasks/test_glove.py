@@ -97,12 +97,6 @@ def test_words_in_another_code_are_passed_over(tmp_path):
     assert vectors_of(path, {**WORDS, "\x85": 5}) == {5: [3, 4], 2: [5, 6]}
 
 
-def test_no_word_found(tmp_path):
-    vectors = read_glove(write(tmp_path, "dog 3 4\n"), WORDS, width=2)
-    assert vectors.values.shape == (0, 2)
-    assert str(vectors) == "0 of 3 words found (0.0%)"
-
-
 def test_what_stands_for_no_word_is_not_looked_for(tmp_path):
     words = Vocabulary.train(["the cat"], start_token=True).words
     assert read_glove(write(tmp_path, TEXT), words, width=2).vocabulary_size == 2
@@ -231,19 +225,3 @@ def test_an_encrypted_archive_is_named(tmp_path, texts):
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"6B\.zip: cannot be read: File .0\.txt. is encrypted"):
         check_glove(path, 2)
-
-
-@pytest.mark.parametrize(("width", "count"), [(50, 2987), (100, 2708)])
-def test_the_real_subsets_have_their_words(shared, width, count, tmp_path):
-    path = shared(f"data/glove/glove.6B.{width}d.subset.txt")
-    with path.open(encoding="utf-8") as file:
-        lines = [line.split(" ") for line in file if line.count(" ") == width]
-    words = {line[0]: i for i, line in enumerate(lines)}
-    assert len(words) == count
-    vectors = read_glove(path, words, width)
-    assert vectors.ids.tolist() == list(range(count))
-    assert vectors.values.tolist() == np.array([line[1:] for line in lines], np.float32).tolist()
-    archive = zipped(
-        tmp_path, **{f"{each.name}": each.read_bytes() for each in path.parent.iterdir()}
-    )
-    assert np.array_equal(read_glove(archive, words, width).values, vectors.values)

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import find_source, read_task, read_tsv
+from relation_tf.tasks import find_source, read_task
 
 HEADER = "id\tlabel\trating\treview\n"
 
@@ -153,23 +152,3 @@ def test_the_archive_of_keras(tmp_path, monkeypatch):
     assert of_row == lengths[:37][text.splits["train"].index].tolist()
     assert text.spaced
     assert not text.notes
-
-
-def keras_words(text):
-    filters = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
-    return text.lower().translate(str.maketrans(dict.fromkeys(filters, " "))).split(" ")
-
-
-def test_real_reviews_come_back_from_an_archive_with_the_real_index(shared, tmp_path):
-    index = json.loads(shared("data/imdb/imdb_word_index.json").read_text())
-    assert (len(index), max(index.values())) == (88_584, 88_584)
-    reviews = read_tsv(shared("data/imdb/train.tsv")).columns["review"][:300]
-    words = [[word for word in keras_words(text) if word] for text in reviews]
-    # Keras made the index of the training rows.
-    assert [[word for word in row if word not in index] for row in words] == [[]] * 300
-    ranks = [[index[word] for word in row] for row in words]
-    write_archive(tmp_path, (ranks, [0] * 300), ([[1]], [0]), index)
-    train = read_task("IMDb", tmp_path).splits["train"]
-    assert [row.split() for row in train.texts[0]] == [
-        [re.sub(r"\s", "_", word) for word in words[row]] for row in train.index
-    ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import TaskGroup, examples, label_counts, listing, load_task, overview
+from relation_tf.tasks import TaskGroup, examples, listing, load_task, overview
 
 
 def test_an_overview_counts_what_is_there(small_glue):
@@ -16,15 +16,6 @@ def test_an_overview_counts_what_is_there(small_glue):
     assert seen.mean == (pytest.approx(first.mean()), pytest.approx(second.mean()))
     assert seen.longest[1] == max(split.inputs[1].lengths.max() for split in task.splits.values())
     assert overview(load_task("STS-B", data=small_glue)).classes is None
-
-
-def test_classes_are_counted_where_there_are_labels(small_glue):
-    task = load_task("RTE", data=small_glue)
-    counts = label_counts(task)
-    assert set(counts) == {"train", "dev"}
-    assert counts["dev"]["entailment"] == (task.splits["dev"].labels == 0).sum()
-    assert sum(counts["train"].values()) == len(task.splits["train"])
-    assert label_counts(load_task("STS-B", data=small_glue)) == {}
 
 
 def test_examples_are_what_a_network_reads(small_glue):

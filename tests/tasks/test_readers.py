@@ -34,19 +34,6 @@ def test_reads_back_any_text(tmp_path_factory, lines, separator):
     assert skipped == ()
 
 
-@given(content=st.binary(max_size=100), separator=st.sampled_from([" ", "\t"]))
-@settings(max_examples=200, deadline=None)
-def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, separator):
-    folder = tmp_path_factory.mktemp("lines")
-    message = ""
-    try:
-        read(folder, content, separator)
-    except DataError as error:
-        message = str(error)
-    assert "\n" not in message
-    assert not message or str(folder / "lines.all") in message
-
-
 def test_other_line_separators_are_text(tmp_path):
     content = "1 so\u0085good\u2028really\x0b\x0c\x1c\n0 bad\n".encode()
     split, _ = read(tmp_path, content)
@@ -147,8 +134,3 @@ def test_scores_of_named_columns():
     columns["score"][1] = "5.1"
     with pytest.raises(DataError, match=r"tsv:3: expected score a number in \[0, 5\], found '5"):
         labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3], ()))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"none\.all: cannot be read"):
-        read_labelled_lines(tmp_path / "none.all", LABELS, " ")

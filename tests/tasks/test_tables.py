@@ -30,19 +30,6 @@ def test_reads_back_any_text(tmp_path_factory, rows, mark):
     assert table.lines == list(range(2, len(rows) + 2))
 
 
-@given(content=st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
-def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content):
-    path = write(tmp_path_factory.mktemp("tsv"), content)
-    message = ""
-    try:
-        read_tsv(path)
-    except DataError as error:
-        message = str(error)
-    assert "\n" not in message
-    assert not message or str(path) in message
-
-
 def test_quotes_and_other_line_separators_are_text(tmp_path):
     path = write(tmp_path, 'a\tb\nHe said "yes.\tx\u0085y\u2028z\n"\t1\n'.encode())
     assert read_tsv(path).columns == {"a": ['He said "yes.', '"'], "b": ["x\u0085y\u2028z", "1"]}

@@ -13,11 +13,10 @@ import pytest
 import requests
 import tensorflow as tf
 import tensorflow_datasets
-from tensorflow_datasets.core.dataset_builder import FileReaderBuilder
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import GLUE, find_source, find_task, load_task, plan_batches, read_task
-from relation_tf.tasks.tfds import LAYOUT, PREPARED, download, folder_of
+from relation_tf.tasks.tfds import PREPARED, download, folder_of
 
 OUR_NAMES = {"train": "train", "validation": "dev", "test": "test"}
 
@@ -138,12 +137,6 @@ def test_a_task_is_the_same_as_from_files(name, small_glue, prepared_glue):
         same_split(rows, read_task(name, small_glue).splits[split])
 
 
-def test_the_rows_were_prepared_in_another_order(prepared_glue):
-    builder = tensorflow_datasets.builder("glue/rte", data_dir=prepared_glue)
-    order = [int(row["idx"]) for row in builder.as_dataset(split="train")]
-    assert order != sorted(order) == list(range(40))
-
-
 def test_the_labels_of_rte_and_wnli_stand_in_opposite_orders(prepared_glue):
     names = {
         name: (find_source(name, "tfds", tfds_folder=prepared_glue).files["train"])
@@ -161,12 +154,6 @@ def test_the_labels_of_rte_and_wnli_stand_in_opposite_orders(prepared_glue):
         labels = read(name, prepared_glue).splits["dev"].labels
         for row in builder.as_dataset(split="validation"):
             assert words[labels[int(row["idx"])]] == names[name][int(row["label"])]
-
-
-def test_answered_splits_have_no_labels(prepared_glue):
-    builder = tensorflow_datasets.builder("glue/cola", data_dir=prepared_glue)
-    assert {int(row["label"]) for row in builder.as_dataset(split="test")} == {-1}
-    assert read("CoLA", prepared_glue).splits["test"].labels is None
 
 
 def test_the_diagnostic_set_may_be_missing(prepared_glue, tmp_path):
@@ -280,16 +267,6 @@ def same_rows(found, expected):
         assert Counter(zip(*other.texts, other.labels.tolist(), strict=True)) == Counter(
             zip(*split.texts, split.labels.tolist(), strict=True)
         )
-
-
-def test_rows_without_a_number_keep_the_order_of_the_folder(tmp_path):
-    rows = [{"text": str(i), "label": i % 2} for i in range(50)]
-    prepare(tmp_path, "imdb_reviews/plain_text", {"train": rows, "test": rows})
-    builder = tensorflow_datasets.builder("imdb_reviews", data_dir=tmp_path)
-    order = [row["text"].numpy().decode() for row in builder.as_dataset(split="train")]
-    first, again = (read("IMDb", tmp_path).splits["train"] for _ in range(2))
-    assert list(first.texts[0]) == order
-    same_split(first, again)
 
 
 # What is refused.
@@ -413,42 +390,6 @@ def test_the_table_names_what_tfds_has(name, tmp_path):
             assert sorted(features[prepared.label].names) == sorted(prepared.labels)
 
 
-@pytest.mark.parametrize("name", PREPARED)
-def test_reads_what_tfds_makes_up(name, tmp_path, monkeypatch):
-    task, prepared = find_task(name), PREPARED[name]
-    files = {
-        split: tmp_path / prepared.set_of(split) / prepared.version for split in prepared.splits
-    }
-    with tensorflow_datasets.testing.mock_data(num_examples=9):
-        make_up = FileReaderBuilder._as_dataset
-
-        def numbered(builder, split, **options):
-            rows = make_up(builder, split, **options)
-            if prepared.index is None:
-                return rows
-            return rows.enumerate().map(
-                lambda number, row: {**row, prepared.index: 8 - tf.cast(number, tf.int32)}
-            )
-
-        monkeypatch.setattr(FileReaderBuilder, "_as_dataset", numbered)
-        text = LAYOUT.read(task, files, False)
-        monkeypatch.undo()
-    assert set(text.splits) == set(prepared.splits)
-    for split, rows in text.splits.items():
-        assert len(rows.texts) == len(task.inputs)
-        assert all(len(column) == 9 and all(column) for column in rows.texts)
-        assert np.array_equal(rows.index, np.arange(9))
-        if split in task.answered.values():
-            assert rows.labels is None
-        elif task.labels is None:
-            assert rows.labels.dtype == np.float32
-            assert 0 <= rows.labels.min() < rows.labels.max() <= 1 / task.maximum
-        else:
-            assert rows.labels.dtype == np.int32
-            assert set(rows.labels) <= set(range(len(task.labels)))
-            assert len(set(rows.labels)) > 1
-
-
 # Downloads.
 
 
@@ -501,20 +442,6 @@ def test_a_download_is_prepared_and_left_alone_the_next_time(
     same_split(splits["train"], read_task("MNLI", small_glue).splits["train"])
     download("MNLI", tmp_path)
     assert len(hosts_that_answer) == 2
-
-
-def test_what_goes_wrong_in_a_download_is_said_in_one_line(
-    tmp_path, monkeypatch, hosts_that_answer
-):
-    def fail(builder, manager):
-        raise RuntimeError("checksum\nis another")
-
-    glue = type(tensorflow_datasets.builder("glue/cola", data_dir=tmp_path))
-    monkeypatch.setattr(glue, "_split_generators", fail)
-    with pytest.raises(DataError, match=r"glue/cola 2\.0\.0 into .*: .*checksum"):
-        download("CoLA", tmp_path)
-    with pytest.raises(DataError, match=r"glue/cola: expected version 2\.0\.0, found none"):
-        read("CoLA", tmp_path)
 
 
 def test_half_of_a_set_is_no_download(tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import load_task, read_task
+from relation_tf.tasks import read_task
 
 ARTICLE = (
     " \n = Robert Boulter = \n \n An actor . \n He had a role . \n \n = = Career = = \n \n"
@@ -192,13 +192,6 @@ def test_bad_passages_are_named_or_left_out_of_train_alone(tmp_path, bad, messag
 def test_a_file_without_instances_is_named(tmp_path, content, message):
     with pytest.raises(DataError, match=message):
         read(tmp_path, content)
-
-
-def test_words_keep_their_punctuation(tmp_path):
-    write(tmp_path, ARTICLE + " An <unk> , English @-@ born . \n")
-    words = load_task("WikiText-2", "files", tmp_path).vocabulary.words
-    assert {"<unk>", "@-@"} <= set(words)
-    assert "=" not in words
 
 
 @pytest.mark.parametrize(
