@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import pytest
 
 import relation_tf
 from relation_tf import cli
-from relation_tf.bench import RunFolder
+from relation_tf.bench import RunFolder, run_suite
+from relation_tf.bench.options import RunOptions
+from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.tasks import miniglue
@@ -40,7 +43,7 @@ units = 8
 
 @pytest.fixture
 def work(tmp_path, monkeypatch):
-    """A folder with data and a suite, and a cache of its own."""
+    """A working folder with data, a suite and its own cache."""
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     miniglue.write(tmp_path / "glue_data", train_rows=40, dev_rows=16, test_rows=6)
@@ -48,102 +51,107 @@ def work(tmp_path, monkeypatch):
     return tmp_path
 
 
-def call(monkeypatch, *arguments):
-    """The exit code of a command."""
-    monkeypatch.setattr(sys, "argv", ["relation-tf", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return ended.value.code or 0
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run a command; return its exit code and what it printed."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["relation-tf", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def start(*arguments, **options):
+    """Start a command in its own process group; its stdout is a pipe."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "relation_tf.cli", *arguments],
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        # A shell may have it ignored for background jobs, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options,
+    )  # fmt: skip
+
+
+SMALL = ("run", "small.toml", "--data", ".", "--out", "out")
 
 
 @pytest.mark.tensorflow
-def test_a_suite_from_the_shell(work, monkeypatch, capsys):
-    run = ("run", "small.toml", "--data", ".", "--out", "out")
-    assert call(monkeypatch, *run) == 0
-    printed = capsys.readouterr()
-    assert "2 methods x 2 seeds: Steel-Dwass can never reach p < .05" in printed.out
-    assert re.search(r"8 of 8 runs done, [\d.]+ min, [\d,]+ runs an hour", printed.out)
-    assert "report: out/report/report.html" in printed.out
+def test_run_status_and_report(work, call):
+    code, out, _ = call(*SMALL)
+    assert code == 0
+    assert "2 methods x 2 seeds: Steel-Dwass can never reach p < .05" in out
+    assert re.search(r"8 of 8 runs done, [\d.]+ min, [\d,]+ runs an hour", out)
+    assert "report: out/report/report.html" in out
     assert (work / "out" / "report" / "report.html").exists()
-    assert "no submissions" not in printed.out  # two tasks are not made for the leaderboard
-    assert "cannot be separated" in printed.out or "never reach" in printed.out
+    assert "no submissions" not in out  # two tasks are not made for the leaderboard
 
-    assert call(monkeypatch, "status", "out") == 0
-    assert "8 of 8 runs done, 0 failed" in capsys.readouterr().out
+    assert "8 of 8 runs done, 0 failed" in call("status", "out")[1]
 
-    assert call(monkeypatch, *run, "--tasks", "RTE") == 0
-    printed = capsys.readouterr().out
-    assert "4 of 4 runs are done already" in printed
-    assert printed.endswith("4 of 4 asked for are done; 0 others of the suite are not\n")
+    code, out, _ = call(*SMALL, "--tasks", "RTE")
+    assert code == 0
+    assert "4 of 4 runs are done already" in out
+    assert out.endswith("4 of 4 requested runs are done; 0 others of the suite are not\n")
 
-    assert call(monkeypatch, *run, "--set", "dropout=0.25") == 2
-    printed = capsys.readouterr()
-    assert "dropout = 0.5, now asked is 0.25" in printed.err
-    assert printed.err.count("\n") == 1
+    code, _, err = call(*SMALL, "--set", "dropout=0.25")
+    assert code == 2
+    assert "dropout = 0.5, now asked is 0.25" in err
+    assert err.count("\n") == 1
 
-    assert call(monkeypatch, "report", "out") == 0
+    assert call("report", "out")[0] == 0
 
 
 @pytest.mark.tensorflow
-def test_a_layer_of_ones_own_lies_in_the_working_folder(work, monkeypatch, capsys):
-    monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # another test's
+def test_a_custom_layer_is_found_in_the_working_folder(work, monkeypatch, call):
+    monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # of another test
     (work / "my_layer.py").write_text(
         "import keras\n\n\nclass Mine(keras.layers.Dense):\n    pass\n", encoding="utf-8"
     )
     text = SUITE.format(seeds=1, epochs=1).replace('"baseline"', '"my_layer:Mine"')
     (work / "mine.toml").write_text(text, encoding="utf-8")
-    assert call(monkeypatch, "run", "mine.toml", "--data", ".", "--tasks", "CoLA") == 0
+    assert call("run", "mine.toml", "--data", ".", "--tasks", "CoLA")[0] == 0
     runs = work / "runs" / "small" / "runs"
     assert (runs / "CoLA" / "Mine-8" / "seed-1" / "result.json").exists()
 
 
 @pytest.mark.tensorflow
-def test_a_failed_run_is_exit_code_1(work, monkeypatch, capsys):
+def test_failed_and_broken_runs(work, call):
+    """They are named, set the exit code, and the others are reported."""
     with (work / "glue_data" / "CoLA" / "train.tsv").open("a", encoding="utf-8") as file:
         file.write("broken\n")
-    run = ("run", "small.toml", "--data", ".", "--out", "out", "--seeds", "1")
-    assert call(monkeypatch, *run) == 1
-    printed = capsys.readouterr().out
-    assert printed.count("failed: CoLA/relation-8/seed-1: ") == 1
-    assert "train.tsv:41: expected 4 tab-separated fields" in printed
-    assert "2 of 4 runs done, 2 failed" in printed
-    capsys.readouterr()
-    assert call(monkeypatch, "submit", "out") == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("relation-tf: no submission of ")
-    assert printed.err.count("\n") == 1
+    code, out, _ = call(*SMALL, "--seeds", "1")
+    assert code == 1
+    assert out.count("failed: CoLA/relation-8/seed-1: ") == 1
+    assert "train.tsv:41: expected 4 tab-separated fields" in out
+    assert "2 of 4 runs done, 2 failed" in out
+    code, out, err = call("submit", "out")
+    assert (code, out) == (2, "")
+    assert err.startswith("relation-tf: no submission of ")
+    assert err.count("\n") == 1
 
-
-@pytest.mark.tensorflow
-def test_a_broken_run_is_named_and_the_others_are_reported(work, monkeypatch, capsys):
-    run = ("run", "small.toml", "--data", ".", "--out", "out", "--tasks", "RTE", "--seeds", "1")
-    assert call(monkeypatch, *run) == 0
     result = work / "out/runs/RTE/relation-8/seed-1/result.json"
     result.write_text(result.read_text()[:100])
-    capsys.readouterr()
-    for command, code in ((run, 1), (("report", "out"), 0), (("status", "out"), 0)):
-        assert call(monkeypatch, *command) == code
-        printed = capsys.readouterr().out
-        shown = "1 of 8 runs done, 1 failed" if "status" in command else "out/report/report.html"
-        assert shown in printed
-        said = "not reported: RTE/relation-8/seed-1: out/runs/RTE/relation-8/seed-1/result.json: "
-        assert said in printed
-        assert "delete the folder to run it again" in printed
+    again = (*SMALL, "--seeds", "1", "--tasks", "RTE")
+    for command, code in ((again, 1), (("report", "out"), 0), (("status", "out"), 0)):
+        found, out, _ = call(*command)
+        assert found == code
+        assert ("1 of 8 runs done, 3 failed" if "status" in command else "report.html") in out
+        assert "not reported: RTE/relation-8/seed-1: out/runs/RTE/relation-8/seed-1/result" in out
+        assert "delete the folder to run it again; and 2 more" in out
     assert "result.json: expected JSON" in (work / "out/report/report.html").read_text()
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_one_run_on_two_devices(work):
-    """In a process of its own, whose CPU is parted before its first use."""
-    command = [
-        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--out", "out",
-        "--tasks", "CoLA", "--seeds", "1", "--strategy", "mirrored", "--devices", "2",
-        "--deterministic",
-    ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    """In another process, whose CPU is divided before its first use."""
+    process = start(*SMALL, "--tasks", "CoLA", "--seeds", "1", "--strategy", "mirrored",
+                    "--devices", "2", "--deterministic")  # fmt: skip
+    process.communicate()
+    assert process.returncode == 0
     manifests = [json.loads(path.read_text()) for path in work.glob("out/runs/*/*/*/manifest.json")]
     assert len(manifests) == 2
     for manifest in manifests:
@@ -153,68 +161,86 @@ def test_one_run_on_two_devices(work):
 
 @pytest.mark.tensorflow
 def test_output_that_is_closed_ends_the_command(work):
-    command = [
-        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--jobs", "2",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-    )  # fmt: skip
+    process = start(*SMALL, "--jobs", "2", stderr=subprocess.PIPE)
     process.stdout.readline()
     process.stdout.close()
     with process.stderr:
         errors = process.stderr.read()
-    assert process.wait(timeout=600) != 0
+    assert process.wait() != 0
     assert "Traceback" not in errors
 
 
 @pytest.mark.tensorflow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see processes")
 def test_workers_end_with_a_command_that_is_killed(work):
     """They would train on, into a folder that the next command takes."""
-    command = [
-        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--jobs", "2",
-        "--set", "epochs=100000", "--set", "patience=100000",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    process = start(
+        *SMALL, "--jobs", "2", "--set", "epochs=100000", "--set", "patience=100000",
+        stderr=subprocess.DEVNULL,
     )  # fmt: skip
     with process.stdout:
         while "epoch" not in process.stdout.readline():
             assert process.poll() is None
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         process.kill()
-    process.wait(timeout=600)
-    assert len(children) >= 2
-    deadline = time.monotonic() + 300
-    while any(_runs(pid) for pid in children):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+        process.stdout.read()  # ends when the last process that holds the pipe has ended
+    assert process.wait() == -signal.SIGKILL
 
 
-def _runs(pid):
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_keeps_finished_runs(work, jobs):
+    (work / "small.toml").write_text(SUITE.format(seeds=40, epochs=20), encoding="utf-8")
+    process = start(*SMALL, "--jobs", jobs, stderr=subprocess.STDOUT)
+    while not re.match(r"[1-9]\d*/160 runs", line := process.stdout.readline()):
+        assert line, process.wait()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    printed, _ = process.communicate()
+    assert process.returncode == 130, printed
+    assert "Traceback" not in printed
+    assert "run the same command again to resume" in printed
+    done = list(work.glob("out/runs/*/*/*/result.json"))
+    assert 0 < len(done) < 160
+    stamps = {path: path.stat().st_mtime_ns for path in done}
+    process = start(*SMALL, "--jobs", jobs, "--seeds", "1", stderr=subprocess.STDOUT)
+    printed, _ = process.communicate()
+    assert process.returncode == 0, printed
+    assert {path: path.stat().st_mtime_ns for path in done} == stamps
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see processes")
+def test_ctrl_c_while_workers_are_starting(work):
+    """Their imports come before they can ignore it, and would end with a traceback."""
+    process = start(*SMALL, "--jobs", "2", stderr=subprocess.STDOUT)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while not any("spawn_main" in _command_of(child) for child in children.read_text().split()):
+        assert process.poll() is None, process.communicate()[0]
+    os.killpg(process.pid, signal.SIGINT)
+    printed, _ = process.communicate()
+    assert process.returncode == 130, printed
+    assert "Traceback" not in printed
+
+
+def _command_of(pid):
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
-        return False
+        return ""
 
 
-def test_version(monkeypatch, capsys):
-    assert call(monkeypatch, "--version") == 0
-    assert capsys.readouterr().out.strip() == relation_tf.__version__
+def test_version(call):
+    assert call("--version") == (0, f"{relation_tf.__version__}\n", "")
 
 
-def test_no_command_shows_the_help(monkeypatch, capsys):
-    assert call(monkeypatch) == 2
-    printed = capsys.readouterr()
-    assert "Usage" in printed.out
-    assert printed.err == ""
+def test_no_command_shows_the_help(call):
+    code, out, err = call()
+    assert (code, err) == (2, "")
+    assert "Usage" in out
 
 
-def test_suites_lists_what_there_is(monkeypatch, capsys):
-    assert call(monkeypatch, "suites") == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_suites_are_listed(call):
+    lines = call("suites")[1].splitlines()
     assert [line.split()[0] for line in lines] == list_suites()
     (demo,) = (line for line in lines if line.startswith("demo "))
     assert demo.split()[1:3] == ["180", "runs"]
@@ -227,149 +253,91 @@ def test_suites_lists_what_there_is(monkeypatch, capsys):
         (["run", "demo", "--data", "."], "suite demo has embedded data. Received: --data ."),
         (["run", "dmeo"], "unknown suite 'dmeo'"),
         (["run", "missing.toml"], "missing.toml: cannot be read"),
-        (["run", "demo", "--set", "epochs"], "--set: expected KEY=VALUE. Received: 'epochs'"),
+        (["run", "demo", "--set", "epochs"], "--set: must be KEY=VALUE. Received: 'epochs'"),
         (["run", "demo", "--set", "epochs=many"], "key 'epochs'"),
         (["run", "demo", "--set", "epoch=3"], "unknown key 'epoch'. Did you mean 'epochs'?"),
-        (["run", "demo", "--seeds", "a"], "--seeds: expected numbers such as 1,2. Received: 'a'"),
-        (["run", "demo", "--tasks", "cola"], "unknown task 'cola'"),
-        (["run", "demo", "--methods", "x"], "unknown method 'x'"),
-        (["run", "demo", "--jobs", "0"], "jobs: expected 1 or more. Received: 0"),
-        (["run", "demo", "--strategy", "x"], "strategy: expected mirrored or multi-worker"),
-        (["run", "demo", "--devices", "2"], "devices: expected --strategy mirrored beside it"),
-        (["run", "demo", "--strategy", "mirrored", "--jobs", "2"], "jobs: expected 1 with"),
-        (["run", "demo", "--strategy", "multi-worker"], "TF_CONFIG: --strategy multi-worker"),
-        (["run", "demo", "--speed", "9"], "No such option"),
-        (["run"], "Missing argument"),
+        (["run", "demo", "--seeds", "a"], "--seeds: must be integers such as 1,2. Received: 'a'"),
         (["run", "demo", "--methods", "relation64"], "Did you mean 'relation-64'?"),
         (["run", "demo", "--tasks", "rte"], "Did you mean 'RTE'?"),
+        (["run", "demo", "--jobs", "0"], "jobs: must be 1 or more. Received: 0"),
+        (["run", "demo", "--devices", "2"], "devices: needs --strategy mirrored. Received: 2"),
+        (["run", "demo", "--strategy", "multi-worker"], "TF_CONFIG: --strategy multi-worker"),
+        (["run", "demo", "--executor", "lokal"], "unknown executor 'lokal': expected one of local"),
+        (["run", "demo", "--track", "json"], "Did you mean 'jsonl'?"),
+        (["run", "demo", "--plugin", "no_such_module"], "no_such_module"),
+        (["run", "demo", "--speed", "9"], "No such option"),
+        (["run"], "Missing argument"),
         (["status", "."], "expected a suite's folder, with a suite.toml in it\n"),
         (["status", "runs/none"], "a suite's folder, with a suite.toml in it. Received"),
         (["report", "nowhere"], "expected a suite's folder"),
         (["submit", "nowhere"], "expected a suite's folder"),
         (["compare", "nowhere.csv"], "nowhere.csv: cannot be read"),
         (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),
+        (["tasks", "--data", "~nobody-here/x"], "data: ~nobody-here/x: "),
+        (["download", "MR", "--tfds", "."], "task MR"),
+        (["check-layer", "relatoin"], "Did you mean 'relation'?"),
+        (["check-layer", "nowhere:Layer"], "'nowhere:Layer': no nowhere.py in this folder, and no"),
+        (["check-layer", "relation", "--set", "a"], "--set: must be KEY=VALUE. Received: 'a'"),
+        (["check-layer", "relation", "--units", "0"], "'--units'"),
+        (["pretrain", "b.txt"], "b.txt: cannot be read: No such file or directory"),
+        (["pretrain", "b.txt", "--seeds", "x"], "--seeds: must be integers such as 1,2."),
+        (["pretrain", "b.txt", "--mechanisms", ","], "mechanisms: expected one or more"),
+        (["pretrain", "b.txt", "--held-out", "2"], "held-out: expected a file, or a share"),
     ],
-)
-def test_bad_input_is_one_line_and_exit_2(monkeypatch, capsys, tmp_path, arguments, message):
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_2(call, monkeypatch, tmp_path, arguments, message):
     monkeypatch.chdir(tmp_path)
-    assert call(monkeypatch, *arguments) == 2
-    printed = capsys.readouterr()
-    assert message in printed.err
-    assert printed.err.startswith("relation-tf: ")
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.startswith("relation-tf: ")
+    assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written(monkeypatch, capsys, tmp_path):
+def test_a_folder_that_cannot_be_written(call, tmp_path):
     (tmp_path / "file").write_text("")
-    assert call(monkeypatch, "run", "demo", "--out", str(tmp_path / "file" / "out")) == 2
-    assert "cannot be written: a folder is expected here" in capsys.readouterr().err
-    assert call(monkeypatch, "run", "demo", "--out", str(tmp_path / "file")) == 2
-    assert "file: cannot be written: a folder is expected here" in capsys.readouterr().err
-    # Before the sources are read, so that nothing is computed in vain.
-    assert call(monkeypatch, "compare", "nowhere", "--out", str(tmp_path / "file")) == 2
-    assert "file: cannot be written: a folder is expected here" in capsys.readouterr().err
+    for command in (
+        ("run", "demo", "--out", tmp_path / "file" / "out"),
+        ("run", "demo", "--out", tmp_path / "file"),
+        # Before the sources are read, so that nothing is computed in vain.
+        ("compare", "nowhere", "--out", tmp_path / "file"),
+    ):
+        code, _, err = call(*command)
+        assert code == 2
+        assert "cannot be written: a folder is expected here" in err
 
 
-@pytest.mark.slow
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(work, jobs):
-    (work / "small.toml").write_text(SUITE.format(seeds=40, epochs=20), encoding="utf-8")
-    command = [
-        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".",
-        "--out", "out", "--jobs", jobs,
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-        # What runs these tests in the background may have it ignored, and a child inherits that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
-    deadline = time.monotonic() + 600
-    while not list(work.glob("out/runs/*/*/*/result.json")):
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    printed, _ = process.communicate(timeout=600)
-    assert process.returncode == 130, printed
-    assert "Traceback" not in printed
-    assert "the same command goes on from there" in printed
-    done = list(work.glob("out/runs/*/*/*/result.json"))
-    assert 0 < len(done) < 160
-    stamps = {path: path.stat().st_mtime_ns for path in done}
-    again = [*command, "--seeds", "1"]
-    answer = subprocess.run(
-        again, capture_output=True, text=True, timeout=600, check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-    )  # fmt: skip
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert {path: path.stat().st_mtime_ns for path in done} == stamps
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see processes")
-def test_ctrl_c_while_workers_are_starting(work):
-    """They are Python's before they are ours: what they import would end with a traceback."""
-    command = [
-        sys.executable, "-m", "relation_tf.cli", "run", "small.toml", "--data", ".", "--jobs", "2",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    while not any("spawn_main" in _command_of(child) for child in children.read_text().split()):
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.001)
-    time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)
-    printed, _ = process.communicate(timeout=600)
-    assert process.returncode == 130, printed
-    assert "Traceback" not in printed
-
-
-def _command_of(pid):
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
-
-
-def test_folders_of_other_tasks(tmp_path, monkeypatch, capsys):
+def test_folders_of_other_tasks(tmp_path, call):
     """Columns as wide as the longest name, and nothing to submit."""
     suite = SUITE.format(seeds=1, epochs=1).partition("tasks")[0] + (
         'tasks = ["MR", "fdu-kitchen_housewares"]\n[[method]]\nmechanism = "relation"\n'
     )
     RunFolder(tmp_path).open(make_suite("here", tomllib.loads(suite)))
-    assert call(monkeypatch, "status", str(tmp_path)) == 0
-    head, *rows = capsys.readouterr().out.splitlines()[:3]
+    head, *rows = call("status", tmp_path)[1].splitlines()[:3]
     assert len(head) == len(rows[0]) == len(rows[1])
-    assert call(monkeypatch, "submit", str(tmp_path)) == 2
-    assert "the leaderboard has none of the tasks of suite" in capsys.readouterr().err
+    code, _, err = call("submit", tmp_path)
+    assert code == 2
+    assert "is on the leaderboard" in err
 
 
-def test_a_suite_without_runs_has_nothing_to_submit(tmp_path, monkeypatch, capsys):
+def test_a_suite_without_runs_has_nothing_to_submit(tmp_path, call):
     RunFolder(tmp_path).open(load_suite("demo"))
-    assert call(monkeypatch, "submit", str(tmp_path)) == 2
-    assert "nothing to submit: no finished runs" in capsys.readouterr().err
+    code, _, err = call("submit", tmp_path)
+    assert code == 2
+    assert "nothing to submit: no finished runs" in err
 
 
-def test_what_a_filtered_run_lacks_for_a_submission_is_said(tmp_path, monkeypatch, capsys):
-    """Of the nine tasks; what was asked for, and what else the suite has, is told apart."""
-    run = ("run", "demo", "--out", str(tmp_path), "--set", "epochs=1", "--set", "seeds=1")
-    assert call(monkeypatch, *run, "--tasks", "WNLI", "--methods", "baseline-64") == 0
-    printed = capsys.readouterr().out
+def test_a_filtered_run_lists_what_a_submission_lacks(tmp_path, call):
+    command = ("run", "demo", "--out", tmp_path, "--set", "epochs=1", "--set", "seeds=1")
+    code, out, _ = call(*command, "--tasks", "WNLI", "--methods", "baseline-64")
+    assert code == 0
     lacking = "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE and 1 more"
-    assert f"submissions: none written, {lacking} lack predictions (--fill-missing" in printed
-    assert printed.endswith("1 of 1 asked for are done; 35 others of the suite are not\n")
+    assert f"no submissions: {lacking} lack predictions (--fill-missing" in out
+    assert out.endswith("1 of 1 requested runs are done; 35 others of the suite are not\n")
 
 
-OWN_TASK = """
+CUSTOM_TASK = """
 name = "own"
 tasks = ["tones", "RTE"]
 seeds = 2
@@ -397,70 +365,54 @@ units = 8
 
 @pytest.fixture
 def tones(work):
-    """A suite with a task of one's own beside one of the package's."""
+    """A suite with a custom task and one of the package."""
     (work / "tones").mkdir()
     rows = "".join(f"{'so' if i % 2 else 'not so'} loud {i},{'loud' if i % 2 else 'calm'}\n"
                    for i in range(40))  # fmt: skip
     for split in ("train", "test"):
         (work / "tones" / f"{split}.csv").write_text(f"text,tone\n{rows}", encoding="utf-8")
     suite = work / "own.toml"
-    suite.write_text(OWN_TASK.format(labels='["calm", "loud"]'), encoding="utf-8")
+    suite.write_text(CUSTOM_TASK.format(labels='["calm", "loud"]'), encoding="utf-8")
     return suite
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_task_of_ones_own(tones, monkeypatch, capsys):
-    """Trained by processes of their own, reported by another, told apart when it changes."""
-    run = ("run", "own.toml", "--data", ".", "--out", "out")
-    assert call(monkeypatch, *run, "--jobs", "2") == 0
-    assert "8 of 8 runs done" in capsys.readouterr().out
+def test_a_custom_task(tones, call):
+    """Train in worker processes, report from another, refuse a changed declaration."""
+    command = ("run", "own.toml", "--data", ".", "--out", "out")
+    assert "8 of 8 runs done" in call(*command, "--jobs", "2")[1]
     for arguments in (("status", "out"), ("report", "out")):
-        again = subprocess.run(
-            [sys.executable, "-m", "relation_tf.cli", *arguments],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        assert "tones" in again.stdout
+        assert "tones" in start(*arguments).communicate()[0]
     assert "tones" in (tones.parent / "out" / "report" / "report.html").read_text()
-    tones.write_text(OWN_TASK.format(labels='["loud", "calm"]'), encoding="utf-8")
-    assert call(monkeypatch, *run) == 2
-    printed = capsys.readouterr().err
-    assert "custom_task" in printed
-    assert printed.count("\n") == 1
+    tones.write_text(CUSTOM_TASK.format(labels='["loud", "calm"]'), encoding="utf-8")
+    code, _, err = call(*command)
+    assert code == 2
+    assert "custom_task" in err
+    assert err.count("\n") == 1
 
 
-def test_tasks_as_a_suite_reads_them(tones, monkeypatch, capsys):
-    assert call(monkeypatch, "tasks", "--suite", "own.toml", "--data", ".") == 0
-    table = capsys.readouterr().out.splitlines()
+def test_tasks_as_a_suite_reads_them(tones, call):
+    table = call("tasks", "--suite", "own.toml", "--data", ".")[1].splitlines()
     assert [line.split()[0] for line in table] == ["task", "tones", "RTE"]
-    assert call(monkeypatch, "tasks", "tones", "--suite", "own.toml", "--data", ".") == 0
-    printed = capsys.readouterr().out
-    assert "own files, tones/train.csv" in printed
-    assert "text: [START] not so loud" in printed
+    code, out, _ = call("tasks", "tones", "--suite", "own.toml", "--data", ".")
+    assert code == 0
+    assert "own files, tones/train.csv" in out
+    assert "text: [START] not so loud" in out
     (tones.parent / "tones" / "train.csv").unlink()
-    assert call(monkeypatch, "tasks", "tones", "--suite", "own.toml", "--data", ".") == 2
-    assert "looked for tones/train.csv: not there" in capsys.readouterr().err
+    code, _, err = call("tasks", "tones", "--suite", "own.toml", "--data", ".")
+    assert code == 2
+    assert "looked for tones/train.csv: not there" in err
 
 
-def test_tasks_without_data(tmp_path, monkeypatch, capsys):
+def test_tasks_without_data(tmp_path, monkeypatch, call):
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))
-    assert call(monkeypatch, "tasks", "--tfds", str(tmp_path)) == 0
-    printed = capsys.readouterr().out
-    assert "not found: CoLA, SST-2, " in printed
-    assert call(monkeypatch, "tasks", "CoLA", "--tfds", str(tmp_path)) == 2
-    printed = capsys.readouterr().err
-    assert "expected --data DIR" in printed
-    assert "To get it: gluebenchmark.com/tasks or `relation-tf download CoLA`" in printed
-    assert call(monkeypatch, "tasks", "--set", "tokens=wordpiece") == 2
-    assert "name one with --suite" in capsys.readouterr().err
-
-
-def test_what_tfds_does_not_have_cannot_be_downloaded(tmp_path, monkeypatch, capsys):
-    assert call(monkeypatch, "download", "MR", "--tfds", str(tmp_path)) == 2
-    printed = capsys.readouterr().err
-    assert "task MR" in printed
-    assert printed.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    assert "not found: CoLA, SST-2, " in call("tasks", "--tfds", tmp_path)[1]
+    code, _, err = call("tasks", "CoLA", "--tfds", tmp_path)
+    assert code == 2
+    assert "expected --data DIR" in err
+    assert "To get it: gluebenchmark.com/tasks or `relation-tf download CoLA`" in err
+    assert "name the suite with --suite" in call("tasks", "--set", "tokens=wordpiece")[2]
 
 
 LAYER = """
@@ -482,35 +434,59 @@ class Mine(keras.layers.Layer):
 """
 
 
-def test_check_layer(tmp_path, monkeypatch, capsys):
-    """A layer in the working folder: its faults decide the exit code, its warnings do not."""
+def test_check_layer(tmp_path, monkeypatch, call):
+    """Faults of a layer in the working folder set the exit code, warnings do not."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "checked_layer.py").write_text(LAYER, encoding="utf-8")
     command = ("check-layer", "checked_layer:Mine", "--units", "3", "--set", "scale=0.5")
-    assert call(monkeypatch, *command) == 0
-    lines = capsys.readouterr().out.splitlines()
+    code, out, _ = call(*command)
+    assert code == 0
+    lines = out.splitlines()
     assert lines[0].startswith("checked_layer:Mine with units=3, width=6, scale=0.5 (")
     assert any(line.split() == ["ok", "made", "Mine", "is", "made."] for line in lines)
-    # Padding does no harm to a layer by tokens; where it holds NaN, its gradients do.
+    # Padding does no harm to a layer that works by token; NaN in it reaches the gradients.
     assert [line.split()[1] for line in lines if line.startswith("warning")] == ["NaN"]
-    assert call(monkeypatch, *command, "--set", "scale=nan") == 1
-    assert "failed: " in capsys.readouterr().out.splitlines()[-1]
+    code, out, _ = call(*command, "--set", "scale=nan")
+    assert code == 1
+    assert "failed: " in out.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["relatoin"], "Did you mean 'relation'?"),
-        (["nowhere:Layer"], "mechanism 'nowhere:Layer': no nowhere.py in this folder, and no"),
-        (["relation", "--set", "algorithm"], "--set: expected KEY=VALUE. Received: 'algorithm'"),
-        (["relation", "--units", "0"], "'--units'"),
-    ],
-)
-def test_check_layer_of_bad_input(monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    assert call(monkeypatch, "check-layer", *arguments) == 2
-    printed = capsys.readouterr()
-    assert message in printed.err
-    assert printed.err.count("\n") == 1
-    assert printed.out == ""
+@pytest.mark.tensorflow
+def test_pretrain(work, call):
+    (work / "a.txt").write_text("so good it is\n" * 99)
+    command = (
+        "pretrain", "a.txt", "--layers", "1", "--units", "4", "--length", "8", "--batch-size", "2",
+        "--steps", "3", "--vocabulary", "60", "--mechanisms", "relation, attention",
+        "--seeds", "1,2",
+    )  # fmt: skip
+    code, out, err = call(*command)
+    assert (code, err) == (0, "")
+    assert "4 of 4 runs done, in pretrained" in out
+    assert "scores: pretrained/scores.csv" in out
+    assert len((work / "pretrained" / "scores.csv").read_text().splitlines()) == 5
+    code, out, _ = call(*command)
+    assert code == 0
+    assert "4 of 4 runs are done already" in out
+    code, _, err = call(*command, "--norm", "post")
+    assert code == 2
+    assert "was made with norm = 'pre', now asked is 'post'" in err
+    assert err.count("\n") == 1
+    assert json.loads((work / "pretrained" / "pretraining.json").read_text())["held_out"] == 0.05
+
+
+def test_options_are_those_of_the_settings_classes():
+    """Names, defaults and order: the command, Python and the settings have the same."""
+    declared = {each.name: each.default for each in dataclasses.fields(RunOptions)}
+
+    def defaults(function):
+        parameters = inspect.signature(function).parameters.values()
+        return {each.name: each.default for each in parameters if each.name in declared}
+
+    assert defaults(run_suite) == declared
+    assert defaults(run) == {
+        name: value or None if isinstance(value, tuple) else value
+        for name, value in declared.items()
+        if name != "quiet"
+    }
+    assert {*defaults(plan)} == {"data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins"}
+    assert inspect.signature(pretrain).parameters["warmup"].default == 0.1

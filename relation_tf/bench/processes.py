@@ -1,6 +1,6 @@
-"""Cells in workers that are used again: one that dies or hangs costs no more than its run.
+"""Worker processes that run groups: one that dies or hangs costs only its run.
 
-A worker is a process of this machine, or one of a cluster (`ray_cluster.py`).
+A worker is a process of this machine, or an actor of a cluster (`ray_cluster.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from relation_tf.bench.groups import EventCallback, RunGroup, check_methods, fail, run_group
+from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.config.run import RunConfig
+from relation_tf.config import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.training.session import ignore_interrupts
 
@@ -33,20 +34,20 @@ Event = dict[str, Any]
 
 
 def run_in_processes(
-    cells: Sequence[RunGroup], jobs: int, notify: EventCallback, run_timeout: float | None = None
+    groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions
 ) -> None:
-    """Run cells, each in one of some processes of this machine.
+    """Run groups, each in one of `options.jobs` processes of this machine.
 
     Args:
-        cells: The cells, in the order in which they are given out.
-        jobs: Processes at once.
-        notify: Told what happens, as by `run_group`.
-        run_timeout: Seconds after which a run, or what it waits for, is ended and has failed.
+        groups: The groups, in the order in which they start.
+        notify: Called with each event, see `run_group`.
+        options: Options of the run; `run_timeout` also limits the start of a run.
 
     Raises:
-        SuiteError: For a method that cannot be built, or a folder that cannot be written.
+        SuiteError: If a method cannot be built or a folder cannot be written.
     """
-    run_in_workers(cells, jobs, _Process, _wait_for_processes, notify, run_timeout)
+    jobs, timeout = options.jobs or 1, options.run_timeout
+    run_in_workers(groups, jobs, _Process, _wait_for_processes, notify, timeout)
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ class End:
     """Why a worker ended.
 
     Attributes:
-        reason: In words.
-        again: Whether its run is worth another try.
-        detail: More of it, for `error.json`.
+        reason: The reason, in words.
+        again: If True, its run may be tried again.
+        detail: Details for `error.json`.
     """
 
     reason: str
@@ -65,37 +66,37 @@ class End:
 
 
 class Worker(ABC):
-    """What runs cells, one after the other, and tells of them.
+    """Runs groups, one after the other, and reports events.
 
     Attributes:
-        cell: The cell under way.
-        left: Its runs that have not ended, the first one under way.
-        began: When that run began, by `time.monotonic`.
-        ready: Whether a cell can be given to it.
-        ended: Why it has come to an end by itself.
+        group: The current group.
+        left: Its runs that have not ended; the first one is running.
+        began: Start of that run, by `time.monotonic`.
+        ready: If True, it can take a group.
+        ended: Why it has ended by itself.
     """
 
     def __init__(self) -> None:
-        self.cell: RunGroup | None = None
+        self.group: RunGroup | None = None
         self.left: list[RunConfig] = []
         self.began = 0.0
         self.ready = True
         self.ended: End | None = None
 
-    def start(self, cell: RunGroup) -> None:
-        """Give it a cell."""
-        self._send(cell)
-        self.cell, self.left, self.began = cell, list(cell.runs), time.monotonic()
+    def start(self, group: RunGroup) -> None:
+        """Start a group."""
+        self._send(group)
+        self.group, self.left, self.began = group, list(group.runs), time.monotonic()
 
     def events(self) -> Iterator[Event]:
-        """What it has told since; the cell is None once it is done.
+        """Yield new events; after the last one `group` is None.
 
         Raises:
-            SuiteError: Where no run can be written.
+            SuiteError: If no run can be written.
         """
-        for event in self._received() if self.cell is not None else ():
+        for event in self._received() if self.group is not None else ():
             if event is None:
-                self.cell = None
+                self.group = None
                 return
             if event["event"] == "error":
                 raise SuiteError(event["error"])
@@ -106,8 +107,8 @@ class Worker(ABC):
             yield event
 
     def end(self, run_timeout: float | None) -> End | None:
-        """Why it came to an end, or has to; else None."""
-        if self.ended is not None or self.cell is None or run_timeout is None:
+        """Return why it ended or must be ended; else None."""
+        if self.ended is not None or self.group is None or run_timeout is None:
             return self.ended
         if time.monotonic() - self.began > run_timeout:
             return End(f"ended after --run-timeout {run_timeout:g} s", again=False)
@@ -115,62 +116,62 @@ class Worker(ABC):
 
     @abstractmethod
     def check(self, configs: Sequence[RunConfig], folder: Path) -> str | None:
-        """Build a network of each method; what is wrong with one, or None.
+        """Build a network of each method; return the first error, or None.
 
         Raises:
-            SuiteError: Where it ends before it could.
+            SuiteError: If it ends before it has built them.
         """
 
     @abstractmethod
-    def _send(self, cell: RunGroup) -> None:
-        """Let it run a cell."""
+    def _send(self, group: RunGroup) -> None:
+        """Send a group to the worker."""
 
     @abstractmethod
     def _received(self) -> Iterator[Event | None]:
-        """What has come from it, None at the end of the cell; sets `ended` where it has."""
+        """Yield what has arrived, None at the end of the group; set `ended` if it has ended."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End it at once; runs can be taken up again."""
+        """End it at once; its run can be resumed."""
 
 
 AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 
 def run_in_workers(
-    cells: Sequence[RunGroup],
+    groups: Sequence[RunGroup],
     count: int,
     make: Callable[[], AnyWorker],
     wait_for: Callable[[Sequence[AnyWorker], float], None],
     notify: EventCallback,
     run_timeout: float | None,
 ) -> None:
-    """Run cells, each in one of some workers.
+    """Run groups, each in one of several workers.
 
-    A run whose worker dies, killed or out of memory, is tried once more; then it has failed. The
-    runs that follow it in its cell go on in another worker.
+    A run whose worker dies (killed, out of memory) is tried a second time; then it has failed. The
+    following runs of its group continue in another worker.
 
     Args:
-        cells: The cells, in the order in which they are given out.
-        count: Workers at once.
+        groups: The groups, in the order in which they start.
+        count: Number of workers at the same time.
         make: Makes a worker.
-        wait_for: Waits until one of some workers tells something, ends or is ready, or so many
-            seconds have passed.
-        notify: Told what happens, as by `run_group`.
-        run_timeout: Seconds after which a run, or what it waits for, is ended and has failed.
+        wait_for: Waits until one of the workers reports an event, ends or becomes ready, or the
+            given seconds have passed.
+        notify: Called with each event, see `run_group`.
+        run_timeout: Seconds after which a run, or its start, is ended and has failed.
 
     Raises:
-        SuiteError: For a method that cannot be built, or a folder that cannot be written.
+        SuiteError: If a method cannot be built or a folder cannot be written.
     """
-    waiting = deque(cells)
-    tries: dict[Key, int] = {}
+    waiting = deque(groups)
+    tries: Counter[Key] = Counter()
     workers: list[AnyWorker] = []
     try:
-        _staff(workers, min(count, len(waiting)), make)
-        _check(workers[0], cells)
+        _hire(workers, min(count, len(waiting)), make)
+        _check(workers[0], groups)
         while workers:
             for worker in workers:
-                if worker.ready and worker.cell is None and waiting:
+                if worker.ready and worker.group is None and waiting:
                     worker.start(waiting.popleft())
             wait_for(workers, _seconds_left(workers, run_timeout))
             for worker in workers[:]:
@@ -180,17 +181,17 @@ def run_in_workers(
                 if end is not None:
                     worker.kill()
                     workers.remove(worker)
-                    waiting.extendleft(_rest(worker, end, tries, notify))
-            busy = sum(worker.cell is not None for worker in workers)
-            _staff(workers, min(count, busy + len(waiting)), make)
+                    waiting.extendleft(_remaining(worker, end, tries, notify))
+            busy = sum(worker.group is not None for worker in workers)
+            _hire(workers, min(count, busy + len(waiting)), make)
     finally:
         for worker in workers:
             worker.kill()
 
 
-def _staff(workers: list[AnyWorker], count: int, make: Callable[[], AnyWorker]) -> None:
-    """Have so many workers: more, or fewer of those that have nothing to do."""
-    idle = sorted((w for w in workers if w.cell is None), key=lambda worker: worker.ready)
+def _hire(workers: list[AnyWorker], count: int, make: Callable[[], AnyWorker]) -> None:
+    """Make workers up to the count, or end idle ones above it; those that are not ready first."""
+    idle = sorted((w for w in workers if w.group is None), key=lambda worker: worker.ready)
     for worker in idle[: max(0, len(workers) - count)]:
         worker.kill()
         workers.remove(worker)
@@ -198,45 +199,45 @@ def _staff(workers: list[AnyWorker], count: int, make: Callable[[], AnyWorker]) 
         workers.append(make())
 
 
-def _check(worker: Worker, cells: Sequence[RunGroup]) -> None:
-    """Let a worker, which has TensorFlow to load anyway, build one network of each method."""
-    one_of_each = {run.method: run for cell in cells for run in cell.runs}
-    error = worker.check(list(one_of_each.values()), cells[0].folder)
+def _check(worker: Worker, groups: Sequence[RunGroup]) -> None:
+    """Build one network of each method in a worker, which has to load TensorFlow anyway."""
+    one_of_each = {run.method: run for group in groups for run in group.runs}
+    error = worker.check(list(one_of_each.values()), groups[0].folder)
     if error is not None:
         raise SuiteError(error)
 
 
 def _seconds_left(workers: Sequence[Worker], run_timeout: float | None) -> float:
-    """Until a run has had its time; an hour at most, since a system counts no time without end."""
+    """Return the seconds until the next run times out, at most an hour."""
     if run_timeout is None:
         return 3600.0
-    began = [worker.began for worker in workers if worker.cell is not None]
+    began = [worker.began for worker in workers if worker.group is not None]
     left = min(began, default=time.monotonic()) + run_timeout - time.monotonic()
     return min(3600.0, max(0.0, left))
 
 
-def _rest(worker: Worker, end: End, tries: dict[Key, int], notify: EventCallback) -> list[RunGroup]:
-    """What is left of the cell of a worker that ended: a cell, or none."""
-    if worker.cell is None:
+def _remaining(
+    worker: Worker, end: End, tries: Counter[Key], notify: EventCallback
+) -> list[RunGroup]:
+    """Return what is left of the group of a worker that ended: one group or none."""
+    if worker.group is None:
         return []
-    cell, left = worker.cell, worker.left
-    folder = RunFolder(cell.folder)
-    if left and (folder.run(left[0]) / "result.json").exists():
-        # It had finished, and not yet said so.
+    left, folder = worker.left, RunFolder(worker.group.folder)
+    if left and folder.has_result(left[0]):  # it had finished, and not yet reported it
         notify({"event": "done", "run": left[0].key})
         left = left[1:]
     elif left:
         run = left[0]
-        tries[run.key] = tries.get(run.key, 0) + 1
+        tries[run.key] += 1
         if not end.again or tries[run.key] == _TRIES:
             often = f", {_TRIES} times" if end.again else ""
             fail(folder.run(run), run, end.reason + often, notify, end.detail)
             left = left[1:]
-    return [replace(cell, runs=left)] if left else []
+    return [replace(worker.group, runs=left)] if left else []
 
 
-def checked(configs: Sequence[RunConfig], folder: Path) -> str | None:
-    """What is wrong with a method, or None; see `check_methods`."""
+def first_error(configs: Sequence[RunConfig], folder: Path) -> str | None:
+    """Return the message of the first method that cannot be built, see `check_methods`."""
     try:
         check_methods(configs, folder)
     except SuiteError as error:
@@ -252,10 +253,9 @@ class _Process(Worker):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _interrupts_held():
+        with _interrupts_blocked():
             self._process.start()
-        # Their end is theirs alone, so that ours closes when they are gone.
-        theirs.close()
+        theirs.close()  # the process has the only other end: ours closes when it ends
 
     def check(self, configs: Sequence[RunConfig], folder: Path) -> str | None:
         try:
@@ -267,9 +267,9 @@ class _Process(Worker):
                 "(A script that calls run_suite with jobs needs `if __name__ == '__main__':`.)"
             ) from None
 
-    def _send(self, cell: RunGroup) -> None:
-        with suppress(BrokenPipeError):  # dead already: what is received next says so
-            self.connection.send(cell)
+    def _send(self, group: RunGroup) -> None:
+        with suppress(BrokenPipeError):  # it has ended: the next `_received` reports that
+            self.connection.send(group)
 
     def _received(self) -> Iterator[Event | None]:
         while self.connection.poll():
@@ -295,16 +295,16 @@ class _Process(Worker):
 
 
 def _wait_for_processes(processes: Sequence[_Process], seconds: float) -> None:
-    wait([process.connection for process in processes if process.cell is not None], seconds)
+    wait([process.connection for process in processes if process.group is not None], seconds)
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C for later; a process that is started meanwhile is never told of it.
+def _interrupts_blocked() -> Iterator[None]:
+    """Delay Ctrl-C; a process that starts meanwhile never receives it.
 
-    It has imports to do before it can ignore Ctrl-C by itself, which would end in a traceback.
+    Its imports come before it can ignore Ctrl-C, which would end them with a traceback.
     """
-    resource_tracker.ensure_running()  # the first process starts it, and it lets Ctrl-C through
+    resource_tracker.ensure_running()  # the first process starts it, and it unblocks Ctrl-C
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -313,23 +313,23 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _serve(connection: Connection) -> None:
-    """What a process does: check networks once where asked, then run cells."""
+    """Run in a process: check networks if requested, then run groups."""
     ignore_interrupts()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
-        asked = connection.recv()
-        if isinstance(asked, RunGroup):
+        request = connection.recv()
+        if isinstance(request, RunGroup):
             try:
-                run_group(asked, connection.send)
+                run_group(request, connection.send)
             except SuiteError as error:
                 connection.send({"event": "error", "error": str(error)})
             connection.send(None)
         else:
-            connection.send(checked(*asked))
+            connection.send(first_error(*request))
 
 
 def _end_with_parent() -> None:
-    """End this process where its parent was killed: it would train on, into a folder given up."""
+    """End this process if its parent was killed; the next command may take over its folder."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

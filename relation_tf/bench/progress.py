@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from relation_tf.config.run import RunConfig
+from relation_tf.config import RunConfig
 
 PLAIN_EVERY = 5.0
-"""Seconds between plain lines, where there is no bar."""
+"""Seconds between plain lines, which replace the bar in a log file."""
 
 _UPDATE_EVERY = 0.1  # seconds between updates of a notebook's bar
 
@@ -43,7 +43,7 @@ class _TerminalBar:
 
 
 class _NotebookBar:
-    """One output that a notebook updates by itself; rich's needs ipywidgets, and warns without."""
+    """A bar in one output that the notebook updates; rich's bar needs ipywidgets."""
 
     def __init__(self, unit: str, total: int, completed: int) -> None:
         from IPython.display import display
@@ -77,7 +77,7 @@ Bar = _TerminalBar | _NotebookBar
 
 
 def start_bar(console: Console, unit: str, total: int, completed: int) -> Bar | None:
-    """A bar of so many units, where there is a terminal or a notebook to show it."""
+    """Start a bar in a terminal or notebook; None elsewhere."""
     if console.quiet:
         return None
     if console.is_jupyter:
@@ -94,41 +94,33 @@ def say(console: Console, text: str) -> None:
 
 
 def time_left(seconds: float) -> str:
-    """An estimate, for the front of a line."""
+    """Return an estimate for the start of a line."""
     return (
         f"about {seconds:.0f} s left, " if seconds < 90 else f"about {seconds / 60:.0f} min left, "
     )
 
 
 class Progress:
-    """Shows how far a suite is: a bar in a terminal or notebook, plain lines elsewhere.
+    """Shows progress: a bar in a terminal or notebook, plain lines elsewhere.
 
     Args:
-        folder: The suite's folder, for what is said at an interruption.
-        total: Runs asked for, finished ones included.
-        pending: Runs to do.
-        jobs: Runs at once.
-        quiet: Print nothing.
+        folder: The suite's folder, named in messages.
+        total: Number of requested runs, finished ones included.
+        pending: Requested runs that are not finished.
+        quiet: If True, print nothing.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        total: int,
-        pending: Sequence[RunConfig],
-        jobs: int,
-        *,
-        quiet: bool = False,
+        self, folder: Path, total: int, pending: Sequence[RunConfig], *, quiet: bool = False
     ) -> None:
         self._console = Console(quiet=quiet, highlight=False, soft_wrap=True)
-        self._folder, self._total, self._jobs = folder, total, jobs
+        self._folder, self._total = folder, total
         self._pending = {config.key for config in pending}
         self._done = self._done_before = total - len(pending)
         self._failed = 0
         self._notes: set[str] = set()
         self._spent: dict[str, list[float]] = defaultdict(list)
         self._began = self._last_line = self._last_run = time.monotonic()
-        self._lock = threading.Lock()
         self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
@@ -148,8 +140,8 @@ class Progress:
             self._bar.stop()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self.say(
-                f"Interrupted. {self._done} of {self._total} runs are done and kept in "
-                f"{self._folder}; the same command goes on from there."
+                f"Interrupted. {self._done} of {self._total} runs are done, in {self._folder}; "
+                "run the same command again to resume."
             )
         elif kind is None and self._total:
             minutes = (time.monotonic() - self._began) / 60
@@ -163,32 +155,29 @@ class Progress:
         say(self._console, text)
 
     def notify(self, event: dict[str, Any]) -> None:
-        """Take an event of a worker; may be called from any thread."""
-        with self._lock:
-            task, method, seed = event["run"]
-            name = f"{task}/{method}/seed-{seed}"
-            if event["event"] == "start":
-                return
-            if event["event"] == "note":
-                if event["note"] not in self._notes:
-                    self._notes.add(event["note"])
-                    self.say(event["note"])
-                return
-            if event["event"] == "epoch":
-                self._show(f"{name} epoch {event['epoch']}, cost {event['val_loss']:.4f}")
-                return
-            now = time.monotonic()
-            self._pending.discard((task, method, seed))
-            if event["event"] == "failed":
-                self._failed += 1
-                self.say(f"failed: {name}: {event['error']}")
-                if event["detail"]:
-                    self.say(f"        where: {self._folder / 'runs' / name / 'error.json'}")
-            else:
-                self._done += 1
-                self._spent[task].append(now - self._last_run)
-            self._last_run = now
-            self._show(name, always=not self._pending)
+        """Show an event of a run, see `run_group`."""
+        name = "{}/{}/seed-{}".format(*event["run"])
+        if event["event"] == "note" and event["note"] not in self._notes:
+            self._notes.add(event["note"])
+            self.say(event["note"])
+        elif event["event"] == "epoch":
+            self._show(f"{name} epoch {event['epoch']}, cost {event['row']['val_loss']:.4f}")
+        elif event["event"] in ("done", "failed"):
+            self._end(event, name)
+
+    def _end(self, event: dict[str, Any], name: str) -> None:
+        now = time.monotonic()
+        self._pending.discard(event["run"])
+        if event["event"] == "failed":
+            self._failed += 1
+            self.say(f"failed: {name}: {event['error']}")
+            if event["detail"]:
+                self.say(f"        where: {self._folder / 'runs' / name / 'error.json'}")
+        else:
+            self._done += 1
+            self._spent[event["run"][0]].append(now - self._last_run)
+        self._last_run = now
+        self._show(name, always=not self._pending)
 
     def _show(self, note: str, always: bool = False) -> None:
         if self._bar is not None:
@@ -198,13 +187,8 @@ class Progress:
             self.say(f"{self._done}/{self._total} runs, {self._time_left()}at {note}")
 
     def _time_left(self) -> str:
-        """From the mean time between ends of runs of the same task, or else of all tasks."""
+        """Estimate from the mean time between ends of runs of the same task, or of all tasks."""
         times = [seconds for task in self._spent.values() for seconds in task]
         if not times or not self._pending:
             return ""
-        overall = sum(times) / len(times)
-        left = 0.0
-        for task, _, _ in self._pending:
-            known = self._spent.get(task)
-            left += sum(known) / len(known) if known else overall
-        return time_left(left)
+        return time_left(sum(fmean(self._spent.get(task, times)) for task, _, _ in self._pending))

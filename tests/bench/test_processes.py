@@ -1,4 +1,4 @@
-"""Workers that die, hang or never come up."""
+"""Workers that die, take too long or never start."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import sys
 
 import pytest
 
-from relation_tf.bench import run_suite
+from relation_tf.bench import processes, run_suite
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.processes import End, Worker, run_in_workers
 
 MORTAL = """
 import os
 import signal
-import time
 from pathlib import Path
 
 import keras
@@ -33,8 +32,6 @@ class Mortal(keras.layers.Layer):
         if self.once and been.exists():
             return
         been.touch()
-        if self.how == "hang":
-            time.sleep(1000)
         os.kill(os.getpid(), getattr(signal, self.how))
 
     def call(self, x):
@@ -66,50 +63,38 @@ def mortal(tmp_path, monkeypatch):
 BASELINE = {"mechanism": "baseline", "units": 8}
 
 
-def run(asked, tmp_path, small_glue, **options):
-    return run_suite(asked, tmp_path / "out", data=small_glue, quiet=True, **options)
-
-
-def error_of(tmp_path, run):
-    return json.loads((tmp_path / "out" / "runs" / run / "error.json").read_text())["error"]
+def error_of(folder, run):
+    return json.loads((folder / "runs" / run / "error.json").read_text())["error"]
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSEGV"])
-def test_a_process_that_dies_costs_its_run_alone(mortal, tmp_path, small_glue, suite, signal):
-    asked = suite(tasks=["CoLA"], seeds=[1, 2], epochs=1, method=[mortal(signal), BASELINE])
-    results = run(asked, tmp_path, small_glue, jobs=2)
-    assert [run["method"] for run in results.runs] == ["baseline-8"] * 2
-    why = " (out of memory?)" if signal == "SIGKILL" else ""
-    for seed in (1, 2):
-        error = error_of(tmp_path, f"CoLA/mortal-{signal}/seed-{seed}")
-        assert error == f"its process was ended by {signal}{why}, 2 times"
+def test_a_process_that_dies_costs_only_its_run(mortal, tmp_path, small_glue, suite):
+    methods = [mortal("SIGKILL"), mortal("SIGSEGV"), mortal("SIGTERM", once=True), BASELINE]
+    asked = suite(tasks=["CoLA"], seeds=[1, 2], epochs=1, method=methods)
+    results = run_suite(asked, tmp_path / "out", data=small_glue, quiet=True, jobs=2)
+    names = ["mortal-SIGTERM", "baseline-8"]  # the first dies once, and is forgiven
+    assert [run["method"] for run in results.runs] == [name for name in names for _ in (1, 2)]
+    for signal, why in (("SIGKILL", " (out of memory?)"), ("SIGSEGV", "")):
+        for seed in (1, 2):
+            error = error_of(tmp_path / "out", f"CoLA/mortal-{signal}/seed-{seed}")
+            assert error == f"its process was ended by {signal}{why}, 2 times"
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_process_that_dies_once_is_forgiven(mortal, tmp_path, small_glue, suite):
-    asked = suite(
-        tasks=["CoLA"], seeds=[1, 2], epochs=1, method=[mortal("SIGKILL", once=True), BASELINE]
-    )
-    results = run(asked, tmp_path, small_glue, jobs=2)
-    assert len(results.runs) == 4
-    assert results.failures == []
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
-def test_a_run_that_hangs_is_ended(mortal, tmp_path, small_glue, suite):
-    asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[BASELINE, mortal("hang", once=True)])
-    results = run(asked, tmp_path, small_glue, run_timeout=60)
-    assert [run["method"] for run in results.runs] == ["baseline-8"]
-    assert error_of(tmp_path, "CoLA/mortal-hang/seed-1") == "ended after --run-timeout 60 s"
-    assert len(run(asked, tmp_path, small_glue).runs) == 2
+def test_a_run_that_takes_too_long_is_ended(tmp_path, small_glue, suite):
+    """No machine is so fast that the run could be done."""
+    asked = suite(tasks=["CoLA"], seeds=[1], method=[BASELINE])
+    options = {"data": small_glue, "quiet": True}
+    assert run_suite(asked, tmp_path, **options, run_timeout=0.001).runs == []
+    error = error_of(tmp_path, "CoLA/baseline-8/seed-1")
+    assert error == "ended after --run-timeout 0.001 s"
+    assert len(run_suite(asked, tmp_path, **options).runs) == 1
 
 
 class Fated(Worker):
-    """A worker that does what is written: it works, dies in its run, or is lost before it is up."""
+    """A worker that works, hangs, dies in its run, or is lost before it is ready."""
 
     def __init__(self, fate):
         super().__init__()
@@ -119,12 +104,14 @@ class Fated(Worker):
     def check(self, configs, folder):
         return None
 
-    def _send(self, cell):
-        self.runs = cell.runs
+    def _send(self, group):
+        self.runs = group.runs
 
     def _received(self):
         for run in self.runs:
             yield {"event": "start", "run": run.key}
+            if self.fate == "hangs":
+                return
             if self.fate == "dies":
                 self.ended = End("it died", again=True)
                 return
@@ -143,11 +130,15 @@ class Fated(Worker):
         (["dies", "dies", "works"], "start 1, start 1, failed 1, start 2, done 2"),
         (["is lost", "dies", "is lost", "works"], "start 1, start 1, done 1, start 2, done 2"),
         (["dies"] * 4, "start 1, start 1, failed 1, start 2, start 2, failed 2"),
+        (["hangs", "works"], "start 1, failed 1, start 2, done 2"),
     ],
 )
-def test_a_death_in_a_run_counts_and_one_before_does_not(tmp_path, suite, fates, expected):
+def test_a_death_in_a_run_counts_and_one_before_does_not(
+    tmp_path, suite, monkeypatch, fates, expected
+):
     runs = suite(tasks=["CoLA"], method=[BASELINE]).runs()
-    left, workers, told = iter(fates), [], []
+    left, workers, told, now = iter(fates), [], [], [0.0]
+    monkeypatch.setattr(processes.time, "monotonic", lambda: now[0])
 
     def make():
         workers.append(Fated(next(left)))
@@ -156,14 +147,16 @@ def test_a_death_in_a_run_counts_and_one_before_does_not(tmp_path, suite, fates,
     def wait_for(present, seconds):
         for worker in present:
             if not worker.ready:
-                worker.ended = End("it never came up", again=True)
+                worker.ended = End("it never started", again=True)
+            if worker.fate == "hangs" and told:
+                now[0] += seconds + 1
 
-    run_in_workers([RunGroup(runs, tmp_path)], 1, make, wait_for, told.append, None)
+    run_in_workers([RunGroup(runs, tmp_path)], 1, make, wait_for, told.append, 9)
     assert ", ".join(f"{event['event']} {event['run'][2]}" for event in told) == expected
     assert len(workers) == len(fates)
     assert all(worker.killed for worker in workers)
     errors = {json.loads(path.read_text())["error"] for path in tmp_path.rglob("error.json")}
-    assert errors <= {"it died, 2 times"}
+    assert errors <= {"it died, 2 times", "ended after --run-timeout 9 s"}
 
 
 def test_workers_without_work_are_let_go(tmp_path, suite):
@@ -171,14 +164,14 @@ def test_workers_without_work_are_let_go(tmp_path, suite):
     made, waited = [], []
 
     def make():
-        # Of the workers that are idle those go first that are not up yet.
+        # Idle workers that are not ready are ended first.
         made.append(Fated("is lost" if len(made) == 1 else "works"))
         return made[-1]
 
     def wait_for(present, seconds):
         waited.append([worker.killed for worker in made])
 
-    cells = [RunGroup([run], tmp_path) for run in runs]
-    run_in_workers(cells, 2, make, wait_for, lambda event: None, None)
+    groups = [RunGroup([run], tmp_path) for run in runs]
+    run_in_workers(groups, 2, make, wait_for, lambda event: None, None)
     assert waited == [[False, False], [False, False], [False, True]]
     assert len(made) == 2

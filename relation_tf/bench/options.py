@@ -1,0 +1,235 @@
+"""Options of a run that are not part of a suite: where data lies and what executes the runs.
+
+`RunOptions` is the only place that declares them. The command line, `run_suite`, `plan_suite` and
+the workers take their names, types, defaults and help texts from it. Free of Keras.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from relation_tf.errors import SuiteError, did_you_mean
+from relation_tf.training.distribution import Distribution
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _option(
+    default: Any,
+    text: str,
+    metavar: str | None = None,
+    *,
+    flag: str | None = None,
+    shown: str | None = None,
+    choices: Collection[str] = (),
+) -> Any:
+    """Declare an option; `shown` describes a default that is not a value."""
+    metadata = {"help": text, "metavar": metavar, "flag": flag, "shown": shown, "choices": choices}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a call of `run_suite` or `relation-tf run`.
+
+    Each field has its help text, the form of its value and its allowed values in `metadata`.
+
+    Raises:
+        SuiteError: For a value that is not allowed, or options that exclude each other.
+
+    Example:
+        >>> RunOptions(data="~/data", jobs=2).in_processes
+        True
+        >>> RunOptions(jobs=0)
+        Traceback (most recent call last):
+            ...
+        relation_tf.errors.SuiteError: jobs: must be 1 or more. Received: 0
+    """
+
+    data: Path | None = _option(None, "Folder with the task files, such as glue_data.", "DIR")
+    tfds_folder: Path | None = _option(
+        None, "Folder with prepared TFDS datasets.", "DIR", flag="--tfds", shown="TFDS's own"
+    )
+    glove: Path | None = _option(
+        None, "Text file of word vectors, for embeddings = 'glove'.", "FILE"
+    )
+    skip_bad_lines: bool = _option(False, "Skip and count malformed lines of training files.")
+    jobs: int | None = _option(
+        None, "Runs at the same time.", "N", shown="1; on a cluster, as many as fit"
+    )
+    run_timeout: float | None = _option(
+        None, "Stop a run that takes longer, and mark it as failed.", "SECONDS"
+    )
+    executor: str = _option(
+        "local", "Where runs execute: local, ray, or an executor of a plugin.", "NAME"
+    )
+    address: str | None = _option(
+        None, "Head of the Ray cluster, or auto for the one on this machine.", "HOST:PORT"
+    )
+    run_cpus: float | None = _option(
+        None, "CPUs that the cluster reserves for each run.", "N", shown="threads of the run"
+    )
+    run_gpus: float | None = _option(
+        None, "GPUs that the cluster reserves for each run, 0 to 1.", "N", shown="0"
+    )
+    run_memory: float | None = _option(
+        None, "Memory in GiB that the cluster reserves for each run.", "GIB"
+    )
+    strategy: str | None = _option(
+        None,
+        "Train each run on several devices: all of this host (mirrored), or those of all hosts "
+        "in TF_CONFIG (multi-worker).",
+        "NAME",
+        choices=("mirrored", "multi-worker"),
+    )
+    devices: int | None = _option(None, "Number of devices for mirrored.", "N", shown="all")
+    deterministic: bool = _option(
+        False, "Use deterministic operations: identical results on a GPU too. Turns XLA off."
+    )
+    plugins: tuple[str, ...] = _option(
+        (), "Module to import before the suite is read; may be repeated.", "MODULE", flag="--plugin"
+    )
+    track: tuple[str, ...] = _option(
+        (), "Send progress to a tracker, such as jsonl; may be repeated.", "NAME"
+    )
+    quiet: bool = _option(False, "Print nothing.")
+
+    def __post_init__(self) -> None:
+        for name in ("data", "tfds_folder", "glove"):
+            if getattr(self, name) is not None:
+                self._set(name, _expanded(name, getattr(self, name)))
+        for name in ("plugins", "track"):
+            value = getattr(self, name) or ()
+            self._set(name, (value,) if isinstance(value, str) else tuple(value))
+        for each in fields(self):
+            choices, value = each.metadata["choices"], getattr(self, each.name)
+            if choices and value is not None and value not in choices:
+                raise SuiteError(f"{each.name}: must be {' or '.join(choices)}. Received: {value}")
+        for name, is_allowed, requirement in _RULES:
+            value = getattr(self, name)
+            if value is not None and not is_allowed(self, value):
+                received = f"{value:g}" if isinstance(value, float) else value
+                raise SuiteError(
+                    f"{name}: {requirement.format(strategy=self.strategy)}. Received: {received}"
+                )
+        if self.executor == "ray" and self.address is None:
+            raise SuiteError("--executor ray needs --address HOST:PORT of the cluster's head")
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def distribution(self) -> Distribution | None:
+        """Devices that share each run; None if each run has one device."""
+        return None if self.strategy is None else Distribution(self.strategy, self.devices)
+
+    @property
+    def in_processes(self) -> bool:
+        """If True, other processes than this one execute the runs."""
+        return (self.jobs or 1) > 1 or self.run_timeout is not None or self.executor != "local"
+
+
+def _expanded(name: str, path: str | Path) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:  # the home of an unknown user
+        raise SuiteError(f"{name}: {path}: {error}") from None
+
+
+def _on_cluster(options: RunOptions, value: Any) -> bool:
+    return options.executor != "local"
+
+
+def _is_amount(options: RunOptions, value: float) -> bool:
+    return 0.001 <= value < math.inf
+
+
+_NEEDS_CLUSTER = "needs an executor for a cluster, such as --executor ray"
+
+# Option, condition, and what the message says it must be. None is allowed everywhere.
+_RULES: tuple[tuple[str, Callable[[RunOptions, Any], bool], str], ...] = (
+    ("jobs", lambda options, value: value >= 1, "must be 1 or more"),
+    ("run_timeout", lambda options, value: value > 0, "must be a number of seconds above 0"),
+    ("run_cpus", _is_amount, "must be a number of 0.001 or more"),
+    ("run_memory", _is_amount, "must be a number of 0.001 or more"),
+    (
+        "run_gpus",
+        lambda options, value: value == 0 or 0.001 <= value <= 1,
+        "must be a number from 0 to 1",
+    ),
+    ("devices", lambda options, value: options.strategy == "mirrored", "needs --strategy mirrored"),
+    ("devices", lambda options, value: value >= 1, "must be 1 or more"),
+    ("address", _on_cluster, _NEEDS_CLUSTER),
+    ("run_cpus", _on_cluster, _NEEDS_CLUSTER),
+    ("run_gpus", _on_cluster, _NEEDS_CLUSTER),
+    ("run_memory", _on_cluster, _NEEDS_CLUSTER),
+    (
+        "executor",
+        lambda options, value: options.strategy is None or value == "local",
+        "must be local with --strategy {strategy}, which has its own hosts and devices",
+    ),
+    (
+        "jobs",
+        lambda options, value: options.strategy is None or value == 1,
+        "must be 1 with --strategy {strategy}, which gives each run all devices",
+    ),
+    (
+        "run_timeout",
+        lambda options, value: options.strategy is None,
+        "cannot be used with --strategy {strategy}, which trains in this process",
+    ),
+)
+
+ALL = tuple(each.name for each in fields(RunOptions))
+"""Names of all options."""
+
+OF_PLANS = ("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins", "quiet")
+"""Names of the options that a plan depends on."""
+
+
+def accepts_options(names: Collection[str] = ALL) -> Callable[[_Function], _Function]:
+    """Show options in the signature of a function that takes them as `**options`.
+
+    Args:
+        names: The options that it takes.
+
+    Returns:
+        A decorator that returns the function itself.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.name != "options"]
+        added = [
+            inspect.Parameter(
+                each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
+            )
+            for each in fields(RunOptions)
+            if each.name in names
+        ]
+        function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def make_options(given: Mapping[str, Any], names: Collection[str] = ALL) -> RunOptions:
+    """Make options of keyword arguments.
+
+    Args:
+        given: Values by name.
+        names: The names that are allowed.
+
+    Raises:
+        TypeError: For an unknown name.
+        SuiteError: As `RunOptions`.
+    """
+    for name in given:
+        if name not in names:
+            raise TypeError(f"unknown option {name!r}.{did_you_mean(name, names)}")
+    return RunOptions(**given)

@@ -1,0 +1,141 @@
+"""Options that several commands share, options derived from settings classes, and their values."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+SuiteName = Annotated[
+    str, typer.Argument(metavar="SUITE", help="A name that `suites` lists, or a TOML file.")
+]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a suite's runs.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of the runs.", show_default="runs/SUITE"),
+]
+Tasks = Annotated[str | None, typer.Option(metavar="A,B", help="Only these tasks.")]
+Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Only these methods.")]
+Seeds = Annotated[str | None, typer.Option(metavar="1,2", help="Only these seeds.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the suite; may be repeated."),
+]
+FillMissing = Annotated[
+    bool,
+    typer.Option(
+        "--fill-missing",
+        help="Fill tasks without predictions with the majority class of their training set.",
+    ),
+]
+
+
+def with_options(
+    settings: type, names: Iterable[str] | None = None
+) -> Callable[[_Command], _Command]:
+    """Add an option for each field of a settings class to a command that takes `**options`.
+
+    Args:
+        settings: A dataclass whose fields have `help` and perhaps `metavar`, `flag`, `shown` and
+            `choices` in their metadata.
+        names: The fields to add, by default all.
+
+    Returns:
+        A decorator that returns the command with a signature that typer reads.
+    """
+    hints = get_type_hints(settings)
+    declared = {each.name: each for each in fields(settings)}
+    added = [_parameter(declared[name], hints[name]) for name in names or declared]
+
+    def decorate(command: _Command) -> _Command:
+        signature = inspect.signature(command, eval_str=True)
+        own = [each for each in signature.parameters.values() if each.name != "options"]
+        own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+        command.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
+    """Return the parameter of a command for a field."""
+    metadata = declared.metadata
+    flag = metadata.get("flag") or f"--{declared.name.replace('_', '-')}"
+    text, default = metadata["help"], declared.default
+    if metadata.get("choices"):
+        text += f" One of {', '.join(metadata['choices'])}."
+    if hint == tuple[str, ...]:
+        hint, default = list[str] | None, None
+    shown = metadata.get("shown")
+    option = typer.Option(
+        flag, metavar=metadata.get("metavar"), help=text, show_default=True if shown is None else shown
+    )
+    return inspect.Parameter(
+        declared.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[hint, option],
+    )
+
+
+def split_names(names: str | None) -> list[str] | None:
+    """Split `A,B`; None stays None."""
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
+def parse_seeds(seeds: str | None) -> list[int] | None:
+    """Parse `1,2`; None stays None.
+
+    Raises:
+        BadParameter: If one is no integer.
+    """
+    try:
+        return None if seeds is None else [int(seed) for seed in split_names(seeds) or []]
+    except ValueError:
+        raise typer.BadParameter(
+            f"--seeds: must be integers such as 1,2. Received: {seeds!r}"
+        ) from None
+
+
+def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
+    """Parse `KEY=VALUE` pairs; a value is TOML, or text where it is not.
+
+    Raises:
+        BadParameter: If a pair has no key or no value.
+    """
+    settings: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"--set: must be KEY=VALUE. Received: {pair!r}")
+        try:
+            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value
+    return settings
+
+
+def expand_home(path: Path) -> Path:
+    """Expand `~` in a path.
+
+    Raises:
+        BadParameter: For the home of an unknown user.
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise typer.BadParameter(f"{path}: {error}") from None
+
+
+def import_from_here(suite: str = "") -> None:
+    """Let custom layers and plugins be imported from the working folder and the suite's folder."""
+    folders = [str(Path(suite).resolve().parent)] if suite.endswith(".toml") else []
+    sys.path[:0] = [str(Path.cwd()), *folders]

@@ -1,0 +1,128 @@
+"""Commands that list suites and tasks, download data and check layers."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from relation_tf.bench.options import RunOptions
+from relation_tf.cli.application import app
+from relation_tf.cli.arguments import (
+    Settings,
+    import_from_here,
+    parse_settings,
+    with_options,
+)
+
+
+@app.command()
+def suites() -> None:
+    """List the suites that come with the package."""
+    from relation_tf.config import list_suites, load_suite
+
+    names = list_suites()
+    width = max(map(len, names))
+    for name in names:
+        suite = load_suite(name)
+        typer.echo(f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}")
+
+
+@app.command()
+@with_options(RunOptions, ["data", "tfds_folder", "plugins"])
+def tasks(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Show examples of these tasks.")
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(metavar="SUITE", help="List the suite's tasks, read as the suite reads them."),
+    ] = None,
+    settings: Settings = None,
+    **options: Any,
+) -> None:
+    """List all tasks and where their text is, or show examples as a network reads them.
+
+    Texts are encoded, which takes some time once; runs use the result.
+    """
+    from relation_tf.config import load_suite
+    from relation_tf.tasks import TASK_NAMES, listing
+
+    made = RunOptions(**options)
+    reading: dict[str, Any] = {}
+    entries: dict[str, Any] = {name: name for name in TASK_NAMES}
+    if suite is not None:
+        loaded = load_suite(suite, parse_settings(settings))
+        entries = {name: loaded.entry(name) for name in loaded.tasks}
+        reading = {config.task: config.reading() for config in loaded.runs()}
+    elif settings:
+        raise typer.BadParameter("--set: sets keys of a suite; name the suite with --suite")
+    folders = made.data, made.tfds_folder
+    if names:
+        for name in names:
+            described = listing.describe(entries.get(name, name), *folders, reading.get(name, {}))
+            typer.echo(described)
+    else:
+        for line in listing.lines(entries.values(), *folders, reading):
+            typer.echo(line)
+
+
+@app.command()
+@with_options(RunOptions, ["tfds_folder"])
+def download(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Tasks that TFDS has.")],
+    **options: Any,
+) -> None:
+    """Download tasks and prepare them through TFDS; runs never download anything."""
+    from relation_tf.tasks.tfds import download as prepare
+
+    for name in names:
+        typer.echo(f"{name}: {prepare(name, RunOptions(**options).tfds_folder)}")
+
+
+@app.command()
+def check_layer(
+    layer: Annotated[
+        str,
+        typer.Argument(
+            metavar="LAYER", help="package.module:Name of a custom layer, or a mechanism."
+        ),
+    ],
+    units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the layer's output.")] = 8,
+    width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of its input.")] = 6,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set an option of the layer; may be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Check a custom layer before a suite: shapes, padding, gradients, saving and more.
+
+    The exit code is 1 if a suite must not use it; warnings are advice.
+    """
+    from relation_tf.training.session import loading_quietly
+
+    options = parse_settings(settings)
+    import_from_here()
+    module, colon, _ = layer.partition(":")
+    if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
+        raise typer.BadParameter(
+            f"cannot import mechanism {layer!r}: no {module}.py in this folder, and no package of "
+            "that name installed"
+        )
+    with loading_quietly():
+        import keras
+
+        from relation_tf.networks import check_layer
+
+        keras.ops.zeros(1)  # the first use of a device
+    try:
+        report = check_layer(layer, units, width, options)
+    except ValueError as error:  # a wrong name; errors of the layer are in the report
+        raise typer.BadParameter(str(error)) from None
+    typer.echo(str(report))
+    if not report.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,67 @@
+"""Options of a run: what they allow, and how functions take them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from pathlib import Path
+
+import pytest
+
+from relation_tf.bench import plan_suite, run_suite
+from relation_tf.bench.options import RunOptions
+from relation_tf.errors import SuiteError
+from relation_tf.training.distribution import Distribution
+
+RAY = {"executor": "ray", "address": "127.0.0.1:1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": 0}, "jobs: must be 1 or more. Received: 0"),
+        ({"jobs": -1, **RAY}, "jobs: must be 1 or more. Received: -1"),
+        ({"run_timeout": math.nan}, "run_timeout: must be a number of seconds above 0"),
+        ({"executor": "ray"}, "--executor ray needs --address HOST:PORT"),
+        ({"address": "127.0.0.1:1"}, "address: needs an executor for a cluster, such as"),
+        ({"run_gpus": 0.5}, "run_gpus: needs an executor for a cluster, such as"),
+        ({"strategy": "mirrored", **RAY}, "executor: must be local with --strategy mirrored"),
+        ({"run_cpus": 0, **RAY}, "run_cpus: must be a number of 0.001 or more. Received: 0"),
+        ({"run_cpus": math.nan, **RAY}, "run_cpus: must be a number of 0.001 or more. Rec"),
+        ({"run_memory": math.inf, **RAY}, "run_memory: must be a number of 0.001 or more."),
+        ({"run_gpus": -0.5, **RAY}, "run_gpus: must be a number from 0 to 1. Received: -0.5"),
+        ({"run_gpus": 2, **RAY}, "run_gpus: must be a number from 0 to 1. Received: 2"),
+        ({"strategy": "ring"}, "strategy: must be mirrored or multi-worker. Received: ring"),
+        ({"devices": 2}, "devices: needs --strategy mirrored. Received: 2"),
+        ({"strategy": "multi-worker", "devices": 2}, "devices: needs --strategy mirrored."),
+        ({"strategy": "mirrored", "devices": 0}, "devices: must be 1 or more. Received: 0"),
+        ({"strategy": "mirrored", "jobs": 2}, "jobs: must be 1 with --strategy mirrored"),
+        ({"strategy": "mirrored", "run_timeout": 9}, "run_timeout: cannot be used with --st"),
+        ({"glove": "~nobody-here/x"}, "glove: ~nobody-here/x: "),
+    ],
+)  # fmt: skip
+def test_options_that_are_refused(options, message):
+    with pytest.raises(SuiteError) as error:
+        RunOptions(**options)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_options_are_converted():
+    options = RunOptions(data="~/a", plugins="one", track=["jsonl"])
+    assert options.data == Path.home() / "a"
+    assert (options.plugins, options.track) == (("one",), ("jsonl",))
+    assert options.distribution is None
+    assert RunOptions(strategy="mirrored", devices=2).distribution == Distribution("mirrored", 2)
+    assert not options.in_processes
+    for other in ({"jobs": 2}, {"run_timeout": 9.0}, RAY):
+        assert RunOptions(**other).in_processes
+
+
+@pytest.mark.parametrize("function", [run_suite, plan_suite])
+def test_functions_show_their_options(function):
+    assert inspect.signature(function).parameters["jobs"].default is None
+    with pytest.raises(TypeError, match="unknown option 'job'. Did you mean 'jobs'"):
+        function("demo", job=2)
+    with pytest.raises(TypeError, match="unknown option 'only_methods'"):
+        function("demo", only_methods=["relation-64"])
