@@ -16,7 +16,7 @@ import pytest
 import relation_tf
 from relation_tf import cli
 from relation_tf.bench import RunFolder, run_suite
-from relation_tf.bench.options import RunOptions
+from relation_tf.bench.options import OF_PLANS, RunOptions
 from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
@@ -488,5 +488,12 @@ def test_options_are_those_of_the_settings_classes():
         for name, value in declared.items()
         if name != "quiet"
     }
-    assert {*defaults(plan)} == {"data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins"}
+    assert {*defaults(plan)} == {
+        "data",
+        "tfds_folder",
+        "glove",
+        "skip_bad_lines",
+        "jobs",
+        "plugins",
+    }
     assert inspect.signature(pretrain).parameters["warmup"].default == 0.1

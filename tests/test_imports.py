@@ -12,13 +12,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BASE = {"errors", "files", "registry"}
+BASE = {"errors", "files", "option_fields", "registry"}
 
 # What each part may import of the others; any part may import `errors`, `files` and `registry`.
 ALLOWED = {
     "errors": set(),
     "registry": set(),
     "files": set(),
+    "option_fields": set(),
     "layers": set(),
     "optimizers": set(),
     "stats": set(),

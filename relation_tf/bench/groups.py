@@ -11,10 +11,11 @@ import functools
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, manifest, one_line
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.run import RunConfig
@@ -26,7 +27,6 @@ from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
-from relation_tf.training.distribution import Distribution
 from relation_tf.training.pretrained import pretrained_digest
 from relation_tf.training.session import (
     LOG,
@@ -50,34 +50,25 @@ Inputs = tuple[EncodedTask, Vectors | None]
 
 @dataclass(frozen=True)
 class RunGroup:
-    """The runs that share a compiled network, and where their data is.
+    """Runs that share a compiled network, and how they are run.
 
     Attributes:
-        runs: Runs of one task and one method, a seed each.
+        runs: Runs of one task and one method, with different seeds.
         folder: The suite's folder.
-        data: `--data`.
-        tfds_folder: `--tfds`.
-        glove: `--glove`.
-        skip_bad_lines: `--skip-bad-lines`.
-        distribution: `--strategy` and `--devices`.
-        deterministic: `--deterministic`.
-        inputs: The task and its word vectors where they have been read already, or what went wrong.
+        options: Options of the run.
+        inputs: The task and its word vectors if they have been read already, or the error.
     """
 
     runs: Sequence[RunConfig]
     folder: Path
-    data: Path | None = None
-    glove: Path | None = None
-    skip_bad_lines: bool = False
-    tfds_folder: Path | None = None
-    distribution: Distribution | None = None
-    deterministic: bool = False
+    options: RunOptions = field(default_factory=RunOptions)
     inputs: Inputs | Exception | None = None
 
     @property
     def of_several_hosts(self) -> bool:
-        """Whether other hosts train along."""
-        return self.distribution is not None and self.distribution.of_several_hosts
+        """If True, other hosts take part in the training."""
+        distribution = self.options.distribution
+        return distribution is not None and distribution.of_several_hosts
 
 
 def run_group(cell: RunGroup, notify: EventCallback) -> None:
@@ -133,7 +124,7 @@ def _fail(
 
 
 def check_methods(
-    configs: Sequence[RunConfig], folder: Path, distribution: Distribution | None = None
+    configs: Sequence[RunConfig], folder: Path, options: RunOptions | None = None
 ) -> None:
     """Build what the registry knows, so that an option that cannot be is said before the first run.
 
@@ -146,7 +137,8 @@ def check_methods(
     known = [config for config in by_method.values() if _is_ours(config.custom_layer)]
     if not known:
         return
-    start_tensorflow(folder / LOG, known[0].threads, distribution)
+    options = options or RunOptions()
+    start_tensorflow(folder / LOG, known[0].threads, options.distribution)
     from relation_tf.training.step_timing import check_step_timing
     from relation_tf.training.training import check_network
 
@@ -162,7 +154,9 @@ def _is_ours(custom_layer: str | None) -> bool:
 def compile_network(cell: RunGroup, config: RunConfig) -> CompiledNetwork | StepTimer:
     """The network of a run, with its task read and its steps compiled."""
     log = cell.folder / LOG
-    replicas = start_tensorflow(log, config.threads, cell.distribution, cell.deterministic)
+    replicas = start_tensorflow(
+        log, config.threads, cell.options.distribution, cell.options.deterministic
+    )
     import keras
 
     from relation_tf.training.step_timing import StepTimer
@@ -198,12 +192,13 @@ _last_inputs: tuple[Any, Inputs] | None = None
 
 
 def what_is_read(cell: RunGroup, config: RunConfig) -> tuple[Any, ...]:
-    """Equal for two runs that read the same."""
+    """Return a key that is equal for two runs that read the same."""
+    options = cell.options
     return (
         *(config.entry, config.reading(), config.data_digest),
         *(config.embeddings, config.embedding_dim, config.glove_digest),
         config.pretrained and pretrained_digest(config.pretrained),
-        *(cell.data, cell.tfds_folder, cell.glove, cell.skip_bad_lines),
+        *(options.data, options.tfds_folder, options.glove, options.skip_bad_lines),
     )
 
 
@@ -215,17 +210,17 @@ def read_inputs(cell: RunGroup, config: RunConfig) -> Inputs:
     """
     task = load_task(
         config.entry,
-        data=cell.data,
-        tfds_folder=cell.tfds_folder,
-        skip_bad_lines=cell.skip_bad_lines,
+        data=cell.options.data,
+        tfds_folder=cell.options.tfds_folder,
+        skip_bad_lines=cell.options.skip_bad_lines,
         **config.reading(),
     )
     if config.embeddings == "random":
         return task, None
-    if cell.glove is None:
-        raise SuiteError("embeddings = 'glove' needs --glove FILE; none was given")
+    if cell.options.glove is None:
+        raise SuiteError("embeddings = 'glove' needs --glove FILE")
     assert task.vocabulary is not None  # a suite of text has no word vectors
-    return task, read_glove(cell.glove, task.vocabulary.words, config.embedding_dim)
+    return task, read_glove(cell.options.glove, task.vocabulary.words, config.embedding_dim)
 
 
 def _notes(network: CompiledNetwork | StepTimer) -> Iterator[str]:
@@ -264,12 +259,14 @@ def _train(
     peak_of = forget_peaks()
 
     def on_epoch(epoch: int, row: Any) -> None:
-        notify({"event": "epoch", "run": config.key, "epoch": epoch, "val_loss": row["val_loss"]})
+        notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
 
     # A layer of one's own may hold what no variable holds; its runs begin anew. So do those of
     # several hosts, which would have to agree on a state that one of them has.
     kept = config.custom_layer is None and not cell.of_several_hosts
-    checkpoint = Checkpoint(folder / STATE, made_by(config, cell.distribution)) if kept else None
+    checkpoint = (
+        Checkpoint(folder / STATE, made_by(config, cell.options.distribution)) if kept else None
+    )
     trained = train_run(network, config, on_epoch, checkpoint)
     for (split, name), outputs in trained.predictions.items():
         path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
@@ -281,7 +278,7 @@ def _train(
     write_table(folder / "history.csv", columns, ",")
     write_json(
         folder / "manifest.json",
-        manifest(network, config, cell.distribution, started, trained.resumed),
+        manifest(network, config, distribution, started, trained.resumed),
     )
     result = _result(network, config, trained) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
@@ -330,7 +327,9 @@ def _time(
     passes = network.time()
     columns = {"pass": range(1, 1 + len(passes.seconds)), "seconds": passes.seconds}
     write_table(folder / "history.csv", columns, ",")
-    write_json(folder / "manifest.json", manifest(network, config, cell.distribution, started))
+    write_json(
+        folder / "manifest.json", manifest(network, config, cell.options.distribution, started)
+    )
     result = _result_of_passes(network, config, passes) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
     notify({"event": "done", "run": config.key, "seconds": sum(passes.seconds),

@@ -9,28 +9,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from relation_tf.errors import SuiteError, did_you_mean
+from relation_tf.option_fields import check_fields, option
 from relation_tf.training.distribution import Distribution
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _option(
-    default: Any,
-    text: str,
-    metavar: str | None = None,
-    *,
-    flag: str | None = None,
-    shown: str | None = None,
-    choices: Collection[str] = (),
-) -> Any:
-    """Declare an option; `shown` describes a default that is not a value."""
-    metadata = {"help": text, "metavar": metavar, "flag": flag, "shown": shown, "choices": choices}
-    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -51,53 +38,53 @@ class RunOptions:
         relation_tf.errors.SuiteError: jobs: must be 1 or more. Received: 0
     """
 
-    data: Path | None = _option(None, "Folder with the task files, such as glue_data.", "DIR")
-    tfds_folder: Path | None = _option(
+    data: Path | None = option(None, "Folder with the task files, such as glue_data.", "DIR")
+    tfds_folder: Path | None = option(
         None, "Folder with prepared TFDS datasets.", "DIR", flag="--tfds", shown="TFDS's own"
     )
-    glove: Path | None = _option(
+    glove: Path | None = option(
         None, "Text file of word vectors, for embeddings = 'glove'.", "FILE"
     )
-    skip_bad_lines: bool = _option(False, "Skip and count malformed lines of training files.")
-    jobs: int | None = _option(
-        None, "Runs at the same time.", "N", shown="1; on a cluster, as many as fit"
+    skip_bad_lines: bool = option(False, "Skip and count malformed lines of training files.")
+    jobs: int | None = option(
+        None, "Runs at the same time.", "N", shown="1; on a cluster, as many as fit", least=1
     )
-    run_timeout: float | None = _option(
+    run_timeout: float | None = option(
         None, "Stop a run that takes longer, and mark it as failed.", "SECONDS"
     )
-    executor: str = _option(
+    executor: str = option(
         "local", "Where runs execute: local, ray, or an executor of a plugin.", "NAME"
     )
-    address: str | None = _option(
+    address: str | None = option(
         None, "Head of the Ray cluster, or auto for the one on this machine.", "HOST:PORT"
     )
-    run_cpus: float | None = _option(
+    run_cpus: float | None = option(
         None, "CPUs that the cluster reserves for each run.", "N", shown="threads of the run"
     )
-    run_gpus: float | None = _option(
+    run_gpus: float | None = option(
         None, "GPUs that the cluster reserves for each run, 0 to 1.", "N", shown="0"
     )
-    run_memory: float | None = _option(
+    run_memory: float | None = option(
         None, "Memory in GiB that the cluster reserves for each run.", "GIB"
     )
-    strategy: str | None = _option(
+    strategy: str | None = option(
         None,
         "Train each run on several devices: all of this host (mirrored), or those of all hosts "
         "in TF_CONFIG (multi-worker).",
         "NAME",
         choices=("mirrored", "multi-worker"),
     )
-    devices: int | None = _option(None, "Number of devices for mirrored.", "N", shown="all")
-    deterministic: bool = _option(
+    devices: int | None = option(None, "Number of devices for mirrored.", "N", shown="all", least=1)
+    deterministic: bool = option(
         False, "Use deterministic operations: identical results on a GPU too. Turns XLA off."
     )
-    plugins: tuple[str, ...] = _option(
+    plugins: tuple[str, ...] = option(
         (), "Module to import before the suite is read; may be repeated.", "MODULE", flag="--plugin"
     )
-    track: tuple[str, ...] = _option(
+    track: tuple[str, ...] = option(
         (), "Send progress to a tracker, such as jsonl; may be repeated.", "NAME"
     )
-    quiet: bool = _option(False, "Print nothing.")
+    quiet: bool = option(False, "Print nothing.")
 
     def __post_init__(self) -> None:
         for name in ("data", "tfds_folder", "glove"):
@@ -106,10 +93,7 @@ class RunOptions:
         for name in ("plugins", "track"):
             value = getattr(self, name) or ()
             self._set(name, (value,) if isinstance(value, str) else tuple(value))
-        for each in fields(self):
-            choices, value = each.metadata["choices"], getattr(self, each.name)
-            if choices and value is not None and value not in choices:
-                raise SuiteError(f"{each.name}: must be {' or '.join(choices)}. Received: {value}")
+        check_fields(self)
         for name, is_allowed, requirement in _RULES:
             value = getattr(self, name)
             if value is not None and not is_allowed(self, value):
@@ -153,7 +137,6 @@ _NEEDS_CLUSTER = "needs an executor for a cluster, such as --executor ray"
 
 # Option, condition, and what the message says it must be. None is allowed everywhere.
 _RULES: tuple[tuple[str, Callable[[RunOptions, Any], bool], str], ...] = (
-    ("jobs", lambda options, value: value >= 1, "must be 1 or more"),
     ("run_timeout", lambda options, value: value > 0, "must be a number of seconds above 0"),
     ("run_cpus", _is_amount, "must be a number of 0.001 or more"),
     ("run_memory", _is_amount, "must be a number of 0.001 or more"),
@@ -163,7 +146,6 @@ _RULES: tuple[tuple[str, Callable[[RunOptions, Any], bool], str], ...] = (
         "must be a number from 0 to 1",
     ),
     ("devices", lambda options, value: options.strategy == "mirrored", "needs --strategy mirrored"),
-    ("devices", lambda options, value: value >= 1, "must be 1 or more"),
     ("address", _on_cluster, _NEEDS_CLUSTER),
     ("run_cpus", _on_cluster, _NEEDS_CLUSTER),
     ("run_gpus", _on_cluster, _NEEDS_CLUSTER),
@@ -203,11 +185,14 @@ def accepts_options(names: Collection[str] = ALL) -> Callable[[_Function], _Func
     """
 
     def decorate(function: _Function) -> _Function:
-        signature = inspect.signature(function)
+        signature, keyword = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
         own = [each for each in signature.parameters.values() if each.name != "options"]
         added = [
             inspect.Parameter(
-                each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
+                each.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=each.default,
+                annotation=each.type,
             )
             for each in fields(RunOptions)
             if each.name in names

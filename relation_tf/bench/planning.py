@@ -151,21 +151,20 @@ def make_plan(
     chosen: Sequence[RunConfig],
     pending: Sequence[RunConfig],
     whole: RunGroup,
-    jobs: int,
     say: Callable[[str], None] = lambda line: None,
 ) -> SuitePlan:
-    """Time some cells of a suite, and reckon what all will take.
+    """Time some pairs of task and method, and estimate what all runs take.
 
     Args:
         suite: The suite.
-        chosen: The runs that are asked for.
+        chosen: The requested runs.
         pending: Those that are not done.
-        whole: The folder of the runs, and where their data is.
-        jobs: Runs at once.
-        say: Told what is timed.
+        whole: Folder and options of the runs.
+        say: Called with a line for each pair that is timed.
 
     Raises:
-        SuiteError, DataError: For a method or task that cannot be, and a run's file that is broken.
+        SuiteError, DataError: If a method cannot be built, a task cannot be read, or a finished
+            run has a broken file.
     """
     cells = {(run.task, run.method): run for run in chosen}
     costs = _costs_of_runs(RunFolder(whole.folder), chosen)
@@ -194,7 +193,7 @@ def make_plan(
         {key: costs[key] for key in cells},
         compiling,
         size,
-        jobs,
+        whole.options.jobs or 1,
         seeds=len({run.seed for run in chosen}),
     )
 

@@ -34,11 +34,11 @@ from relation_tf.training.pretrained import (
     SETTINGS,
     SPEEDS,
     WEIGHTS,
-    PretrainingSettings,
     finished_runs,
     run_folder,
     write_weights,
 )
+from relation_tf.training.pretraining_settings import PretrainingSettings
 
 if TYPE_CHECKING:
     from relation_tf.training.language_model import CompiledLanguageModel, TrainedModel

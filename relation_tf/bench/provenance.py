@@ -110,7 +110,8 @@ def command() -> str:
     program = Path(sys.argv[0])
     if program.name == "ipykernel_launcher.py":
         return "a notebook"  # its arguments are places of this machine
-    name = "relation-tf" if program.parts[-2:] == ("relation_tf", "cli.py") else program.name
+    is_ours = program.parts[-3:] == ("relation_tf", "cli", "__main__.py")
+    name = "relation-tf" if is_ours else program.name
     return shlex.join([name, *sys.argv[1:]])
 
 

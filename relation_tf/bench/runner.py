@@ -25,8 +25,7 @@ from relation_tf.config.loading import make_suite, select
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import EXECUTORS, TRACKERS
-from relation_tf.stats import what_can_be_shown
-from relation_tf.stats.design import Family
+from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.sources import TaskSource, digest_of_file
@@ -90,10 +89,7 @@ def run_suite(
         with folder.locked(), hosts.log_to(folder.path / LOG):
             lines, pending = _open(request, folder, hosts, made)
             quiet = made.quiet or not hosts.is_chief
-            jobs = made.jobs or 1
-            with Progress(
-                folder.path, len(request.chosen), pending, jobs, quiet=quiet
-            ) as progress:
+            with Progress(folder.path, len(request.chosen), pending, quiet=quiet) as progress:
                 for line in lines:
                     progress.say(line)
                 names = made.track if hosts.is_chief else ()
@@ -104,7 +100,9 @@ def run_suite(
                     trackers.notify(event)
 
                 if pending:
-                    execute(_groups(suite, pending, replace(whole, folder=folder.path)), notify, made)
+                    execute(
+                        _groups(suite, pending, replace(whole, folder=folder.path)), notify, made
+                    )
         if not hosts.is_chief:
             return Results(whole.folder, suite, [], [])
         results = read_results(folder.path)
@@ -256,9 +254,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     options = whole.options
     runs = suite.runs()
     one_each = {run.custom_layer: run for run in runs}
-    digests = {
-        layer: _digest(layer, run, options.in_processes) for layer, run in one_each.items()
-    }
+    digests = {layer: _digest(layer, run, options.in_processes) for layer, run in one_each.items()}
     runs = [run.model_copy(update={"mechanism_digest": digests[run.custom_layer]}) for run in runs]
     keys = {config.key for config in whole.runs}
     names = dict.fromkeys(config.task for config in runs if config.key in keys)
@@ -307,8 +303,8 @@ def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iter
     num_methods = len({config.method for config in reported})
     if num_methods > 1:
         num_seeds = len({config.seed for config in reported})
-        family: Family = "all-pairs" if request.suite.control is None else "one-against-all"
-        yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha, family=family)
+        test = default_procedure(request.suite.control)
+        yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha, test=test)
 
 
 def _digest(layer: str | None, run: RunConfig, in_processes: bool) -> str | None:

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from relation_tf.bench.results import Results
-from relation_tf.bench.run_folder import RunFolder, read_json
+from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import RunConfig
+from relation_tf.files import read_json
 from relation_tf.registry import TRACKERS, register_tracker
 
 
@@ -57,21 +58,23 @@ class JsonLines(Tracker):
 
     def on_run_start(self, config: RunConfig) -> None:
         """Append the configuration."""
-        self._write("run_start", config, config=config.model_dump(mode="json"))
+        self._write("run_start", config, {"config": config.model_dump(mode="json")})
 
     def on_epoch(self, config: RunConfig, epoch: int, row: Mapping[str, float]) -> None:
         """Append the epoch's row."""
-        self._write("epoch", config, epoch=epoch, **row)
+        self._write("epoch", config, {"epoch": epoch, **row})
 
     def on_run_end(self, config: RunConfig, result: Mapping[str, Any]) -> None:
         """Append the result."""
-        self._write("run_end", config, **result)
+        self._write("run_end", config, result)
 
     def on_suite_end(self, results: Results) -> None:
         """Append the number of finished and failed runs."""
-        self._append({"event": "suite_end", "runs": len(results.runs), "failed": len(results.failures)})
+        self._append(
+            {"event": "suite_end", "runs": len(results.runs), "failed": len(results.failures)}
+        )
 
-    def _write(self, event: str, config: RunConfig, **values: Any) -> None:
+    def _write(self, event: str, config: RunConfig, values: Mapping[str, Any]) -> None:
         task, method, seed = config.key
         self._append({"event": event, "task": task, "method": method, "seed": seed, **values})
 
@@ -101,7 +104,10 @@ class Trackers:
         self._runs = {config.key: config for config in runs}
         self._trackers: dict[str, Tracker] = {}
         for name in names:
-            self._guard(name, lambda name=name: self._trackers.update({name: TRACKERS[name](folder)}))
+            self._guard(name, self._add, name, folder)
+
+    def _add(self, name: str, folder: Path) -> None:
+        self._trackers[name] = TRACKERS[name](folder)
 
     def notify(self, event: Mapping[str, Any]) -> None:
         """Pass on an event of `run_group`."""
@@ -125,11 +131,11 @@ class Trackers:
         for name, tracker in self._trackers.items():
             handle = getattr(tracker, method, None)  # all methods are optional
             if handle is not None:
-                self._guard(name, lambda handle=handle: handle(*arguments))
+                self._guard(name, handle, *arguments)
 
-    def _guard(self, name: str, action: Callable[[], Any]) -> None:
+    def _guard(self, name: str, action: Callable[..., Any], *arguments: Any) -> None:
         try:
-            action()
+            action(*arguments)
         except Exception as error:
             warning = f"tracker {name}: {type(error).__name__}: {error}"
             if warning not in self._warned:  # it may fail at every epoch

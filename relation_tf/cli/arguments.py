@@ -44,8 +44,7 @@ def with_options(
     """Add an option for each field of a settings class to a command that takes `**options`.
 
     Args:
-        settings: A dataclass whose fields have `help` and perhaps `metavar`, `flag`, `shown` and
-            `choices` in their metadata.
+        settings: A dataclass whose fields are made by `relation_tf.option_fields.option`.
         names: The fields to add, by default all.
 
     Returns:
@@ -68,15 +67,14 @@ def with_options(
 def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
     """Return the parameter of a command for a field."""
     metadata = declared.metadata
-    flag = metadata.get("flag") or f"--{declared.name.replace('_', '-')}"
-    text, default = metadata["help"], declared.default
-    if metadata.get("choices"):
-        text += f" One of {', '.join(metadata['choices'])}."
+    default, shown = declared.default, metadata["shown"]
     if hint == tuple[str, ...]:
         hint, default = list[str] | None, None
-    shown = metadata.get("shown")
     option = typer.Option(
-        flag, metavar=metadata.get("metavar"), help=text, show_default=True if shown is None else shown
+        flag,
+        metavar=metadata.get("metavar"),
+        help=text,
+        show_default=True if shown is None else shown,
     )
     return inspect.Parameter(
         declared.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -90,7 +89,9 @@ def check_layer(
             metavar="LAYER", help="package.module:Name of a custom layer, or a mechanism."
         ),
     ],
-    units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the layer's output.")] = 8,
+    units: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Width of the layer's output.")
+    ] = 8,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of its input.")] = 6,
     settings: Annotated[
         list[str] | None,

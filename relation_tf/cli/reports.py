@@ -62,9 +62,7 @@ def compare(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = Path(
         "comparison"
     ),
-    labels: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Names of the sources.")
-    ] = None,
+    labels: Annotated[str | None, typer.Option(metavar="A,B", help="Names of the sources.")] = None,
     merge: Annotated[
         bool, typer.Option("--merge", help="Pool seeds of same-named methods across sources.")
     ] = False,

@@ -1,4 +1,5 @@
-from .pretrained import PretrainedEncoder, PretrainingSettings, fill, load_pretrained
+from .pretrained import PretrainedEncoder, fill, load_pretrained
+from .pretraining_settings import PretrainingSettings
 from .stopping import BestWeights, SmoothedCost, StoppingRule
 
 __all__ = [

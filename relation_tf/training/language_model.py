@@ -22,7 +22,7 @@ from relation_tf.tasks.plain_text import (
     masks_of_step,
 )
 from relation_tf.training.checkpoint import Checkpoint, State
-from relation_tf.training.pretrained import PretrainingSettings
+from relation_tf.training.pretraining_settings import PretrainingSettings
 
 StepCallback = Callable[[int], None]
 

@@ -13,10 +13,9 @@ A run is done when its result.json is there, which is written last.
 from __future__ import annotations
 
 import hashlib
-import math
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,120 +25,13 @@ from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import read_json
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
+from relation_tf.tasks.vocabulary import Vocabulary
 
 SETTINGS, WEIGHTS, SPEEDS = "pretraining.json", "weights.npz", "speeds.csv"
 
 _EMBEDDING = "embedding"
 _ASKED_OF_A_RUN = {"method", "mechanism", "seed", "perplexity", "tokens_per_second"}
 _ENCODER = "encoder_{}"
-
-_AT_LEAST = {
-    "num_layers": 1,
-    "units": 1,
-    "embedding_dim": 1,
-    "vocabulary_size": 4,
-    "length": 2,
-    "batch_size": 1,
-    "steps": 1,
-    "evaluate_every": 1,
-    "threads": 1,
-}
-
-
-@dataclass(frozen=True)
-class PretrainingSettings:
-    """What the runs of a folder of pre-training share.
-
-    Attributes:
-        objective: `"masked"` or `"causal"`.
-        num_layers: Number of blocks.
-        units: Width of the blocks.
-        embedding_dim: Width of the embedding, by default `units`.
-        norm: `"pre"` or `"post"`.
-        dropout: Rate in [0, 1).
-        vocabulary_size: The most ids of the vocabulary.
-        length: Tokens of a block.
-        batch_size: Blocks of a step.
-        steps: Steps of a run.
-        learning_rate: The highest; it rises to it in a line and falls to 0 as a cosine does.
-        warmup: The share of the steps in which it rises.
-        weight_decay: Of Adam, for matrices but the embedding.
-        evaluate_every: Steps between two evaluations; there is one at the end too.
-        threads: Threads of one operation. The same seed gives the same bits only with the same
-            number.
-
-    Raises:
-        SuiteError: For a value that cannot be.
-
-    Example:
-        >>> PretrainingSettings(units=64).embedding_dim
-        64
-        >>> PretrainingSettings(steps=0)
-        Traceback (most recent call last):
-            ...
-        relation_tf.errors.SuiteError: steps: expected 1 or more. Received: 0
-    """
-
-    objective: str = "masked"
-    num_layers: int = 4
-    units: int = 128
-    embedding_dim: int | None = None
-    norm: str = "pre"
-    dropout: float = 0.1
-    vocabulary_size: int = WORDPIECES
-    length: int = 128
-    batch_size: int = 32
-    steps: int = 10_000
-    learning_rate: float = 1e-3
-    warmup: float = 0.1
-    weight_decay: float = 0.01
-    evaluate_every: int = 500
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        for name, value in (("objective", ("masked", "causal")), ("norm", ("pre", "post"))):
-            if getattr(self, name) not in value:
-                raise _unexpected(name, " or ".join(value), getattr(self, name))
-        if self.embedding_dim is None:
-            object.__setattr__(self, "embedding_dim", self.units)
-        for name, least in _AT_LEAST.items():
-            if getattr(self, name) < least:
-                raise _unexpected(name, f"{least} or more", getattr(self, name))
-        if not 0 <= self.dropout < 1:
-            raise _unexpected("dropout", "0 or more and below 1", self.dropout)
-        if not 0 <= self.warmup < 1:
-            raise _unexpected("warmup", "a share, 0 or more and below 1", self.warmup)
-        if not 0 < self.learning_rate < math.inf:
-            raise _unexpected("learning_rate", "a number above 0", self.learning_rate)
-        if not 0 <= self.weight_decay < math.inf:
-            raise _unexpected("weight_decay", "0 or more", self.weight_decay)
-
-    def refuse_others(self, place: Path, found: Mapping[str, Any], **more: Any) -> None:
-        """Refuse what was made with other settings.
-
-        Args:
-            place: What was made.
-            found: The settings that it was made with.
-            **more: What was asked for beside these settings.
-
-        Raises:
-            SuiteError: It names the first that differs, and both values.
-        """
-        asked = {**asdict(self), **more}
-        for key in sorted(asked.keys() | found.keys()):
-            if asked.get(key) != found.get(key):
-                other = f"with {key} = {found.get(key)!r}, now asked is {asked.get(key)!r}"
-                if key == "text":  # of which there is a digest, that tells nobody anything
-                    other = "from another text, or by another version of tokenizers"
-                raise SuiteError(
-                    f"{place}: was made {other}. Give another --out, or delete the folder to make "
-                    "it again"
-                )
-
-
-def _unexpected(name: str, expected: str, value: Any) -> SuiteError:
-    return SuiteError(f"{name}: expected {expected}. Received: {value}")
 
 
 @dataclass(frozen=True)

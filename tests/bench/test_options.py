@@ -61,7 +61,7 @@ def test_options_are_converted():
 @pytest.mark.parametrize("function", [run_suite, plan_suite])
 def test_functions_show_their_options(function):
     assert inspect.signature(function).parameters["jobs"].default is None
-    with pytest.raises(TypeError, match="unknown option 'job'. Did you mean 'jobs'"):
+    with pytest.raises(TypeError, match=r"unknown option 'job'\. Did you mean 'jobs'"):
         function("demo", job=2)
     with pytest.raises(TypeError, match="unknown option 'only_methods'"):
         function("demo", only_methods=["relation-64"])

@@ -15,7 +15,8 @@ from relation_tf.bench.pretraining import pretrain
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
-from relation_tf.training.pretrained import PretrainingSettings, load_pretrained, pretrained_digest
+from relation_tf.training.pretrained import load_pretrained, pretrained_digest
+from relation_tf.training.pretraining_settings import PretrainingSettings
 
 pytestmark = pytest.mark.tensorflow
 

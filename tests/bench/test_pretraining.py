@@ -20,12 +20,12 @@ from relation_tf.report.sources import read_source
 from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.pretrained import (
-    PretrainingSettings,
     fill,
     finished_runs,
     load_pretrained,
     pretrained_digest,
 )
+from relation_tf.training.pretraining_settings import PretrainingSettings
 
 pytestmark = pytest.mark.tensorflow
 
@@ -428,9 +428,9 @@ def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
         (["relation"], [-1], {}, r"seeds: expected 0 or more\. Received: -1"),
         (["relation", "dan"], [1], {}, r"mechanism dan: .*must give \(batch, tokens, units=8\)"),
         (["fcsr"], [1], {"objective": "causal"}, "mechanism fcsr: .*causal"),
-        (["relation"], [1], {"objective": "next"}, "objective: expected masked or causal"),
+        (["relation"], [1], {"objective": "next"}, "objective: must be masked or causal"),
         (["relation"], [1], {"dropout": 1.0}, "dropout: .* Received: 1.0"),
-        (["relation"], [1], {"length": 1}, "length: expected 2 or more"),
+        (["relation"], [1], {"length": 1}, "length: must be 2 or more"),
     ],
 )
 def test_refused_before_the_first_run(text_file, tmp_path, mechanisms, seeds, changes, message):

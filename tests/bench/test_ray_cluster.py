@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 from collections import Counter
@@ -199,7 +198,9 @@ def test_no_node_has_the_resources(on_ray, suite, resources, expected):
 
 @pytest.mark.slow
 def test_other_versions_on_a_node_are_refused(on_ray, suite, monkeypatch):
-    monkeypatch.setattr(ray_cluster, "installed_versions", lambda packages: {"numpy": "0.0", "ray": None})
+    monkeypatch.setattr(
+        ray_cluster, "installed_versions", lambda packages: {"numpy": "0.0", "ray": None}
+    )
     with pytest.raises(
         SuiteError, match=r"node [\d.]+: .* Received: numpy [\d.]+ \(0\.0 here\), r"
     ):
