@@ -52,7 +52,7 @@ def _run_cell(number: int) -> None:
             "demo",
             folder,
             tasks=task,
-            only_methods=method,
+            methods=method,
             seeds=[1, 2],
             settings={"epochs": 3},
             quiet=True,

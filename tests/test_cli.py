@@ -16,7 +16,7 @@ import pytest
 import relation_tf
 from relation_tf import cli
 from relation_tf.bench import RunFolder, run_suite
-from relation_tf.bench.options import OF_PLANS, RunOptions
+from relation_tf.bench.options import RunOptions
 from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite

@@ -141,7 +141,7 @@ def test_runs_whole_on_files(path, glue, tmp_path, monkeypatch):
 
 RUN = """
 from relation_tf.bench import run_suite
-results = run_suite("demo", "runs", tasks=["RTE"], only_methods=["relation-64"], seeds=[1, 2, 3])
+results = run_suite("demo", "runs", tasks=["RTE"], methods=["relation-64"], seeds=[1, 2, 3])
 """
 
 

@@ -276,10 +276,8 @@ def _train(
         _write_predictions(path, task, network.task.splits[split], words, outputs, scored)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
-    write_json(
-        folder / "manifest.json",
-        manifest(network, config, distribution, started, trained.resumed),
-    )
+    made = manifest(network, config, cell.options.distribution, started, trained.resumed)
+    write_json(folder / "manifest.json", made)
     result = _result(network, config, trained) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
     (folder / STATE).unlink(missing_ok=True)

@@ -185,7 +185,7 @@ def accepts_options(names: Collection[str] = ALL) -> Callable[[_Function], _Func
     """
 
     def decorate(function: _Function) -> _Function:
-        signature, keyword = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
+        signature = inspect.signature(function)
         own = [each for each in signature.parameters.values() if each.name != "options"]
         added = [
             inspect.Parameter(

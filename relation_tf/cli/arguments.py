@@ -71,9 +71,9 @@ def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
     if hint == tuple[str, ...]:
         hint, default = list[str] | None, None
     option = typer.Option(
-        flag,
-        metavar=metadata.get("metavar"),
-        help=text,
+        metadata["flag"] or f"--{declared.name.replace('_', '-')}",
+        metavar=metadata["metavar"],
+        help=metadata["help"],
         show_default=True if shown is None else shown,
     )
     return inspect.Parameter(

@@ -47,11 +47,12 @@ def tasks(
     Texts are encoded, which takes some time once; runs use the result.
     """
     from relation_tf.config import load_suite
-    from relation_tf.tasks import TASK_NAMES, listing
+    from relation_tf.registry import TASKS
+    from relation_tf.tasks import listing
 
     made = RunOptions(**options)
     reading: dict[str, Any] = {}
-    entries: dict[str, Any] = {name: name for name in TASK_NAMES}
+    entries: dict[str, Any] = {name: name for name in TASKS}
     if suite is not None:
         loaded = load_suite(suite, parse_settings(settings))
         entries = {name: loaded.entry(name) for name in loaded.tasks}
@@ -89,9 +90,7 @@ def check_layer(
             metavar="LAYER", help="package.module:Name of a custom layer, or a mechanism."
         ),
     ],
-    units: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Width of the layer's output.")
-    ] = 8,
+    units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of its output.")] = 8,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of its input.")] = 6,
     settings: Annotated[
         list[str] | None,

@@ -19,7 +19,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.stats import what_can_be_shown
 
-SMALL = {"tasks": ["WNLI", "RTE"], "only_methods": ["baseline-64", "relation-64"]}
+SMALL = {"tasks": ["WNLI", "RTE"], "methods": ["baseline-64", "relation-64"]}
 
 
 @given(
@@ -76,7 +76,7 @@ def test_a_broken_result_is_named(tmp_path):
     run = suite.runs()[0]
     write_json(folder.start(run) / "result.json", {"task": run.task})
     with pytest.raises(SuiteError, match=r"result.json: .*'method'"):
-        make_plan(suite, [run], [], RunGroup(suite, tmp_path), jobs=1)
+        make_plan(suite, [run], [], RunGroup([], tmp_path))
 
 
 @pytest.mark.tensorflow
@@ -96,7 +96,7 @@ def test_cells_are_timed_and_nothing_is_run(tmp_path, capsys):
 
 @pytest.mark.tensorflow
 def test_finished_runs_say_what_theirs_take(tmp_path):
-    one = {"tasks": ["WNLI"], "only_methods": ["baseline-64"]}
+    one = {"tasks": ["WNLI"], "methods": ["baseline-64"]}
     run_suite("demo", tmp_path, **one, seeds=[1], settings={"epochs": 2}, quiet=True)
     result = tmp_path / "runs/WNLI/baseline-64/seed-1/result.json"
     taken = json.loads(result.read_text())["seconds"]["total"]

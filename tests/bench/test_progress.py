@@ -41,9 +41,9 @@ def run_two(tmp_path, monkeypatch, quiet=False, **console):
         progress, "Console", lambda **options: Console(**{**options, **console}, width=200)
     )
     pending = load_suite("demo").runs()[:2]
-    with Progress(tmp_path, 3, pending, jobs=1, quiet=quiet) as bar:
+    with Progress(tmp_path, 3, pending, quiet=quiet) as bar:
         for config in pending:
-            event = {"run": config.key, "event": "epoch", "epoch": 1, "val_loss": 0.5}
+            event = {"run": config.key, "event": "epoch", "epoch": 1, "row": {"val_loss": 0.5}}
             bar.notify(event)
             bar.notify({"run": config.key, "event": "done"})
 

@@ -13,6 +13,7 @@ import pytest
 from relation_tf.bench import RunFolder, groups, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
 from relation_tf.bench.groups import RunGroup
+from relation_tf.bench.options import RunOptions
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
@@ -149,16 +150,27 @@ def test_readout_and_all_tokens_see_the_same_function(tmp_path, small_glue, suit
 
 def test_ones_own_layer(tmp_path, small_glue, suite):
     results = run_suite(
-        suite(tasks=["CoLA"]), tmp_path, [Mixer, "relation"], data=small_glue, quiet=True
+        suite(tasks=["CoLA"]),
+        tmp_path,
+        replace_methods=[Mixer, "relation"],
+        data=small_glue,
+        quiet=True,
     )
     assert set(results.scores["method"]) == {"Mixer-64", "relation-64"}
     assert not results.failures
 
 
 def test_randomness_of_ones_own_layer_hangs_on_the_seed(tmp_path, small_glue, suite):
-    both = run_suite(suite(tasks=["CoLA"]), tmp_path / "a", [Drawn], data=small_glue, quiet=True)
+    both = run_suite(
+        suite(tasks=["CoLA"]), tmp_path / "a", replace_methods=[Drawn], data=small_glue, quiet=True
+    )
     alone = run_suite(
-        suite(tasks=["CoLA"]), tmp_path / "b", [Drawn], seeds=[2], data=small_glue, quiet=True
+        suite(tasks=["CoLA"]),
+        tmp_path / "b",
+        replace_methods=[Drawn],
+        seeds=[2],
+        data=small_glue,
+        quiet=True,
     )
     costs = [run["seed"] == 2 and both.history(run)["loss"].tolist() for run in both.runs]
     assert costs[-1] == alone.history(alone.runs[0])["loss"].tolist()
@@ -174,9 +186,10 @@ def test_a_reader_that_closes_our_output_ends_the_suite(tmp_path, small_glue, su
     folder = RunFolder(tmp_path)
     made = suite(tasks=["CoLA"], epochs=30)
     folder.open(made)
-    cells = [RunGroup([config], tmp_path, small_glue) for config in made.runs()]
+    options = RunOptions(data=small_glue, jobs=2)
+    groups = [RunGroup([config], tmp_path, options) for config in made.runs()]
     with pytest.raises(ClosedError):
-        run_in_processes(cells, 2, notify)
+        run_in_processes(groups, notify, options)
 
 
 OWN = """
@@ -212,16 +225,18 @@ def test_a_changed_layer_is_not_taken_for_the_older_one(
     method = custom_layer(tmp_path, monkeypatch, "units")
     if deep:
         method = Method(mechanism="encoder", units=8, options={"mechanism": method.mechanism})
-    run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
+    run_suite(one, tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True)
     custom_layer(tmp_path, monkeypatch, "units, activation='relu'")
     with pytest.raises(SuiteError, match="this run was done with another version of"):
-        run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
+        run_suite(one, tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True)
 
 
 def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkeypatch):
     method = custom_layer(tmp_path, monkeypatch, "units + 1")
     one = suite(tasks=["CoLA"], seeds=[1])
-    results = run_suite(one, tmp_path / "out", [method], data=small_glue, quiet=True)
+    results = run_suite(
+        one, tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True
+    )
     assert "Own must give (batch, tokens, units=8) or (batch, units=8)" in results.failures[0][1]
 
 
@@ -234,7 +249,7 @@ def test_a_layer_that_cannot_be_imported_is_refused_at_once(
 ):
     method = Method(mechanism=mechanism, name="own")
     with pytest.raises(SuiteError, match=f"method own: cannot import .*{message}"):
-        run_suite(suite(), tmp_path / "out", [method], data=small_glue, quiet=True)
+        run_suite(suite(), tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True)
     assert not (tmp_path / "out").exists()
 
 
@@ -242,7 +257,7 @@ def test_a_mechanism_of_an_encoder_that_is_unknown_is_refused_at_once(tmp_path, 
     method = Method(mechanism="encoder", name="deep", options={"mechanism": "relaton"})
     message = r"method deep: unknown mechanism 'relaton': .* Did you mean 'relation'\?"
     with pytest.raises(SuiteError, match=message):
-        run_suite(suite(), tmp_path / "out", [method], data=small_glue, quiet=True)
+        run_suite(suite(), tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True)
     assert not (tmp_path / "out").exists()
 
 
@@ -254,7 +269,9 @@ def test_a_missing_file_is_refused_at_once(tmp_path, small_glue, suite):
 
 
 def test_a_failed_run_leaves_its_error_and_the_suite_goes_on(tmp_path, small_glue, suite, capsys):
-    results = run_suite(suite(tasks=["CoLA"]), tmp_path, [Broken, "relation"], data=small_glue)
+    results = run_suite(
+        suite(tasks=["CoLA"]), tmp_path, replace_methods=[Broken, "relation"], data=small_glue
+    )
     assert {run["method"] for run in results.runs} == {"relation-64"}
     assert [name for name, _ in results.failures] == [
         "CoLA/Broken-64/seed-1", "CoLA/Broken-64/seed-2",
@@ -288,7 +305,7 @@ def test_finished_runs_are_not_lost_to_another_suite(tmp_path, small_glue, suite
     one = suite(tasks=["CoLA"], seeds=[1])
     run_suite(one, tmp_path, data=small_glue, quiet=True)
     with pytest.raises(SuiteError, match="run is not in suite small, which has Mixer"):
-        run_suite(one, tmp_path, [Mixer], data=small_glue, quiet=True)
+        run_suite(one, tmp_path, replace_methods=[Mixer], data=small_glue, quiet=True)
     with pytest.raises(SuiteError, match="epochs = 3, now asked is 4"):
         run_suite(suite(tasks=["CoLA", "STS-B"], epochs=4), tmp_path, tasks=["STS-B"],
                   data=small_glue, quiet=True)  # fmt: skip
@@ -372,7 +389,7 @@ def test_an_interruption_keeps_finished_runs_and_says_how_to_go_on(
     monkeypatch.setattr(groups, "_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_suite(made, tmp_path, data=small_glue)
-    assert "3 of 4 runs are done and kept" in " ".join(capsys.readouterr().out.split())
+    assert "3 of 4 runs are done, in" in " ".join(capsys.readouterr().out.split())
     assert len(read_results(tmp_path).runs) == 3
     monkeypatch.setattr(groups, "_run", run)
     assert len(run_suite(made, tmp_path, data=small_glue, quiet=True).runs) == 4
@@ -380,14 +397,14 @@ def test_an_interruption_keeps_finished_runs_and_says_how_to_go_on(
 
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_jobs_must_be_positive(jobs, suite, tmp_path):
-    with pytest.raises(SuiteError, match=f"jobs: expected 1 or more. Received: {jobs}"):
+    with pytest.raises(SuiteError, match=f"jobs: must be 1 or more. Received: {jobs}"):
         run_suite(suite(), tmp_path, jobs=jobs)
 
 
 def test_a_class_of_a_notebook_needs_one_process(tmp_path, suite, small_glue):
     method = Method(mechanism="__main__:Mine", name="mine")
     with pytest.raises(SuiteError, match="cannot be imported by worker processes"):
-        run_suite(suite(), tmp_path, [method], data=small_glue, jobs=2, quiet=True)
+        run_suite(suite(), tmp_path, replace_methods=[method], data=small_glue, jobs=2, quiet=True)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -426,7 +443,7 @@ def test_figures_of_ones_own_travel_with_the_folder(tmp_path, suite):
 
 def test_what_xla_cannot_compile_is_one_line(tmp_path, small_glue, suite):
     asked = suite(tasks=["CoLA"], seeds=[1], xla=True)
-    results = run_suite(asked, tmp_path, [Counting], data=small_glue, quiet=True)
+    results = run_suite(asked, tmp_path, replace_methods=[Counting], data=small_glue, quiet=True)
     error = json.loads((tmp_path / "runs/CoLA/Counting-64/seed-1/error.json").read_text())
     assert error["traceback"] == ""
     ((_, said),) = results.failures
@@ -575,7 +592,7 @@ def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
     assert Scores.of(results).samples("MR") == {"mine": [1.0]}
     assert results.runs[0]["parameters"]["embedding"] == 0
     gone = suite(**PLAIN, tokens="text", method=[Method(mechanism="saved-model:no", name="mine")])
-    with pytest.raises(SuiteError, match=r"method mine: expected a folder with a saved_model\.pb"):
+    with pytest.raises(SuiteError, match=r"method mine: must be a folder with a saved_model\.pb"):
         run_suite(gone, tmp_path / "other", data=sentences, quiet=True)
 
 
@@ -609,7 +626,7 @@ def test_a_folder_that_goes_away_ends_the_suite_in_a_line(tmp_path, small_glue, 
 
     monkeypatch.setattr(groups, "_write_predictions", write_where_nothing_is)
     asked = suite(tasks=["CoLA"], epochs=1)
-    with pytest.raises(SuiteError, match=r"CoLA/relation-8/seed-1: cannot be written: .*goes on"):
+    with pytest.raises(SuiteError, match=r"CoLA/relation-8/seed-1: cannot be written: .*resume"):
         run_suite(asked, tmp_path, data=small_glue, quiet=True)
 
 
@@ -636,10 +653,10 @@ def test_it_is_said_before_the_runs(tmp_path, capsys):
     RunFolder(tmp_path).open(load_suite("demo"))
     own = [Method(mechanism="baseline", units=8)]
     one = {"tasks": ["WNLI"], "seeds": [1], "settings": {"epochs": 1}}
-    run_suite("demo", tmp_path, own, **one)
+    run_suite("demo", tmp_path, replace_methods=own, **one)
     printed = capsys.readouterr().out
     assert " held a suite of 4 methods and 9 tasks; from now on it is of 1 methods" in printed
-    run_suite("demo", tmp_path, own, **one)
+    run_suite("demo", tmp_path, replace_methods=own, **one)
     assert " held a suite of " not in capsys.readouterr().out
 
 
@@ -649,14 +666,14 @@ def test_what_can_be_shown_is_of_all_that_the_report_will_hold(tmp_path, suite):
     asked = suite(method=methods, tasks=["CoLA"], seeds=5, control="baseline-8")
     requested = runner_module._Request(asked, asked.runs(), asked.runs()[:10], {})
     folder = RunFolder(tmp_path)
-    assert [*runner_module._foreword(requested, folder, False, True)] == [
+    assert [*runner_module._foreword(requested, folder, RunOptions())] == [
         what_can_be_shown(2, 5, test="steel")
     ]
     for config in asked.runs()[10:]:
         path = folder.run(config) / "result.json"
         path.parent.mkdir(parents=True)
         path.write_text("{}")
-    assert [*runner_module._foreword(requested, folder, False, True)] == [
+    assert [*runner_module._foreword(requested, folder, RunOptions())] == [
         what_can_be_shown(3, 5, test="steel")
     ]
 

@@ -60,7 +60,7 @@ def test_what_holds_no_runs_is_named(tmp_path, suite):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_folder_of_runs(tmp_path, capsys):
-    asked = {"tasks": "WNLI", "only_methods": "baseline-64", "seeds": [1, 2]}
+    asked = {"tasks": "WNLI", "methods": "baseline-64", "seeds": [1, 2]}
     run_suite("demo", tmp_path, **asked, settings={"epochs": 1}, quiet=True)
     spent.main(tmp_path)
     printed = capsys.readouterr().out
