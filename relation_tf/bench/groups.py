@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, manifest, one_line
 from relation_tf.bench.run_folder import RunFolder
+from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.files import write_json, write_table
@@ -84,6 +85,7 @@ def run_group(cell: RunGroup, notify: EventCallback) -> None:
             on: the others wait for it.
     """
     network: CompiledNetwork | StepTimer | None = None
+    load_plugins(cell.runs[0].plugins)
     for config in cell.runs:
         notify({"event": "start", "run": config.key})
         folder = RunFolder(cell.folder).run(config)
@@ -133,6 +135,7 @@ def check_methods(
     Raises:
         SuiteError: For the first method that cannot be.
     """
+    load_plugins(configs[0].plugins)
     by_method = {config.method: config for config in configs}
     known = [config for config in by_method.values() if _is_ours(config.custom_layer)]
     if not known:

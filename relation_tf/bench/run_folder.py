@@ -31,6 +31,7 @@ _MADE_FROM = {
     "data_digest": "other data",
     "glove_digest": "other word vectors",
     "pretrained_digest": "another pre-trained encoder",
+    "plugins_digest": "another version of its plugins",
 }
 
 

@@ -54,7 +54,7 @@ def tasks(
     reading: dict[str, Any] = {}
     entries: dict[str, Any] = {name: name for name in TASKS}
     if suite is not None:
-        loaded = load_suite(suite, parse_settings(settings))
+        loaded = load_suite(suite, parse_settings(settings), made.plugins)
         entries = {name: loaded.entry(name) for name in loaded.tasks}
         reading = {config.task: config.reading() for config in loaded.runs()}
     elif settings:
