@@ -167,7 +167,7 @@ def _load(
     methods: Sequence[Method | type | str] | None,
     plugins: Sequence[str],
 ) -> Suite:
-    suite = load_suite(suite, settings)
+    suite = load_suite(suite, settings, plugins)
     if methods is None:
         return suite
     replaced = [
