@@ -404,6 +404,6 @@ def fail(
 def unwritable(folder: Path, error: OSError) -> SuiteError:
     """What to say where a folder cannot be written."""
     return SuiteError(
-        f"{folder}: cannot be written: {error.strerror or error}. Finished runs are kept; the same "
-        "command goes on from there"
+        f"{folder}: cannot be written: {error.strerror or error}. Finished runs are kept; run "
+        "the same command again to resume"
     )

@@ -345,7 +345,7 @@ def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     for path in (tmp_path / "out").rglob("config.json"):
         config = json.loads(path.read_text())
         del config["data_digest"], config["glove_digest"]
-        path.write_text(json.dumps(config | {"source": "glue"}))
+        path.write_text(json.dumps(config))
     assert len(run_suite(made, **settings).runs) == 2
 
 

@@ -26,7 +26,7 @@ class InMemory(Tracker):
         EVENTS.append(("start", config.seed))
 
     def on_epoch(self, config, epoch, row):
-        EVENTS.append(("epoch", epoch, sorted(row)[:2]))
+        EVENTS.append(("epoch", epoch, "loss" in row))
 
     def on_run_end(self, config, result):
         EVENTS.append(("end", sorted(result["metrics"]) if "metrics" in result else result))
@@ -70,7 +70,7 @@ def test_trackers_receive_what_happens(plugin, tmp_path, small_glue, suite, caps
     printed = capsys.readouterr().out
     assert printed.count("tracker plugin-broken: OSError: no connection") == 1
     events = sys.modules[plugin].EVENTS
-    one_run = [("start", 1), *(("epoch", n, ["epoch", "loss"]) for n in (1, 2)), ("end", ["CoLA"])]
+    one_run = [("start", 1), *(("epoch", n, True) for n in (1, 2)), ("end", ["CoLA"])]
     assert sorted(events[:-1], key=str) == sorted([*one_run, *one_run], key=str)
     assert events[-1] == ("suite", 2)
     lines = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
