@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 
 from relation_tf.config.method import Method
 from relation_tf.config.suite import Suite

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from relation_tf.config.method import EncoderWeights, Name, Sharing
 from relation_tf.config.plugins import Plugin

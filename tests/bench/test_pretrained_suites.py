@@ -220,38 +220,6 @@ def test_a_method_that_says_nothing_starts_from_what_its_mechanism_can():
         assert [run.encoder_weights for run in made.runs()] == starts
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"tokens": "word"}, "key 'tokens': expected 'wordpiece' with 'pretrained'"),
-        ({"vocabulary_size": 90}, "key 'vocabulary_size': expected None with 'pretrained'"),
-        ({"embeddings": "glove"}, "key 'embeddings': expected 'random' with 'pretrained'"),
-        (
-            {"pretrained": None, "method": [FROZEN]},
-            "key 'encoder_weights' of method frozen: expected 'rand",
-        ),
-        (
-            {"method": [{"mechanism": "relation", "encoder_weights": "pretrained"}]},
-            "for a mechanism that is not 'encoder'",
-        ),
-        (
-            {"group": [{"name": "two", "tasks": ["CoLA", "RTE"]}], "tasks": ["two"]},
-            "key 'pretrained': expected none with the group two",
-        ),
-        (
-            {"method": [{**FINE_TUNED, "size": 5000}]},
-            "key 'size' of method fine-tuned: expected none with encoder_weights",
-        ),
-    ],
-)
-def test_what_does_not_go_with_it(changes, message):
-    values = {"name": "x", "tasks": ["CoLA"], "tokens": "wordpiece", "pretrained": "DIR",
-              "method": [FINE_TUNED], **changes}  # fmt: skip
-    values = {key: value for key, value in values.items() if value is not None}
-    with pytest.raises(SuiteError, match=message):
-        make_suite("suite", values)
-
-
 def test_a_folder_that_is_none_is_said(tmp_path, asked, small_glue):
     nowhere = str(Path("nowhere"))
     with pytest.raises(SuiteError, match="nowhere: expected a folder of pre-training"):

@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 
 from relation_tf.bench import run_suite
-from relation_tf.config.loading import make_suite
-from relation_tf.errors import SuiteError
 from relation_tf.networks import greedy_decode, sequence_loss
 from relation_tf.report import make_report
 from relation_tf.tasks import dates, find_source, load_task, reversal
@@ -109,25 +107,3 @@ def test_other_rows_are_other_data(monkeypatch):
     other = {"reversal": functools.partial(reversal, seed=1, train=9, dev=2, test=2)}
     monkeypatch.setattr("relation_tf.tasks.generated.GENERATED", other)
     assert find_source("reversal").digest() != before
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"method": [{"mechanism": "relation"}]}, "expected an encoder-decoder for reversal"),
-        ({"tasks": ["CoLA"]}, "expected no encoder-decoder for CoLA. Received: 'gru-enc"),
-        ({"tasks": ["reversal", "CoLA"]}, "expected no encoder-decoder for CoLA"),
-        ({"xla": True}, "key 'xla' has no meaning for reversal, .*Received: True"),
-        ({"validation_split": 0.2}, "key 'validation_split' has no meaning for reversal"),
-        ({"method": [{**GRU, "size": 500}]}, "key 'size' of method gru: expected none"),
-        ({"monitor": "val_accuracy"}, "expected 'val_loss' or 'val_exact_match' for reversal"),
-        (
-            {"tasks": ["two"], "group": [{"name": "two", "tasks": ["reversal", "dates"]}]},
-            "key 'group': expected none for reversal",
-        ),
-    ],
-)
-def test_what_cannot_be(changes, message):
-    values = {"name": "x", "tasks": ["reversal"], "method": [GRU], **changes}
-    with pytest.raises(SuiteError, match=message):
-        make_suite("suite", values)

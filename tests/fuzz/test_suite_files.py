@@ -10,7 +10,8 @@ import pytest
 
 from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
-from relation_tf.config.suite import MAX_RUNS, Suite
+from relation_tf.config.rules import MAX_RUNS
+from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 

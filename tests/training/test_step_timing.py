@@ -251,33 +251,6 @@ def test_devices_are_refused_before_the_first_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"tasks": ["decode-128", "CoLA"]}, "beside decode-128, .*Received: 'CoLA'"),
-        ({"epochs": 3}, "key 'epochs' has no meaning for decode-128.*Received: 3"),
-        ({"precision": "bfloat16"}, "key 'precision' has no meaning for decode-128"),
-        (
-            {"overrides": {"decode-128": {"epochs": 3}}},
-            "key 'epochs' has no meaning for decode-128.*Received: 3",
-        ),
-        ({"start_token": True}, "key 'start_token' has no meaning for decode-128"),
-        ({"method": [{"mechanism": "gru-encoder-decoder"}]}, "expected no encoder-decoder"),
-        ({"method": [{"mechanism": "relation", "size": 999}]}, "key 'size' of method relation"),
-        (
-            {
-                "group": [{"name": "g", "tasks": ["decode-128", "decode-512"]}],
-                "tasks": ["g"],
-            },
-            "key 'group': expected none for decode-128",
-        ),
-    ],
-)
-def test_what_means_nothing_for_it_is_refused(changes, message):
-    with pytest.raises(SuiteError, match=message):
-        asked(**changes)
-
-
-@pytest.mark.parametrize(
     ("method", "message"),
     [
         ({"mechanism": "relation"}, "method relation-64: expected a causal mechanism"),

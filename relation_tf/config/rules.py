@@ -1,0 +1,294 @@
+"""Rules between the keys of a suite: a table, checked in one loop. Free of Keras."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from relation_tf.config.method import NAME_PATTERN, Method
+from relation_tf.config.run import higher_is_better
+from relation_tf.config.training import OF_TIMED, TrainingSettings
+from relation_tf.errors import UnknownNameError, join_names
+from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.registry import PROCEDURES, TASKS
+from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.glue import GLUE
+
+if TYPE_CHECKING:
+    from relation_tf.config.suite import Suite
+
+MAX_RUNS = 100_000
+"""The most runs of a suite; to plan them takes a few seconds, to train them years."""
+
+
+class Facts:
+    """What the rules read of a suite; of each kind of task the name of the first, or None."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.suite = suite
+        self.methods = suite.methods()
+        self.names = [str(method.name) for method in self.methods]
+        self.tasks = {name: suite.find_task(name) for name in suite.tasks}
+        self.learned = suite.learned()
+        self.group = next((name for name, task in self.tasks.items() if task.members), None)
+        self.alone = next((name for name, task in self.tasks.items() if not task.members), None)
+        self.timed = next((task.name for task in self.learned if task.timed), None)
+        self.written = next((task.name for task in self.learned if task.written), None)
+        self.classified = next((task.name for task in self.learned if not task.written), None)
+        self.needs = ("accuracy",) if suite.stopping == "accuracy_reached" else ()
+        self.compares = suite.test and PROCEDURES[suite.test].compares
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Values that keys must have under a condition.
+
+    Attributes:
+        when: From a suite and one of its methods to what `because` names; None or False where the
+            rule does not apply.
+        keys: Keys of the suite or of methods, with their allowed values.
+        because: The rest of the message "key 'x': expected ...".
+    """
+
+    when: Callable[[Facts, Method], Any]
+    keys: Mapping[str, Sequence[Any]]
+    because: str
+
+
+_DEFAULTS = {key: (value,) for key, value in TrainingSettings().model_dump().items()}
+_NONE: tuple[Any, ...] = (None,)
+
+
+def _defaults(*keys: str) -> dict[str, tuple[Any, ...]]:
+    return {key: _DEFAULTS[key] for key in keys}
+
+
+def _writes(method: Method) -> bool:
+    return find_mechanism(method.mechanism).output_type == "sequence"
+
+
+def _reads_text(method: Method) -> bool:
+    return find_mechanism(method.mechanism).input_type == "text"
+
+
+_RULES = (
+    Rule(
+        lambda f, m: f.group,
+        {"xla": (False,), "tokens": ("word", "wordpiece"), "pretrained": _NONE, "size": _NONE},
+        "for the group {}",
+    ),
+    Rule(
+        lambda f, m: f.needs and f.group,
+        {"stopping": ()},
+        "a rule that needs no metric for the group {}",
+    ),
+    Rule(lambda f, m: f.alone, {"sharing": ("shared",)}, "for {}, which is not a group"),
+    Rule(
+        lambda f, m: f.timed,
+        {**_defaults(*(_DEFAULTS.keys() - OF_TIMED)), "group": ([],), "size": _NONE},
+        "for {}, which is timed and not trained",
+    ),
+    Rule(
+        lambda f, m: f.written,
+        {
+            **_defaults("xla", "embeddings", "tokens", "start_token", "validation_split"),
+            **_defaults("vocabulary_size", "max_length", "pretrained"),
+            "group": ([],),
+        },
+        "for {}, whose characters are generated",
+    ),
+    Rule(
+        lambda f, m: None if _writes(m) else f.written,
+        {"mechanism": ()},
+        "an encoder-decoder for {}",
+    ),
+    Rule(
+        lambda f, m: f.classified if _writes(m) else None,
+        {"mechanism": ()},
+        "no encoder-decoder for {}",
+    ),
+    Rule(lambda f, m: _writes(m), {"size": _NONE}, "for an encoder-decoder"),
+    Rule(
+        lambda f, m: f.suite.pretrained,
+        {"tokens": ("wordpiece",), **_defaults("embeddings", "start_token", "vocabulary_size")},
+        "with 'pretrained', which has its own vocabulary and embedding",
+    ),
+    Rule(
+        lambda f, m: f.suite.pretrained is None,
+        {"encoder_weights": (None, "random")},
+        "in a suite without 'pretrained'",
+    ),
+    Rule(
+        lambda f, m: m.mechanism != "encoder",
+        {"encoder_weights": (None, "frozen", "random")},
+        "for a mechanism that is not 'encoder'",
+    ),
+    Rule(
+        lambda f, m: (weights := f.suite.encoder_weights(m)) != "random" and weights,
+        {"size": _NONE},
+        "with encoder_weights = '{}', as the pre-trained encoder has a size",
+    ),
+    Rule(
+        lambda f, m: f.suite.tokens == "text",
+        _defaults("embeddings", "start_token", "vocabulary_size", "max_length", "xla"),
+        "with tokens = 'text', where a saved model reads text, which XLA cannot compile",
+    ),
+    Rule(lambda f, m: _reads_text(m) and m.name, {"tokens": ("text",)}, "for method {}"),
+    Rule(
+        lambda f, m: not _reads_text(m) and m.name,
+        {"tokens": ("word", "wordpiece")},
+        "for method {}",
+    ),
+    Rule(
+        lambda f, m: f.suite.embeddings == "glove" and m.size and m.sized_by == "width",
+        {"sized_by": ()},
+        "another than 'width' with embeddings = 'glove', as word vectors have a width",
+    ),
+    Rule(lambda f, m: f.compares == "over-tasks", {"test": ()}, "a test of seeds"),
+    Rule(
+        lambda f, m: f.compares == "all-pairs" and f.suite.test,
+        {"control": _NONE},
+        "with test = '{}', which compares all pairs",
+    ),
+    Rule(
+        lambda f, m: f.compares == "against-control" and f.suite.control is None and f.suite.test,
+        {"control": ()},
+        "a method of the suite with test = '{}', which compares with it",
+    ),
+    Rule(
+        lambda f, m: (
+            f.suite.layout is not None and "seconds" in f.suite.layout.measures and f.suite.layout
+        ),
+        {"stopping": ("accuracy_reached",)},
+        "with the measure 'seconds' in 'layout'",
+    ),
+)
+
+
+def check(suite: Suite) -> None:
+    """Check what the type of a single key cannot say.
+
+    Raises:
+        ValueError: For the first fault: the key, the value, what is expected.
+    """
+    _check_names(suite)
+    facts = Facts(suite)
+    for name, task in facts.tasks.items():
+        higher_is_better(suite.monitor, name, task.metrics)
+    for key, value, allowed, expected in _members(facts):
+        if value not in allowed:
+            raise ValueError(f"key {key!r}: expected {expected}. Received: {value!r:.80}")
+    for rule in _RULES:
+        for method in facts.methods:
+            if about := rule.when(facts, method):
+                _check_rule(rule, about, suite, method)
+    _check_layout(facts)
+
+
+def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
+    for key, allowed in rule.keys.items():
+        of, values = "", [getattr(suite, key, None)]
+        if key in Method.model_fields:
+            of, values = f" of method {method.name}", [getattr(method, key)]
+        others = (getattr(override, key, None) for override in suite.overrides.values())
+        for value in [*values, *(other for other in others if other is not None)]:
+            if value not in allowed:
+                expected = " or ".join(map(_toml, allowed))
+                because = f"{expected} {rule.because.format(about)}".strip()
+                raise ValueError(f"key {key!r}{of}: expected {because}. Received: {value!r:.80}")
+
+
+def _toml(value: Any) -> str:
+    if value in (None, [], {}):
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
+    """Yield keys that name something: the key, the name, the known names, what is expected."""
+    suite = facts.suite
+    if suite.control is not None:
+        names = join_names(facts.names)
+        yield "control", suite.control, facts.names, f"a method of the suite, {names}"
+    for task in suite.overrides:
+        yield "overrides", task, suite.tasks, f"a task of the suite, {', '.join(suite.tasks)}"
+    for each in facts.learned:
+        if suite.source == "miniglue":
+            expected = f"only {', '.join(GLUE)} with source = 'miniglue'"
+            yield "tasks", each.name, [*GLUE], expected
+        if facts.timed:
+            timed = [task.name for task in facts.learned if task.timed]
+            yield "tasks", each.name, timed, f"no task that is trained next to {facts.timed}"
+    for name, entry in facts.tasks.items():
+        for metric in facts.needs:
+            expected = f"tasks with the metric {metric!r} for stopping = {suite.stopping!r}"
+            yield "tasks", name, [name] if metric in entry.metrics else [], expected
+    if suite.layout is not None:
+        keys = {"task", "method", "mechanism", "units", "size"}
+        keys |= {option for method in facts.methods for option in method.options}
+        for key in (*suite.layout.rows, *suite.layout.columns):
+            yield "layout", key, [*keys], f"some of {join_names(sorted(keys))}"
+
+
+def _check_names(suite: Suite) -> None:
+    known = map(find_task, TASKS)
+    taken = {name for task in known for name in (task.name, *task.scored, *task.answered)}
+    own = [("task", task.name) for task in suite.task]
+    groups = [("group", group.name) for group in suite.group]
+    for key, name in [*own, *groups]:
+        if name in taken:
+            raise ValueError(f"key {key!r}: expected a name that is free. Received: {name!r}")
+        taken.add(name)
+    members = [("group", str(name)) for group in suite.group for name in group.tasks]
+    for key, name in [*members, *(("tasks", name) for name in suite.tasks)]:
+        if (key, name) in groups:
+            raise ValueError(f"key 'group': expected names of tasks. Received: {name!r:.80}")
+        try:
+            suite.find_task(name)
+        except UnknownNameError as error:
+            raise ValueError(f"key {key!r}: {error}") from error
+    scored = Counter(name for task in suite.tasks for name in suite.find_task(task).scored)
+    if twice := _repeated(scored):
+        raise ValueError(
+            "key 'tasks': expected each task alone or in one group, so that a method has one "
+            f"score on it. Received: {twice!r} more than once"
+        )
+    runs = len(suite.tasks) * len(suite.seeds) * sum(method.count for method in suite.method)
+    if runs > MAX_RUNS:
+        raise ValueError(
+            f"expected at most {MAX_RUNS:,} runs, tasks x methods x seeds. "
+            f"Received: {f'{runs:,}' if runs < 10**15 else 'more than 10^15'}"
+        )
+    methods = Counter(str(method.name) for method in suite.methods())
+    for name in methods:
+        if not re.fullmatch(NAME_PATTERN, name):
+            raise ValueError(
+                f"method {name!r} makes no folder name: give it a name of letters, digits, "
+                "'.', '_' and '-'"
+            )
+    if twice := _repeated(methods):
+        raise ValueError(f"two methods are called {twice!r}: give them different names")
+
+
+def _repeated(counts: Counter[str]) -> str | None:
+    return min((name for name, times in counts.items() if times > 1), default=None)
+
+
+def _check_layout(facts: Facts) -> None:
+    if facts.suite.layout is None:
+        return
+    places = Counter(
+        facts.suite.layout.place(method, name)
+        for method in facts.methods
+        for task in facts.tasks.values()
+        for name in task.scored
+    )
+    (row, column), times = places.most_common(1)[0]
+    if times > 1:
+        raise ValueError(
+            "key 'layout': expected a cell of its own for each method and task, found "
+            f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
+        )
