@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit.errors import SubmissionError
-from glue_submit.tables import as_list
+from glue_submit.tables import convert_all
 from glue_submit.tasks import TASKS, Task, get_task, received
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     Column: TypeAlias = NDArray[Any]
 
 
-def evaluate(task_name: str, predictions: Any, gold: Any) -> dict[str, float]:
+def evaluate(task_name: str, predictions: Any, labels: Any) -> dict[str, float]:
     """Compute a task's metrics as GLUE defines them.
 
     CoLA and AX: Matthews correlation. SST-2, MNLI, QNLI, RTE, WNLI: accuracy. MRPC and QQP: F1 of
     label 1, and accuracy. STS-B: Pearson and Spearman correlation. Where all predictions or all
-    gold labels are one, Matthews and the correlations are undefined; they count as 0, as does F1
+    labels are equal, Matthews and the correlations are undefined; they count as 0, as does F1
     where label 1 occurs nowhere.
 
     Args:
         task_name: One of the names of `TASKS`.
         predictions: Label words, or for STS-B numbers; a sequence or array of shape `(n,)`. Labels
             0 and 1 may be integers.
-        gold: The true labels, likewise.
+        labels: The true labels, likewise.
 
     Returns:
         Each metric by name, as a fraction: 0 to 1, or -1 to 1 for correlations.
@@ -47,20 +47,20 @@ def evaluate(task_name: str, predictions: Any, gold: Any) -> dict[str, float]:
         Understanding" (ICLR).
     """
     task = get_task(task_name)
-    given, true = _column(task, predictions, "predictions"), _column(task, gold, "gold labels")
+    given, true = _column(task, predictions, "predictions"), _column(task, labels, "labels")
     try:
         return compute(task.metrics, given, true)
     except SubmissionError as error:
         raise SubmissionError(f"{task.name}: {error}") from None
 
 
-def compute(metrics: Sequence[str], predictions: Any, gold: Any) -> dict[str, float]:
+def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, float]:
     """Compute metrics of any task, defined as in GLUE.
 
     Args:
         metrics: `"matthews"`, `"accuracy"`, `"f1"` (of label 1), `"pearson"`, `"spearman"`.
         predictions: Labels, or numbers for the correlations; a sequence or array of shape `(n,)`.
-        gold: The true ones, likewise.
+        labels: The true labels, likewise.
 
     Returns:
         Each metric by name, as `evaluate` gives them.
@@ -76,15 +76,15 @@ def compute(metrics: Sequence[str], predictions: Any, gold: Any) -> dict[str, fl
     """
     import numpy as np
 
-    given, true = np.asarray(predictions), np.asarray(gold)
+    given, true = np.asarray(predictions), np.asarray(labels)
     if given.ndim != 1 or true.ndim != 1:
         raise SubmissionError(
-            "expected one column of predictions and one of gold labels. "
+            "expected one column of predictions and one of labels. "
             f"Received: shapes {given.shape} and {true.shape}"
         )
     if len(given) != len(true) or not len(true):
         raise SubmissionError(
-            "expected as many predictions as gold labels, one or more. "
+            "expected as many predictions as labels, one or more. "
             f"Received: {len(given)} and {len(true)}"
         )
     scores = {}
@@ -153,12 +153,7 @@ def glue_average(scores: Mapping[str, Mapping[str, float]]) -> float | None:
 def _column(task: Task, values: Any, what: str) -> Column:
     import numpy as np
 
-    parsed = []
-    for position, value in enumerate(as_list(values, f"{task.name} {what}")):
-        try:
-            parsed.append(task.parse(value))
-        except SubmissionError as error:
-            raise SubmissionError(f"{task.name} {what}, position {position}: {error}") from None
+    parsed = convert_all(values, f"{task.name} {what}", task.parse)
     return np.array(parsed, dtype=np.float64 if task.labels is None else np.str_)
 
 
@@ -183,40 +178,40 @@ def _is_constant(values: Column) -> bool:
     return bool((values == values[0]).all())
 
 
-def _matthews(predictions: Column, gold: Column) -> float:
+def _matthews(predictions: Column, labels: Column) -> float:
     from sklearn.metrics import matthews_corrcoef
 
-    if _is_constant(predictions) or _is_constant(gold):
+    if _is_constant(predictions) or _is_constant(labels):
         return 0.0
-    return float(matthews_corrcoef(gold, predictions))
+    return float(matthews_corrcoef(labels, predictions))
 
 
-def _accuracy(predictions: Column, gold: Column) -> float:
+def _accuracy(predictions: Column, labels: Column) -> float:
     from sklearn.metrics import accuracy_score
 
-    return float(accuracy_score(gold, predictions))
+    return float(accuracy_score(labels, predictions))
 
 
-def _f1(predictions: Column, gold: Column) -> float:
+def _f1(predictions: Column, labels: Column) -> float:
     from sklearn.metrics import precision_recall_fscore_support
 
     # Of the labels given, so that label 1 may be absent from both columns.
     _, _, f1, _ = precision_recall_fscore_support(
-        gold, predictions, labels=["1"], average=None, zero_division=0.0
+        labels, predictions, labels=["1"], average=None, zero_division=0.0
     )
     return float(f1[0])
 
 
 def _correlation(name: str) -> Callable[[Column, Column], float]:
-    def correlation(predictions: Column, gold: Column) -> float:
+    def correlation(predictions: Column, labels: Column) -> float:
         from scipy import stats
 
-        if _is_constant(predictions) or _is_constant(gold):
+        if _is_constant(predictions) or _is_constant(labels):
             return 0.0
         with warnings.catch_warnings():
             # Scores equal but for rounding: SciPy warns, and the value stands.
             warnings.simplefilter("ignore", stats.NearConstantInputWarning)
-            return float(getattr(stats, name)(predictions, gold).statistic)
+            return float(getattr(stats, name)(predictions, labels).statistic)
 
     return correlation
 

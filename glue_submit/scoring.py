@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 from glue_submit.errors import SubmissionError
 from glue_submit.metrics import evaluate, glue_average
-from glue_submit.tables import Predictions, as_list, in_index_order, locate, read_column
+from glue_submit.tables import Predictions, as_list, converted, in_index_order, locate, read_column
 from glue_submit.tasks import TASKS, Task, get_task, received
 
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
-"""A folder in the layout of `glue_data`, or each task's gold labels by the task's name."""
+"""A folder in the layout of `glue_data`, or each task's labels by the task's name."""
 
 # Each labelled file in `glue_data`, and the column that holds the label; CoLA has no header.
 _LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
@@ -72,7 +72,7 @@ def score(predictions: Predictions, labels: Labels) -> Scores:
         predictions: As for `pack`, for the rows of the dev sets; MNLI-m is dev_matched, MNLI-mm
             dev_mismatched. Tasks may be absent. STS-B is not held to [0, 5].
         labels: A folder in the layout of `glue_data` (or one that holds `glue_data`), or a mapping
-            from task names to gold labels. AX is scored where `diagnostic/diagnostic-full.tsv`,
+            from task names to labels. AX is scored where `diagnostic/diagnostic-full.tsv`,
             its labelled file, is there.
 
     Returns:
@@ -92,19 +92,14 @@ def score(predictions: Predictions, labels: Labels) -> Scores:
         raise SubmissionError(
             f"expected predictions for one of {', '.join(TASKS)}. {received(str(predictions))}"
         )
-    gold = {name: _gold(labels, TASKS[name]) for name in sources}
-    return Scores(
-        {
-            name: evaluate(
-                name,
-                in_index_order(source, TASKS[name], len(true), TASKS[name].parse),
-                true,
-            )
-            for name, source in sources.items()
-            if (true := gold[name]) is not None
-        },
-        tuple(name for name, true in gold.items() if true is None),
-    )
+    true = {name: _labels(labels, TASKS[name]) for name in sources}
+    scores = {}
+    for name, own in true.items():
+        if own is not None:
+            task = TASKS[name]
+            given = in_index_order(sources[name], task, len(own), task.parse)
+            scores[name] = evaluate(name, given, own)
+    return Scores(scores, tuple(name for name, own in true.items() if own is None))
 
 
 def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | float]:
@@ -132,13 +127,8 @@ def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | fl
     """
     task = get_task(task_name)
     path, column = _labelled_file(Path(folder), task)
-    labels = []
-    for line, cell in read_column(path, column):
-        try:
-            labels.append(task.parse(cell))
-        except SubmissionError as error:
-            raise SubmissionError(f"{path}, line {line}: {error}") from None
-    return labels
+    cells = read_column(path, column)
+    return [converted(cell, task.parse, f"{path}, line {line}") for line, cell in cells]
 
 
 def _labelled_file(folder: Path, task: Task) -> tuple[Path, str | int]:
@@ -147,8 +137,8 @@ def _labelled_file(folder: Path, task: Task) -> tuple[Path, str | int]:
     return (inner if inner.is_dir() else folder) / file, column
 
 
-def _gold(labels: Labels, task: Task) -> list[Any] | None:
-    """Give the gold labels, or `None` where AX has none."""
+def _labels(labels: Labels, task: Task) -> list[Any] | None:
+    """Return the labels of a task, or None where AX has none."""
     if isinstance(labels, Mapping):
         if task.name in labels:
             return as_list(labels[task.name], f"{task.name} labels")

@@ -142,14 +142,30 @@ def in_index_order(
         return _placed(_file_rows(Path(source)), str(source), rows, convert)
     if hasattr(source, "columns"):
         return _placed(_frame_rows(source, task), f"{task.name} predictions", rows, convert)
-    values = as_list(source, f"{task.name} predictions")
+    what = f"{task.name} predictions"
+    values = as_list(source, what)
     if len(values) != rows:
-        raise SubmissionError(
-            f"{task.name} predictions: expected {rows} rows. Received: {len(values)}"
-        )
+        raise SubmissionError(f"{what}: expected {rows} rows. Received: {len(values)}")
+    return convert_all(values, what, convert)
+
+
+def convert_all(values: Any, what: str, convert: Callable[[object], T]) -> list[T]:
+    """Convert each value of a sequence.
+
+    Args:
+        values: A sequence or array of shape `(n,)`.
+        what: Its name, for messages.
+        convert: Applied to each value: `task.spell` or `task.parse`.
+
+    Returns:
+        The `n` converted values.
+
+    Raises:
+        SubmissionError: It is no sequence, or `convert` refuses a value.
+    """
     return [
-        _converted(value, convert, f"{task.name} predictions, position {position}")
-        for position, value in enumerate(values)
+        converted(value, convert, f"{what}, position {position}")
+        for position, value in enumerate(as_list(values, what))
     ]
 
 
@@ -218,7 +234,7 @@ def _placed(
             raise SubmissionError(
                 f"{source}, {where}: expected each index once. Received: {index} again"
             )
-        placed[position] = _converted(prediction, convert, f"{source}, {where}")
+        placed[position] = converted(prediction, convert, f"{source}, {where}")
     if len(placed) != rows:
         gap = next(position for position in range(rows) if position not in placed)
         raise SubmissionError(
@@ -228,7 +244,20 @@ def _placed(
     return [placed[position] for position in range(rows)]
 
 
-def _converted(value: object, convert: Callable[[object], T], where: str) -> T:
+def converted(value: object, convert: Callable[[object], T], where: str) -> T:
+    """Convert a value; an error names the place where it stands.
+
+    Args:
+        value: The value.
+        convert: `task.spell` or `task.parse`.
+        where: The place.
+
+    Returns:
+        The converted value.
+
+    Raises:
+        SubmissionError: If `convert` refuses it.
+    """
     try:
         return convert(value)
     except SubmissionError as error:

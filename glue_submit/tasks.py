@@ -23,7 +23,7 @@ def received(value: object) -> str:
     return f"Received: {shown if len(shown) <= 80 else shown[:77] + '...'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Task:
     """One file of a GLUE submission.
 
@@ -55,7 +55,7 @@ class Task:
         return f"{self.name}.tsv"
 
     def parse(self, prediction: Any) -> str | float:
-        """Read one prediction or gold label.
+        """Read one prediction or label.
 
         Args:
             prediction: A label word; for the tasks labelled 0 and 1 also an integer or a boolean;
@@ -122,41 +122,23 @@ _F1 = ("f1", "accuracy")
 _CORRELATION = ("pearson", "spearman")
 
 
-def _task(
-    name: str,
-    labels: tuple[str, ...] | None,
-    test_rows: int,
-    metrics: tuple[str, ...],
-    majority: str,
-    trained_on: str | None = None,
-) -> Task:
-    return Task(
-        name=name,
-        labels=labels,
-        test_rows=test_rows,
-        metrics=metrics,
-        majority=majority,
-        trained_on=trained_on or name,
-    )
-
-
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
         task.name: task
         for task in (
-            _task("CoLA", _DIGITS, 1063, _MATTHEWS, "1"),
-            _task("SST-2", _DIGITS, 1821, _ACCURACY, "1"),
-            _task("MRPC", _DIGITS, 1725, _F1, "1"),
-            _task("STS-B", None, 1379, _CORRELATION, "2.701"),
-            _task("QQP", _DIGITS, 390965, _F1, "0"),
+            Task("CoLA", _DIGITS, 1063, _MATTHEWS, "1", "CoLA"),
+            Task("SST-2", _DIGITS, 1821, _ACCURACY, "1", "SST-2"),
+            Task("MRPC", _DIGITS, 1725, _F1, "1", "MRPC"),
+            Task("STS-B", None, 1379, _CORRELATION, "2.701", "STS-B"),
+            Task("QQP", _DIGITS, 390965, _F1, "0", "QQP"),
             # 130,903 of 392,702 training rows are contradictions.
-            _task("MNLI-m", _NLI, 9796, _ACCURACY, "contradiction", "MNLI"),
-            _task("MNLI-mm", _NLI, 9847, _ACCURACY, "contradiction", "MNLI"),
+            Task("MNLI-m", _NLI, 9796, _ACCURACY, "contradiction", "MNLI"),
+            Task("MNLI-mm", _NLI, 9847, _ACCURACY, "contradiction", "MNLI"),
             # QNLI is balanced; not_entailment is the more frequent in its dev set.
-            _task("QNLI", _TWO_WAY, 5463, _ACCURACY, "not_entailment"),
-            _task("RTE", _TWO_WAY, 3000, _ACCURACY, "entailment"),
-            _task("WNLI", _DIGITS, 146, _ACCURACY, "0"),
-            _task("AX", _NLI, 1104, _MATTHEWS, "contradiction", "MNLI"),
+            Task("QNLI", _TWO_WAY, 5463, _ACCURACY, "not_entailment", "QNLI"),
+            Task("RTE", _TWO_WAY, 3000, _ACCURACY, "entailment", "RTE"),
+            Task("WNLI", _DIGITS, 146, _ACCURACY, "0", "WNLI"),
+            Task("AX", _NLI, 1104, _MATTHEWS, "contradiction", "MNLI"),
         )
     }
 )

@@ -108,20 +108,6 @@ def test_equals_adam_on_the_dense_gradient(arguments: dict[str, Any]) -> None:
         close(actual, wanted, 1e-6)
 
 
-def test_equals_the_formula() -> None:
-    """Kingma and Ba 2015, with Keras's epsilon."""
-    actual, _ = train(Adam(0.01), slices)
-    x = started()[0].numpy().astype("float64")
-    m, v = np.zeros_like(x), np.zeros_like(x)
-    for step, ids in enumerate(BATCHES):
-        gradient = dense(ids, gradients(step)[0])
-        m = 0.9 * m + 0.1 * gradient
-        v = 0.999 * v + 0.001 * gradient**2
-        rate = 0.01 * np.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1))
-        x -= rate * m / (np.sqrt(v) + 1e-7)
-    close(actual, x, 1e-6)
-
-
 @pytest.mark.parametrize("updates", ["dense", "rows"])
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_variables_of_another_type(dtype: str, updates: Literal["dense", "rows"]) -> None:
@@ -171,9 +157,7 @@ def fitted(optimizer: Any, **compile_arguments: Any) -> keras.Model:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("updates", ["dense", "rows"])
-@pytest.mark.parametrize(
-    "arguments", [{}, {"clipnorm": 0.1}, {"clipvalue": 0.01}, {"global_clipnorm": 0.1}], ids=list
-)
+@pytest.mark.parametrize("arguments", [{}, {"global_clipnorm": 0.1}], ids=list)
 def test_xla_changes_nothing(updates: Literal["dense", "rows"], arguments: dict[str, Any]) -> None:
     on, off = (
         fitted(Adam(0.1, embedding_updates=updates, **arguments), jit_compile=xla)
@@ -294,16 +278,6 @@ class TestRows:
         for one, other in zip(*weights, strict=True):
             close(one, other)
 
-    def test_in_a_compiled_train_step(self) -> None:
-        """Row 0 is in no batch; row 4 only in the second, after which dense Adam moves it on."""
-        rows, dense_rows = (
-            fitted(Adam(0.1, embedding_updates=u)).get_weights()[0] for u in ("rows", "dense")
-        )
-        untrained = model(Adam()).get_weights()[0]
-        np.testing.assert_array_equal(rows[0], untrained[0])
-        assert (rows[1:] != untrained[1:]).all()
-        assert (rows[4] != dense_rows[4]).all()
-
     def test_equals_the_twin_in_a_compiled_train_step(self) -> None:
         """Embeddings read as they are, so that the gradient of their mean is known."""
         inputs = keras.Input((None,), dtype="int32")
@@ -360,40 +334,13 @@ class TestRows:
         for one, other in zip(actual, expected, strict=True):
             close(one, other, 1e-6)
 
-    def test_rows_outside_the_batch_stay(self) -> None:
-        before = started()[0].numpy()
-        after, _ = train(Adam(0.1, embedding_updates="rows"), slices, steps=2)
-        np.testing.assert_array_equal(after[0], before[0])
-        assert (after[1:] != before[1:]).all()
-
-    @pytest.mark.parametrize(
-        "arguments",
-        [{}, {"clipnorm": 0.5}, {"clipvalue": 0.3}, {"global_clipnorm": 0.7}],
-        ids=lambda a: "-".join(a) or "defaults",
-    )
+    @pytest.mark.parametrize("arguments", [{"clipnorm": 0.5}, {"global_clipnorm": 0.7}], ids=list)
     def test_the_first_step_is_dense_adam(self, arguments: dict[str, Any]) -> None:
         """Later ones differ where a row was away: its moments have not decayed."""
         expected = train(keras.optimizers.Adam(0.1, **arguments), on_dense, steps=1)
         actual = train(Adam(0.1, embedding_updates="rows", **arguments), slices, steps=1)
         for one, other in zip(actual, expected, strict=True):
             close(one, other, 1e-6)
-
-    def test_a_row_of_every_batch_is_trained_as_by_dense_adam(self) -> None:
-        expected, _ = train(keras.optimizers.Adam(0.1), on_dense)
-        actual, _ = train(Adam(0.1, embedding_updates="rows"), slices)
-        always = sorted(set.intersection(*map(set, BATCHES)) | {0})
-        close(actual[always], expected[always], 1e-6)
-
-    def test_a_row_that_was_away_keeps_its_moments(self) -> None:
-        optimizer, (embeddings, _) = Adam(0.1, embedding_updates="rows"), started()
-        optimizer.apply([slices([1, 1], gradients(0)[0][:2])], [embeddings])
-        before = [moment(optimizer, name) for name in ("momentum", "velocity")]
-        optimizer.apply([slices([2, 3], gradients(1)[0][:2])], [embeddings])
-        after = [moment(optimizer, name) for name in ("momentum", "velocity")]
-        for one, other in zip(before, after, strict=True):
-            assert one[1].all()
-            np.testing.assert_array_equal(other[1], one[1])
-            assert other[2:4].all()
 
     def test_no_amsgrad(self) -> None:
         with pytest.raises(ValueError, match=r"no amsgrad\. Received: amsgrad=True$"):
@@ -479,18 +426,6 @@ class TestFCSRDecay:
             "steps_per_epoch": 3,
             "compounding": True,
         }
-
-    @pytest.mark.parametrize("compounding", [False, True])
-    def test_sets_the_rate_of_a_compiled_train_step(self, compounding: bool) -> None:
-        """Three batches, two to an epoch: rates of epochs 0, 0 and 1."""
-        scheduled = fitted(Adam(FCSRDecay(0.1, 2, 2, compounding)))
-        by_hand = model(Adam(0.1))
-        first, second = rates(0.1, 2, compounding)
-        for ids, rate in zip(BATCHES, (first, first, second), strict=True):
-            by_hand.optimizer.learning_rate = rate
-            by_hand.train_on_batch(np.array([ids, ids[::-1]]), np.array([[1.0, 2.0], [0.0, 1.0]]))
-        for one, other in zip(scheduled.get_weights(), by_hand.get_weights(), strict=True):
-            close(one, other, 1e-6)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -105,15 +105,6 @@ def test_faults_of_a_file(members, rows, write_zip, content, expected):
     assert ("(1 fault" if len(expected) == 1 else f"({len(expected)} faults") in str(report)
 
 
-@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-0.1", "5.001", "", "1,5", "five", " 1"])
-def test_scores_that_are_refused(members, rows, write_zip, value):
-    content = members["STS-B.tsv"].replace(b"3.142", value.encode(), 1)
-    report = check(write_zip({**members, "STS-B.tsv": content}), rows=rows)
-    (fault,) = report.faults
-    assert (fault.file, fault.line) == ("STS-B.tsv", 3)
-    assert fault.message.endswith(f"Received: {value!r}") or "clipped" in fault.message
-
-
 def test_crlf_is_a_warning(members, rows, write_zip):
     content = members["QQP.tsv"].replace(b"\n", b"\r\n")
     report = check(write_zip({**members, "QQP.tsv": content}), rows=rows)
@@ -166,13 +157,6 @@ def test_many_faults_of_a_kind_are_counted(members, rows, write_zip):
     report = check(write_zip({**members, "WNLI.tsv": content}), rows={**rows, "WNLI": 1239})
     assert len(report.faults) == 6
     assert str(report.faults[-1]) == "WNLI.tsv: ... and 1,234 more: refused predictions"
-
-
-def test_many_extra_files_are_counted(members, rows, write_zip):
-    extra = {f"extra-{number}": b"" for number in range(40)}
-    report = check(write_zip({**members, **extra}), rows=rows)
-    assert len(report.faults) == 26
-    assert str(report.faults[-1]) == "... and 15 more: extra files"
 
 
 def test_a_name_with_control_characters_stays_on_its_line(members, rows, write_zip):
@@ -244,11 +228,6 @@ def test_a_bomb_that_lies_about_its_size(members, rows, write_zip):
     (fault,) = messages(report)
     assert fault.startswith("CoLA.tsv: expected a readable file. Received: Bad CRC-32")
     assert peak < 10_000_000
-
-
-def test_unknown_task_in_rows(members, write_zip):
-    with pytest.raises(SubmissionError, match="Received: 'MNLI'"):
-        check(write_zip(members), rows={"MNLI": 3})
 
 
 PREDICTION = {
@@ -340,15 +319,6 @@ def test_every_mutation_of_a_file_is_found(members, rows, write_zip, file, mutat
     assert len(str(report).splitlines()) == len(found) + 1
 
 
-@given(file=FILE, prefix=st.text("abc/\\._é\n", min_size=1, max_size=5))
-@FIXED
-def test_every_other_name_is_found(members, rows, write_zip, file, prefix):
-    changed = {prefix + name if name == file else name: text for name, text in members.items()}
-    report = check(write_zip(changed), rows=rows)
-    assert any(fault.file == file and "missing" in fault.message for fault in report.faults)
-    assert len(str(report).splitlines()) == len(report.faults) + 1
-
-
 @given(data=st.data())
 @FIXED
 def test_a_truncated_zip_is_refused(members, rows, write_zip, data):
@@ -356,14 +326,6 @@ def test_a_truncated_zip_is_refused(members, rows, write_zip, data):
     content = path.read_bytes()
     path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
     assert not check(path, rows=rows).ok
-
-
-@given(content=st.binary(max_size=400) | st.binary(max_size=300).map(lambda b: b"PK\x03\x04" + b))
-@settings(deadline=None, derandomize=True, max_examples=100)
-def test_random_bytes_are_refused(tmp_path_factory, content):
-    path = tmp_path_factory.mktemp("bytes") / "s.zip"
-    path.write_bytes(content)
-    assert not check(path).ok
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -116,10 +116,3 @@ def test_wrong_usage_is_one_line_and_exit_code_2(monkeypatch, capsys, arguments,
     assert captured.err.startswith("glue-submit: ")
     assert message in captured.err
     assert captured.err.count("\n") == 1
-
-
-def test_main_passes_the_verdict_on(monkeypatch, accepted):
-    monkeypatch.setattr(sys, "argv", ["glue-submit", "check", str(accepted)])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code in (0, None)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import f, friedmanchisquare, rankdata, studentized_range
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from relation_tf.stats import friedman_nemenyi, steel, steel_dwass, win_tie_loss
 
@@ -60,18 +60,6 @@ def test_demsars_example():
     assert result.cliques() == [("C4.5+m+cf", "C4.5+m", "C4.5+cf"), ("C4.5+cf", "C4.5")]
 
 
-def test_demsars_statistics_without_the_correction_for_ties():
-    result = friedman_nemenyi(DEMSAR)
-    n, k = DEMSAR.shape
-    plain = 12 * n / (k * (k + 1)) * ((result.average_ranks - (k + 1) / 2) ** 2).sum()
-    assert plain == pytest.approx(9.28, abs=0.005)
-    assert (n - 1) * plain / (n * (k - 1) - plain) == pytest.approx(3.69, abs=0.005)
-    ties = sum(
-        (t**3 - t).sum() for t in (np.unique(row, return_counts=True)[1] for row in DEMSAR.values)
-    )
-    assert result.statistic == pytest.approx(plain / (1 - ties / (n * k * (k**2 - 1))))
-
-
 @settings(deadline=None, max_examples=50)
 @given(TABLES)
 def test_is_the_formulas(table):
@@ -93,22 +81,6 @@ def test_is_the_formulas(table):
         assert result.pvalue.loc[a, b] == pytest.approx(expected, abs=1e-9)
         assert result.significant.loc[a, b] == (distance > result.critical_difference)
         assert result.pvalue.loc[a, b] >= result.attainable_pvalue - 1e-9
-
-
-@settings(deadline=None, max_examples=50)
-@given(TABLES)
-def test_iman_davenport_is_the_variance_ratio_of_ranks(table):
-    ranks = rankdata(-table.to_numpy(), axis=1)
-    n, k = ranks.shape
-    means = ranks.mean(axis=0)
-    between = n * ((means - (k + 1) / 2) ** 2).sum()
-    residual = ((ranks - means) ** 2).sum()
-    result = friedman_nemenyi(table)
-    if residual > 1e-9:
-        ratio = between / (residual / (n - 1))
-        assert result.f_statistic == pytest.approx(ratio)
-        expected = max(f.sf(ratio, k - 1, (k - 1) * (n - 1)), math.factorial(k) ** -(n - 1))
-        assert result.f_pvalue == pytest.approx(expected)
 
 
 @settings(deadline=None, max_examples=50)
@@ -269,15 +241,6 @@ def test_bad_tables(table, error, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"alpha": 2}, "alpha=2"), ({"nan": "omit"}, "nan='omit'"), ({"rtol": 1}, "rtol=1")],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        friedman_nemenyi(DEMSAR, **options)
-
-
 LOW, MIDDLE, HIGH = range(5), range(10, 15), range(20, 25)
 
 
@@ -297,11 +260,6 @@ def test_wins_ties_and_losses():
     }
     assert counts.wins.loc["b", "a"] == counts.losses.loc["a", "b"] == 2
     assert (counts.ties == counts.ties.T).all(axis=None)
-
-
-def test_pairs_that_no_task_tests_are_not_counted():
-    tests = {"x": steel({"a": LOW, "b": MIDDLE, "c": HIGH}, "c")}
-    assert win_tie_loss(tests).pairs()[["a", "b"]].to_numpy().tolist() == [["c", "a"], ["c", "b"]]
 
 
 @settings(deadline=None, max_examples=20)
