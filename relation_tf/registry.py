@@ -350,7 +350,7 @@ SECTIONS: Registry[Any] = Registry("report section", "relation_tf.report.section
 
 
 def register_section(name: str) -> Callable[[Any], Any]:
-    """Register a section of the report, see `relation_tf.report.sections`.
+    """Register a section of the report, a subclass of `relation_tf.report.blocks.Section`.
 
     Args:
         name: Its name, and its anchor on the page.

@@ -81,6 +81,14 @@ def compare(
             metavar="METHOD", help="Compare all others with this method; choose it before the runs."
         ),
     ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Statistical procedure.",
+            show_default="that of the suites, or steel-dwass, with a control steel",
+        ),
+    ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the report.")] = "",
 ) -> None:
     """Compare scores of any origin without training: suites next to each other, or tables."""
@@ -96,6 +104,7 @@ def compare(
         lower_is_better=split_names(lower_is_better) or (),
         alpha=alpha,
         control=control,
+        test=test,
         title=title,
     )
     typer.echo(f"\n{report}\n")

@@ -25,18 +25,11 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import in_words
 from relation_tf.report.context import ReportContext
+from relation_tf.report.joining import doubts, join, join_results, unused_tests
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
 from relation_tf.report.scores import Scores
-from relation_tf.report.sources import (
-    ScoreSource,
-    doubts,
-    join,
-    join_results,
-    read_report,
-    read_source,
-    unused_tests,
-)
+from relation_tf.report.sources import ScoreSource, read_report, read_source
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,7 +18,8 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.files import write_bytes, write_json
 from relation_tf.report import compare, make_report
-from relation_tf.report.sources import join, read_source
+from relation_tf.report.joining import join
+from relation_tf.report.sources import read_source
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 HEAD = "task,method,seed,score\n"

@@ -1,4 +1,4 @@
-"""The pictures of predictions: ROC curves, what is taken for what, and how far confidence holds.
+"""The pictures of predictions: ROC curves and what is taken for what.
 
 All take the labels and the probabilities of one task's scored rows, by method and seed. A run whose
 probabilities are not all finite is NaN in the tables, left out of the pictures, and counted in
@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from relation_tf.report.pictures.drawing import GRID, INK, Draw, Panel, Picture, Style
+from relation_tf.report.pictures.drawing import GRID, Draw, Panel, Picture, Style
 
 # Method -> seed -> labels (rows,) and probabilities (rows, classes).
 Predictions: TypeAlias = Mapping[str, Mapping[int, tuple[ArrayLike, ArrayLike]]]
@@ -31,11 +31,10 @@ _CELLS = ((4, 0.45), (8, 0.36), (12, 0.24))  # classes up to which a cell has th
 _SHADE = "#0072b2"
 _FAINT, _DEEP = 0.2, 0.75  # opacity of least and largest share: text is read on it, white or black
 
-_BINS = 10  # of confidence
-_FEW = 10  # rows a seed in a bin; of fewer an accuracy says little
 
+class Run(NamedTuple):
+    """The labels and probabilities of a method's seed."""
 
-class _Run(NamedTuple):
     method: str
     seed: int
     labels: NDArray[np.intp]
@@ -76,7 +75,7 @@ def auc_table(predictions: Predictions, classes: Sequence[str]) -> pd.DataFrame:
             _micro(run).area,
             "; ".join(_without_rows([run], classes)),
         )
-        for run in _runs(predictions, classes)
+        for run in runs_of(predictions, classes)
     ]
     return pd.DataFrame(rows, columns=["method", "seed", "macro", "micro", "without_rows"])
 
@@ -113,23 +112,23 @@ def roc_curves(
     References:
         T. Fawcett (2006), An introduction to ROC analysis, Pattern Recognition Letters 27, 861-874.
     """
-    runs = _runs(predictions, classes)
-    by_method = _by_method(runs)
-    if not by_method:
+    runs = runs_of(predictions, classes)
+    own_runs = by_method(runs)
+    if not own_runs:
         return None
     averages = {"macro average": _macro, "micro average": _micro}
     if len(classes) == 2:
         averages = {f"class {classes[1]}": _macro}
     panels = []
-    legend = {name: f"{name}, AUC" for name in by_method}
+    legend = {name: f"{name}, AUC" for name in own_runs}
     for average, roc in averages.items():
-        found = {name: [roc(run) for run in own] for name, own in by_method.items()}
+        found = {name: [roc(run) for run in own] for name, own in own_runs.items()}
         curves = {name: np.mean([one.curve for one in own], axis=0) for name, own in found.items()}
-        areas = {name: _mean([one.area for one in own]) for name, own in found.items()}
+        areas = {name: mean_of([one.area for one in own]) for name, own in found.items()}
         values = ", ".join(f"{name} {area}" for name, area in areas.items())
         alt = (
             f"{task}, {average}, ROC curve as the mean over seeds; area under it: {values}"
-            f"{_remarks(runs, classes)}."
+            f"{remarks(runs, classes)}."
         )
         panels.append(Panel(f"{task}, {average}", alt, _draw_roc(curves, look)))
         which = f" {average.split()[0]}" if len(averages) > 1 else ""
@@ -145,7 +144,7 @@ def roc_curves(
     )
 
 
-def _macro(run: _Run) -> _Roc:
+def _macro(run: Run) -> _Roc:
     number = run.probabilities.shape[1]
     # Of two classes the one's curve is the other's, turned round.
     truths = {place: run.labels == place for place in (range(number) if number > 2 else [1])}
@@ -161,7 +160,7 @@ def _macro(run: _Run) -> _Roc:
     )
 
 
-def _micro(run: _Run) -> _Roc:
+def _micro(run: Run) -> _Roc:
     truth = run.labels[:, None] == np.arange(run.probabilities.shape[1])
     return _roc(truth.ravel(), run.probabilities.ravel())
 
@@ -211,10 +210,10 @@ def confusion_table(predictions: Predictions, classes: Sequence[str]) -> pd.Data
         >>> table["share"].tolist()
         [1.0, 0.0, 0.5, 0.5]
     """
-    by_method = _by_method(_runs(predictions, classes))
+    own_runs = by_method(runs_of(predictions, classes))
     rows = [
         (name, true, predicted, share)
-        for name, runs in by_method.items()
+        for name, runs in own_runs.items()
         for true, shares in zip(classes, _confusion(runs), strict=True)
         for predicted, share in zip(classes, shares, strict=True)
     ]
@@ -250,8 +249,8 @@ def confusion_matrices(
         CoLA, mlp, percent of the rows of a class that are found: no 100, yes 50; most often
         mistaken: yes for no 50.
     """
-    runs = _runs(predictions, classes)
-    shares = {name: _confusion(own) for name, own in _by_method(runs).items()}
+    runs = runs_of(predictions, classes)
+    shares = {name: _confusion(own) for name, own in by_method(runs).items()}
     if not shares or len(classes) > MOST_CLASSES:
         return None
     named = [name if len(name) <= 16 else f"{name[:15]}…" for name in classes]
@@ -261,14 +260,14 @@ def confusion_matrices(
     names = 0.065 * max(map(len, named), default=0)
     upright = names > cell - 0.06
     left, bottom = 0.4 + names, 0.4 + (names if upright else 0.08 * bool(named))
-    remarks = _remarks(runs, classes)
+    told = remarks(runs, classes)
     return Picture(
         f"confusion-{task}",
         f"{task}, what share of each class is taken for which, by method.",
         [
             Panel(
                 name,
-                f"{task}, {name}, {_confusion_words(own, classes)}{remarks}.",
+                f"{task}, {name}, {_confusion_words(own, classes)}{told}.",
                 _draw_confusion(own, named, cell, upright),
             )
             for name, own in shares.items()
@@ -281,7 +280,7 @@ def confusion_matrices(
     )
 
 
-def _confusion(runs: Sequence[_Run]) -> FloatArray:
+def _confusion(runs: Sequence[Run]) -> FloatArray:
     """Shares of each true class (row) that are taken for each class, the mean over seeds."""
     found = []
     for run in runs:
@@ -347,164 +346,12 @@ def _draw_confusion(shares: FloatArray, named: Sequence[str], cell: float, uprig
     return draw
 
 
-def calibration_table(predictions: Predictions, classes: Sequence[str]) -> pd.DataFrame:
-    """How far the confidence of each run holds: its expected calibration error.
-
-    The confidence in a row is its highest probability. The error is the distance between the mean
-    confidence and the accuracy of a bin, over ten equally wide bins weighed by their rows.
-
-    Args:
-        predictions: As for `auc_table`.
-        classes: Names of the classes.
-
-    Returns:
-        A table with columns `method`, `seed` and `ece`.
+def runs_of(predictions: Predictions, classes: Sequence[str]) -> list[Run]:
+    """Return all runs.
 
     Raises:
-        ValueError: If labels and probabilities do not fit each other or the classes.
-
-    Example:
-        >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]
-        >>> table = calibration_table({"mlp": {1: ([0, 0, 1, 1], probabilities)}}, ["no", "yes"])
-        >>> table["ece"].round(3).tolist()
-        [0.35]
-
-    References:
-        C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural
-        networks, ICML.
+        ValueError: If shapes or labels do not fit the classes.
     """
-    rows = [(run.method, run.seed, _error(run)) for run in _runs(predictions, classes)]
-    return pd.DataFrame(rows, columns=["method", "seed", "ece"])
-
-
-def reliability_table(predictions: Predictions, classes: Sequence[str]) -> pd.DataFrame:
-    """Confidence and accuracy of each run in each bin of confidence that has rows.
-
-    Args:
-        predictions: As for `auc_table`.
-        classes: Names of the classes.
-
-    Returns:
-        A table with columns `method`, `seed`, `above` and `up_to` (the ends of a bin), `rows`, and
-        the means `confidence` and `accuracy`. A run whose probabilities are not finite is not in
-        it.
-
-    Raises:
-        ValueError: If labels and probabilities do not fit each other or the classes.
-
-    Example:
-        >>> probabilities = [[0.9, 0.1], [0.65, 0.35], [0.7, 0.3], [0.2, 0.8]]
-        >>> table = reliability_table({"mlp": {1: ([0, 0, 1, 1], probabilities)}}, ["no", "yes"])
-        >>> table[["up_to", "rows", "accuracy"]].to_numpy().tolist()
-        [[0.7, 2.0, 0.5], [0.8, 1.0, 1.0], [0.9, 1.0, 1.0]]
-    """
-    tables = [
-        _bins(run).assign(method=run.method, seed=run.seed)
-        for own in _by_method(_runs(predictions, classes)).values()
-        for run in own
-    ]
-    columns = ["method", "seed", "above", "up_to", "rows", "confidence", "accuracy"]
-    return (
-        pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
-    )
-
-
-def calibration(
-    task: str, predictions: Predictions, classes: Sequence[str], look: Mapping[str, Style]
-) -> Picture | None:
-    """Accuracy against confidence, the mean over the seeds of a method; the legend has the errors.
-
-    On the diagonal confidence holds; below it a method is too sure. Bins with fewer than ten rows a
-    seed have a small mark and no line.
-
-    Args:
-        task: What was predicted.
-        predictions: As for `auc_table`.
-        classes: Names of the classes.
-        look: How each method is drawn.
-
-    Returns:
-        The picture, None where no run has finite probabilities.
-
-    Raises:
-        ValueError: If labels and probabilities do not fit each other or the classes.
-
-    Example:
-        >>> from relation_tf.report.pictures.drawing import styles
-        >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]
-        >>> predictions = {"mlp": {1: ([0, 0, 1, 1], probabilities)}}
-        >>> picture = calibration("CoLA", predictions, ["no", "yes"], styles(["mlp"]))
-        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        CoLA, accuracy against confidence in ten bins, mean over seeds; expected calibration error:
-        mlp 0.350.
-    """
-    runs = _runs(predictions, classes)
-    by_method = _by_method(runs)
-    if not by_method:
-        return None
-    errors = {name: _mean([_error(run) for run in own]) for name, own in by_method.items()}
-    values = ", ".join(f"{name} {error}" for name, error in errors.items())
-    alt = (
-        f"{task}, accuracy against confidence in ten bins, mean over seeds; "
-        f"expected calibration error: {values}{_remarks(runs, classes)}."
-    )
-    curves = {}
-    for name, own in by_method.items():
-        bins = pd.concat([_bins(run) for run in own]).groupby("above")
-        curves[name] = bins[["confidence", "accuracy"]].mean()
-        curves[name]["enough"] = bins["rows"].sum() >= _FEW * len(own)
-    lowest = math.floor(_BINS / len(classes)) / _BINS
-    return Picture(
-        f"calibration-{task}",
-        f"{task}, accuracy against confidence, by method.",
-        [Panel(task, alt, _draw_calibration(curves, lowest, look))],
-        size=(3.5, 3.55),
-        left=0.6,
-        bottom=0.45,
-        legend={f"{name}, ECE {error}": look[name] for name, error in errors.items()},
-    )
-
-
-def _bins(run: _Run) -> pd.DataFrame:
-    confidence = run.probabilities.max(axis=1)
-    right = run.probabilities.argmax(axis=1) == run.labels
-    place = np.clip(np.ceil(_BINS * confidence) - 1, 0, _BINS - 1)
-    rows = pd.DataFrame({"place": place, "confidence": confidence, "accuracy": right})
-    bins = rows.groupby("place").mean()
-    bins["rows"] = rows.groupby("place").size()
-    bins["above"], bins["up_to"] = bins.index / _BINS, (bins.index + 1) / _BINS
-    return bins
-
-
-def _error(run: _Run) -> float:
-    if not np.isfinite(run.probabilities).all():
-        return math.nan
-    bins = _bins(run)
-    return float(np.average((bins["confidence"] - bins["accuracy"]).abs(), weights=bins["rows"]))
-
-
-def _draw_calibration(
-    curves: Mapping[str, pd.DataFrame], lowest: float, look: Mapping[str, Style]
-) -> Draw:
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        ax.plot([lowest, 1], [lowest, 1], color=INK, linewidth=0.8)
-        for name, bins in curves.items():
-            style = look[name]
-            for enough, size, line in ((True, 5.5, style.dashes), (False, 3, "none")):
-                own = bins[bins["enough"] == enough]
-                ax.plot(own["confidence"], own["accuracy"], color=style.color, linestyle=line,
-                        marker=style.marker, markersize=size, markeredgewidth=0,
-                        clip_on=False)  # fmt: skip
-        least = min(bins["accuracy"].min() for bins in curves.values())
-        bottom = lowest if least >= lowest else 0
-        ax.set(xlim=(lowest, 1), ylim=(bottom, 1), xlabel="confidence", ylabel="accuracy")
-        ax.grid()
-
-    return draw
-
-
-def _runs(predictions: Predictions, classes: Sequence[str]) -> list[_Run]:
     if len(classes) < 2:
         raise ValueError(f"`classes` must be at least two. Received: {list(classes)}")
     runs = []
@@ -525,35 +372,36 @@ def _runs(predictions: Predictions, classes: Sequence[str]) -> list[_Run]:
                     f"labels of {method}, seed {seed}, must be integers from 0 to "
                     f"{len(classes) - 1}. Received: {wrong[0]}"
                 )
-            runs.append(_Run(method, seed, labels.astype(np.intp), probabilities))
+            runs.append(Run(method, seed, labels.astype(np.intp), probabilities))
     return runs
 
 
-def _by_method(runs: Sequence[_Run]) -> dict[str, list[_Run]]:
-    """The runs whose probabilities are finite, by method."""
-    found: dict[str, list[_Run]] = {}
+def by_method(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Return the runs whose probabilities are finite, by method."""
+    found: dict[str, list[Run]] = {}
     for run in runs:
         if np.isfinite(run.probabilities).all():
             found.setdefault(run.method, []).append(run)
     return found
 
 
-def _without_rows(runs: Sequence[_Run], classes: Sequence[str]) -> list[str]:
+def _without_rows(runs: Sequence[Run], classes: Sequence[str]) -> list[str]:
     there = set(np.concatenate([run.labels for run in runs]).tolist())
     return [name for place, name in enumerate(classes) if place not in there]
 
 
-def _remarks(runs: Sequence[_Run], classes: Sequence[str]) -> str:
-    """What a reader has to know beside the numbers."""
-    remarks = []
+def remarks(runs: Sequence[Run], classes: Sequence[str]) -> str:
+    """Return what a reader has to know next to the numbers."""
+    found = []
     if absent := _without_rows(runs, classes):
-        remarks.append(f"no rows of {', '.join(absent)}")
-    if left_out := len(runs) - sum(map(len, _by_method(runs).values())):
-        remarks.append(f"{left_out} of {len(runs)} runs left out, whose outputs are not finite")
-    return "".join(f"; {remark}" for remark in remarks)
+        found.append(f"no rows of {', '.join(absent)}")
+    if left_out := len(runs) - sum(map(len, by_method(runs).values())):
+        found.append(f"{left_out} of {len(runs)} runs left out, whose outputs are not finite")
+    return "".join(f"; {remark}" for remark in found)
 
 
-def _mean(values: Sequence[float]) -> str:
+def mean_of(values: Sequence[float]) -> str:
+    """Format the mean and standard deviation of some values."""
     if not np.isfinite(values).all():
         return "undefined"
     spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""

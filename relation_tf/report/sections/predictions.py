@@ -14,13 +14,12 @@ from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span
+from relation_tf.report.pictures.calibration import calibration, calibration_table
 from relation_tf.report.pictures.drawing import Picture, Style
 from relation_tf.report.pictures.predictions import (
     MOST_CLASSES,
     Predictions,
     auc_table,
-    calibration,
-    calibration_table,
     confusion_matrices,
     confusion_table,
     roc_curves,

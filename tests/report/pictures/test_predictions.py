@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
 from relation_tf.report.pictures import predictions as module
+from relation_tf.report.pictures.calibration import (
+    calibration,
+    calibration_table,
+    reliability_table,
+)
 from relation_tf.report.pictures.drawing import styles
 from relation_tf.report.pictures.predictions import (
     auc_table,
-    calibration,
-    calibration_table,
     confusion_matrices,
     confusion_table,
-    reliability_table,
     roc_curves,
 )
 

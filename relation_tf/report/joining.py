@@ -1,0 +1,348 @@
+"""Scores of several sources joined into one table, with warnings where they may not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.bench.results import Results
+from relation_tf.config.suite import Suite
+from relation_tf.errors import SuiteError, join_names, quote
+from relation_tf.report.comparisons import test_name
+from relation_tf.report.scores import Scores
+from relation_tf.report.sources import KEY, LoadedScores, are_fractions, is_low, quoted
+from relation_tf.stats.design import format_level
+from relation_tf.tasks.group import TaskGroup
+
+_LEVEL = 0.05  # where no suite declares one
+_TWO_UNITS = "percent and fractions? Divide or multiply one by 100"
+
+
+def join(
+    sources: Sequence[LoadedScores],
+    *,
+    merge: bool = False,
+    lower_is_better: Iterable[str] = (),
+    alpha: float | None = None,
+) -> tuple[Scores, list[dict[str, str]]]:
+    """All scores side by side.
+
+    A method that several sources have is called after its source as well, such as
+    `relation-64 (before)`; with `merge` it is one method whose seeds the sources share.
+
+    Args:
+        sources: At least one.
+        merge: Whether a method's seeds of several sources are those of one method.
+        lower_is_better: The tasks whose lowest score is the best, beside those that a report says.
+        alpha: The level of the tests, by default that of the suites, where all declare the same
+            test, else .05.
+
+    Returns:
+        The scores, and for each source what its methods are called among them.
+
+    Raises:
+        SuiteError: For labels that are the same, scores in different units, a task that is not
+            there, and, with `merge`, a seed that two sources have.
+    """
+    _check_labels(sources)
+    _check_timed(sources)
+    lower = frozenset(lower_is_better).union(*(own.scores.lower_is_better for own in sources))
+    _check_units(sources, lower)
+    names = _names(sources, merge)
+    tables = [
+        source.scores.table.assign(method=source.scores.table["method"].map(own))
+        for source, own in zip(sources, names, strict=True)
+    ]
+    table = pd.concat(tables, ignore_index=True)
+    if merge:
+        _check_seeds(sources, tables)
+    tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
+    # An average is of its own tasks: of others it would be another one.
+    alike = all({*source.scores.own_tasks} == {*tasks} for source in sources)
+    averages = [
+        name
+        for name in sources[0].scores.averages
+        if alike and all(name in source.scores.averages for source in sources)
+    ]
+    for task in sorted(lower - {*tasks}):
+        raise SuiteError(
+            f"--lower-is-better: expected some of {join_names(tasks)}. Received: {task!r}"
+        )
+    points = {task: own for source in sources for task, own in source.scores.points.items()}
+    known = {source.scores.noun for source in sources}
+    tests = {
+        (source.scores.alpha, _own_control(source, own), source.scores.test)
+        for source, own in zip(sources, names, strict=True)
+        if source.results is not None
+    }
+    level, control, test = tests.pop() if len(tests) == 1 else (_LEVEL, None, None)
+    return (
+        Scores(
+            table=table[table["task"].isin([*tasks, *averages])],
+            methods=[*dict.fromkeys(name for own in names for name in own.values())],
+            tasks=[*tasks, *averages],
+            seeds=int(table.groupby(["task", "method"]).size().max()) if len(table) else 0,
+            averages=averages,
+            noun=known.pop() if len(known) == 1 else "tasks",
+            lower_is_better=lower,
+            control=control,
+            in_points=any(source.scores.in_points for source in sources)
+            and are_fractions(table[~table["task"].isin(points)]),
+            alpha=level if alpha is None else alpha,
+            points=points,
+            test=test,
+        ),
+        names,
+    )
+
+
+def _own_control(source: LoadedScores, names: Mapping[str, str]) -> str | None:
+    """What the method is called that a suite compares all others with."""
+    control = source.scores.control
+    return None if control is None else names[control]
+
+
+def unused_tests(
+    sources: Sequence[LoadedScores], names: Sequence[Mapping[str, str]], scores: Scores
+) -> list[str]:
+    """Which suites declare another test than the one that they are compared by.
+
+    Args:
+        sources: As for `join`.
+        names: What it has called their methods.
+        scores: What it has joined.
+    """
+    used = _test(scores, scores.control)
+    return [
+        f"{source.label} declares {declared}; this comparison is by {used}."
+        for source, own in zip(sources, names, strict=True)
+        if source.results is not None
+        and (declared := _test(source.scores, _own_control(source, own))) != used
+    ]
+
+
+def _test(scores: Scores, control: str | None) -> str:
+    return f"{test_name(scores.procedure, control)}, {format_level(scores.alpha)}"
+
+
+def _check_labels(sources: Sequence[LoadedScores]) -> None:
+    for label, times in Counter(source.label for source in sources).items():
+        if not label.isprintable():
+            raise SuiteError(
+                f"labels: expected text that can be printed. Received: {quote(label)}; name the "
+                "source yourself (--labels A,B)"
+            )
+        if times > 1:
+            raise SuiteError(
+                f"labels: expected one of its own for each source, found {label!r} {times} times; "
+                "name them yourself (--labels A,B)"
+            )
+
+
+def _check_timed(sources: Sequence[LoadedScores]) -> None:
+    """Runs that learned and runs that were timed have no page in common."""
+    timed = [each.label for each in sources if each.scores.timed]
+    learned = [each.label for each in sources if not each.scores.timed]
+    if timed and learned:
+        raise SuiteError(
+            f"expected sources that are all of timed suites, or none. Received: {timed[0]}, which "
+            f"is, and {learned[0]}"
+        )
+
+
+def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[str]) -> None:
+    """Fractions and points in one table would look like a difference.
+
+    Where the lowest score is the best, as of times, one may well be many times another.
+    """
+    largest: dict[str, dict[str, float]] = {}
+    for source in sources:
+        key: Any
+        for key, own in source.scores.table.groupby(["task", "method"])["score"]:
+            task, method = key
+            if task not in lower_is_better:
+                name = f"{method} of {source.label}"
+                largest.setdefault(task, {})[name] = float(own.abs().max())
+    for task, by_name in largest.items():
+        low = min(by_name, key=by_name.__getitem__)
+        high = max(by_name, key=by_name.__getitem__)
+        if 0 < by_name[low] <= 1 and 20 < by_name[high] <= 100:
+            raise SuiteError(
+                f"{task}: expected scores in one unit. Received: up to {by_name[low]:.4g} of "
+                f"{low} and up to {by_name[high]:.4g} of {high}; {_TWO_UNITS}"
+            )
+
+
+def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
+    """What tables may not have meant: a suite knows what its scores are.
+
+    Args:
+        sources: As for `join`.
+        scores: What it has joined.
+    """
+    theirs = [source.scores for source in sources if source.results is None]
+    tasks = [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
+    higher = [task for task in tasks if task not in scores.lower_is_better]
+    for task in higher:
+        if is_low(task):
+            name = shlex.quote(task)
+            yield f"{task}: taken as higher is better; --lower-is-better {name} if not."
+    for task in tasks:
+        yield from _doubtful_metrics(task, theirs, task in scores.lower_is_better)
+    for task in higher:
+        yield from _doubtful_units(task, scores.samples(task))
+    unequal: dict[str, list[str]] = {}
+    for task in tasks:
+        if counts := _unequal({name: len(own) for name, own in scores.samples(task).items()}):
+            unequal.setdefault(counts, []).append(task)
+    yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
+    seeds = dict.fromkeys(str(seed) for own in theirs for seed in own.table["seed"])
+    if odd := [seed for seed in seeds if not re.fullmatch(r"[+-]?\d+", seed)]:
+        yield f"Seeds that are no whole numbers: {quoted(odd)}."
+
+
+def _doubtful_metrics(task: str, theirs: Sequence[Scores], lower: bool) -> Iterator[str]:
+    """Scores that are means of metrics, or of others in each source, or better low."""
+    known = [own.metrics[task] for own in theirs if task in own.metrics]
+    several = dict.fromkeys(map(" and ".join, known))
+    if len(several) > 1:
+        yield f"{task}: scores are of different metrics in the sources: {'; '.join(several)}."
+    elif any(" and " in metrics for metrics in several):
+        yield f"{task}: a score is the mean of {next(iter(several))}."
+    names = {metric for metrics in known for metric in metrics}
+    if names and not lower and all(is_low(name) for name in names):
+        yield f"{task}: taken as higher is better; --lower-is-better {shlex.quote(task)} if not."
+
+
+def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Low scores in percent beside fractions, which `_check_units` cannot tell from high ones."""
+    sizes = {name: [abs(score) for score in own] for name, own in samples.items()}
+    low = min(sizes, key=lambda name: max(sizes[name]))
+    high = max(sizes, key=lambda name: min(sizes[name]))
+    most, least = max(sizes[low]), min(sizes[high])
+    if most <= 1 < least and fmean(sizes[high]) > 20 * fmean(sizes[low]) > 0:
+        yield (f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}: {_TWO_UNITS}.")
+
+
+def _unequal(seeds: Mapping[str, int]) -> str:
+    """Which methods have other numbers of seeds than most; empty where none has."""
+    times = Counter(seeds.values())
+    usual = max(times, key=lambda number: (times[number], number))
+    parts = [
+        f"{name} has {number} {'seed' if number == 1 else 'seeds'}"
+        for name, number in seeds.items()
+        if number != usual
+    ]
+    return ", ".join([*parts, f"others {usual}"]) if parts else ""
+
+
+def _names(sources: Sequence[LoadedScores], merge: bool) -> list[dict[str, str]]:
+    times = Counter(name for source in sources for name in source.scores.methods)
+    return [
+        {
+            name: f"{name} ({source.label})" if times[name] > 1 and not merge else name
+            for name in source.scores.methods
+        }
+        for source in sources
+    ]
+
+
+def _check_seeds(sources: Sequence[LoadedScores], tables: Sequence[pd.DataFrame]) -> None:
+    seen: dict[tuple[str, ...], str] = {}
+    for source, table in zip(sources, tables, strict=True):
+        for key in table[KEY].astype(str).itertuples(index=False, name=None):
+            if key in seen:
+                raise SuiteError(
+                    f"merge: expected each task, method and seed from one source. Received: "
+                    f"{' / '.join(key)} from {seen[key]} and from {source.label}"
+                )
+            seen[key] = source.label
+
+
+def join_results(
+    sources: Sequence[LoadedScores], names: Sequence[Mapping[str, str]], scores: Scores
+) -> Results | None:
+    """The runs of all sources as if they were of one suite, which declares the test that is used.
+
+    Args:
+        sources: As for `join`.
+        names: What it has called their methods.
+        scores: What it has joined.
+
+    Returns:
+        The runs; None where no source has any.
+    """
+    parts = [
+        (source.results, own)
+        for source, own in zip(sources, names, strict=True)
+        if source.results is not None
+    ]
+    if not parts:
+        return None
+    suites = [each.suite for each, _ in parts]
+    methods = {
+        own[str(method.name)]: method.model_copy(update={"name": own[str(method.name)]})
+        for each, own in parts
+        for method in each.suite.methods()
+    }
+    suite = suites[0].model_copy(
+        update={
+            "method": [*methods.values()],
+            "tasks": [*dict.fromkeys(task for each in suites for task in each.tasks)],
+            "task": [*{task.name: task for each in suites for task in each.task}.values()],
+            "group": _joined_groups(suites),
+            "seeds": sorted({seed for each in suites for seed in each.seeds}),
+            "overrides": {task: own for each in suites for task, own in each.overrides.items()},
+            "published": None,
+            "alpha": scores.alpha,
+            "control": scores.control,
+            "test": scores.test,
+        }
+    )
+    return Results(
+        folder=parts[0][0].folder,
+        suite=suite,
+        runs=[run | {"method": own[run["method"]]} for each, own in parts for run in each.runs],
+        failures=[
+            (_renamed(name, own), error) for each, own in parts for name, error in each.failures
+        ],
+        configs=[
+            run.model_copy(update={"method": own[run.method]})
+            for each, own in parts
+            for run in each.asked
+        ],
+        parts=[
+            dataclasses.replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
+            for each, _ in parts
+        ],
+    )
+
+
+def _joined_groups(suites: Sequence[Suite]) -> list[TaskGroup]:
+    """The groups of all suites.
+
+    Raises:
+        SuiteError: Where two of a name are of other tasks.
+    """
+    groups: dict[str, TaskGroup] = {}
+    for group in (group for each in suites for group in each.group):
+        before = groups.setdefault(group.name, group)
+        if before.tasks != group.tasks:
+            raise SuiteError(
+                f"group {group.name}: expected the same tasks in all sources, "
+                f"{join_names([*map(str, before.tasks)])}. Received: "
+                f"{join_names([*map(str, group.tasks)])}"
+            )
+    return [*groups.values()]
+
+
+def _renamed(run: str, names: Mapping[str, str]) -> str:
+    task, method, seed = run.split("/")
+    return f"{task}/{names[method]}/{seed}"

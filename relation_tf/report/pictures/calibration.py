@@ -1,0 +1,180 @@
+"""How far the confidence of predictions holds: tables and a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from relation_tf.report.pictures.drawing import INK, Draw, Panel, Picture, Style
+from relation_tf.report.pictures.predictions import (
+    Predictions,
+    Run,
+    by_method,
+    mean_of,
+    remarks,
+    runs_of,
+)
+
+_BINS = 10  # of confidence
+_FEW = 10  # rows a seed in a bin; of fewer an accuracy says little
+
+
+def calibration_table(predictions: Predictions, classes: Sequence[str]) -> pd.DataFrame:
+    """How far the confidence of each run holds: its expected calibration error.
+
+    The confidence in a row is its highest probability. The error is the distance between the mean
+    confidence and the accuracy of a bin, over ten equally wide bins weighed by their rows.
+
+    Args:
+        predictions: As for `auc_table`.
+        classes: Names of the classes.
+
+    Returns:
+        A table with columns `method`, `seed` and `ece`.
+
+    Raises:
+        ValueError: If labels and probabilities do not fit each other or the classes.
+
+    Example:
+        >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]
+        >>> table = calibration_table({"mlp": {1: ([0, 0, 1, 1], probabilities)}}, ["no", "yes"])
+        >>> table["ece"].round(3).tolist()
+        [0.35]
+
+    References:
+        C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural
+        networks, ICML.
+    """
+    rows = [(run.method, run.seed, _error(run)) for run in runs_of(predictions, classes)]
+    return pd.DataFrame(rows, columns=["method", "seed", "ece"])
+
+
+def reliability_table(predictions: Predictions, classes: Sequence[str]) -> pd.DataFrame:
+    """Confidence and accuracy of each run in each bin of confidence that has rows.
+
+    Args:
+        predictions: As for `auc_table`.
+        classes: Names of the classes.
+
+    Returns:
+        A table with columns `method`, `seed`, `above` and `up_to` (the ends of a bin), `rows`, and
+        the means `confidence` and `accuracy`. A run whose probabilities are not finite is not in
+        it.
+
+    Raises:
+        ValueError: If labels and probabilities do not fit each other or the classes.
+
+    Example:
+        >>> probabilities = [[0.9, 0.1], [0.65, 0.35], [0.7, 0.3], [0.2, 0.8]]
+        >>> table = reliability_table({"mlp": {1: ([0, 0, 1, 1], probabilities)}}, ["no", "yes"])
+        >>> table[["up_to", "rows", "accuracy"]].to_numpy().tolist()
+        [[0.7, 2.0, 0.5], [0.8, 1.0, 1.0], [0.9, 1.0, 1.0]]
+    """
+    tables = [
+        _bins(run).assign(method=run.method, seed=run.seed)
+        for own in by_method(runs_of(predictions, classes)).values()
+        for run in own
+    ]
+    columns = ["method", "seed", "above", "up_to", "rows", "confidence", "accuracy"]
+    return (
+        pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+    )
+
+
+def calibration(
+    task: str, predictions: Predictions, classes: Sequence[str], look: Mapping[str, Style]
+) -> Picture | None:
+    """Accuracy against confidence, the mean over the seeds of a method; the legend has the errors.
+
+    On the diagonal confidence holds; below it a method is too sure. Bins with fewer than ten rows a
+    seed have a small mark and no line.
+
+    Args:
+        task: What was predicted.
+        predictions: As for `auc_table`.
+        classes: Names of the classes.
+        look: How each method is drawn.
+
+    Returns:
+        The picture, None where no run has finite probabilities.
+
+    Raises:
+        ValueError: If labels and probabilities do not fit each other or the classes.
+
+    Example:
+        >>> from relation_tf.report.pictures.drawing import styles
+        >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]
+        >>> predictions = {"mlp": {1: ([0, 0, 1, 1], probabilities)}}
+        >>> picture = calibration("CoLA", predictions, ["no", "yes"], styles(["mlp"]))
+        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
+        CoLA, accuracy against confidence in ten bins, mean over seeds; expected calibration error:
+        mlp 0.350.
+    """
+    runs = runs_of(predictions, classes)
+    own_runs = by_method(runs)
+    if not own_runs:
+        return None
+    errors = {name: mean_of([_error(run) for run in own]) for name, own in own_runs.items()}
+    values = ", ".join(f"{name} {error}" for name, error in errors.items())
+    alt = (
+        f"{task}, accuracy against confidence in ten bins, mean over seeds; "
+        f"expected calibration error: {values}{remarks(runs, classes)}."
+    )
+    curves = {}
+    for name, own in own_runs.items():
+        bins = pd.concat([_bins(run) for run in own]).groupby("above")
+        curves[name] = bins[["confidence", "accuracy"]].mean()
+        curves[name]["enough"] = bins["rows"].sum() >= _FEW * len(own)
+    lowest = math.floor(_BINS / len(classes)) / _BINS
+    return Picture(
+        f"calibration-{task}",
+        f"{task}, accuracy against confidence, by method.",
+        [Panel(task, alt, _draw_calibration(curves, lowest, look))],
+        size=(3.5, 3.55),
+        left=0.6,
+        bottom=0.45,
+        legend={f"{name}, ECE {error}": look[name] for name, error in errors.items()},
+    )
+
+
+def _bins(run: Run) -> pd.DataFrame:
+    confidence = run.probabilities.max(axis=1)
+    right = run.probabilities.argmax(axis=1) == run.labels
+    place = np.clip(np.ceil(_BINS * confidence) - 1, 0, _BINS - 1)
+    rows = pd.DataFrame({"place": place, "confidence": confidence, "accuracy": right})
+    bins = rows.groupby("place").mean()
+    bins["rows"] = rows.groupby("place").size()
+    bins["above"], bins["up_to"] = bins.index / _BINS, (bins.index + 1) / _BINS
+    return bins
+
+
+def _error(run: Run) -> float:
+    if not np.isfinite(run.probabilities).all():
+        return math.nan
+    bins = _bins(run)
+    return float(np.average((bins["confidence"] - bins["accuracy"]).abs(), weights=bins["rows"]))
+
+
+def _draw_calibration(
+    curves: Mapping[str, pd.DataFrame], lowest: float, look: Mapping[str, Style]
+) -> Draw:
+    def draw(axes: Sequence[Axes]) -> None:
+        (ax,) = axes
+        ax.plot([lowest, 1], [lowest, 1], color=INK, linewidth=0.8)
+        for name, bins in curves.items():
+            style = look[name]
+            for enough, size, line in ((True, 5.5, style.dashes), (False, 3, "none")):
+                own = bins[bins["enough"] == enough]
+                ax.plot(own["confidence"], own["accuracy"], color=style.color, linestyle=line,
+                        marker=style.marker, markersize=size, markeredgewidth=0,
+                        clip_on=False)  # fmt: skip
+        least = min(bins["accuracy"].min() for bins in curves.values())
+        bottom = lowest if least >= lowest else 0
+        ax.set(xlim=(lowest, 1), ylim=(bottom, 1), xlabel="confidence", ylabel="accuracy")
+        ax.grid()
+
+    return draw
