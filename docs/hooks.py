@@ -21,6 +21,8 @@ REFERENCE = {
     "networks": "relation_tf.networks",
     "optimizers": "relation_tf.optimizers",
     "tasks": "relation_tf.tasks",
+    "config": "relation_tf.config",
+    "training": "relation_tf.training",
     "bench": "relation_tf.bench",
     "stats": "relation_tf.stats",
     "report": "relation_tf.report",

@@ -20,7 +20,7 @@ _LONGEST_MESSAGE = 320  # characters, the file's name not counted
 
 
 def fault_line(fault: Any) -> str:
-    """One line for one error of pydantic's."""
+    """Return one line for one error of pydantic."""
     keys = list(fault["loc"])
     if fault["type"] == "extra_forbidden":
         known = _known_keys(keys)
@@ -53,17 +53,17 @@ def fault_line(fault: Any) -> str:
 
 
 def first_fault(error: ValidationError) -> str:
-    """One line for the first fault that pydantic found."""
+    """Return one line for the first fault that pydantic found."""
     return shortened(fault_line(error.errors()[0]))
 
 
 def _dotted(keys: Iterable[Any]) -> str:
-    """Keys one within the other, as TOML writes them; those of lists are counted from 1."""
+    """Join nested keys as TOML writes them; positions in lists are counted from 1."""
     return ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in keys)
 
 
 def _received(value: Any) -> str:
-    """A value for a message."""
+    """Write a value for a message."""
     try:
         text = repr(value)
     except ValueError:  # of more digits than Python writes
@@ -72,7 +72,7 @@ def _received(value: Any) -> str:
 
 
 def shortened(message: str) -> str:
-    """A message without its middle, where it is long: what matters stands at its ends."""
+    """Cut the middle out of a long message: its ends say most."""
     message = " ".join(message.splitlines())
     if len(message) <= _LONGEST_MESSAGE:
         return message
@@ -80,7 +80,7 @@ def shortened(message: str) -> str:
 
 
 def _known_keys(keys: Sequence[Any]) -> list[str]:
-    """The keys that may stand where this one stood."""
+    """Return the keys that are allowed next to a key."""
     if len(keys) == 1:
         return list(Suite.model_fields)
     parts = {

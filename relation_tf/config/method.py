@@ -29,7 +29,7 @@ EncoderWeights = Literal["random", "pretrained", "frozen"]
 
 
 def _count(size: Any) -> Any:
-    """`"1.5M"` is 1,500,000."""
+    """Convert a size such as `"1.5M"` to a number."""
     written = (
         re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?)([KM])", size) if isinstance(size, str) else None
     )
@@ -48,7 +48,7 @@ class Method(BaseModel):
 
     Attributes:
         mechanism: A name, `"package.module:Name"`, `"saved-model:PATH"`, or a Keras layer class.
-        name: What tables call it, by default the mechanism and what varies.
+        name: Its name in tables, by default the mechanism and the options that vary.
         units: Width, or a list of widths that makes a method of each.
         options: Further arguments of the layer, and `form`.
         grid: Options with a list of values each; every combination makes a method.
@@ -56,10 +56,10 @@ class Method(BaseModel):
             a list that makes a method of each; `sized_by` is varied to come nearest.
         sized_by: What is varied to reach a size: `"units"`, `"width"` (of embedding and layer) or
             an option that is a number, such as `"rank"`.
-        sharing: What the tasks of a group have in common, see
-            `relation_tf.networks.multi_task_networks`: `"shared"` all but their heads,
-            `"shared-private"` a part beside which each has its own, `"adversarial"` a part that is
-            also taught to know no task from another.
+        sharing: Layers that the tasks of a group share, see
+            `relation_tf.networks.multi_task_networks`: `"shared"` all but the heads;
+            `"shared-private"` a shared part next to a private part for each task; `"adversarial"`
+            the same, with a shared part that is trained not to tell the tasks apart.
         encoder_weights: In a suite with `pretrained`, the initial weights: `"pretrained"` trains
             the pre-trained encoder further (only for the mechanism `"encoder"`, its default);
             `"frozen"` reads contextual embeddings from the encoder that was pre-trained with this
@@ -119,12 +119,12 @@ class Method(BaseModel):
 
     @property
     def count(self) -> int:
-        """How many methods `expand` makes."""
+        """The number of methods that `expand` returns."""
         lists = [self.units, self.size, *self.grid.values()]
         return math.prod(len(values) for values in lists if isinstance(values, list))
 
     def expand(self) -> list[Self]:
-        """One method for each width, size and combination of the grid, each with a name."""
+        """Return a named method for each width, size and combination of the grid."""
         stem = self.name or re.split(r"[:/\\]", self.mechanism.rstrip("/\\"))[-1]
         widths = self.units if isinstance(self.units, list) else [self.units]
         sizes = self.size if isinstance(self.size, list) else [self.size]
@@ -160,7 +160,7 @@ def size_name(size: int) -> str:
 
 
 def _value_name(option: str, value: Any) -> str:
-    """`num_steps = 5` is `k5`, `num_heads = 2` is `heads2`, and a word stands for itself."""
+    """Return an option for a name: `num_steps = 5` is `k5`, `num_heads = 2` is `heads2`."""
     if isinstance(value, str):
         return value
     text = "x".join(map(str, value)) if isinstance(value, list) else str(value).lower()

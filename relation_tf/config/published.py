@@ -1,4 +1,4 @@
-"""Figures that a paper has published, to stand beside ours. Free of Keras."""
+"""Figures of papers, which reports show next to the scores. Free of Keras."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ class Figure(BaseModel):
     """One published figure.
 
     Attributes:
-        method: The method it belongs to: a method's name, a mechanism's, or the paper's own name of
-            one that is not here.
-        task: The name under which the task is scored.
+        method: A method's name, a mechanism's, or the paper's name of one that is not here.
+        task: The name of the scored task.
         metric: The metric, or `"milliseconds a batch"`.
         value: As published: points for scores.
-        sd: Its standard deviation, where the paper gives one.
+        sd: Its standard deviation, if the paper gives one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,10 +34,10 @@ class Published(BaseModel):
     """The figures of one table or figure of a paper.
 
     Attributes:
-        source: The paper, and where in it.
-        split: What the figures were measured on.
+        source: The paper, and the place in it.
+        split: The split on which the figures were measured.
         vectors: Width of the word vectors that the paper's networks started from; None for random.
-        missing: Which of the paper's figures are not here, and why.
+        missing: The paper's figures that are left out, and why.
         figure: The figures.
     """
 
@@ -55,7 +54,7 @@ def load_published(name: str) -> Published:
     """Read a file of the package by its name, or any other by its path.
 
     Raises:
-        ValueError: For a file that is not there or not right; the message names it.
+        ValueError: If there is no such file, or it has faults; the message names it.
 
     Example:
         >>> load_published("relation-table1").figure[0].value

@@ -19,7 +19,7 @@ from relation_tf.tasks.group import TaskGroup
 
 
 class RunConfig(TrainingSettings):
-    """One run: a task, a method, a seed, and how it is trained."""
+    """One run: a task, a method, a seed, and the settings of its training."""
 
     task: str
     method: Name
@@ -28,7 +28,7 @@ class RunConfig(TrainingSettings):
     group: TaskGroup | None = None
     data_digest: str | None = None  # None in runs from before it was kept
     glove_digest: str | None = None
-    mechanism_digest: str | None = None  # of the source of a layer of one's own, or a saved model
+    mechanism_digest: str | None = None  # of the source of a custom layer, or a saved model
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
     size: Positive | None = None
@@ -42,17 +42,17 @@ class RunConfig(TrainingSettings):
 
     @property
     def custom_layer(self) -> str | None:
-        """What it runs that is not the package's: a layer of one's own, or a saved model."""
+        """The custom layer or saved model that it runs, or None."""
         return custom_layer(self.mechanism, self.options)
 
     @property
     def entry(self) -> Entry:
-        """The task as `load_task` takes it."""
+        """The task as `load_task` takes it: a name, a custom task or a group."""
         return self.custom_task or self.group or self.task
 
     @property
     def mixes(self) -> str:
-        """What mixes the tokens: the mechanism, or that of the blocks of an encoder."""
+        """The mechanism that mixes the tokens: of an encoder, that of its blocks."""
         return mixing_mechanism(self.mechanism, self.options)
 
     @property
@@ -61,7 +61,7 @@ class RunConfig(TrainingSettings):
         return self.task, self.method, self.seed
 
     def reading(self) -> dict[str, Any]:
-        """How the run's task is read: arguments of `relation_tf.tasks.load_task`."""
+        """Return the arguments of `relation_tf.tasks.load_task` with which the task is read."""
         keys = (
             "source",
             "tokens",
@@ -80,7 +80,7 @@ class RunConfig(TrainingSettings):
 
 
 def vocabulary_of(pretrained: str | Path) -> Path:
-    """The file of the vocabulary in a folder of pre-training."""
+    """Return the path of the vocabulary in a folder of pre-training."""
     return Path(pretrained).expanduser() / "vocabulary.json"
 
 

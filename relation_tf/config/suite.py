@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 
 import tomli_w
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -28,30 +28,30 @@ def _exists(published: str) -> str:
 
 
 class Suite(TrainingSettings):
-    """Methods x tasks x seeds, and how they are trained.
+    """Methods x tasks x seeds, and the settings of their training.
 
     Attributes:
         name: The suite's name.
         title: One line about it.
-        question: What it is to answer.
-        task: Tasks of one's own, which `tasks` names as it does the package's.
-        group: Tasks that one network learns together; `tasks` names a group as it does a task.
-        tasks: The trained tasks.
-        seeds: The seeds, or how many (from 1).
-        method: The methods; each is one or, with several widths, some.
-        overrides: What is other for some tasks: for each a table of `batch_size`, `start_token`,
+        question: The question that it answers.
+        task: Custom tasks; `tasks` names them as it names registered ones.
+        group: Groups of tasks that one network learns together; `tasks` names a group like a task.
+        tasks: Names of the tasks.
+        seeds: The seeds, or their number (they are then 1, 2, ...).
+        method: The methods; one with several widths, sizes or a grid stands for several.
+        overrides: Settings of single tasks: for each a table of `batch_size`, `start_token`,
             `vocabulary_size`, `max_length`, `validation_split`, `epochs` or `time_limit`.
-        alpha: The level of the tests.
+        alpha: Level of the tests, in (0, 1).
         plugins: Modules that register further parts, such as `["my_module"]`, see
             `relation_tf.registry`; looked for in the current folder, next to the suite's file and
             among installed packages.
-        control: The method that all others are compared with, by default all are with all; declared
-            before the runs, it makes a smaller family of tests, which can show more.
+        control: The method that all others are compared with; by default all pairs are compared.
+            Declared before the runs, it makes a smaller family of tests, which have more power.
         test: The statistical procedure that compares methods, a name of
             `relation_tf.registry.PROCEDURES`; by default Steel-Dwass, with a control Steel's test.
-        layout: How the paper lays its table out, shown beside ours.
-        published: A paper's figures to stand beside ours: a name of the package, or a TOML file,
-            looked for beside the suite's.
+        layout: Layout of the paper's table, in which the scores are shown.
+        published: A paper's figures, shown next to the scores: a name of the package, or a TOML
+            file, which is looked for next to the suite's file.
     """
 
     name: Name
@@ -97,14 +97,14 @@ class Suite(TrainingSettings):
         return self
 
     def entry(self, name: str) -> Entry:
-        """A task's name, or what it is where it is one's own or a group, as `find_source` takes."""
+        """Return a task as `find_source` takes it: its name, a custom task or a group."""
         return self._custom_task(name) or self._group(name) or name
 
     def _custom_task(self, name: str) -> CustomTask | None:
         return next((task for task in self.task if task.name == name), None)
 
     def _group(self, name: str) -> TaskGroup | None:
-        """A group, with what its tasks are where they are one's own."""
+        """Return a group, with its custom tasks in place of their names."""
         for group in self.group:
             if group.name == name:
                 tasks = [self._custom_task(str(each)) or each for each in group.tasks]
@@ -112,38 +112,37 @@ class Suite(TrainingSettings):
         return None
 
     def find_task(self, name: str) -> Task:
-        """What a task is, by its name."""
+        """Return a task by its name."""
         return find_task(self.entry(name))
 
     @property
     def timed(self) -> bool:
-        """Whether nothing is learned, see `Task`."""
+        """If True, all tasks are timed and nothing is trained, see `Task`."""
         return all(task.timed for task in self.learned())
 
     def learned(self) -> list[Task]:
-        """The tasks, those of groups one by one."""
+        """Return the tasks, those of groups one by one."""
         return [task for name in self.tasks for task in self.find_task(name).each()]
 
     def methods(self) -> list[Method]:
-        """The methods, one for each width."""
+        """Return the methods, one for each width, size and combination of a grid."""
         return [method for entry in self.method for method in entry.expand()]
 
     def runs(self) -> list[RunConfig]:
-        """Every run, those of a task and a method together."""
+        """Return all runs, ordered by task, method and seed."""
         training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
+        keys = ("mechanism", "units", "options", "size", "sized_by", "sharing")
         return [
             RunConfig(
-                **{**training, **self._override(task)},
+                **{
+                    **training,
+                    **self._override(task),
+                    **{key: getattr(method, key) for key in keys},
+                },
                 task=task,
                 custom_task=self._custom_task(task),
                 group=self._group(task),
                 method=str(method.name),
-                mechanism=method.mechanism,
-                units=cast(int, method.units),  # expanded
-                options=method.options,
-                size=cast("int | None", method.size),  # expanded
-                sized_by=method.sized_by,
-                sharing=method.sharing,
                 encoder_weights=self.encoder_weights(method),
                 plugins=self.plugins,
                 seed=seed,
@@ -166,9 +165,9 @@ class Suite(TrainingSettings):
         return override.model_dump(exclude_none=True) if override else {}
 
     def setting(self, task: str, key: str) -> Any:
-        """A key of `TrainingSettings` as it is for a task."""
+        """Return a key of `TrainingSettings` as it is for a task."""
         return self._override(task).get(key, getattr(self, key))
 
     def to_toml(self) -> str:
-        """The suite as a TOML file."""
+        """Return the suite as the text of a TOML file."""
         return tomli_w.dumps(self.model_dump(exclude_none=True))

@@ -11,13 +11,13 @@ from relation_tf.config.method import Method, size_name
 
 
 class TableLayout(BaseModel):
-    """How a paper lays its table out.
+    """Rows and columns of a paper's table.
 
     Attributes:
-        rows: What makes a row: `"method"`, `"task"`, `"mechanism"`, `"units"`, `"size"` or options
-            of the methods, several of them nested.
-        columns: What makes a column, of the same.
-        measures: What a cell holds: `"score"`, `"milliseconds a batch"`, `"seconds an epoch"`, and
+        rows: Keys that differ from row to row: `"method"`, `"task"`, `"mechanism"`, `"units"`,
+            `"size"` or options of the methods; several keys are nested.
+        columns: Keys that differ from column to column, of the same.
+        measures: Contents of a cell: `"score"`, `"milliseconds a batch"`, `"seconds an epoch"`, and
             with the stopping rule `"accuracy_reached"` `"seconds"`.
     """
 
@@ -31,7 +31,7 @@ class TableLayout(BaseModel):
     ] = ["score"]
 
     def place(self, method: Method, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The row and the column of a method, expanded, on a task."""
+        """Return the row and the column of an expanded method on a task."""
         known = {
             "task": task,
             "method": method.name,

@@ -41,14 +41,14 @@ Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
 
 
 class TrainingSettings(BaseModel):
-    """How a network is trained; the same for all methods of a suite.
+    """Settings of training; the same for all methods of a suite.
 
     Attributes:
         source: `"auto"` for files under `--data`, or else what TFDS has prepared; `"files"` or
             `"tfds"` for one of them; `"miniglue"` for the embedded set; or a registered source.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"text"`: strings, for saved sentence encoders.
-        start_token: Whether a token that says nothing stands before each text.
+        start_token: If True, each text begins with a token that carries no meaning.
         vocabulary_size: Size of the vocabulary, by default every word of the training text, or
             8,000 pieces.
         max_length: Tokens kept of a text, a start token among them, by default all.
@@ -66,11 +66,12 @@ class TrainingSettings(BaseModel):
         hidden_units: Width of the hidden Dense, by default the mechanism's units.
         hidden_activation: Activation after it, `"leaky_relu"`, a Keras name or `"linear"`.
         dropout: Rate, in [0, 1).
-        compute: `"readout"` asks the mechanism for the token that is read, `"all"` for all.
+        compute: `"readout"` computes the mechanism only for the token that is read, `"all"` for
+            all tokens.
         precision: `"float32"`, or `"bfloat16"` to compute in it; weights, probabilities and losses
             are float32 in either.
-        xla: Whether XLA compiles the training step. It compiles each shape anew, so texts are then
-            padded up to few widths, see `relation_tf.tasks.batches.bucket`.
+        xla: If True, XLA compiles the training step. It compiles once for each shape, so texts are
+            then padded to few widths, see `relation_tf.tasks.batches.bucket`.
         optimizer: A registered optimizer, by default the package's `"adam"`, or a class of
             `keras.optimizers`, such as `"SGD"`.
         optimizer_options: Further arguments of the optimizer, by name.
@@ -80,24 +81,24 @@ class TrainingSettings(BaseModel):
             readings of the FCSR paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
         schedule_options: Further arguments of the schedule, by name.
         weight_decay: Decoupled weight decay, by default none.
-        adversary_weight: Weight of the loss by which the shared part of a group's network unlearns
-            to tell the tasks (`sharing = "adversarial"`).
-        orthogonality_weight: Weight of the penalty by which it is to be unlike the private parts.
-        batch_size: Rows a batch.
-        batching: `"length"` puts rows of like length together, `"random"` any.
-        epochs: The most epochs a run may take.
-        time_limit: The most seconds that a run may train, looked at after each epoch; by default
-            any.
+        adversary_weight: Weight of the adversarial loss, by which the shared part of a group's
+            network learns not to tell the tasks apart (`sharing = "adversarial"`).
+        orthogonality_weight: Weight of the penalty on what shared and private parts have in common.
+        batch_size: Rows of a batch.
+        batching: `"length"` forms batches of rows of similar length, `"random"` of any rows.
+        epochs: Maximum number of epochs of a run.
+        time_limit: Maximum training time of a run in seconds, checked after each epoch; by default
+            none.
         stopping: `"smoothed_early_stopping"`, `"early_stopping"` or `"accuracy_reached"`, see
             `relation_tf.training.stopping`.
         stopping_options: Further arguments of a registered stopping rule, by name.
         patience: Epochs without improvement before a run stops (early stopping of either kind).
         monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (these two as well).
-        watched_accuracy: What `"accuracy_reached"` is told: `"validation"`, the epoch's own on the
-            validation rows, or `"running"`, that of all training and validation rows of all epochs
-            so far, as in the Relation paper's program, which never reset it.
-        target_accuracy: The accuracy to be above, a fraction.
-        target_epochs: In how many consecutive epochs.
+        watched_accuracy: The accuracy that `"accuracy_reached"` watches: `"validation"`, that of
+            the epoch on the validation rows, or `"running"`, that of all training and validation
+            rows of all epochs so far, as in the Relation paper's program, which never reset it.
+        target_accuracy: The accuracy to exceed, a fraction in (0, 1).
+        target_epochs: Number of consecutive epochs in which it must be exceeded.
         threads: Threads of one operation. The same seed gives the same bits only with the same
             number.
     """
