@@ -5,7 +5,8 @@ from .decoding import Decoded, beam_search, exact_match, greedy_decode
 from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
 from .language_model import language_model
-from .layer_check import LayerCheck, LayerReport, check_layer
+from .layer_check.check import check_layer
+from .layer_check.report import LayerCheck, LayerReport
 from .mechanisms import find_mechanism, make_layer
 from .multi_task import Sharing, TaskHead, as_one, multi_task_networks
 from .sizes import Match, count_parameters, match_parameters, size_step, with_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from keras import ops
 from relation_tf.layers import Relation
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks import LayerCheck, LayerReport, check_layer
+from relation_tf.networks.layer_check import check
 from relation_tf.registry import MECHANISMS
 from tests.backends import BACKEND
 
@@ -373,17 +375,21 @@ def faults(report: LayerReport) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize(("layer", "name", "message"), FAULTS)
-def test_a_fault_is_found_by_its_check(layer: type, name: str, message: str) -> None:
+def test_a_fault_is_found_by_its_check(
+    layer: type, name: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Most of the time goes into these.
+    slow = {"saving", "mixed precision", "XLA"} - {name}
+    monkeypatch.setattr(check, "CHECKS", [one for one in check.CHECKS if one.name not in slow])
     report = check_layer(layer)
     assert set(faults(report)) == {name}
-    (check,) = (check for check in report.checks if check.name == name)
-    assert check.status == ("warning" if name in ADVICE else "failed")
+    (found,) = (one for one in report.checks if one.name == name)
+    assert found.status == ("warning" if name in ADVICE else "failed")
     assert report.passed == (name in ADVICE)
-    assert "Expected " in check.message
-    assert " To mend: " in check.message
-    assert "\n" not in check.message
-    with pytest.raises(AssertionError, match=message):
-        raise AssertionError(check.message)
+    assert "Expected " in found.message
+    assert " To mend: " in found.message
+    assert "\n" not in found.message
+    assert re.search(message, found.message)
 
 
 NOT_ON_TORCH = {"XLA"} if BACKEND == "torch" else set()
@@ -431,8 +437,7 @@ def test_nothing_is_wrong_with_the_layer_of_the_readme() -> None:
     assert faults(check_layer(MeanMixer)) == {}
 
 
-QUICK = ("baseline", "attention", "relation", "contextualizer", "fcsr", "dan", "cnn",
-         "multi-head-attention")  # fmt: skip
+QUICK = ("attention", "relation", "fcsr", "cnn")
 
 
 @pytest.mark.parametrize("name", QUICK)
