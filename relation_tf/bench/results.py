@@ -18,7 +18,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import read_json
-from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.datasets import GLUE
 from relation_tf.tasks.metrics import counted, find_metric
 from relation_tf.training.pretrained import SETTINGS, finished_runs, run_folder
 

@@ -15,7 +15,7 @@ from relation_tf.errors import UnknownNameError, join_names
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import PROCEDURES, TASKS
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.glue import GLUE
+from relation_tf.tasks.datasets import GLUE
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite

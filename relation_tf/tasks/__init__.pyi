@@ -1,10 +1,10 @@
 from .batches import plan_batches
 from .catalogue import find_source, find_task, read_task
 from .custom import CustomTask
+from .datasets import GLUE
 from .encoding import EncodedSplit, EncodedTask, load_task
 from .generated import GENERATED, Characters, GeneratedTask, SequencePairs, dates, reversal
 from .glove import read_glove
-from .glue import GLUE
 from .group import TaskGroup
 from .listing import Overview, examples, label_counts, overview
 from .plain_text import read_plain_text

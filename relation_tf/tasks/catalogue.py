@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relation_tf.errors import DataError
 from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import datasets, decoding_speed, generated, glue, tfds
+from relation_tf.tasks import datasets, decoding_speed, generated, tfds
 from relation_tf.tasks.cache import miniglue_folder
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup, joined_source
@@ -24,7 +24,6 @@ Entry = str | CustomTask | TaskGroup
 """What a suite names: a registered task, a task of its own, or several together."""
 
 for _dataset in (
-    *glue.DATASETS,
     *datasets.DATASETS,
     *generated.DATASETS,
     *decoding_speed.DATASETS,
@@ -141,9 +140,9 @@ SOURCES.add("tfds", tfds.find, __name__)
 
 @register_source("miniglue")
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
-    if dataset.task.name not in glue.GLUE:
+    if dataset.task.name not in datasets.GLUE:
         raise DataError(
-            f"task {dataset.task.name}: the embedded set has {', '.join(glue.GLUE)} alone, all "
+            f"task {dataset.task.name}: the embedded set has {', '.join(datasets.GLUE)} alone, all "
             "others need a folder of files. Received: source='miniglue'"
         )
     return search(dataset, "miniglue", [miniglue_folder()])

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from relation_tf.errors import DataError, join_names
-from relation_tf.tasks.tables import Table, check_header, decode_record, read_records
+from relation_tf.tasks.tables import (
+    Table,
+    check_header,
+    collect_table,
+    decode_record,
+    read_records,
+)
 
 # In characters; the limit that `csv` starts with, 131,072, is one of all its users. The largest
 # number that a C long holds on every platform.
@@ -44,32 +50,21 @@ def read_csv(
     """
     lines = _Lines(path)
     reader = csv.reader(lines, strict=True)
-    rows: list[list[str]] = []
-    starts: list[int] = []
-    skipped: list[str] = []
     with _long_fields():
         if columns is None:
             columns = _next_row(lines, reader)
             check_header(path, columns)
-        while not lines.at_end:
-            start = lines.number + 1
-            try:
-                row = _next_row(lines, reader)
-                if len(row) != len(columns):
-                    raise DataError(
-                        f"{path}:{start}: expected {len(columns)} comma-separated fields "
-                        f"({join_names([*map(repr, columns)])}), found {len(row)}"
-                    )
-            except DataError as error:
-                if not skip_bad_lines:
-                    raise
-                skipped.append(str(error))
-                continue
-            rows.append(row)
-            starts.append(start)
-    values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
-    by_name = {name: list(column) for name, column in zip(columns, values, strict=True)}
-    return Table(path, by_name, starts, tuple(skipped))
+        names = join_names([*map(repr, columns)])
+        expected = f"{len(columns)} comma-separated fields ({names})"
+        rows = _rows(lines, reader)
+        return collect_table(path, columns, rows, skip_bad_lines, expected)
+
+
+def _rows(
+    lines: _Lines, reader: Iterator[list[str]]
+) -> Iterator[tuple[int, Callable[[], list[str]]]]:
+    while not lines.at_end:
+        yield lines.number + 1, lambda: _next_row(lines, reader)
 
 
 class _Lines(Iterator[str]):

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -16,7 +17,14 @@ from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.readers import labelled_rows, split_reader
-from relation_tf.tasks.tables import Table, check_spelled, decode_record, read_records, read_tsv
+from relation_tf.tasks.tables import (
+    Table,
+    check_spelled,
+    collect_table,
+    decode_record,
+    read_records,
+    read_tsv,
+)
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
 # A label stands in tab-separated files of predictions.
@@ -168,16 +176,16 @@ class _TaskWithReader(CustomTask):
 
     def _table(self, task: Task, path: Path, skip_bad_lines: bool) -> Table:
         names = (*task.inputs, task.label)
-        rows = [*map(tuple, self.read(path))]
-        for number, row in enumerate(rows, 1):
-            if len(row) != len(names) or not all(isinstance(field, str) for field in row):
-                raise DataError(
-                    f"{path}: row {number}: must be texts of {', '.join(names)}. "
-                    f"Received: {row!r:.80}"
-                )
-        columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
-        by_name = dict(zip(names, columns, strict=True))
-        return Table(path, by_name, [*range(1, len(rows) + 1)], ())
+
+        def check(number: int, row: Sequence[str]) -> Sequence[str]:
+            if len(row) == len(names) and all(isinstance(field, str) for field in row):
+                return row
+            raise DataError(
+                f"{path}: row {number}: must be texts of {', '.join(names)}. Received: {row!r:.80}"
+            )
+
+        rows = ((i, partial(check, i, row)) for i, row in enumerate(self.read(path), 1))
+        return collect_table(path, names, rows, skip_bad_lines)
 
 
 def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Dataset:
@@ -208,21 +216,12 @@ def _not_learned(task: Task, train: TextSplit) -> Iterator[str]:
 def _read_jsonl(path: Path, skip_bad_lines: bool, task: Task) -> Table:
     """Read a JSON object per line; numbers and booleans become their JSON text."""
     names = (*task.inputs, task.label)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    skipped: list[str] = []
-    for line, record in enumerate(read_records(path), 1):
-        try:
-            rows.append(_fields(path, line, decode_record(path, line, record), names))
-        except DataError as error:
-            if not skip_bad_lines:
-                raise
-            skipped.append(str(error))
-            continue
-        lines.append(line)
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    by_name = {name: list(column) for name, column in zip(names, columns, strict=True)}
-    return Table(path, by_name, lines, tuple(skipped))
+
+    def fields(line: int, record: bytes) -> list[str]:
+        return _fields(path, line, decode_record(path, line, record), names)
+
+    rows = ((i, partial(fields, i, record)) for i, record in enumerate(read_records(path), 1))
+    return collect_table(path, names, rows, skip_bad_lines)
 
 
 def _fields(path: Path, line: int, text: str, names: tuple[str, ...]) -> list[str]:

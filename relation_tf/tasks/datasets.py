@@ -1,5 +1,7 @@
 r"""Datasets, as `datasets.toml` declares them: columns, classes, files, splits and readers.
 
+GLUE: its nine trained tasks, in the official `glue_data` layout, see `relation_tf.tasks.glue`.
+
 MR, CR, SUBJ, MPQA: sentences and phrases of two classes, one file each. The sets have no splits of
 their own (papers on them cross-validate). Here 10 % of the rows, in each class, are the test set,
 cut as `relation_tf.tasks.splits` says: in the order of the SHA-256 of
@@ -59,7 +61,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import resources
@@ -68,8 +70,10 @@ from typing import Any
 
 import numpy as np
 
+import glue_submit
 from relation_tf.tasks import imdb, reuters, sst, wikitext, yelp
 from relation_tf.tasks.csv_tables import read_csv
+from relation_tf.tasks.glue import glue_reader
 from relation_tf.tasks.readers import ReadRows, ReadText, line_rows, split_reader, table_rows
 from relation_tf.tasks.tables import read_tsv
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TextSplit
@@ -122,6 +126,8 @@ _WHOLE: Mapping[str, ReadText] = {
 
 
 def _reader(name: str, options: dict[str, Any]) -> ReadText:
+    if name == "GLUE":
+        return glue_reader(**options)
     if name in _WHOLE:
         return _WHOLE[name]
     if "text" in options:
@@ -144,22 +150,27 @@ def _layout(
 
 def _dataset(
     name: str,
-    labels: int | list[str],
     layout: list[dict[str, Any]],
     obtain: str,
-    inputs: tuple[str, ...] = ("text",),
+    labels: int | list[str] | None = None,
+    inputs: Sequence[str] = ("text",),
     label: str = "label",
     validation: str | None = None,
+    scored: Mapping[str, str] | None = None,
+    **fields: Any,
 ) -> Dataset:
-    words = map(str, range(labels)) if isinstance(labels, int) else labels
+    words = [*map(str, range(labels))] if isinstance(labels, int) else labels
+    scored = scored or {name: "test"}
+    official = glue_submit.TASKS[next(iter(scored))] if labels is None else None
     task = Task(
         name=name,
         inputs=tuple(inputs),
         label=label,
-        labels=tuple(words),
-        metrics=("accuracy",),
+        labels=official.labels if official else tuple(words or ()),
+        metrics=official.metrics if official else ("accuracy",),
         validation=validation,
-        scored={name: "test"},
+        scored=scored,
+        **fields,
     )
     own = [keys for keys in layout if name in keys.pop("tasks", (name,))]
     return Dataset(task, tuple(_layout(**keys) for keys in own), obtain)
@@ -173,3 +184,8 @@ def _declared() -> Iterator[Dataset]:
 
 
 DATASETS: tuple[Dataset, ...] = tuple(_declared())
+
+GLUE: Mapping[str, Task] = {
+    dataset.task.name: dataset.task for dataset in DATASETS if dataset.task.answered
+}
+"""The nine trained tasks of GLUE."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from relation_tf.errors import DataError, join_names, quote
@@ -124,7 +125,16 @@ def read_tsv(
         columns = decode_record(path, 1, records.pop(0)).split("\t")
         check_header(path, columns)
         first_line = 2
-    return _split(path, records, columns, first_line, skip_bad_lines)
+    rows = (
+        (line, partial(_fields, path, line, record))
+        for line, record in enumerate(records, first_line)
+    )
+    expected = f"{len(columns)} tab-separated fields ({join_names(columns)})"
+    return collect_table(path, columns, rows, skip_bad_lines, expected)
+
+
+def _fields(path: Path, line: int, record: bytes) -> list[str]:
+    return decode_record(path, line, record).split("\t")
 
 
 def check_header(path: Path, columns: Sequence[str]) -> None:
@@ -140,20 +150,30 @@ def check_header(path: Path, columns: Sequence[str]) -> None:
             )
 
 
-def _split(
-    path: Path, records: list[bytes], columns: Sequence[str], first_line: int, skip_bad_lines: bool
+def collect_table(
+    path: Path,
+    columns: Sequence[str],
+    rows: Iterable[tuple[int, Callable[[], Sequence[str]]]],
+    skip_bad_lines: bool,
+    expected: str = "",
 ) -> Table:
+    """Collect the rows of a table.
+
+    Args:
+        path: The file.
+        columns: The names of the columns.
+        rows: The line of each row, and a function that returns its fields or raises `DataError`.
+        skip_bad_lines: If True, leave out malformed rows.
+        expected: The fields of a row, for the message.
+    """
     values: list[list[str]] = [[] for _ in columns]
     lines: list[int] = []
     skipped: list[str] = []
-    for line, record in enumerate(records, first_line):
+    for line, read in rows:
         try:
-            fields = decode_record(path, line, record).split("\t")
+            fields = read()
             if len(fields) != len(columns):
-                raise DataError(
-                    f"{path}:{line}: expected {len(columns)} tab-separated fields "
-                    f"({join_names(columns)}), found {len(fields)}"
-                )
+                raise DataError(f"{path}:{line}: expected {expected}, found {len(fields)}")
         except DataError as error:
             if not skip_bad_lines:
                 raise
