@@ -1,4 +1,4 @@
-"""Adam as it should be for embeddings, and the FCSR paper's learning rates."""
+"""Optimizers that are right for embeddings, and the FCSR paper's learning rates."""
 
 from __future__ import annotations
 
@@ -11,13 +11,39 @@ from keras import ops
 _CHUNK = 1024  # rows of an embedding updated at a time on JAX
 
 
-@keras.saving.register_keras_serializable(package="relation_tf")
-class Adam(keras.optimizers.Adam):
-    """`keras.optimizers.Adam`, right for embeddings on TensorFlow.
+class SumRows:
+    """Mixin for Keras optimizers that makes them right for embeddings on TensorFlow.
 
     There the gradient of an embedding comes as slices, one for each token, ids repeated. Keras's
-    Adam squares the slices before it sums those of one id, so that its second moments are too
-    small; clipping acts on unsummed values too. This one sums first, as on JAX and PyTorch.
+    optimizers square the slices before they sum those of one id, so that second moments are too
+    small; clipping acts on unsummed values too. With this class they sum first, as on JAX and
+    PyTorch.
+
+    Example:
+        >>> class RMSprop(SumRows, keras.optimizers.RMSprop):
+        ...     pass
+    """
+
+    def _clip_gradients(self, grads: list[Any]) -> list[Any]:
+        if self._clips():
+            grads = [_sum_rows(grad) for grad in grads]
+        return super()._clip_gradients(grads)  # type: ignore[misc, no-any-return]
+
+    def _clips(self: Any) -> bool:
+        return bool(self.clipnorm or self.clipvalue or self.global_clipnorm)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update one variable."""
+        if _is_rows(gradient):
+            import tensorflow as tf
+
+            gradient = tf.convert_to_tensor(gradient)  # sums the slices of an id
+        super().update_step(gradient, variable, learning_rate)  # type: ignore[misc]
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class Adam(SumRows, keras.optimizers.Adam):
+    """`keras.optimizers.Adam`, right for embeddings on TensorFlow, see `SumRows`.
 
     On TensorFlow the update of a variable is one fused operation (`ResourceApplyAdam`).
 
@@ -66,14 +92,6 @@ class Adam(keras.optimizers.Adam):
         if embedding_updates == "rows" and self.amsgrad:
             raise ValueError("embedding_updates='rows' has no amsgrad. Received: amsgrad=True")
         self.embedding_updates = embedding_updates
-
-    def _clip_gradients(self, grads: list[Any]) -> list[Any]:
-        if self._clips():
-            grads = [_sum_rows(grad) for grad in grads]
-        return super()._clip_gradients(grads)
-
-    def _clips(self) -> bool:
-        return bool(self.clipnorm or self.clipvalue or self.global_clipnorm)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one variable."""
@@ -213,7 +231,7 @@ class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
         initial_learning_rate: `lr_0`, positive.
         epochs: Number of epochs, at least 1; the rate of the last one stays.
         steps_per_epoch: Number of optimizer steps in an epoch, at least 1.
-        compounding: Whether each epoch's rate comes from the one before it.
+        compounding: If True, each epoch's rate comes from the one before it.
 
     Returns:
         A schedule: called with a step, from 0, it gives the learning rate.

@@ -86,8 +86,9 @@ def suite():
 @pytest.fixture
 def network(small_glue, suite):
     """Make the compiled network of the first run of a task."""
-    from relation_tf.tasks import load_task
     from relation_tf.training.training import CompiledNetwork
+
+    from relation_tf.tasks import load_task
 
     def make(name="CoLA", **changes):
         config = suite(tasks=[name], **changes).runs()[0]

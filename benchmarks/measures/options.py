@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from relation_tf.training.training import CompiledNetwork, train_epoch
 
 from benchmarks.lengths import imdb_lengths
 from benchmarks.measured import Measured
@@ -16,7 +17,6 @@ from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.rows import Ragged
 from relation_tf.tasks.vocabulary import Vocabulary
-from relation_tf.training.training import CompiledNetwork, train_epoch
 
 _REVIEWS = 2560
 _VOCABULARY = 68_688

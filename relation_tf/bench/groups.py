@@ -10,7 +10,7 @@ import errno
 import functools
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,8 +39,7 @@ from relation_tf.training.session import (
 )
 
 if TYPE_CHECKING:
-    from relation_tf.training.step_timing import Passes, StepTimer
-    from relation_tf.training.training import CompiledNetwork, Trained
+    from relation_tf.training.trainer import SuiteTrainer, TrainingResult
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
@@ -72,11 +71,11 @@ class RunGroup:
         return distribution is not None and distribution.of_several_hosts
 
 
-def run_group(cell: RunGroup, notify: EventCallback) -> None:
-    """Run a cell; a run that fails leaves `error.json`, and the others go on.
+def run_group(group: RunGroup, notify: EventCallback) -> None:
+    """Run a group; a run that fails leaves `error.json`, and the others go on.
 
     Args:
-        cell: The runs.
+        group: The runs.
         notify: Told what happens: `{"event": "start" | "note" | "epoch" | "done" | "failed", "run":
             key, ...}`.
 
@@ -84,43 +83,41 @@ def run_group(cell: RunGroup, notify: EventCallback) -> None:
         SuiteError: Where no run can be written, and where one of several hosts is lost or cannot go
             on: the others wait for it.
     """
-    network: CompiledNetwork | StepTimer | None = None
-    load_plugins(cell.runs[0].plugins)
-    for config in cell.runs:
+    trainer: SuiteTrainer | None = None
+    load_plugins(group.runs[0].plugins)
+    for config in group.runs:
         notify({"event": "start", "run": config.key})
-        folder = RunFolder(cell.folder).run(config)
+        folder = RunFolder(group.folder).run(config)
         try:
-            RunFolder(cell.folder).start(config)
-            if network is None:
-                network = compile_network(cell, config)
-                for note in _notes(network):
+            RunFolder(group.folder).start(config)
+            if trainer is None:
+                trainer = compile_network(group, config)
+                for note in _notes(trainer):
                     notify({"event": "note", "run": config.key, "note": note})
-            _run(network, config, folder, cell, notify)
-            if config.custom_layer is not None or network.task.task.timed:
-                # A layer of one's own may hold what no variable holds: an array drawn when it was
-                # built, a seed that was traced. Each seed has a network of its own.
-                network = None
+            _run(trainer, config, folder, group, notify)
+            if not trainer.reusable:
+                trainer = None
         except (DataError, SuiteError) as error:
-            _fail(cell, config, str(error), notify)
+            _fail(group, config, str(error), notify)
         except OSError as error:
             if error.errno not in _NO_ROOM and (folder / "config.json").exists():
-                _fail(cell, config, one_line(error), notify, traceback.format_exc())
-                network = None
+                _fail(group, config, one_line(error), notify, traceback.format_exc())
+                trainer = None
                 continue
             # No other run could be written either.
             raise unwritable(folder, error) from error
         except Exception as error:
-            if cell.of_several_hosts:
+            if group.of_several_hosts:
                 raise_if_lost(error)
-            _fail(cell, config, one_line(error), notify, traceback.format_exc())
-            network = None  # what is left of it may be broken
+            _fail(group, config, one_line(error), notify, traceback.format_exc())
+            trainer = None  # what is left of it may be broken
 
 
 def _fail(
-    cell: RunGroup, config: RunConfig, reason: str, notify: EventCallback, detail: str = ""
+    group: RunGroup, config: RunConfig, reason: str, notify: EventCallback, detail: str = ""
 ) -> None:
-    fail(RunFolder(cell.folder).run(config), config, reason, notify, detail)
-    if cell.of_several_hosts:
+    fail(RunFolder(group.folder).run(config), config, reason, notify, detail)
+    if group.of_several_hosts:
         # The others may be in the middle of the run, and would wait for this one for ever.
         raise SuiteError(f"{config} failed, and with it what several hosts do together: {reason}")
 
@@ -142,61 +139,56 @@ def check_methods(
         return
     options = options or RunOptions()
     start_tensorflow(folder / LOG, known[0].threads, options.distribution)
-    from relation_tf.training.step_timing import check_step_timing
-    from relation_tf.training.training import check_network
-
     for config in known:
-        check = check_step_timing if find_task(config.entry).timed else check_network
-        check(config)
+        _trainer_class(config).check(config)
 
 
 def _is_ours(custom_layer: str | None) -> bool:
     return custom_layer is None or find_mechanism(custom_layer).factory != custom_layer
 
 
-def compile_network(cell: RunGroup, config: RunConfig) -> CompiledNetwork | StepTimer:
-    """The network of a run, with its task read and its steps compiled."""
-    log = cell.folder / LOG
-    replicas = start_tensorflow(
-        log, config.threads, cell.options.distribution, cell.options.deterministic
-    )
+def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
+    """Read the task of a run and compile its trainer."""
+    log = group.folder / LOG
+    options = group.options
+    replicas = start_tensorflow(log, config.threads, options.distribution, options.deterministic)
     import keras
 
-    from relation_tf.training.step_timing import StepTimer
-    from relation_tf.training.training import CompiledNetwork
-
-    # Frees what Keras keeps of the cell before.
-    keras.backend.clear_session()
-    if find_task(config.entry).timed:
-        task, _ = _inputs(cell, config)
-        return StepTimer(config, task)
+    keras.backend.clear_session()  # frees what Keras keeps of the group before
     quietly = functools.partial(stderr_to, log)
-    inputs = _inputs(cell, config)
-    # What a layer of one's own has to say is for its author.
+    inputs = _inputs(group, config)
+    # What a custom layer prints is for its author.
     with quietly() if config.custom_layer is None else contextlib.nullcontext():
-        return CompiledNetwork(config, *inputs, quietly, replicas)
+        return _trainer_class(config)(config, *inputs, quietly, replicas)
 
 
-def _inputs(cell: RunGroup, config: RunConfig) -> Inputs:
-    """The task and its word vectors; the cell before was mostly of the same ones."""
+def _trainer_class(config: RunConfig) -> Any:
+    from relation_tf.training.step_timing import StepTimer
+    from relation_tf.training.task_trainer import TaskTrainer
+
+    return StepTimer if find_task(config.entry).timed else TaskTrainer
+
+
+def _inputs(group: RunGroup, config: RunConfig) -> Inputs:
+    """The task and its word vectors; the group before was mostly of the same ones."""
     global _last_inputs
-    if isinstance(cell.inputs, Exception):
-        raise cell.inputs
-    if cell.inputs is not None:
-        return cell.inputs
-    key = what_is_read(cell, config)
+    if isinstance(group.inputs, Exception):
+        raise group.inputs
+    if group.inputs is not None:
+        return group.inputs
+    key = what_is_read(group, config)
     if _last_inputs is None or _last_inputs[0] != key:
         _last_inputs = None  # what is not needed goes before the next is read
-        _last_inputs = key, read_inputs(cell, config)
+        _last_inputs = key, read_inputs(group, config)
     return _last_inputs[1]
 
 
 _last_inputs: tuple[Any, Inputs] | None = None
 
 
-def what_is_read(cell: RunGroup, config: RunConfig) -> tuple[Any, ...]:
+def what_is_read(group: RunGroup, config: RunConfig) -> tuple[Any, ...]:
     """Return a key that is equal for two runs that read the same."""
-    options = cell.options
+    options = group.options
     return (
         *(config.entry, config.reading(), config.data_digest),
         *(config.embeddings, config.embedding_dim, config.glove_digest),
@@ -205,7 +197,7 @@ def what_is_read(cell: RunGroup, config: RunConfig) -> tuple[Any, ...]:
     )
 
 
-def read_inputs(cell: RunGroup, config: RunConfig) -> Inputs:
+def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     """Read the task of a run and its word vectors.
 
     Raises:
@@ -213,88 +205,69 @@ def read_inputs(cell: RunGroup, config: RunConfig) -> Inputs:
     """
     task = load_task(
         config.entry,
-        data=cell.options.data,
-        tfds_folder=cell.options.tfds_folder,
-        skip_bad_lines=cell.options.skip_bad_lines,
+        data=group.options.data,
+        tfds_folder=group.options.tfds_folder,
+        skip_bad_lines=group.options.skip_bad_lines,
         **config.reading(),
     )
     if config.embeddings == "random":
         return task, None
-    if cell.options.glove is None:
+    if group.options.glove is None:
         raise SuiteError("embeddings = 'glove' needs --glove FILE")
     assert task.vocabulary is not None  # a suite of text has no word vectors
-    return task, read_glove(cell.options.glove, task.vocabulary.words, config.embedding_dim)
+    return task, read_glove(group.options.glove, task.vocabulary.words, config.embedding_dim)
 
 
-def _notes(network: CompiledNetwork | StepTimer) -> Iterator[str]:
+def _notes(trainer: SuiteTrainer) -> Iterator[str]:
     """What a user should hear of the data, once for each task."""
-    name, skipped = network.task.task.name, network.task.skipped
+    name, skipped = trainer.task.task.name, trainer.task.skipped
     if skipped:
         yield f"{name}: {len(skipped)} malformed lines left out, the first: {skipped[0]}"
-    yield from (f"{name}: {note}" for note in network.task.notes)
-    if network.vectors is not None:
-        yield f"{name}: GloVe: {network.vectors}"
-    if network.match is not None:
-        yield f"{name}: {network.config.method}: {network.match}"
+    yield from (f"{name}: {note}" for note in trainer.task.notes)
+    if trainer.vectors is not None:
+        yield f"{name}: GloVe: {trainer.vectors}"
+    if trainer.match is not None:
+        yield f"{name}: {trainer.config.method}: {trainer.match}"
 
 
 def _run(
-    network: CompiledNetwork | StepTimer,
-    config: RunConfig,
-    folder: Path,
-    cell: RunGroup,
-    notify: EventCallback,
+    trainer: SuiteTrainer, config: RunConfig, folder: Path, group: RunGroup, notify: EventCallback
 ) -> None:
-    from relation_tf.training.step_timing import StepTimer
-
-    if isinstance(network, StepTimer):
-        _time(network, config, folder, cell, notify)
-    else:
-        _train(network, config, folder, cell, notify)
-
-
-def _train(
-    network: CompiledNetwork, config: RunConfig, folder: Path, cell: RunGroup, notify: EventCallback
-) -> None:
-    from relation_tf.training.training import train_run, words_of
+    from relation_tf.training.classification import words_of
 
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
 
-    def on_epoch(epoch: int, row: Any) -> None:
+    def on_epoch(epoch: int, row: Mapping[str, float]) -> None:
         notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
 
-    # A layer of one's own may hold what no variable holds; its runs begin anew. So do those of
-    # several hosts, which would have to agree on a state that one of them has.
-    kept = config.custom_layer is None and not cell.of_several_hosts
-    checkpoint = (
-        Checkpoint(folder / STATE, made_by(config, cell.options.distribution)) if kept else None
-    )
-    trained = train_run(network, config, on_epoch, checkpoint)
+    # A custom layer may hold what no variable holds; its runs start again. So do those of several
+    # hosts, which would have to agree on a state that one of them has.
+    kept = config.custom_layer is None and not group.of_several_hosts
+    distribution = group.options.distribution
+    checkpoint = Checkpoint(folder / STATE, made_by(config, distribution)) if kept else None
+    trained = trainer.run(config.seed, on_epoch, checkpoint)
     for (split, name), outputs in trained.predictions.items():
         path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
-        task = network.task.task.of(name)
-        words = words_of(task, outputs, network.task.targets)
+        task = trainer.task.task.of(name)
+        words = words_of(task, outputs, trainer.task.targets)
         scored = name in task.scored
-        _write_predictions(path, task, network.task.splits[split], words, outputs, scored)
+        _write_predictions(path, task, trainer.task.splits[split], words, outputs, scored)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
-    made = manifest(network, config, cell.options.distribution, started, trained.resumed)
-    write_json(folder / "manifest.json", made)
-    result = _result(network, config, trained) | peaks() | {"peak_memory_of": peak_of}
+    facts = manifest(trainer, config, distribution, started, trained.resumed)
+    write_json(folder / "manifest.json", facts)
+    result = _result(trainer, config, trained) | peaks() | {"peak_memory_of": peak_of}
     write_json(folder / "result.json", result)
     (folder / STATE).unlink(missing_ok=True)
     notify({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
           "metrics": trained.metrics})  # fmt: skip
 
 
-def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> dict[str, Any]:
+def _result(trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult) -> dict[str, Any]:
     from relation_tf.networks import count_parameters
 
-    epochs = [row["seconds"] for row in trained.history]
-    epoch = sorted(epochs)[len(epochs) // 2]
-    train = [part.train_rows for part in network.parts]
-    steps = sum(-(-len(rows) // config.batch_size) for rows in train)
+    assert trained.stop is not None  # of a suite's run
     return {
         "task": config.task,
         "method": config.method,
@@ -304,67 +277,12 @@ def _result(network: CompiledNetwork, config: RunConfig, trained: Trained) -> di
         "kept_epoch": trained.stop.epoch,
         "stopped": trained.stop.reason,
         "reached": trained.stop.reached,
-        "parameters": count_parameters(network.model),
-        "size": asdict(network.match) if network.match else None,
+        "parameters": count_parameters(trainer.model),
+        "size": asdict(trainer.match) if trainer.match else None,
         "padding": trained.padding,
-        # Of an epoch, without padding; a network that reads text splits it by itself.
-        "tokens": sum(int(rows.lengths.sum()) for rows in train)
-        if network.task.vocabulary
-        else None,
-        "seconds": {
-            **trained.seconds,
-            "epoch": epoch,
-            "batch": epoch / steps,
-            "compilation": network.compile_seconds,
-        },
-    }
-
-
-def _time(
-    network: StepTimer, config: RunConfig, folder: Path, cell: RunGroup, notify: EventCallback
-) -> None:
-    started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    peak_of = forget_peaks()
-    passes = network.time()
-    columns = {"pass": range(1, 1 + len(passes.seconds)), "seconds": passes.seconds}
-    write_table(folder / "history.csv", columns, ",")
-    write_json(
-        folder / "manifest.json", manifest(network, config, cell.options.distribution, started)
-    )
-    result = _result_of_passes(network, config, passes) | peaks() | {"peak_memory_of": peak_of}
-    write_json(folder / "result.json", result)
-    notify({"event": "done", "run": config.key, "seconds": sum(passes.seconds),
-          "metrics": result["metrics"]})  # fmt: skip
-
-
-def _result_of_passes(network: StepTimer, config: RunConfig, passes: Passes) -> dict[str, Any]:
-    from relation_tf.networks import count_parameters
-
-    (lengths,) = network.task.splits["train"].lengths
-    (metric,) = network.task.task.metrics
-    tokens = int(lengths.sum())
-    return {
-        "task": config.task,
-        "method": config.method,
-        "seed": config.seed,
-        "metrics": {name: {metric: tokens / passes.typical} for name in network.task.task.scored},
-        "epochs": len(passes.seconds),
-        "kept_epoch": len(passes.seconds),
-        "stopped": "timed",
-        "reached": None,
-        "parameters": count_parameters(network.model),
-        "size": None,
-        "padding": 0.0,
-        "tokens": tokens,
-        "state_bytes": passes.state_bytes,
-        "seconds": {
-            "training": 0.0,
-            "evaluation": sum(passes.seconds),
-            "total": sum(passes.seconds),
-            "epoch": passes.typical,
-            "batch": passes.typical / int(lengths.max()),
-            "compilation": network.compile_seconds,
-        },
+        "tokens": trainer.tokens,
+        **trained.facts,
+        "seconds": {**trained.seconds, "compilation": trainer.compile_seconds},
     }
 
 

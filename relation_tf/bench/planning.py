@@ -8,11 +8,9 @@ what it takes.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -23,15 +21,10 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DataError, SuiteError
+from relation_tf.registry import STOPPING_RULES
 from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.training.stopping import SmoothedCost
 
-if TYPE_CHECKING:
-    from relation_tf.training.step_timing import StepTimer
-    from relation_tf.training.training import CompiledNetwork
-
-_STEPS = 12  # of an epoch that are timed
 _FILES = 8_000  # bytes of a run's small files
 _WORKER = 7.0  # seconds in which a process loads TensorFlow
 
@@ -245,58 +238,14 @@ class _Timed:
 def _time_cell(whole: RunGroup, run: RunConfig) -> _Timed:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            network = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
+            trainer = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
         except (SuiteError, DataError):
             raise
         except Exception as error:  # a layer of one's own may raise anything
             raise SuiteError(f"method {run.method}: {one_line(error)}") from error
-        if find_task(run.entry).timed:
-            return _time_passes(cast("StepTimer", network))
-        network = cast("CompiledNetwork", network)
-        return _Timed(_epoch(network, run), network.compile_seconds, _answers(network))
-
-
-def _time_passes(network: StepTimer) -> _Timed:
-    """As if they were an epoch; each seed compiles a network of its own."""
-    from relation_tf.training.step_timing import PASSES, SECONDS
-
-    passes = max(SECONDS, PASSES * network.seconds())
-    return _Timed(passes + network.compile_seconds, 0.0, 0)
-
-
-def _epoch(network: CompiledNetwork, run: RunConfig) -> float:
-    """Seconds of an epoch with its validation, from some of its batches, of all widths."""
-    from relation_tf.training.training import plan_epoch
-
-    batches = plan_epoch(network.parts, run, 1)
-    network.prepare(batches)
-    tokens = [part.train_rows.lengths[:, rows].max(axis=1).sum() for part, rows in batches]
-    order = np.argsort(tokens, kind="stable")
-    chosen = order[np.linspace(0, len(order) - 1, min(_STEPS, len(order))).round().astype(int)]
-    seconds = []
-    for part, rows in (batches[number] for number in chosen):
-        start = time.perf_counter()
-        ids = part.pad(part.train_rows, rows)
-        loss, _ = network.train(part, ids, part.gold(part.train_rows)[rows])
-        float(loss)
-        seconds.append(time.perf_counter() - start)
-    start = time.perf_counter()
-    for part in network.parts:
-        part.predict(part.held_out)
-    return float(np.mean(seconds)) * len(batches) + time.perf_counter() - start
-
-
-def _answers(network: CompiledNetwork) -> int:
-    """Bytes of the predictions: some for an index and a word, a dozen for a probability."""
-    total = 0
-    for part in network.parts:
-        task = part.task.task
-        for name, split in part.task.splits.items():
-            if name in task.scored.values():
-                total += len(split) * (20 + 12 * len(task.labels or []))
-            elif name in task.answered.values():
-                total += len(split) * 20
-    return total
+    epoch, answers = trainer.estimate()
+    compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
+    return _Timed(epoch, compiling, answers)
 
 
 def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[CellKey, Cost]:
@@ -317,11 +266,7 @@ def _epochs(run: RunConfig) -> tuple[int, int]:
     """The fewest and the most epochs of a run; what is timed is as if it took one."""
     if find_task(run.entry).timed:
         return 1, 1
-    fewest = {
-        "smoothed_early_stopping": SmoothedCost().window + run.patience,
-        "early_stopping": 1 + run.patience,
-        "accuracy_reached": run.target_epochs,
-    }[run.stopping]
+    fewest = STOPPING_RULES.find(run.stopping).fewest_epochs(run)
     return min(fewest, run.epochs), run.epochs
 
 

@@ -20,8 +20,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.training.distribution import Distribution
 
 if TYPE_CHECKING:
-    from relation_tf.training.step_timing import StepTimer
-    from relation_tf.training.training import CompiledNetwork
+    from relation_tf.training.trainer import SuiteTrainer
 
 PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
 """What results may depend on beside this package."""
@@ -31,14 +30,14 @@ COMMIT = "RELATION_TF_COMMIT"
 
 
 def manifest(
-    network: CompiledNetwork | StepTimer,
+    trainer: SuiteTrainer,
     config: RunConfig,
     distribution: Distribution | None,
     started: str,
     resumed: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Return the manifest of a finished run."""
-    vectors = network.vectors
+    vectors = trainer.vectors
     return {
         "started": started,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -46,17 +45,17 @@ def manifest(
         "command": command(),
         **software(),
         **machine(distribution),
-        "xla": network.xla,
+        "xla": trainer.xla,
         "seed": config.seed,
         "data": {
-            "source": network.task.source.kind,
-            "layout": network.task.source.layout.name,
-            "digest": network.task.digest,
-            "rows": {name: len(split) for name, split in network.task.splits.items()},
-            "vocabulary": network.task.vocabulary.size if network.task.vocabulary else None,
-            "validation": network.task.validation,
-            "skipped_lines": list(network.task.skipped),
-            "notes": list(network.task.notes),
+            "source": trainer.task.source.kind,
+            "layout": trainer.task.source.layout.name,
+            "digest": trainer.task.digest,
+            "rows": {name: len(split) for name, split in trainer.task.splits.items()},
+            "vocabulary": trainer.task.vocabulary.size if trainer.task.vocabulary else None,
+            "validation": trainer.task.validation,
+            "skipped_lines": list(trainer.task.skipped),
+            "notes": list(trainer.task.notes),
         },
         "glove": None
         if vectors is None
@@ -84,7 +83,7 @@ def machine(distribution: Distribution | None) -> dict[str, Any]:
     import tensorflow as tf
 
     from relation_tf.training.replicas import make_replicas
-    from relation_tf.training.training import op_determinism
+    from relation_tf.training.session import op_determinism
 
     return {
         "platform": platform.platform(),

@@ -38,11 +38,6 @@ _OF_A_RUN = (
 )
 _UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options",
                "schedule_options", "stopping_options")  # fmt: skip
-_OF_A_RULE = {
-    "accuracy_reached": {"watched_accuracy", "target_accuracy", "target_epochs"},
-    "smoothed_early_stopping": {"patience", "monitor"},
-    "early_stopping": {"patience", "monitor"},
-}
 
 
 def settings(results: Results) -> dict[str, str]:
@@ -58,8 +53,8 @@ def settings(results: Results) -> dict[str, str]:
     if all(method.sharing != "adversarial" for method in results.suite.method):
         left_out |= {"adversary_weight", "orthogonality_weight"}
     left_out |= {"published", "layout", "control"}
-    of_rules = _OF_A_RULE | {name: {*rule.keys} for name, rule in STOPPING_RULES.items()}
-    left_out |= set().union(*of_rules.values()) - of_rules[results.suite.stopping]
+    rule = STOPPING_RULES.find(results.suite.stopping)
+    left_out |= {key for each in STOPPING_RULES.values() for key in each.keys} - {*rule.keys}
     left_out |= {key for key in _UNLESS_SET if not suite[key]}
     if results.suite.timed:
         left_out |= TrainingSettings.model_fields.keys() - OF_TIMED

@@ -1,12 +1,14 @@
 from .pretrained import PretrainedEncoder, fill, load_pretrained
 from .pretraining_settings import PretrainingSettings
-from .stopping import BestWeights, SmoothedCost, StoppingRule
+from .stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping, Stop, StoppingRule
 
 __all__ = [
-    "BestWeights",
+    "AccuracyReached",
+    "EarlyStopping",
     "PretrainedEncoder",
     "PretrainingSettings",
-    "SmoothedCost",
+    "SmoothedEarlyStopping",
+    "Stop",
     "StoppingRule",
     "fill",
     "load_pretrained",

@@ -47,11 +47,11 @@ def start_tensorflow(
     Raises:
         SuiteError: Where there are no such devices.
     """
-    first = "relation_tf.training.training" not in sys.modules
+    first = "relation_tf.training.task_trainer" not in sys.modules
     with stderr_to(log):
         replicas = _replicas(threads, distribution)
     if first:
-        import relation_tf.training.training  # noqa: F401
+        import relation_tf.training.task_trainer  # noqa: F401
 
         # Half a million objects stay as long as the process does: to look through them whenever a
         # network is thrown away takes a third of a second.
@@ -177,3 +177,11 @@ def _high_water_mark() -> int:
 
 # Of Linux. What is written to the first begins the peak that the second names anew.
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+
+
+def op_determinism() -> bool:
+    """Return True if TensorFlow's operations are deterministic in this process."""
+    # TensorFlow has a public function to turn it on, and none to ask for it.
+    from tensorflow.python.framework.config import is_op_determinism_enabled
+
+    return is_op_determinism_enabled()

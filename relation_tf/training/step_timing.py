@@ -1,10 +1,9 @@
-"""One run of a task that is timed: a causal network goes through a text a token at a time."""
+"""Timing of a causal network that reads a text one token at a time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -17,81 +16,139 @@ from relation_tf.errors import SuiteError
 from relation_tf.networks.next_token import NextTokenNetwork
 from relation_tf.tasks.decoding_speed import length_of, letters
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
-from relation_tf.training.training import dtype_policy
+from relation_tf.training.building import dtype_policy
+from relation_tf.training.checkpoint import Checkpoint
+from relation_tf.training.stopping import Stop
+from relation_tf.training.trainer import (
+    ProgressCallback,
+    SuiteTrainer,
+    TrainingResult,
+    check_backend,
+)
 
 SECONDS = 1.0
-"""What all passes of a run take, at least."""
+"""The least seconds that all passes of a run take."""
 
 PASSES = 3
-"""How many they are, at least."""
+"""The least number of passes."""
 
-_FIRST_TOKENS = 128  # that are gone through, and checked, before the clock starts
+_FIRST_TOKENS = 128  # that are read, and checked, before the clock starts
 _TOLERANCE = 1e-2  # of the largest logit; a GPU rounds products of matrices to 10 bits
 
 
-@dataclass(frozen=True)
-class Passes:
-    """What a run gave.
-
-    Attributes:
-        seconds: Of each pass over the text.
-        state_bytes: What the network holds of the tokens so far, of all rows of a batch.
-    """
-
-    seconds: Sequence[float]
-    state_bytes: int
-
-    @property
-    def typical(self) -> float:
-        """The median of the passes."""
-        return median(self.seconds)
-
-
-class StepTimer:
+class StepTimer(SuiteTrainer):
     """A causal network and its compiled steps: after each token the logits of the next.
 
-    Its weights are those that a network of the run's seed starts with. The token that comes next is
-    the text's own, so that all networks go through the same one; to take the most probable instead
-    costs next to nothing.
+    It trains nothing: its weights are the start values of the run's seed. The next token is the
+    text's own, so that all networks read the same text; to take the most probable token instead
+    costs almost nothing.
 
     Args:
-        config: The run; of how networks are trained it has `batch_size`, `embedding_dim` and
+        config: The run; of the training settings it reads `batch_size`, `embedding_dim` and
             `threads`.
         task: The text.
+        unused: What other trainers take: word vectors, and so on.
 
     Raises:
-        ValueError: Where the mechanism does not go a token at a time.
-        SuiteError: Where its steps do not give what the whole text gives.
+        ValueError: If the mechanism cannot read one token at a time.
+        SuiteError: If its steps give other logits than the whole text.
     """
 
-    vectors = match = None  # which a network that is trained may have
-    xla = False
-
-    def __init__(self, config: RunConfig, task: EncodedTask) -> None:
+    def __init__(self, config: RunConfig, task: EncodedTask, *unused: Any) -> None:
+        check_backend()
         start = time.perf_counter()
-        keras.utils.set_random_seed(config.seed)
+        self.config = config
         self.task = replace(task, splits={"train": _rows(task, config.batch_size)})
-        assert task.vocabulary is not None  # of a task that is timed
-        self._network = _build(config, task.vocabulary.size)
-        self.model = self._network.model
+        self._network = self._build_network(config.seed)
+        super().__init__(self._network.model)
         (texts,) = self.task.splits["train"].inputs
         self._text = tf.constant(texts.pad(np.arange(config.batch_size)))
         self._positions = self._network.positions(self._text.shape[1])
         ids = tf.TensorSpec((config.batch_size, None), tf.int32)
         self._pass = tf.function(self._read, autograph=False).get_concrete_function(ids)
-        self._check_steps(config)
+        self._check_steps()
         self.compile_seconds = time.perf_counter() - start
 
-    def _check_steps(self, config: RunConfig) -> None:
+    @classmethod
+    def check(cls, config: RunConfig) -> None:
+        """Build the network of a run's method with few letters."""
+        try:
+            _build(config, vocabulary_size=2)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
+
+    @property
+    def reusable(self) -> bool:
+        """False: compilation is part of each run's cost."""
+        return False
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a pass."""
+        (lengths,) = self.task.splits["train"].lengths
+        return int(lengths.sum())
+
+    def run(
+        self,
+        seed: int,
+        on_progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> TrainingResult:
+        """Read the text as often as it takes to measure the speed."""
+        self.reset(seed)
+        passes: list[float] = []
+        while len(passes) < PASSES or sum(passes) < SECONDS:
+            passes.append(self._time_pass())
+        typical, total = median(passes), sum(passes)
+        (metric,) = self.task.task.metrics
+        held = map(tf.convert_to_tensor, tf.nest.flatten(self._state()))
+        size = sum(part.shape.num_elements() * part.dtype.size for part in held)
+        return TrainingResult(
+            history=[{"pass": i, "seconds": each} for i, each in enumerate(passes, 1)],
+            seconds={
+                "training": 0.0,
+                "evaluation": total,
+                "total": total,
+                "epoch": typical,
+                "batch": typical / self._text.shape[1],
+            },
+            stop=Stop("timed", len(passes)),
+            metrics={name: {metric: self.tokens / typical} for name in self.task.task.scored},
+            facts={"state_bytes": size},
+        )
+
+    def estimate(self) -> tuple[float, int]:
+        """Measure one pass; all passes and the compilation count as an epoch."""
+        return max(SECONDS, PASSES * self._time_pass()) + self.compile_seconds, 0
+
+    def read(self) -> np.ndarray:
+        """Return the logits after the last token, `(batch, letters)`."""
+        logits: np.ndarray = self._pass(self._text).numpy()
+        return logits
+
+    def _build_network(self, seed: int) -> NextTokenNetwork:
+        keras.utils.set_random_seed(seed)
+        assert self.task.vocabulary is not None  # of a task that is timed
+        return _build(self.config, self.task.vocabulary.size)
+
+    def _build(self, seed: int) -> keras.Model:
+        return self._build_network(seed).model
+
+    def _check_steps(self) -> None:
         """Refuse a layer whose steps compute something else: its speed would mean nothing."""
         first = self._text[:, :_FIRST_TOKENS]
         by_steps, whole = self._pass(first).numpy(), self.model(first)[:, -1].numpy()
         apart = float(np.abs(by_steps - whole).max())
         if not apart <= _TOLERANCE * max(1e-6, float(np.abs(whole).max())):
             raise SuiteError(
-                f"method {config.method}: expected steps that give what the whole text gives. "
+                f"method {self.config.method}: expected steps that give what the whole text gives. "
                 f"Received: logits of token {_FIRST_TOKENS} that are {apart:.3g} apart"
             )
+
+    def _time_pass(self) -> float:
+        start = time.perf_counter()
+        self.read()
+        return time.perf_counter() - start
 
     def _state(self) -> Any:
         return self._network.initial_state(*self._text.shape)
@@ -110,37 +167,6 @@ class StepTimer:
         )
         return logits
 
-    def read(self) -> np.ndarray:
-        """The logits after the last token, `(batch, letters)`."""
-        logits: np.ndarray = self._pass(self._text).numpy()
-        return logits
-
-    def seconds(self) -> float:
-        """Of one pass over the text."""
-        start = time.perf_counter()
-        self.read()
-        return time.perf_counter() - start
-
-    def time(self) -> Passes:
-        """Go through the text as often as it takes to tell the speed."""
-        seconds: list[float] = []
-        while len(seconds) < PASSES or sum(seconds) < SECONDS:
-            seconds.append(self.seconds())
-        held = map(tf.convert_to_tensor, tf.nest.flatten(self._state()))
-        return Passes(seconds, sum(part.shape.num_elements() * part.dtype.size for part in held))
-
-
-def check_step_timing(config: RunConfig) -> None:
-    """Build the network of a run's method with few letters.
-
-    Raises:
-        SuiteError: Where it cannot be; the message names the method.
-    """
-    try:
-        _build(config, vocabulary_size=2)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
-
 
 def _build(config: RunConfig, vocabulary_size: int) -> NextTokenNetwork:
     width = config.embedding_dim
@@ -151,5 +177,5 @@ def _build(config: RunConfig, vocabulary_size: int) -> NextTokenNetwork:
 
 
 def _rows(task: EncodedTask, count: int) -> EncodedSplit:
-    """So many rows of the text: a batch."""
+    """Return a batch of so many rows of the text."""
     return EncodedSplit((letters(length_of(task.task), count),), None, np.arange(count))

@@ -1,12 +1,16 @@
-"""When a run ends, and which weights it ends with. Free of Keras."""
+"""When a run ends, and which weights it keeps. Free of Keras."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from relation_tf.errors import SuiteError
+from relation_tf.registry import METRICS, STOPPING_RULES, register_stopping_rule
 
 Weights = Any
 
@@ -18,8 +22,8 @@ class Stop:
     Attributes:
         reason: Why, in words.
         epoch: The epoch whose weights are kept, from 1.
-        weights: These weights, or None where they are the network's own at this moment.
-        reached: Whether the run came to its target; None for a rule that has none.
+        weights: These weights; None for the network's current ones.
+        reached: True if the run reached its target; None for a rule that has none.
     """
 
     reason: str
@@ -29,41 +33,78 @@ class Stop:
 
 
 class StoppingRule(Protocol):
-    """Told the monitored value after each epoch, it may end the run.
+    """A rule that is updated after each epoch and may end the run.
 
     Attributes:
-        kept: The weights that it holds back, or None.
+        kept: The weights that it keeps back, or None.
     """
 
     kept: Weights | None
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
-        """Take the value of an epoch (from 1); `weights()` gives a copy of the network's."""
+        """Take the value of an epoch (from 1); `weights()` copies the network's weights."""
 
     def finish(self, epoch: int, limit: str) -> Stop:
-        """The run has come to a limit, such as `"100 epochs"`, at this epoch."""
+        """End a run that has come to a limit, such as `"100 epochs"`, at this epoch."""
 
     def state(self) -> dict[str, Any]:
-        """What it remembers beside `kept`, as JSON has it."""
+        """Return what it remembers besides `kept`, as JSON has it."""
 
     def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
-        """Go on from what `state` and `kept` gave."""
+        """Restore what `state` returned and `kept` was."""
 
 
-class SmoothedCost:
+def make_rule(settings: Any) -> tuple[StoppingRule, str]:
+    """Make the stopping rule of a run.
+
+    Args:
+        settings: The run's settings.
+
+    Returns:
+        The rule, and the column of the history that it watches.
+
+    Raises:
+        SuiteError, UnknownNameError: For an unknown rule or wrong `stopping_options`.
+    """
+    declared = STOPPING_RULES.find(settings.stopping)
+    column = declared.column(settings) if callable(declared.column) else declared.column
+    accepted = inspect.signature(declared.factory).parameters
+    arguments = {key: getattr(settings, key) for key in declared.keys if key in accepted}
+    if "higher_is_better" in accepted:
+        metric = METRICS.get(column.removeprefix("val_"))
+        arguments["higher_is_better"] = metric is not None and metric.higher_is_better
+    try:
+        return declared.factory(**{**arguments, **settings.stopping_options}), column
+    except (TypeError, ValueError) as error:
+        raise SuiteError(f"stopping {settings.stopping!r}: {error}") from error
+
+
+def records_accuracy(settings: Any) -> bool:
+    """Return True if the history needs the training accuracy: for a rule about accuracy."""
+    return "accuracy" in STOPPING_RULES.find(settings.stopping).metrics
+
+
+@register_stopping_rule(
+    "smoothed_early_stopping",
+    keys=("patience", "monitor"),
+    column=lambda settings: settings.monitor,
+    fewest_epochs=lambda settings: settings.stopping_options.get("window", 10) + settings.patience,
+    description="no better mean of the last 10 epochs for `patience` epochs; last weights",
+)
+class SmoothedEarlyStopping:
     """The rule of the Relation paper's program, as its training logs show it.
 
-    From epoch `window` on, the mean of the last `window` values is watched; after `patience` epochs
-    without a new best mean training ends, and the last weights are kept.
+    From epoch `window` on, it watches the mean of the last `window` values. After `patience` epochs
+    without a new best mean training ends, with the last weights.
 
     Args:
         patience: Epochs without a new best mean.
-        higher_is_better: Whether the monitored value is a metric and not a cost.
+        higher_is_better: If True, the watched value is a metric and not a loss.
         window: Epochs in the mean.
 
     Example:
-        >>> rule = SmoothedCost(patience=1, window=2)
-        >>> [rule.update(i + 1, cost, list) for i, cost in enumerate([3.0, 2.0, 1.0])]
+        >>> rule = SmoothedEarlyStopping(patience=1, window=2)
+        >>> [rule.update(i + 1, loss, list) for i, loss in enumerate([3.0, 2.0, 1.0])]
         [None, None, None]
         >>> rule.update(4, 5.0, list).epoch
         4
@@ -96,30 +137,37 @@ class SmoothedCost:
         )
 
     def finish(self, epoch: int, limit: str) -> Stop:
-        """The last weights are kept here too."""
+        """Keep the last weights."""
         return Stop(f"reached {limit}", epoch)
 
     def state(self) -> dict[str, Any]:
-        """The last values, the best mean, and for how many epochs there was none better."""
+        """Return the last values, the best mean, and the epochs since."""
         return {"values": list(self._values), "best": self._best, "waited": self._waited}
 
     def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
-        """Go on from `state`."""
+        """Restore `state`."""
         self._values.extend(state["values"])
         self._best, self._waited = state["best"], state["waited"]
 
 
-class BestWeights:
-    """The usual rule: no better value for `patience` epochs, and back to the best weights.
+@register_stopping_rule(
+    "early_stopping",
+    keys=("patience", "monitor"),
+    column=lambda settings: settings.monitor,
+    fewest_epochs=lambda settings: 1 + settings.patience,
+    description="no better value for `patience` epochs; best weights",
+)
+class EarlyStopping:
+    """Early stopping: no better value for `patience` epochs; restores the best weights.
 
-    A NaN is the worst value: it never is the best while there is a number.
+    NaN is the worst value.
 
     Args:
         patience: Epochs without a new best value.
-        higher_is_better: Whether the monitored value is a metric and not a cost.
+        higher_is_better: If True, the watched value is a metric and not a loss.
 
     Example:
-        >>> rule = BestWeights(patience=1)
+        >>> rule = EarlyStopping(patience=1)
         >>> rule.update(1, 2.0, lambda: "first") is None
         True
         >>> rule.update(2, float("nan"), lambda: "second").weights
@@ -143,30 +191,40 @@ class BestWeights:
         return Stop(f"not better for {self.patience} epochs", self._epoch, self.kept)
 
     def finish(self, epoch: int, limit: str) -> Stop:
-        """Back to the best weights."""
+        """Keep the best weights."""
         return Stop(f"reached {limit}", self._epoch, self.kept)
 
     def state(self) -> dict[str, Any]:
-        """The best value and its epoch."""
+        """Return the best value and its epoch."""
         return {"best": self._best, "epoch": self._epoch}
 
     def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
-        """Go on from `state` and the best weights."""
+        """Restore `state` and the best weights."""
         self._best, self._epoch, self.kept = state["best"], state["epoch"], kept
 
 
+@register_stopping_rule(
+    "accuracy_reached",
+    keys=("watched_accuracy", "target_accuracy", "target_epochs"),
+    column=lambda settings: {"validation": "val_accuracy", "running": "running_accuracy"}[
+        settings.watched_accuracy
+    ],
+    fewest_epochs=lambda settings: settings.target_epochs,
+    description="an accuracy above the target in consecutive epochs; last weights",
+    metrics=("accuracy",),
+)
 class AccuracyReached:
     """The rule of the Relation paper's learning times: an accuracy that holds.
 
-    Training ends when the accuracy has been above the target in so many consecutive epochs; the
-    last weights are kept. A run that comes to a limit before has not reached it.
+    Training ends when the accuracy has been above the target in so many consecutive epochs, with
+    the last weights. A run that comes to a limit before has not reached it.
 
     Args:
-        target: The accuracy to be above, a fraction.
-        epochs: In how many consecutive epochs.
+        target_accuracy: The accuracy to exceed, a fraction.
+        target_epochs: Number of consecutive epochs.
 
     Example:
-        >>> rule = AccuracyReached(0.8, epochs=2)
+        >>> rule = AccuracyReached(0.8, target_epochs=2)
         >>> [rule.update(i + 1, accuracy, list) for i, accuracy in enumerate([0.9, 0.8, 0.81])]
         [None, None, None]
         >>> rule.update(4, 0.82, list).reached
@@ -180,13 +238,13 @@ class AccuracyReached:
 
     kept: Weights | None = None
 
-    def __init__(self, target: float = 0.8, epochs: int = 10) -> None:
-        self.target = target
-        self.epochs = epochs
+    def __init__(self, target_accuracy: float = 0.8, target_epochs: int = 10) -> None:
+        self.target = target_accuracy
+        self.epochs = target_epochs
         self._above = 0
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
-        """Take the accuracy of an epoch; one that is NaN is not above."""
+        """Take the accuracy of an epoch; NaN is not above the target."""
         self._above = self._above + 1 if value > self.target else 0
         if self._above < self.epochs:
             return None
@@ -194,15 +252,15 @@ class AccuracyReached:
         return Stop(reason, epoch, reached=True)
 
     def finish(self, epoch: int, limit: str) -> Stop:
-        """The target was not reached."""
+        """End without the target."""
         return Stop(f"not reached in {limit}", epoch, reached=False)
 
     def state(self) -> dict[str, Any]:
-        """In how many epochs the accuracy has been above the target."""
+        """Return the number of epochs above the target."""
         return {"above": self._above}
 
     def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
-        """Go on from `state`."""
+        """Restore `state`."""
         self._above = state["above"]
 
 

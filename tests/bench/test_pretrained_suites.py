@@ -54,8 +54,9 @@ def asked(suite, pretrained):
 @pytest.fixture
 def network(asked, small_glue):
     """Make the compiled network of a method."""
-    from relation_tf.tasks import load_task
     from relation_tf.training.training import CompiledNetwork
+
+    from relation_tf.tasks import load_task
 
     def make(method, **changes):
         config = asked(method, **changes).runs()[0]

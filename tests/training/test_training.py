@@ -180,7 +180,6 @@ def test_times_add_up(network):
 @pytest.mark.parametrize("name", ["CoLA", "STS-B"])
 def test_bfloat16_is_for_computing_alone(network, name):
     import keras
-
     from relation_tf.training.training import train_run
 
     made, config = network(name, precision="bfloat16")
@@ -317,8 +316,9 @@ GROUP = {"tasks": ["three"], "group": [{"name": "three", "tasks": ["CoLA", "RTE"
 @pytest.fixture
 def grouped(small_glue, suite):
     """The compiled network of three tasks that are learned together."""
-    from relation_tf.tasks import load_task
     from relation_tf.training.training import CompiledNetwork
+
+    from relation_tf.tasks import load_task
 
     def make(sharing="shared", **changes):
         method = {"mechanism": "relation", "units": 8, "sharing": sharing}

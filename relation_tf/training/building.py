@@ -1,0 +1,197 @@
+"""The networks of a run, from its configuration and its task."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+
+from relation_tf import networks
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import SuiteError
+from relation_tf.tasks.encoding import EncodedTask
+from relation_tf.tasks.glove import Vectors
+from relation_tf.tasks.task import Task
+from relation_tf.training.pretrained import PretrainedEncoder, fill, load_pretrained
+
+_FILLED = {"pretrained": "mechanism", "frozen": "contextual"}  # by a pre-trained encoder
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+_SETTINGS = (
+    "embedding_dim", "units", "hidden_units", "hidden_activation", "dropout", "options",
+    "compute", "network", "initializer", "embedding_initializer",
+)  # fmt: skip
+
+
+def build_networks(
+    config: RunConfig,
+    task: EncodedTask,
+    seed: int,
+    match: networks.Match | None = None,
+    vectors: Vectors | None = None,
+) -> list[keras.Model]:
+    """Build the network of a task, or one for each task of a group.
+
+    Args:
+        config: The run.
+        task: Its task.
+        seed: Seed of the start values.
+        match: The width, where the run has a number of parameters instead.
+        vectors: Word vectors that the embedding starts from.
+    """
+    keras.utils.set_random_seed(seed)
+    settings = _settings(config, task)
+    if match is not None:
+        settings = networks.with_size(match, settings)
+    with dtype_policy(config.precision):
+        if task.task.members:
+            models = networks.multi_task_networks(config.mechanism, **settings)
+        elif task.task.written:
+            assert task.vocabulary is not None  # of a task that is written
+            assert task.targets is not None
+            model = _encoder_decoder(config, task.vocabulary.size, task.targets.size)
+            model.build()
+            return [model]
+        else:
+            models = [_builder(task.task)(config.mechanism, **settings)]
+    for model in models:
+        # The answer: probabilities rounded to 8 bits give no useful loss.
+        model.layers[-1].dtype_policy = "float32"
+    source = _source(config, seed)
+    if source is not None:
+        fill(models[0], source, layer=_FILLED[config.encoder_weights])
+    if vectors is not None:
+        embedding = models[0].get_layer("embedding")
+        embedding.set_weights([vectors.fill(embedding.get_weights()[0])])
+    return models
+
+
+def find_match(config: RunConfig, task: EncodedTask) -> networks.Match | None:
+    """Return the width that gives a run's number of parameters, if it has one."""
+    if config.size is None:
+        return None
+    return networks.match_parameters(
+        config.mechanism,
+        config.size,
+        config.sized_by,
+        build=_builder(task.task),
+        **_settings(config, task),
+    )
+
+
+def check_network(config: RunConfig) -> None:
+    """Build a small network of a run's method.
+
+    Raises:
+        SuiteError: If it cannot be built; the message names the method, the argument and its value.
+    """
+    settings = _run_settings(config)
+    if config.size is not None:
+        value = 8 * networks.size_step(config.mechanism, config.sized_by, config.options)
+        match = networks.Match(config.sized_by, value, 0, config.size)
+        settings = networks.with_size(match, settings)
+    try:
+        if networks.find_mechanism(config.mechanism).output_type == "sequence":
+            _encoder_decoder(config, 4, 4).build()
+            return
+        source = _source(config, config.seed)
+        size = 2 if source is None else source.vocabulary.size
+        with dtype_policy(config.precision):
+            model = networks.sequence_classifier(
+                config.mechanism,
+                vocabulary_size=size,
+                num_classes=2,
+                **settings,
+                **_contextual(config, source),
+            )
+        if source is not None:
+            fill(model, source, layer=_FILLED[config.encoder_weights])
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
+    finally:
+        keras.backend.clear_session()
+
+
+@contextlib.contextmanager
+def dtype_policy(precision: str) -> Iterator[None]:
+    """Set Keras's policy while a network is built; its layers keep it."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(_POLICIES[precision])
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def _builder(task: Task) -> Callable[..., keras.Model]:
+    if len(task.inputs) == 1:
+        return networks.sequence_classifier
+    return networks.pair_regressor if task.labels is None else networks.pair_classifier
+
+
+def _run_settings(config: RunConfig) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in _SETTINGS}
+
+
+def _settings(config: RunConfig, encoded: EncodedTask) -> dict[str, Any]:
+    task, vocabulary = encoded.task, encoded.vocabulary
+    settings = {
+        **_run_settings(config),
+        "vocabulary_size": None if vocabulary is None else vocabulary.size,
+        **_contextual(config, _source(config, config.seed)),
+    }
+    if task.members:
+        settings |= {
+            "heads": [_head(member) for member in task.members],
+            "sharing": config.sharing,
+            "adversary_weight": config.adversary_weight,
+            "orthogonality_weight": config.orthogonality_weight,
+        }
+    elif task.labels is not None:
+        settings["num_classes"] = len(task.labels)
+    return settings
+
+
+def _head(task: Task) -> networks.TaskHead:
+    classes = None if task.labels is None else len(task.labels)
+    return networks.TaskHead(task.name, len(task.inputs), classes)
+
+
+def _encoder_decoder(config: RunConfig, sources: int, targets: int) -> keras.Model:
+    options = {
+        "source_vocabulary": sources,
+        "target_vocabulary": targets,
+        "dropout": config.dropout,
+        **config.options,
+    }
+    entry = networks.find_mechanism(config.mechanism)
+    return networks.make_layer(entry, config.units, config.dropout, options)
+
+
+def _source(config: RunConfig, seed: int) -> PretrainedEncoder | None:
+    """Return the pre-trained encoder that a seed of the run starts from, if any."""
+    if config.encoder_weights == "random":
+        return None
+    source = load_pretrained(str(config.pretrained), config.mixes, seed)
+    learned = source.settings.get("mechanism_digest")
+    if config.custom_layer is not None and learned != config.mechanism_digest:
+        raise SuiteError(
+            f"{source.folder}: {config.mixes} has changed since it was pre-trained. Received: "
+            f"source {config.mechanism_digest}, pre-trained with {learned}"
+        )
+    return source
+
+
+def _contextual(config: RunConfig, source: PretrainedEncoder | None) -> dict[str, Any]:
+    """Return the settings of a network whose mechanism reads contextual embeddings, if it does."""
+    if source is None or config.encoder_weights != "frozen":
+        return {}
+    encoder = source.network
+    if config.embedding_dim != encoder["embedding_dim"]:
+        raise SuiteError(
+            f"key 'embedding_dim': expected {encoder['embedding_dim']}, as in {config.pretrained}. "
+            f"Received: {config.embedding_dim}"
+        )
+    with dtype_policy(config.precision):
+        return {"contextual": networks.encoder(units=encoder["units"], **encoder["options"])}

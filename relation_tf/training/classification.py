@@ -1,0 +1,162 @@
+"""The compiled steps of one task: classification and regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from relation_tf.registry import METRICS
+from relation_tf.tasks.batches import evaluation_batches
+from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
+from relation_tf.tasks.generated import Characters
+from relation_tf.tasks.scoring import score
+from relation_tf.tasks.task import Task
+from relation_tf.training.replicas import Replicas
+from relation_tf.training.trainer import train_step
+
+EVALUATION_BATCH = 1024
+
+
+class TaskSteps:
+    """A task's network and its compiled steps; the networks of a group share variables.
+
+    Args:
+        task: The task.
+        model: Its network.
+        optimizer: The optimizer.
+        replicas: The devices that share each step.
+    """
+
+    def __init__(
+        self, task: EncodedTask, model: keras.Model, optimizer: Any, replicas: Replicas
+    ) -> None:
+        self.task = task
+        self.model = model
+        self._optimizer = optimizer
+        self.step = replicas.sum_over_replicas(self._train_step)
+        # Traced once for any number of rows and any length.
+        self.train_compiled = tf.function(self.step, autograph=False).get_concrete_function(
+            *self.signature
+        )
+        predict = replicas.gather_rows(self._predict_step)
+        self._predict = tf.function(predict, autograph=False).get_concrete_function(
+            self.signature[0]
+        )
+        self._first_step()
+
+    @property
+    def signature(self) -> tuple[tuple[tf.TensorSpec, ...], tf.TensorSpec]:
+        """Signature of a training step: the texts, and the labels."""
+        text = tf.TensorSpec((None,), tf.string)
+        ids = tuple(
+            text if self.task.vocabulary is None else tf.TensorSpec((None, None), tf.int32)
+            for _ in self.task.task.inputs
+        )
+        return ids, tf.TensorSpec((None,), self.labels(self.train_rows).dtype)
+
+    @property
+    def train_rows(self) -> EncodedSplit:
+        """The training split."""
+        return self.task.splits["train"]
+
+    @property
+    def held_out(self) -> EncodedSplit:
+        """The validation split."""
+        return self.task.splits[self.task.validation]
+
+    def pad(self, split: EncodedSplit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the texts of some rows."""
+        return tuple(column.pad(rows) for column in split.inputs)
+
+    def labels(self, split: EncodedSplit) -> np.ndarray:
+        """Return the label of each row."""
+        return labels_of(split)
+
+    def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
+        """Take one step; return the batch's mean loss and the number of correct rows."""
+        return self.train_compiled(tuple(map(tf.constant, ids)), tf.constant(labels))
+
+    def predict(self, split: EncodedSplit) -> np.ndarray:
+        """Return the outputs for all rows: `(rows, classes)`, or `(rows,)` for a regression."""
+        classes = 1 if self.task.task.labels is None else len(self.task.task.labels)
+        outputs = self._fill(np.empty((len(split), classes), np.float32), split)
+        return outputs[:, 0] if self.task.task.labels is None else outputs
+
+    def loss(self, outputs: np.ndarray, split: EncodedSplit) -> float:
+        """Return the mean loss over a split's rows, given what `predict` returned for it."""
+        return mean_loss(outputs, split)
+
+    def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
+        """Return the metrics of what `predict` returned for a split."""
+        task, labels = self.task.task, labels_of(split)
+        if not np.isfinite(outputs).all():
+            # A diverged network has no predictions.
+            return {metric: METRICS[metric].worst for metric in task.metrics}
+        true = labels * task.maximum if task.labels is None else np.array(task.labels)[labels]
+        # All scored splits of a task have its metrics; validation rows are scored like them.
+        return score(task, next(iter(task.scored)), words_of(task, outputs), true)
+
+    def _fill(self, outputs: np.ndarray, split: EncodedSplit) -> np.ndarray:
+        for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):
+            outputs[rows] = self._predict(tuple(map(tf.constant, self.pad(split, rows)))).numpy()
+        return outputs
+
+    def _first_step(self) -> None:
+        """Run both once: what a first call prepares is compilation. `reset` undoes the step."""
+        rows = np.arange(min(2, len(self.train_rows)))
+        texts = tuple(map(tf.constant, self.pad(self.train_rows, rows)))
+        self.train_compiled(texts, tf.constant(self.labels(self.train_rows)[rows]))
+        self._predict(texts)
+
+    def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
+        """Take a step; return these rows' part of the batch's mean loss, and how many are correct."""
+        loss, right = train_step(
+            self.model, self._optimizer, lambda: self._loss(ids, labels), share
+        )
+        return loss, tf.math.count_nonzero(right & (share > 0))
+
+    def _loss(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
+        """Return the mean training loss of some rows, and which of them are correct."""
+        outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
+        if self.task.task.labels is None:
+            squares = keras.losses.MeanSquaredError(reduction="sum")(labels[:, None], outputs)
+            return squares / tf.cast(tf.shape(labels)[0], squares.dtype), tf.zeros((0,), tf.bool)
+        loss = keras.losses.SparseCategoricalCrossentropy(reduction="sum")(labels, outputs)
+        chosen = tf.argmax(outputs, axis=1, output_type=labels.dtype)
+        return loss / tf.cast(tf.shape(labels)[0], loss.dtype), chosen == labels
+
+    def _predict_step(self, ids: tuple[Any, ...]) -> Any:
+        return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
+
+
+def words_of(task: Task, outputs: np.ndarray, targets: Characters | None = None) -> np.ndarray:
+    """Return outputs as label words, as scores in the task's own range, or as written text."""
+    if targets is not None:
+        return np.array(targets.decode(outputs), dtype=object)
+    if task.labels is None:
+        # A diverged network gives NaN; its score says so, and the file has to hold numbers.
+        return np.clip(np.nan_to_num(outputs), 0.0, 1.0) * task.maximum
+    return np.array(task.labels)[outputs.argmax(axis=1)]
+
+
+def mean_loss(outputs: np.ndarray, split: EncodedSplit) -> float:
+    """Return the mean loss over rows, as Keras computes it."""
+    labels = labels_of(split)
+    if outputs.ndim == 1:
+        return float(np.mean((outputs.astype(np.float64) - labels) ** 2))
+    chosen = outputs[np.arange(len(labels)), labels].astype(np.float64)
+    return float(np.mean(-np.log(np.clip(chosen, 1e-7, 1 - 1e-7))))
+
+
+def labels_of(split: EncodedSplit) -> np.ndarray:
+    """Return the labels of a split.
+
+    Raises:
+        ValueError: If it has none.
+    """
+    if split.labels is None:
+        raise ValueError("this split has no labels")
+    return split.labels

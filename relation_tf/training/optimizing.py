@@ -1,0 +1,161 @@
+"""Optimizers and learning-rate schedules by name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+
+from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.optimizers import Adam, FCSRDecay, SumRows
+from relation_tf.registry import (
+    OPTIMIZERS,
+    SCHEDULES,
+    Registry,
+    register_optimizer,
+    register_schedule,
+)
+
+_NOTHING: Mapping[str, Any] = {}
+_WRAPPERS = {"Optimizer", "LossScaleOptimizer", "LearningRateSchedule"}
+
+register_optimizer("adam")(Adam)
+
+
+@register_schedule("constant")
+def constant(learning_rate: float, epochs: int, steps_per_epoch: int) -> float:
+    """Return the learning rate of all steps."""
+    return learning_rate
+
+
+@register_schedule("fcsr")
+def fcsr(learning_rate: float, epochs: int, steps_per_epoch: int) -> FCSRDecay:
+    """Return the decay of the FCSR preprint, each epoch's rate from the initial one."""
+    return FCSRDecay(learning_rate, epochs, steps_per_epoch)
+
+
+@register_schedule("fcsr-compounding")
+def fcsr_compounding(learning_rate: float, epochs: int, steps_per_epoch: int) -> FCSRDecay:
+    """Return the decay of the FCSR preprint, each epoch's rate from that of the one before it."""
+    return FCSRDecay(learning_rate, epochs, steps_per_epoch, compounding=True)
+
+
+@register_schedule("warmup-cosine")
+def warmup_cosine(
+    learning_rate: float, epochs: int, steps_per_epoch: int, warmup: float = 0.1
+) -> keras.optimizers.schedules.LearningRateSchedule:
+    """Return a schedule that rises linearly and falls to 0 like a cosine.
+
+    Args:
+        learning_rate: The peak.
+        epochs: Epochs of the run.
+        steps_per_epoch: Steps of an epoch.
+        warmup: Share of the steps in which it rises, in [0, 1).
+    """
+    steps = epochs * steps_per_epoch
+    rising = int(warmup * steps)
+    return keras.optimizers.schedules.CosineDecay(
+        0.0 if rising else learning_rate,
+        steps - rising,
+        warmup_target=learning_rate if rising else None,
+        warmup_steps=rising,
+    )
+
+
+def make_schedule(
+    name: str,
+    learning_rate: float,
+    epochs: int,
+    steps_per_epoch: int,
+    options: Mapping[str, Any] = _NOTHING,
+) -> Any:
+    """Make a learning-rate schedule.
+
+    Args:
+        name: A registered schedule, or a class of `keras.optimizers.schedules`. A class takes the
+            learning rate as `initial_learning_rate`, and as `decay_steps` all steps of the run,
+            where it has such arguments and `options` does not set them.
+        learning_rate: The suite's learning rate.
+        epochs: The most epochs of the run.
+        steps_per_epoch: Steps of an epoch.
+        options: More arguments, by name.
+
+    Returns:
+        A learning rate or a schedule of Keras.
+
+    Raises:
+        SuiteError, UnknownNameError: For an unknown name or wrong options.
+    """
+    arguments: dict[str, Any] = {"learning_rate": learning_rate, "epochs": epochs,
+                                 "steps_per_epoch": steps_per_epoch}  # fmt: skip
+    classes = _classes(keras.optimizers.schedules, keras.optimizers.schedules.LearningRateSchedule)
+    factory = _find(SCHEDULES, classes, name)
+    if name not in SCHEDULES:
+        given = {"initial_learning_rate": learning_rate, "decay_steps": epochs * steps_per_epoch}
+        accepted = inspect.signature(factory).parameters
+        arguments = {key: value for key, value in given.items() if key in accepted}
+    return _make(SCHEDULES.kind, name, factory, {**arguments, **options})
+
+
+def make_optimizer(
+    name: str,
+    learning_rate: Any,
+    options: Mapping[str, Any] = _NOTHING,
+    *,
+    weight_decay: float | None = None,
+    embedding_updates: str = "dense",
+) -> keras.optimizers.Optimizer:
+    """Make an optimizer.
+
+    Args:
+        name: A registered optimizer, `"adam"` is the package's own; or a class of
+            `keras.optimizers`. On TensorFlow each of them sums the gradients of a token that
+            occurs several times before it uses them, see `relation_tf.optimizers.SumRows`.
+        learning_rate: A number or a schedule.
+        options: More arguments, by name.
+        weight_decay: Decoupled weight decay; None for the optimizer's default.
+        embedding_updates: `"dense"`, or `"rows"` with `"adam"`.
+
+    Raises:
+        SuiteError, UnknownNameError: For an unknown name, wrong options, and an optimizer that has
+            no weight decay or no row updates.
+    """
+    factory = _find(OPTIMIZERS, _classes(keras.optimizers, keras.optimizers.Optimizer), name)
+    arguments = {"learning_rate": learning_rate, **options}
+    if weight_decay is not None:
+        arguments["weight_decay"] = weight_decay
+    if embedding_updates != "dense":
+        arguments["embedding_updates"] = embedding_updates
+    if name not in OPTIMIZERS:
+        factory = _with_summed_rows(factory)
+    return _make(OPTIMIZERS.kind, name, factory, arguments)
+
+
+def _classes(module: Any, base: type) -> dict[str, type]:
+    return {
+        name: each
+        for name, each in vars(module).items()
+        if isinstance(each, type) and issubclass(each, base) and name not in _WRAPPERS
+    }
+
+
+def _find(registry: Registry[Any], classes: Mapping[str, type], name: str) -> Callable[..., Any]:
+    found = registry[name] if name in registry else classes.get(name)
+    if found is None:
+        raise UnknownNameError(registry.kind, name, [*registry, *sorted(classes)])
+    return found
+
+
+def _make(kind: str, name: str, factory: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    try:
+        return factory(**arguments)
+    except (TypeError, ValueError) as error:
+        raise SuiteError(f"{kind} {name!r}: {' '.join(str(error).split())}") from error
+
+
+@functools.cache
+def _with_summed_rows(cls: type) -> type:
+    return type(cls.__name__, (SumRows, cls), {})

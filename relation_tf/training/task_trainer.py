@@ -1,0 +1,409 @@
+"""Training on a task, or on the tasks of a group together, until a stopping rule ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from relation_tf import networks
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import SuiteError
+from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
+from relation_tf.tasks.encoding import EncodedTask
+from relation_tf.tasks.glove import Vectors
+from relation_tf.training.building import build_networks, check_network, find_match
+from relation_tf.training.checkpoint import Checkpoint, State
+from relation_tf.training.classification import TaskSteps
+from relation_tf.training.optimizing import make_optimizer, make_schedule
+from relation_tf.training.replicas import Replicas
+from relation_tf.training.sequence import SequenceSteps
+from relation_tf.training.session import op_determinism
+from relation_tf.training.stopping import Stop, make_rule, records_accuracy
+from relation_tf.training.trainer import (
+    Clock,
+    ProgressCallback,
+    SuiteTrainer,
+    TrainingResult,
+    check_backend,
+)
+
+_TIMED_STEPS = 12  # of an epoch whose duration is estimated
+
+Batch = tuple[TaskSteps, np.ndarray]
+"""The steps of a task, and the numbers of some of its training rows."""
+
+
+@dataclass(frozen=True)
+class TrainedEpoch:
+    """The training part of an epoch; `accuracy` is of outputs before each step."""
+
+    loss: float
+    accuracy: float
+    input_seconds: float
+    padding: float
+
+
+class TaskTrainer(SuiteTrainer):
+    """Trains the network of a task, or those of a group's tasks together.
+
+    Args:
+        config: A run of the task and the method.
+        task: The task.
+        vectors: Word vectors that the embedding starts from.
+        quietly: Hides what XLA prints while it compiles.
+        replicas: The devices that share each step.
+
+    Attributes:
+        parts: The network and steps of each task of a group, or of the one task.
+        model: All of them as one: it holds the variables.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        task: EncodedTask,
+        vectors: Vectors | None = None,
+        quietly: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
+        replicas: Replicas | None = None,
+    ) -> None:
+        check_backend()
+        start = time.perf_counter()
+        self.config, self.task, self.vectors = config, task, vectors
+        self.replicas = replicas or Replicas()
+        self._quietly = quietly
+        self.match = find_match(config, task)
+        models = self._networks(config.seed)
+        steps = sum(-(-len(each.splits["train"]) // config.batch_size) for each in task.members)
+        with self.replicas.scope():
+            optimizer = _make_optimizer(config, steps)
+        super().__init__(networks.as_one(models), optimizer, replicas)
+        kind = SequenceSteps if task.task.written else TaskSteps
+        self.parts = [
+            kind(member, model, optimizer, self.replicas)
+            for member, model in zip(task.members, models, strict=True)
+        ]
+        self._shapes: set[tuple[int, ...]] = set()
+        if self.xla:
+            (part,) = self.parts
+            step = tf.function(part.step, autograph=False, jit_compile=True)
+            self._train_by_xla = step.get_concrete_function(*part.signature)
+        self.compile_seconds = time.perf_counter() - start
+
+    @classmethod
+    def check(cls, config: RunConfig) -> None:
+        """Build a small network of a run's method, and its optimizer."""
+        check_network(config)
+        _make_optimizer(config, 1)
+
+    @property
+    def xla(self) -> bool:
+        """True if XLA compiles the training step of whole batches.
+
+        Op determinism holds for TensorFlow's own operations, not for what XLA makes of them.
+        """
+        if not self.config.xla:
+            return False
+        (part,) = self.parts
+        return len(part.train_rows) >= self.config.batch_size and not op_determinism()
+
+    @property
+    def reusable(self) -> bool:
+        """False for a custom layer.
+
+        It may hold what no variable holds: an array drawn when it was built, a traced seed.
+        """
+        return self.config.custom_layer is None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of an epoch without padding; None for a network that splits text by itself."""
+        if self.task.vocabulary is None:
+            return None
+        return sum(int(part.train_rows.lengths.sum()) for part in self.parts)
+
+    def run(
+        self,
+        seed: int,
+        on_progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> TrainingResult:
+        """Train until the stopping rule ends it, and predict all that is scored or submitted."""
+        self.reset(seed)
+        rule, column = make_rule(self.config)
+        state = self.resume(checkpoint)
+        history, resumed = [], []
+        if state is not None:
+            rule.restore(state.rule, state.kept)
+            history = list(state.history)
+            resumed = [*state.resumed, len(history)]
+        clock = Clock(self, state.seconds if state is not None else 0.0)
+        stop: Stop | None = None
+        padding = 0.0
+        while stop is None:
+            row, padding = self._epoch(seed, history)
+            *values, spent = self.replicas.broadcast_from_chief(*row.values(), clock.seconds())
+            row = dict(zip(row, values, strict=True))
+            history.append(row)
+            epoch = len(history)
+            if on_progress is not None:
+                on_progress(epoch, row)
+            if column not in row:
+                raise SuiteError(
+                    f"stopping {self.config.stopping!r} watches the column {column!r}; the history "
+                    f"has {', '.join(row)}"
+                )
+            stop = rule.update(epoch, row[column], self.weights)
+            limit = _limit(self.config, epoch, spent)
+            if stop is None and limit is not None:
+                stop = rule.finish(epoch, limit)
+            if stop is None and checkpoint is not None and checkpoint.due():
+                spent = clock.seconds()
+                checkpoint.write(
+                    State(history, spent, rule.state(), self.state(), rule.kept, resumed)
+                )
+                clock.set_to(spent)  # writing is no part of the run
+        if stop.weights is not None:
+            self.restore(stop.weights)
+        predictions, metrics = self._predict()
+        seconds = self._seconds(history) | {"total": clock.seconds()}
+        return TrainingResult(history, seconds, stop, predictions, metrics, padding, resumed)
+
+    def train_epoch(self, seed: int, epoch: int) -> TrainedEpoch:
+        """Take the steps of one epoch, from 1."""
+        start = time.perf_counter()
+        batches = self.plan_epoch(seed, epoch)
+        own = [[rows for of, rows in batches if of is part] for part in self.parts]
+        lengths = [part.train_rows.lengths for part in self.parts]
+        padding = padding_share(*zip(lengths, own, strict=True), buckets=self.xla)
+        input_seconds = time.perf_counter() - start
+        self.prepare(batches)
+        steps = []
+        for part, rows in batches:
+            start = time.perf_counter()
+            ids = part.pad(part.train_rows, rows)
+            labels = part.labels(part.train_rows)[rows]
+            if self.xla:
+                ids = tuple(map(pad_to_bucket, ids))
+            input_seconds += time.perf_counter() - start
+            steps.append(self.train(part, ids, labels))
+        # One read at the end, so that no step waits for the one before it.
+        losses = [float(loss) for loss, _ in steps]
+        weights = [len(rows) for _, rows in batches]
+        # A diverged network has no correct rows, though it may predict a class.
+        right = sum(
+            int(hits) for loss, (_, hits) in zip(losses, steps, strict=True) if np.isfinite(loss)
+        )
+        return TrainedEpoch(
+            loss=float(np.average(losses, weights=weights)),
+            accuracy=right / sum(weights),
+            input_seconds=input_seconds,
+            padding=padding,
+        )
+
+    def plan_epoch(self, seed: int, epoch: int) -> list[Batch]:
+        """Return the batches of an epoch, from 1; those of a group's tasks in a random order.
+
+        A task has as many batches as its rows make.
+        """
+        size, batching = self.config.batch_size, self.config.batching
+        batches = [
+            (part, rows)
+            for part in self.parts
+            for rows in plan_batches(part.train_rows.lengths, size, seed, epoch - 1, batching)
+        ]
+        if len(self.parts) == 1:
+            return batches
+        generator = np.random.default_rng([seed, epoch - 1, len(self.parts)])
+        return [batches[i] for i in generator.permutation(len(batches))]
+
+    def prepare(self, batches: Sequence[Batch]) -> None:
+        """Let XLA compile the new shapes among these training batches, outside of any epoch.
+
+        Raises:
+            SuiteError: If it cannot compile them.
+        """
+        if not self.xla:
+            return
+        start = time.perf_counter()
+        (part,) = self.parts
+        whole = [rows for _, rows in batches if len(rows) == self.config.batch_size]
+        shapes = widths(part.train_rows.lengths, whole, buckets=True)
+        new = sorted(set(map(tuple, shapes.T.tolist())) - self._shapes)
+        if new:
+            self._compile_by_xla(part, new)
+            self._shapes.update(new)
+            self.compile_seconds += time.perf_counter() - start
+
+    def train(
+        self, part: TaskSteps, ids: tuple[np.ndarray, ...], labels: np.ndarray
+    ) -> tuple[Any, Any]:
+        """Take one step of a task, like `TaskSteps.train`."""
+        if self.xla and len(labels) == self.config.batch_size:
+            return self._train_by_xla(tuple(map(tf.constant, ids)), tf.constant(labels))
+        return part.train(ids, labels)
+
+    def estimate(self) -> tuple[float, int]:
+        """Measure some steps of all widths, and an evaluation."""
+        batches = self.plan_epoch(self.config.seed, 1)
+        self.prepare(batches)
+        tokens = [part.train_rows.lengths[:, rows].max(axis=1).sum() for part, rows in batches]
+        order = np.argsort(tokens, kind="stable")
+        count = min(_TIMED_STEPS, len(order))
+        chosen = order[np.linspace(0, len(order) - 1, count).round().astype(int)]
+        seconds = []
+        for part, rows in (batches[number] for number in chosen):
+            start = time.perf_counter()
+            ids = part.pad(part.train_rows, rows)
+            loss, _ = self.train(part, ids, part.labels(part.train_rows)[rows])
+            float(loss)
+            seconds.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        for part in self.parts:
+            part.predict(part.held_out)
+        epoch = float(np.mean(seconds)) * len(batches) + time.perf_counter() - start
+        return epoch, sum(map(_prediction_bytes, self.parts))
+
+    def _networks(self, seed: int) -> list[keras.Model]:
+        with self.replicas.scope():
+            return build_networks(self.config, self.task, seed, self.match, self.vectors)
+
+    def _build(self, seed: int) -> keras.Model:
+        return networks.as_one(self._networks(seed))
+
+    def _compile_by_xla(self, part: TaskSteps, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Take a step of each shape, and undo what it changed."""
+        size = self.config.batch_size
+        labels = part.labels(part.train_rows)[:size]
+        before = self.state()
+        try:
+            with self._quietly():
+                for shape in shapes:
+                    ids = tuple(np.ones((size, width), np.int32) for width in shape)
+                    self.train(part, ids, labels)
+        except tf.errors.OpError as error:
+            raise SuiteError(
+                f"method {self.config.method}: XLA cannot compile its training step "
+                f"({_unsupported(error)}). Received: xla=True"
+            ) from error
+        finally:
+            self.restore_state(before)
+
+    def _epoch(
+        self, seed: int, history: Sequence[Mapping[str, float]]
+    ) -> tuple[dict[str, float], float]:
+        """Train an epoch and evaluate; return its row of the history, and the share of padding."""
+        clock = Clock(self)
+        trained = self.train_epoch(seed, len(history) + 1)
+        seconds = clock.seconds()
+        ended = time.perf_counter()
+        outputs = [(part, part.predict(part.held_out)) for part in self.parts]
+        # A group's values are means: each task counts alike.
+        losses = [part.loss(own, part.held_out) for part, own in outputs]
+        row = {
+            "epoch": len(history) + 1,
+            "loss": trained.loss,
+            "val_loss": float(np.mean(losses)),
+        }
+        scores = [part.score(own, part.held_out) for part, own in outputs]
+        for name in self.task.task.metrics:
+            row[f"val_{name}"] = float(np.mean([own[name] for own in scores]))
+        if records_accuracy(self.config) and len(self.parts) == 1:
+            row["accuracy"] = trained.accuracy
+            row["running_accuracy"] = self._running_accuracy(history, row)
+        row["seconds"] = seconds
+        row["input_seconds"] = trained.input_seconds
+        row["evaluation_seconds"] = time.perf_counter() - ended
+        return row, trained.padding
+
+    def _running_accuracy(
+        self, history: Sequence[Mapping[str, float]], row: Mapping[str, float]
+    ) -> float:
+        """Return the accuracy over all training and validation rows of all epochs so far.
+
+        The original program never reset its metric, so its stopping rule watched this.
+        """
+        (part,) = self.parts
+        train, held_out = len(part.train_rows), len(part.held_out)
+        own = (row["accuracy"] * train + row["val_accuracy"] * held_out) / (train + held_out)
+        before = history[-1]["running_accuracy"] if history else 0.0
+        return before + (own - before) / (len(history) + 1)
+
+    def _seconds(self, history: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        columns = {
+            "training": "seconds",
+            "input": "input_seconds",
+            "evaluation": "evaluation_seconds",
+        }
+        seconds = {name: sum(row[column] for row in history) for name, column in columns.items()}
+        steps = sum(-(-len(part.train_rows) // self.config.batch_size) for part in self.parts)
+        epoch = sorted(row["seconds"] for row in history)[len(history) // 2]
+        return seconds | {"epoch": epoch, "batch": epoch / steps}
+
+    def _predict(self) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
+        group = self.task.task
+        predictions: dict[tuple[str, str], np.ndarray] = {}
+        metrics: dict[str, dict[str, float]] = {}
+        for part in self.parts:
+            task, splits = part.task.task, part.task.splits
+            for name, split in task.scored.items():
+                outputs = predictions[group.split_of(task, split), name] = part.predict(
+                    splits[split]
+                )
+                metrics[name] = part.score(outputs, splits[split])
+            for name, split in task.answered.items():
+                if split in splits:
+                    outputs = part.predict(splits[split])
+                    predictions[group.split_of(task, split), name] = outputs
+        return predictions, metrics
+
+
+def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers.Optimizer:
+    schedule = make_schedule(
+        config.learning_rate_schedule,
+        config.learning_rate,
+        config.epochs,
+        steps_per_epoch,
+        config.schedule_options,
+    )
+    return make_optimizer(
+        config.optimizer,
+        schedule,
+        config.optimizer_options,
+        weight_decay=config.weight_decay,
+        embedding_updates=config.embedding_updates,
+    )
+
+
+def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:
+    """Return the limit that a run has come to, in words."""
+    if epoch >= config.epochs:
+        return f"{config.epochs} epochs"
+    if config.time_limit is not None and seconds >= config.time_limit:
+        return f"{config.time_limit:g} s"
+    return None
+
+
+def _prediction_bytes(part: TaskSteps) -> int:
+    """Bytes of the predictions: some for an index and a word, a dozen for a probability."""
+    task, total = part.task.task, 0
+    for name, split in part.task.splits.items():
+        if name in task.scored.values():
+            total += len(split) * (20 + 12 * len(task.labels or []))
+        elif name in task.answered.values():
+            total += len(split) * 20
+    return total
+
+
+def _unsupported(error: tf.errors.OpError) -> str:
+    """Return what XLA says of an unsupported operation, without the names of the graph."""
+    first = str(error).strip().partition("\n")[0]
+    return re.sub(r" compatible with node|\{\{node .*?\}\}|graph \S+\] ", "", first).strip()

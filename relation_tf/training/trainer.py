@@ -1,0 +1,276 @@
+"""What everything that is trained or timed has in common."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from relation_tf import networks
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import SuiteError
+from relation_tf.tasks.encoding import EncodedTask
+from relation_tf.tasks.glove import Vectors
+from relation_tf.training.checkpoint import Checkpoint, State
+from relation_tf.training.replicas import Replicas
+from relation_tf.training.stopping import Stop
+
+_SEED_STATE = "seed_generator_state"  # as Keras's seed generators call it
+
+ProgressCallback = Callable[[int, Mapping[str, float]], None]
+"""Called with the number of an epoch or step, from 1, and its row of the history, if it has one."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The result of a run.
+
+    Attributes:
+        history: One row per epoch, evaluation or timed pass.
+        seconds: Time spent without compilation: `training` (including `input`, the making of
+            batches), `evaluation` and `total`.
+        stop: Why and where the run ended; None where it takes a fixed number of steps.
+        predictions: From (split, name) to the network's outputs for a scored or answered split, in
+            the order of its rows: probabilities `(rows, classes)`, scores `(rows,)` in [0, 1], or
+            written ids `(rows, tokens)`.
+        metrics: The metrics of each scored name.
+        padding: Share of padding in the training batches.
+        resumed: The epochs or steps after which the run, interrupted, was resumed.
+        facts: More entries for the file of the result.
+    """
+
+    history: list[dict[str, float]]
+    seconds: Mapping[str, float]
+    stop: Stop | None = None
+    predictions: Mapping[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    padding: float = 0.0
+    resumed: Sequence[int] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Trainer(ABC):
+    """A network and its compiled steps, reused for all seeds.
+
+    Building a network takes tens of milliseconds and tracing its steps a second; the arithmetic of
+    a small run takes less. So `reset` builds a network only to draw the start values of a seed, and
+    copies them into this one.
+
+    Args:
+        model: The network.
+        optimizer: The optimizer that updates it; None where nothing is trained.
+        replicas: The devices that share each step.
+
+    Attributes:
+        compile_seconds: Seconds that building and compiling took.
+    """
+
+    compile_seconds: float = 0.0
+
+    def __init__(
+        self, model: keras.Model, optimizer: Any = None, replicas: Replicas | None = None
+    ) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.replicas = replicas or Replicas()
+        with self.replicas.scope():
+            if optimizer is not None:
+                optimizer.build(model.trainable_variables)
+        self._new_optimizer = _copies(self._variables()[len(model.variables) :])
+        self._split_seeds = self.replicas.split_seeds(
+            [state for state in model.variables if state.name == _SEED_STATE]
+        )
+
+    @abstractmethod
+    def run(
+        self,
+        seed: int,
+        on_progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> TrainingResult:
+        """Run from the start values of a seed.
+
+        Args:
+            seed: The run's seed.
+            on_progress: Called after each epoch or step.
+            checkpoint: File of the run's state. A run whose state is there resumes from it and
+                ends with the same bits.
+        """
+
+    @abstractmethod
+    def _build(self, seed: int) -> keras.Model:
+        """Build another network with the start values of a seed."""
+
+    def reset(self, seed: int) -> None:
+        """Set the weights and random states that a new network of this seed would have."""
+        self.restore_state([*self._build(seed).variables, *self._new_optimizer])
+
+    def resume(self, checkpoint: Checkpoint | None) -> State | None:
+        """Restore the state of an interrupted run; None if there is none for this network."""
+        state = None if checkpoint is None else checkpoint.read()
+        if state is None or not self.state_matches(state.variables, state.kept):
+            return None
+        self.restore_state(state.variables)
+        return state
+
+    def weights(self) -> list[np.ndarray]:
+        """Return copies of the network's variables."""
+        return _copies(self.model.variables)
+
+    def restore(self, weights: Sequence[Any]) -> None:
+        """Restore what `weights` returned."""
+        self._assign(self.model.variables, weights)
+
+    def state(self) -> list[np.ndarray]:
+        """Return copies of all variables, including the optimizer's."""
+        return _copies(self._variables())
+
+    def state_matches(
+        self, state: Sequence[np.ndarray], kept: Sequence[np.ndarray] | None = None
+    ) -> bool:
+        """Return True if `restore_state` and `restore` can restore these arrays."""
+        return _match(self._variables(), state) and (
+            kept is None or _match(self.model.variables, kept)
+        )
+
+    def restore_state(self, state: Sequence[Any]) -> None:
+        """Restore what `state` returned."""
+        self._assign(self._variables(), state)
+
+    def _variables(self) -> list[Any]:
+        more = [] if self.optimizer is None else self.optimizer.variables
+        return [*self.model.variables, *more]
+
+    def _assign(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        self._split_seeds()
+
+
+class SuiteTrainer(Trainer):
+    """A trainer of a suite's runs.
+
+    Attributes:
+        config: The first run of the group.
+        task: The task that it reads.
+        vectors: Word vectors that the embedding starts from.
+        match: The width that gives the requested number of parameters.
+    """
+
+    config: RunConfig
+    task: EncodedTask
+    vectors: Vectors | None = None
+    match: networks.Match | None = None
+
+    @classmethod
+    @abstractmethod
+    def check(cls, config: RunConfig) -> None:
+        """Build a small network of a run's method.
+
+        Raises:
+            SuiteError: If it cannot be built; the message names the method, the argument and its
+                value.
+        """
+
+    @property
+    def xla(self) -> bool:
+        """True if XLA compiles the training step."""
+        return False
+
+    @property
+    @abstractmethod
+    def reusable(self) -> bool:
+        """False if each seed needs a trainer of its own."""
+
+    @property
+    @abstractmethod
+    def tokens(self) -> int | None:
+        """Tokens of an epoch without padding; None for a network that splits text by itself."""
+
+    @abstractmethod
+    def estimate(self) -> tuple[float, int]:
+        """Measure some steps.
+
+        Returns:
+            Seconds of an epoch with its evaluation, and bytes of a run's predictions.
+        """
+
+
+class Clock:
+    """The seconds since it was made, without those of compilation.
+
+    Args:
+        trainer: What is compiled.
+        spent: Seconds that were spent before.
+    """
+
+    def __init__(self, trainer: Trainer, spent: float = 0.0) -> None:
+        self._trainer = trainer
+        self.set_to(spent)
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._trainer.compile_seconds
+
+    def seconds(self) -> float:
+        """Return the seconds so far."""
+        return self._now() - self._start
+
+    def set_to(self, seconds: float) -> None:
+        """Set the seconds so far, to leave out what has passed in between."""
+        self._start = self._now() - seconds
+
+
+def train_step(
+    model: keras.Model, optimizer: Any, compute: Callable[[], tuple[Any, Any]], share: Any = 1.0
+) -> tuple[Any, Any]:
+    """Take one optimizer step.
+
+    Args:
+        model: The network.
+        optimizer: The optimizer.
+        compute: Returns the loss, to which the network's own losses are added, and anything else.
+        share: Share of these rows in the batch.
+
+    Returns:
+        The loss times the share, and the second thing that `compute` returned.
+    """
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        loss, more = compute()
+        if model.losses:
+            loss = loss + tf.add_n([tf.cast(each, loss.dtype) for each in model.losses])
+        loss = loss * share
+    gradients = tape.gradient(loss, [variable.value for variable in variables])
+    optimizer.apply(gradients, variables)
+    return loss, more
+
+
+def check_backend() -> None:
+    """Refuse any backend but TensorFlow.
+
+    Raises:
+        SuiteError: For another backend.
+    """
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise SuiteError(
+            "training runs needs the TensorFlow backend (layers and networks work on all three). "
+            f"Received: KERAS_BACKEND={backend}"
+        )
+
+
+def _copies(variables: Sequence[Any]) -> list[np.ndarray]:
+    # What a backend returns may be the variable's own memory.
+    return [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
+
+
+def _match(variables: Sequence[Any], values: Sequence[np.ndarray]) -> bool:
+    return [(tuple(each.shape), each.dtype) for each in variables] == [
+        (each.shape, each.dtype.name) for each in values
+    ]
