@@ -27,7 +27,7 @@ class SumRows:
     def _clip_gradients(self, grads: list[Any]) -> list[Any]:
         if self._clips():
             grads = [_sum_rows(grad) for grad in grads]
-        return super()._clip_gradients(grads)  # type: ignore[misc, no-any-return]
+        return super()._clip_gradients(grads)  # type: ignore[misc]
 
     def _clips(self: Any) -> bool:
         return bool(self.clipnorm or self.clipvalue or self.global_clipnorm)

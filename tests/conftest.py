@@ -86,12 +86,11 @@ def suite():
 @pytest.fixture
 def network(small_glue, suite):
     """Make the compiled network of the first run of a task."""
-    from relation_tf.training.training import CompiledNetwork
-
     from relation_tf.tasks import load_task
+    from relation_tf.training.task_trainer import TaskTrainer
 
     def make(name="CoLA", **changes):
         config = suite(tasks=[name], **changes).runs()[0]
-        return CompiledNetwork(config, load_task(name, data=small_glue)), config
+        return TaskTrainer(config, load_task(name, data=small_glue)), config
 
     return make

@@ -160,7 +160,7 @@ def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
     shown = [command for command in commands(page) if not is_left_out(command)]
     if not shown:
         pytest.skip("this page shows no command")
-    from relation_tf.training.training import op_determinism
+    from relation_tf.training.session import op_determinism
 
     before = op_determinism()
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from relation_tf.training.training import CompiledNetwork, train_epoch
 
 from benchmarks.lengths import imdb_lengths
 from benchmarks.measured import Measured
@@ -17,6 +16,7 @@ from relation_tf.tasks.catalogue import find_source
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.rows import Ragged
 from relation_tf.tasks.vocabulary import Vocabulary
+from relation_tf.training.task_trainer import TaskTrainer
 
 _REVIEWS = 2560
 _VOCABULARY = 68_688
@@ -44,8 +44,8 @@ def _epoch(task: EncodedTask, mechanism: str, settings: dict[str, Any]) -> Calla
     config = RunConfig(
         task=task.task.name, method=mechanism, mechanism=mechanism, units=64, seed=1, **settings
     )
-    network = CompiledNetwork(config, task)
-    return lambda: train_epoch(network, config, epoch=1)
+    trainer = TaskTrainer(config, task)
+    return lambda: trainer.train_epoch(config.seed, epoch=1)
 
 
 def _task() -> EncodedTask:

@@ -5,7 +5,6 @@ Keras and TensorFlow are loaded when the first run starts, not with this module.
 
 from __future__ import annotations
 
-import functools
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +40,8 @@ from relation_tf.training.pretrained import (
 from relation_tf.training.pretraining_settings import PretrainingSettings
 
 if TYPE_CHECKING:
-    from relation_tf.training.language_model import CompiledLanguageModel, TrainedModel
+    from relation_tf.training.language_model import LanguageModelTrainer
+    from relation_tf.training.trainer import TrainingResult
 
 PERPLEXITY, SPEED = "perplexity", "tokens a second"
 """The tasks of `scores.csv` and of `speeds.csv`: apart, for a mechanism is not ranked by both."""
@@ -281,14 +281,20 @@ def _run_all(
     text: PlainText,
     report: _PretrainingProgress,
 ) -> None:
-    """Train all; a run that fails leaves `error.json`, and the others go on."""
+    """Train all; a run that fails leaves `error.json`, and the others continue."""
+    import keras
+
+    from relation_tf.training.language_model import LanguageModelTrainer
+
     for run in pending:
         own = _folder_of(folder, run)
         try:
             _start(own, {**asdict(settings), **made_from, **asdict(run)})
             # Compiled for each run: kept ones would count in the memory of those that follow, and
             # a layer of one's own may hold what no variable holds, drawn when it was built.
-            _run(_compiled(run.mechanism, settings, text), run, own, folder, report)
+            keras.backend.clear_session()  # frees what Keras keeps of the run before
+            trainer = LanguageModelTrainer(run.mechanism, settings, text)
+            _run(trainer, run, own, report)
         except OSError as error:
             raise groups.unwritable(own, error) from error
         except (DataError, SuiteError) as error:
@@ -306,22 +312,7 @@ def _start(own: Path, config: dict[str, Any]) -> None:
     write_json(own / "config.json", config)
 
 
-def _compiled(
-    mechanism: str, settings: PretrainingSettings, text: PlainText
-) -> CompiledLanguageModel:
-    import keras
-
-    from relation_tf.training.language_model import CompiledLanguageModel
-
-    keras.backend.clear_session()  # frees what Keras keeps of the one before
-    return CompiledLanguageModel(mechanism, settings, text)
-
-
-def _run(
-    network: CompiledLanguageModel, run: _Run, own: Path, folder: Path, report: _PretrainingProgress
-) -> None:
-    from relation_tf.training.language_model import train_model
-
+def _run(trainer: LanguageModelTrainer, run: _Run, own: Path, report: _PretrainingProgress) -> None:
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     about = {**provenance.machine(None), **provenance.software()}
     peak_of = session.forget_peaks()
@@ -329,8 +320,8 @@ def _run(
     checkpoint = None
     if run.mechanism in MECHANISMS:
         checkpoint = Checkpoint(own / STATE, made_by, _CHECKPOINT_EVERY)
-    trained = train_model(network, run.seed, functools.partial(report.step, run), checkpoint)
-    write_weights(own / WEIGHTS, *network.weights())
+    trained = trainer.run(run.seed, lambda step, row: report.step(run, step), checkpoint)
+    write_weights(own / WEIGHTS, *trainer.encoder_weights())
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(own / "history.csv", columns, ",")
     manifest = {
@@ -341,24 +332,24 @@ def _run(
         **about,
     }
     write_json(own / "manifest.json", manifest)
-    result = _result(network, run, trained) | session.peaks() | {"peak_memory_of": peak_of}
+    result = _result(trainer, run, trained) | session.peaks() | {"peak_memory_of": peak_of}
     write_json(own / "result.json", result)
     (own / STATE).unlink(missing_ok=True)
     report.done(run, result)
 
 
-def _result(network: CompiledLanguageModel, run: _Run, trained: TrainedModel) -> dict[str, Any]:
-    last, steps = trained.history[-1], network.settings.steps
+def _result(trainer: LanguageModelTrainer, run: _Run, trained: TrainingResult) -> dict[str, Any]:
+    last, steps = trained.history[-1], trainer.settings.steps
     return {
         "method": run.method,
         "mechanism": run.mechanism,
         "seed": run.seed,
         "held_out_loss": last["held_out_loss"],
         "perplexity": last["perplexity"],
-        "tokens_per_second": steps * network.step_tokens / trained.seconds["training"],
+        "tokens_per_second": steps * trainer.step_tokens / trained.seconds["training"],
         "steps": steps,
-        "parameters": network.model.count_params(),
-        "seconds": {**trained.seconds, "compilation": network.compile_seconds},
+        "parameters": trainer.model.count_params(),
+        "seconds": {**trained.seconds, "compilation": trainer.compile_seconds},
     }
 
 

@@ -112,7 +112,7 @@ class TaskSteps:
         self._predict(texts)
 
     def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
-        """Take a step; return these rows' part of the batch's mean loss, and how many are correct."""
+        """Take a step; return these rows' part of the mean loss, and how many are correct."""
         loss, right = train_step(
             self.model, self._optimizer, lambda: self._loss(ids, labels), share
         )

@@ -84,7 +84,8 @@ class SequenceSteps(TaskSteps):
         return losses, tf.reduce_all(right | ~kept, axis=1)
 
     def _loss(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
-        losses, right = self._losses(*ids, training=True)
+        sources, targets = ids
+        losses, right = self._losses(sources, targets, training=True)
         return tf.reduce_mean(losses), right
 
     def _predict_step(self, ids: tuple[Any, ...]) -> Any:

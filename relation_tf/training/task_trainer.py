@@ -174,7 +174,7 @@ class TaskTrainer(SuiteTrainer):
         if stop.weights is not None:
             self.restore(stop.weights)
         predictions, metrics = self._predict()
-        seconds = self._seconds(history) | {"total": clock.seconds()}
+        seconds = self._seconds(history, clock.seconds())
         return TrainingResult(history, seconds, stop, predictions, metrics, padding, resumed)
 
     def train_epoch(self, seed: int, epoch: int) -> TrainedEpoch:
@@ -337,7 +337,7 @@ class TaskTrainer(SuiteTrainer):
         before = history[-1]["running_accuracy"] if history else 0.0
         return before + (own - before) / (len(history) + 1)
 
-    def _seconds(self, history: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    def _seconds(self, history: Sequence[Mapping[str, float]], total: float) -> dict[str, float]:
         columns = {
             "training": "seconds",
             "input": "input_seconds",
@@ -346,7 +346,7 @@ class TaskTrainer(SuiteTrainer):
         seconds = {name: sum(row[column] for row in history) for name, column in columns.items()}
         steps = sum(-(-len(part.train_rows) // self.config.batch_size) for part in self.parts)
         epoch = sorted(row["seconds"] for row in history)[len(history) // 2]
-        return seconds | {"epoch": epoch, "batch": epoch / steps}
+        return seconds | {"total": total, "epoch": epoch, "batch": epoch / steps}
 
     def _predict(self) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
         group = self.task.task

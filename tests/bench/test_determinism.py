@@ -45,9 +45,10 @@ def test_equal_seeds_give_equal_bits(tmp_path, small_glue, suite, capsys):
 
 @pytest.mark.tensorflow
 def test_op_determinism_that_others_turned_on_is_recorded(network, monkeypatch):
-    from relation_tf.training import training
+    from relation_tf.training import session, task_trainer
 
-    monkeypatch.setattr(training, "op_determinism", lambda: True)
+    monkeypatch.setattr(session, "op_determinism", lambda: True)
+    monkeypatch.setattr(task_trainer, "op_determinism", lambda: True)
     assert provenance.machine(None)["op_determinism"]
     made, _ = network(xla=True)
     assert not made.xla

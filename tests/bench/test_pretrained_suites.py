@@ -54,14 +54,13 @@ def asked(suite, pretrained):
 @pytest.fixture
 def network(asked, small_glue):
     """Make the compiled network of a method."""
-    from relation_tf.training.training import CompiledNetwork
-
     from relation_tf.tasks import load_task
+    from relation_tf.training.task_trainer import TaskTrainer
 
     def make(method, **changes):
         config = asked(method, **changes).runs()[0]
         task = load_task(config.entry, data=small_glue, **config.reading())
-        return CompiledNetwork(config, task), config
+        return TaskTrainer(config, task), config
 
     return make
 
@@ -93,13 +92,11 @@ def test_an_encoder_of_one_seed_is_for_all(network, pretrained):
 
 
 def test_what_is_fine_tuned_learns_and_what_is_frozen_does_not(network):
-    from relation_tf.training.training import train_run
-
     for method, layer, stays in ((FINE_TUNED, "mechanism", False), (FROZEN, "contextual", True)):
         made, config = network(method, epochs=2)
         made.reset(1)
         before = [weights_of(made, name) for name in (layer, "embedding", "output")]
-        train_run(made, config)
+        made.run(config.seed)
         after = [weights_of(made, name) for name in (layer, "embedding", "output")]
         kept = [same(a, b) for a, b in zip(before, after, strict=True)]
         assert kept == [stays, stays, False]

@@ -52,17 +52,17 @@ def text_file(tmp_path_factory):
 
 
 def compiled(text_file, mechanism="relation", **changes):
-    from relation_tf.training.language_model import CompiledLanguageModel
+    from relation_tf.training.language_model import LanguageModelTrainer
 
     settings = PretrainingSettings(**SMALL | changes)
     text = read_plain_text(
         [text_file], settings.length, held_out=0.1, vocabulary_size=settings.vocabulary_size
     )
-    return CompiledLanguageModel(mechanism, settings, text)
+    return LanguageModelTrainer(mechanism, settings, text)
 
 
 def weights_of(network):
-    embedding, weights = network.weights()
+    embedding, weights = network.encoder_weights()
     return [embedding, *weights]
 
 
@@ -91,8 +91,6 @@ def test_held_out_loss_is_the_mean_over_predicted_words(text_file):
 
 @pytest.mark.parametrize("objective", ["masked", "causal"])
 def test_learns(text_file, objective):
-    from relation_tf.training.language_model import train_model
-
     network = compiled(
         text_file,
         "linear-attention",
@@ -104,7 +102,7 @@ def test_learns(text_file, objective):
         evaluate_every=150,
         dropout=0.0,
     )
-    history = train_model(network, seed=1).history
+    history = network.run(1).history
     assert [row["step"] for row in history] == [150, 300]
     # Frequencies alone come to 8. One word of four has to be guessed, which animal it is: at best
     # 4 ** (1 / 4) in a causal model, and less where its verb is in sight.
@@ -116,14 +114,12 @@ def test_learns(text_file, objective):
     ("mechanism", "objective"), [("attention", "masked"), ("relation", "causal")]
 )
 def test_resumed_at_any_step_ends_the_same(text_file, tmp_path, mechanism, objective):
-    from relation_tf.training.language_model import train_model
-
     network = compiled(text_file, mechanism, objective=objective)
-    whole = train_model(network, seed=1)
+    whole = network.run(1)
     expected = weights_of(network)
     checkpoint = Checkpoint(tmp_path / STATE, {}, every=0.0)
 
-    def interrupt(step):
+    def interrupt(step, row):
         if step in (3, 5) and step not in stopped:
             stopped.append(step)
             raise KeyboardInterrupt
@@ -131,9 +127,9 @@ def test_resumed_at_any_step_ends_the_same(text_file, tmp_path, mechanism, objec
     stopped = []
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            train_model(network, 1, interrupt, checkpoint)
-        train_model(network, seed=2)  # others may use the network in between
-    resumed = train_model(network, 1, interrupt, checkpoint)
+            network.run(1, interrupt, checkpoint)
+        network.run(2)  # others may use the network in between
+    resumed = network.run(1, interrupt, checkpoint)
     assert resumed.resumed == [2, 4]
     for one, other in zip(expected, weights_of(network), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -142,12 +138,10 @@ def test_resumed_at_any_step_ends_the_same(text_file, tmp_path, mechanism, objec
 
 
 def test_a_seed_decides_all(text_file):
-    from relation_tf.training.language_model import train_model
-
     network = compiled(text_file)
     runs = []
     for seed in (1, 2, 1):
-        train_model(network, seed)
+        network.run(seed)
         runs.append(weights_of(network))
     assert all((a == b).all() for a, b in zip(runs[0], runs[2], strict=True))
     assert not np.allclose(runs[0][0], runs[1][0])
@@ -398,7 +392,7 @@ def test_a_faulty_layer_of_ones_own_leaves_the_others(text_file, tmp_path):
 def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
     from relation_tf.training import language_model
 
-    losses = language_model.CompiledLanguageModel.held_out_loss
+    losses = language_model.LanguageModelTrainer.held_out_loss
 
     def held_out_loss(network):
         return {"relation": np.nan, "baseline": 1000.0}.get(network.mechanism) or losses(network)
@@ -406,7 +400,7 @@ def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
     settings = PretrainingSettings(**SMALL)
     arguments = [text_file], tmp_path / "out", ["relation", "baseline", "attention"], [1], settings
     with monkeypatch.context() as patch:
-        patch.setattr(language_model.CompiledLanguageModel, "held_out_loss", held_out_loss)
+        patch.setattr(language_model.LanguageModelTrainer, "held_out_loss", held_out_loss)
         made = pretrain(*arguments, quiet=True)
     assert [run["method"] for run in made.runs] == ["attention"]
     # A loss of 1,000 has no perplexity that a table could hold.

@@ -35,11 +35,11 @@ def _few_rows(monkeypatch):
 @pytest.fixture
 def network(suite):
     """Make the compiled network of a method on strings to be reversed."""
-    from relation_tf.training.training import CompiledNetwork
+    from relation_tf.training.task_trainer import TaskTrainer
 
     def make(method, **changes):
         config = suite(tasks=["reversal"], method=[method], **changes).runs()[0]
-        return CompiledNetwork(config, load_task("reversal")), config
+        return TaskTrainer(config, load_task("reversal")), config
 
     return make
 
@@ -68,14 +68,12 @@ def test_the_cost_is_the_mean_over_rows_of_the_mean_over_tokens(network):
         for row in range(len(split))
         for sources, targets in [[column.pad(np.array([row])) for column in split.inputs]]
     ]
-    assert part.cost(part.predict(split), split) == pytest.approx(np.mean(rows), rel=1e-5)
+    assert part.loss(part.predict(split), split) == pytest.approx(np.mean(rows), rel=1e-5)
 
 
 def test_training_lowers_the_cost_and_repeats_itself(network):
-    from relation_tf.training.training import train_run
-
     made, config = network(GRU, epochs=4, learning_rate=0.01)
-    first, again = train_run(made, config), train_run(made, config)
+    first, again = made.run(config.seed), made.run(config.seed)
     costs = [row["val_loss"] for row in first.history]
     assert costs[-1] < costs[0]
     assert costs == [row["val_loss"] for row in again.history]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relation_tf.training.checkpoint import Checkpoint, State
-from relation_tf.training.stopping import AccuracyReached, BestWeights, SmoothedCost
+from relation_tf.training.stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping
 
 STATE = State(
     history=[{"epoch": 1, "loss": 0.1 + 0.2, "val_loss": math.inf}],
@@ -69,9 +69,9 @@ def test_not_more_often_than_asked(tmp_path):
 
 COSTS = st.lists(st.floats(0, 1) | st.just(math.nan) | st.just(math.inf), min_size=1, max_size=40)
 RULES = {
-    "smoothed_early_stopping": lambda: SmoothedCost(patience=2, window=3),
-    "early_stopping": lambda: BestWeights(patience=3),
-    "accuracy": lambda: AccuracyReached(0.5, epochs=3),
+    "smoothed_early_stopping": lambda: SmoothedEarlyStopping(patience=2, window=3),
+    "early_stopping": lambda: EarlyStopping(patience=3),
+    "accuracy": lambda: AccuracyReached(0.5, target_epochs=3),
 }
 
 
@@ -104,10 +104,8 @@ class InterruptedRunError(Exception):
 @pytest.mark.parametrize("stopping", ["early_stopping", "smoothed_early_stopping"])
 def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopping):
     """Whatever the epoch, and twice; dropout, Adam, batches and the rule go on where they were."""
-    from relation_tf.training.training import train_run
-
     made, config = network(epochs=9, stopping=stopping, dropout=0.3, batch_size=16)
-    expected = train_run(made, config)
+    expected = made.run(config.seed)
     checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
     for kills in ([1], [2, 5], [8]):
         at = iter([*kills, math.inf])
@@ -119,7 +117,7 @@ def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopp
                     raise InterruptedRunError
 
             try:
-                trained = train_run(made, config, interrupt, checkpoint)
+                trained = made.run(config.seed, interrupt, checkpoint)
             except InterruptedRunError:
                 made.reset(99)  # nothing of the run is left in the network
         (tmp_path / "state.npz").unlink()
@@ -136,8 +134,6 @@ def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopp
 
 
 def test_time_goes_on_too(network, tmp_path):
-    from relation_tf.training.training import train_run
-
     made, config = network(epochs=50, time_limit=1e5)
     checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
     scores = dict.fromkeys(("loss", "val_loss", "val_accuracy", "val_matthews"), 1.0)
@@ -145,17 +141,15 @@ def test_time_goes_on_too(network, tmp_path):
     row = {"epoch": 1.0, **scores, **times}
     rule = {"values": [], "best": math.inf, "waited": 0}
     checkpoint.write(State([row], 1e6, rule, made.state()))
-    trained = train_run(made, config, checkpoint=checkpoint)
+    trained = made.run(config.seed, checkpoint=checkpoint)
     assert trained.stop.reason == "reached 100000 s"
     assert len(trained.history) == 2
     assert trained.seconds["total"] > 1e6
 
 
 def test_a_state_that_does_not_fit_is_none_at_all(network, tmp_path):
-    from relation_tf.training.training import train_run
-
     made, config = network(epochs=2)
-    expected = train_run(made, config)
+    expected = made.run(config.seed)
     checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
     values = made.state()
     for variables in (
@@ -164,6 +158,6 @@ def test_a_state_that_does_not_fit_is_none_at_all(network, tmp_path):
         [values[0].astype("f8"), *values[1:]],
     ):
         checkpoint.write(State([{"epoch": 1.0}], 1.0, {}, variables))
-        trained = train_run(made, config, checkpoint=checkpoint)
+        trained = made.run(config.seed, checkpoint=checkpoint)
         assert trained.resumed == []
         assert trained.metrics == expected.metrics

@@ -183,17 +183,15 @@ def network_of(config, data, distribution):
     from relation_tf.training.session import start_tensorflow
 
     replicas = start_tensorflow(Path(os.devnull), 1, distribution)
-    from relation_tf.training.training import CompiledNetwork
+    from relation_tf.training.task_trainer import TaskTrainer
 
-    return CompiledNetwork(config, load_task(config.task, data=data), replicas=replicas)
+    return TaskTrainer(config, load_task(config.task, data=data), replicas=replicas)
 
 
 def trained(config, data, distribution=None):
     """The weights and what a run gave."""
     network = network_of(config, data, distribution)
-    from relation_tf.training.training import train_run
-
-    run = train_run(network, config)
+    run = network.run(config.seed)
     return network.weights(), run
 
 
@@ -270,11 +268,9 @@ class KilledError(Exception):
 def resumed(config, data, distribution, folder):
     """The weights of a run, of the same one again, and of one that was killed and taken up."""
     network = network_of(config, data, distribution)
-    from relation_tf.training.training import train_run
-
     found = []
     for _ in range(2):
-        train_run(network, config)
+        network.run(config.seed)
         found.append(network.weights())
     checkpoint = Checkpoint(folder / "state.npz", {}, every=0)
 
@@ -283,9 +279,9 @@ def resumed(config, data, distribution, folder):
             raise KilledError
 
     try:
-        train_run(network, config, kill, checkpoint)
+        network.run(config.seed, kill, checkpoint)
     except KilledError:
-        run = train_run(network, config, checkpoint=checkpoint)
+        run = network.run(config.seed, checkpoint=checkpoint)
     return run.resumed, [*found, network.weights()]
 
 

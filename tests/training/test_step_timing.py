@@ -150,7 +150,7 @@ def test_a_state_that_grows_is_refused():
 
 
 def test_the_state_is_what_the_mechanism_holds():
-    held = {name: stepping(decoder(name)).time().state_bytes for name in MIXERS}
+    held = {name: stepping(decoder(name)).run(1).facts["state_bytes"] for name in MIXERS}
     blocks, rows, width, numbers = 2, 2, 8, 4
     # Keys and values of all 128 tokens, and an integer for the place and for each token's mask.
     assert held["attention"] > blocks * rows * 2 * 128 * width * numbers
@@ -160,9 +160,10 @@ def test_the_state_is_what_the_mechanism_holds():
 
 def test_passes_are_timed_until_they_tell_something(monkeypatch):
     monkeypatch.setattr("relation_tf.training.step_timing.SECONDS", 0.0)
-    timed = stepping(decoder("relation")).time()
-    assert len(timed.seconds) == 3
-    assert timed.typical == sorted(timed.seconds)[1] > 0
+    timed = stepping(decoder("relation")).run(1)
+    seconds = [row["seconds"] for row in timed.history]
+    assert len(seconds) == 3
+    assert timed.seconds["epoch"] == sorted(seconds)[1] > 0
 
 
 @pytest.mark.slow

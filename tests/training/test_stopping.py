@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relation_tf.training.stopping import AccuracyReached, BestWeights, SmoothedCost
+from relation_tf.training.stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping
 
 COSTS = st.lists(
     st.one_of(st.sampled_from([0.25, 0.5, 0.75, 1.0]), st.just(math.nan)), min_size=1, max_size=40
@@ -34,7 +34,7 @@ def test_smoothed_equals_its_definition(values, patience, window):
         if waited == patience:
             expected = epoch
             break
-    stop, last = play(SmoothedCost(patience, window=window), values)
+    stop, last = play(SmoothedEarlyStopping(patience, window=window), values)
     assert last == expected
     assert stop.epoch == last
     assert stop.weights is None
@@ -51,25 +51,25 @@ def test_best_equals_its_definition(values, patience):
             last = epoch
             break
     best = costs.index(min(costs[:last])) + 1
-    stop, stopped_at = play(BestWeights(patience), values)
+    stop, stopped_at = play(EarlyStopping(patience), values)
     assert stopped_at == last
     assert stop.epoch == stop.weights == best
 
 
 def test_a_nan_first_epoch_is_not_the_best_for_ever():
-    stop, _ = play(BestWeights(patience=3), [math.nan, 3.0, 2.0, 4.0, 4.0, 4.0])
+    stop, _ = play(EarlyStopping(patience=3), [math.nan, 3.0, 2.0, 4.0, 4.0, 4.0])
     assert stop.epoch == 3
 
 
 def test_a_metric_is_better_when_higher():
-    stop, last = play(BestWeights(patience=2, higher_is_better=True), [0.1, 0.9, 0.5, 0.6, 0.7])
+    stop, last = play(EarlyStopping(patience=2, higher_is_better=True), [0.1, 0.9, 0.5, 0.6, 0.7])
     assert (stop.epoch, last) == (2, 4)
-    assert play(SmoothedCost(1, higher_is_better=True, window=1), [0.1, 0.9, 0.5])[1] == 3
+    assert play(SmoothedEarlyStopping(1, higher_is_better=True, window=1), [0.1, 0.9, 0.5])[1] == 3
 
 
 def test_the_program_looks_for_the_first_time_at_its_tenth_epoch():
     # Rising from the start: ten epochs make the first mean, five more wait.
-    stop, last = play(SmoothedCost(), [float(i) for i in range(100)])
+    stop, last = play(SmoothedEarlyStopping(), [float(i) for i in range(100)])
     assert last == 15
     assert "last 10 epochs" in stop.reason
 
@@ -88,7 +88,7 @@ def test_an_accuracy_is_reached_when_it_has_held(values, epochs):
     assert stop.weights is None
 
 
-@pytest.mark.parametrize("rule", [SmoothedCost(), BestWeights(), AccuracyReached()])
+@pytest.mark.parametrize("rule", [SmoothedEarlyStopping(), EarlyStopping(), AccuracyReached()])
 def test_a_limit_is_named(rule):
     stop = play(rule, [0.5])[0]
     assert stop.reason.endswith("reached 1 epochs") or stop.reason == "not reached in 1 epochs"

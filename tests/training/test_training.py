@@ -20,18 +20,16 @@ def outputs(trained):
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B", "MNLI"])
 def test_same_seed_gives_the_same_bits_whatever_ran_before(network, name):
-    from relation_tf.training.training import train_run
-
     first, config = network(name)
-    alone = train_run(first, config)
-    train_run(first, seeded(config, 2))
-    again = train_run(first, config)
+    alone = first.run(config.seed)
+    first.run(2)
+    again = first.run(config.seed)
     other, _ = network(name)
-    fresh = train_run(other, config)
+    fresh = other.run(config.seed)
     costs = [[row["loss"] for row in trained.history] for trained in (alone, again, fresh)]
     assert costs[0] == costs[1] == costs[2]
     assert outputs(alone) == outputs(again) == outputs(fresh)
-    assert outputs(alone) != outputs(train_run(first, seeded(config, 2)))
+    assert outputs(alone) != outputs(first.run(2))
 
 
 def test_a_refilled_network_starts_as_a_new_one(network):
@@ -40,7 +38,7 @@ def test_a_refilled_network_starts_as_a_new_one(network):
     first, _ = network()
     first.reset(7)
     keras.utils.set_random_seed(7)
-    (new,) = first._build(7)
+    new = first._build(7)
     for kept, fresh in zip(first.model.variables, new.variables, strict=True):
         assert np.array_equal(kept, fresh), kept.path
 
@@ -74,39 +72,35 @@ def test_a_step_is_what_keras_does(network):
 
 
 def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
-    from relation_tf.training import training
+    from relation_tf.training import classification
 
     first, _ = network("MNLI")
     split = first.task.splits["dev_matched"]
     whole = first.parts[0].predict(split)
-    monkeypatch.setattr(training, "_EVALUATION_BATCH", 3)
+    monkeypatch.setattr(classification, "EVALUATION_BATCH", 3)
     np.testing.assert_allclose(first.parts[0].predict(split), whole, atol=1e-6)
 
 
 def test_best_weights_are_brought_back(network):
-    from relation_tf.training.training import _cost, train_run
+    from relation_tf.training.classification import mean_loss
 
     first, config = network(stopping="early_stopping", learning_rate=0.05, epochs=6)
-    trained = train_run(first, config)
+    trained = first.run(config.seed)
     costs = [row["val_loss"] for row in trained.history]
     assert trained.stop.epoch == int(np.argmin(costs)) + 1
-    kept = _cost(trained.predictions["dev", "CoLA"], first.task.splits["dev"])
+    kept = mean_loss(trained.predictions["dev", "CoLA"], first.task.splits["dev"])
     assert kept == pytest.approx(min(costs), rel=1e-6)
 
 
 def test_a_diverged_network_has_the_worst_score(network):
-    from relation_tf.training.training import train_run
-
     first, config = network(learning_rate=1e30)
-    trained = train_run(first, config)
+    trained = first.run(config.seed)
     assert np.isnan(trained.history[-1]["val_loss"])
     assert trained.metrics == {"CoLA": {"matthews": -1.0}}
 
 
 def learning(network, **changes):
     """A run on SST-2 that stops when an accuracy has held; nothing is dropped out."""
-    from relation_tf.training.training import train_run
-
     settings = {
         "stopping": "accuracy_reached",
         "target_accuracy": 0.6,
@@ -117,7 +111,7 @@ def learning(network, **changes):
         **changes,
     }
     made, config = network("SST-2", **settings)
-    return train_run(made, config), made
+    return made.run(config.seed), made
 
 
 @pytest.mark.parametrize("accuracy", ["validation", "running"])
@@ -142,15 +136,13 @@ def test_a_running_accuracy_is_that_of_all_rows_so_far(network):
 
 def test_training_accuracy_is_of_the_outputs_before_each_step(network):
     """One batch an epoch: the accuracy of the second epoch is that of the first one's weights."""
-    from relation_tf.training.training import train_run
-
     settings = {"stopping": "accuracy_reached", "dropout": 0.0, "batch_size": 1000}
     made, config = network("SST-2", epochs=1, **settings)
-    train_run(made, config)
+    made.run(config.seed)
     split = made.task.splits["train"]
     expected = np.mean(made.parts[0].predict(split).argmax(axis=1) == split.labels)
     made, config = network("SST-2", epochs=2, **settings)
-    assert train_run(made, config).history[1]["accuracy"] == pytest.approx(expected)
+    assert made.run(config.seed).history[1]["accuracy"] == pytest.approx(expected)
 
 
 def test_what_is_not_reached_is_said(network):
@@ -162,10 +154,8 @@ def test_what_is_not_reached_is_said(network):
 
 @pytest.mark.parametrize("stopping", ["early_stopping", "smoothed_early_stopping"])
 def test_every_rule_keeps_to_the_time_limit(network, stopping):
-    from relation_tf.training.training import train_run
-
     made, config = network(stopping=stopping, time_limit=1e-9)
-    trained = train_run(made, config)
+    trained = made.run(config.seed)
     assert (len(trained.history), trained.stop.reason) == (1, "reached 1e-09 s")
     assert "running_accuracy" not in trained.history[0]
 
@@ -180,7 +170,6 @@ def test_times_add_up(network):
 @pytest.mark.parametrize("name", ["CoLA", "STS-B"])
 def test_bfloat16_is_for_computing_alone(network, name):
     import keras
-    from relation_tf.training.training import train_run
 
     made, config = network(name, precision="bfloat16")
     assert keras.config.dtype_policy().name == "float32"
@@ -190,14 +179,14 @@ def test_bfloat16_is_for_computing_alone(network, name):
     (part,) = made.parts
     loss, _ = part.train(part.pad(train, np.arange(3)), train.labels[:3])
     assert loss.dtype == "float32"
-    trained = train_run(made, config)
+    trained = made.run(config.seed)
     answers = next(iter(trained.predictions.values()))
     assert answers.dtype == np.float32
     # What eight bits hold has zeros in the last sixteen of 32.
     assert np.any(answers.view(np.uint32) & 0xFFFF)
     exact, config = network(name)
     costs, expected = (
-        [row["val_loss"] for row in run.history] for run in (trained, train_run(exact, config))
+        [row["val_loss"] for row in run.history] for run in (trained, exact.run(config.seed))
     )
     assert costs == pytest.approx(expected, rel=0.05)
     assert costs != expected
@@ -220,12 +209,10 @@ def test_the_policy_comes_back_after_an_error(network):
 
 def by_xla(network, mechanism, **changes):
     """A run with XLA, the shapes of its steps, and the same one without."""
-    from relation_tf.training.training import train_run
-
     options = {"batch_size": 16, "epochs": 2, "dropout": 0.0, **changes}
     options["method"] = [{"mechanism": mechanism, "units": 8}]
     plain, config = network(**options)
-    expected = train_run(plain, config)
+    expected = plain.run(config.seed)
     made, config = network(**options, xla=True)
     assert made.xla
     shapes, train = [], made.train
@@ -235,7 +222,7 @@ def by_xla(network, mechanism, **changes):
         return train(part, ids, labels)
 
     made.train = watched
-    return train_run(made, config), shapes, expected, made
+    return made.run(config.seed), shapes, expected, made
 
 
 @pytest.mark.parametrize(
@@ -281,15 +268,13 @@ def test_xla_on_pairs_with_random_batches_compiles_between_epochs(network):
 
 
 def test_compilation_is_no_time_of_a_run(network):
-    from relation_tf.training.training import train_run
-
     made, config = network(epochs=1)
 
     def prepare(batches):
         made.compile_seconds += 1e6  # as if it had taken so long
 
     made.prepare = prepare
-    trained = train_run(made, config)
+    trained = made.run(config.seed)
     assert trained.seconds["training"] < -9e5
     assert trained.seconds["total"] < -9e5
     assert trained.history[0]["seconds"] < -9e5
@@ -303,7 +288,7 @@ def test_too_few_rows_for_a_whole_batch_need_no_xla(network):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_suites())
 def test_every_method_of_every_suite_can_be_built(name):
-    from relation_tf.training.training import check_network
+    from relation_tf.training.building import check_network
 
     by_method = {config.method: config for config in load_suite(name).runs()}
     for config in by_method.values():
@@ -316,14 +301,13 @@ GROUP = {"tasks": ["three"], "group": [{"name": "three", "tasks": ["CoLA", "RTE"
 @pytest.fixture
 def grouped(small_glue, suite):
     """The compiled network of three tasks that are learned together."""
-    from relation_tf.training.training import CompiledNetwork
-
     from relation_tf.tasks import load_task
+    from relation_tf.training.task_trainer import TaskTrainer
 
     def make(sharing="shared", **changes):
         method = {"mechanism": "relation", "units": 8, "sharing": sharing}
         config = suite(**GROUP, method=[method], **changes).runs()[0]
-        return CompiledNetwork(config, load_task(config.entry, data=small_glue)), config
+        return TaskTrainer(config, load_task(config.entry, data=small_glue)), config
 
     return make
 
@@ -331,39 +315,35 @@ def grouped(small_glue, suite):
 @pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["shared", "adversarial"])
 def test_a_group_answers_for_each_of_its_tasks(grouped, sharing):
-    from relation_tf.training.training import train_run
-
     made, config = grouped(sharing)
-    trained = train_run(made, config)
+    trained = made.run(config.seed)
     assert {name: set(scores) for name, scores in trained.metrics.items()} == {
         "CoLA": {"matthews"}, "RTE": {"accuracy"}, "STS-B": {"pearson", "spearman"},
     }  # fmt: skip
     assert ("RTE:test", "RTE") in trained.predictions
-    assert outputs(train_run(made, config)) == outputs(trained)
-    assert outputs(train_run(made, seeded(config, 2))) != outputs(trained)
+    assert outputs(made.run(config.seed)) == outputs(trained)
+    assert outputs(made.run(2)) != outputs(trained)
 
 
 def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
-    from relation_tf.training.training import _cost, train_run
+    from relation_tf.training.classification import mean_loss
 
     made, config = grouped(epochs=1)
-    trained = train_run(made, config)
-    costs = [_cost(part.predict(part.held_out), part.held_out) for part in made.parts]
+    trained = made.run(config.seed)
+    costs = [mean_loss(part.predict(part.held_out), part.held_out) for part in made.parts]
     assert trained.history[0]["val_loss"] == pytest.approx(np.mean(costs), rel=1e-6)
 
 
 def test_batches_are_drawn_across_tasks(grouped):
-    from relation_tf.training.training import plan_epoch
-
     made, config = grouped()
-    batches = plan_epoch(made.parts, config, epoch=1)
+    batches = made.plan_epoch(config.seed, epoch=1)
     names = [part.task.task.name for part, _ in batches]
     assert set(names) == {"CoLA", "RTE", "STS-B"}
     assert names != sorted(names)
     for part in made.parts:
         rows = np.concatenate([rows for own, rows in batches if own is part])
         assert sorted(rows) == list(range(len(part.train_rows)))
-    again = [part.task.task.name for part, _ in plan_epoch(made.parts, config, epoch=2)]
+    again = [part.task.task.name for part, _ in made.plan_epoch(config.seed, epoch=2)]
     assert again != names
 
 
