@@ -1,4 +1,4 @@
-"""What is learned: tasks, their sources, vocabularies and batches."""
+"""Tasks, their sources, vocabularies and batches."""
 
 import lazy_loader
 

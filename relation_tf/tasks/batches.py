@@ -44,7 +44,7 @@ def plan_batches(
 
 
 def bucket(length: int) -> int:
-    """The width that a text of a length is padded to for XLA, which compiles each shape anew.
+    """The width that a text of a length is padded to for XLA, which compiles per shape.
 
     Widths are 8, 16, 24, 32, 48, 64, 96 ...: powers of two, and from 16 on what is midway between.
 
@@ -74,7 +74,7 @@ def pad_to_bucket(ids: np.ndarray) -> np.ndarray:
 def widths(
     lengths: np.ndarray, batches: Sequence[np.ndarray], *, buckets: bool = False
 ) -> np.ndarray:
-    """How wide each batch is: `(inputs, batches)`.
+    """Return the width of each batch, `(inputs, batches)`.
 
     Args:
         lengths: The tokens of each row, of shape `(inputs, rows)`.
@@ -89,7 +89,7 @@ def widths(
 def padded_tokens(
     lengths: np.ndarray, batches: Sequence[np.ndarray], *, buckets: bool = False
 ) -> int:
-    """How many tokens the batches hold, padding included; arguments as of `widths`."""
+    """Return the number of tokens of the batches with padding; arguments as of `widths`."""
     if not batches:
         return 0
     return int(widths(lengths, batches, buckets=buckets).sum(axis=0) @ [*map(len, batches)])

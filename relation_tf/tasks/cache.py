@@ -1,4 +1,4 @@
-"""What is made once and kept: encoded tasks and the embedded set."""
+"""Cache of encoded tasks and of the embedded set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from relation_tf.tasks import miniglue
 
 
 def cache_folder() -> Path:
-    """Where it is kept: `RELATION_TF_CACHE`, or the user's cache folder."""
+    """Return the folder of the cache: `RELATION_TF_CACHE`, or the user's cache folder."""
     default = platformdirs.user_cache_path("relation_tf")
     folder = Path(os.environ.get("RELATION_TF_CACHE", default))
     with _named_in_errors(folder):

@@ -21,7 +21,7 @@ class NotFoundError(DataError):
 
 
 Entry = str | CustomTask | TaskGroup
-"""What a suite names: a registered task, a task of its own, or several together."""
+"""An entry of a suite: a registered task, a task of its own, or several together."""
 
 for _dataset in (
     *datasets.DATASETS,

@@ -31,7 +31,7 @@ def letters(length: int, rows: int = 1) -> Ragged:
 
 
 def length_of(task: Task) -> int:
-    """How many letters a task has."""
+    """Return the number of letters of a task."""
     return int(task.name.partition("-")[2])
 
 

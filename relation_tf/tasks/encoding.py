@@ -252,7 +252,7 @@ def _check(
 def _given(
     path: str | Path, tokens: Tokens, start_token: bool, vocabulary_size: int | None
 ) -> Vocabulary:
-    """A vocabulary that is there; what would make another has no meaning beside it."""
+    """Read a given vocabulary; settings that would make another one are refused."""
     for argument, value, expected in (
         ("tokens", tokens, "wordpiece"),
         ("start_token", start_token, False),

@@ -281,11 +281,11 @@ def write_date(day: datetime.date, format: int) -> str:
 GENERATED: Mapping[str, Callable[..., GeneratedTask]] = MappingProxyType(
     {"reversal": reversal, "dates": dates}
 )
-"""What makes each task, by its name."""
+"""Functions that generate each task, by its name."""
 
 
 def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """The rows as text, made in place of being read."""
+    """Return the generated rows as text."""
     made = GENERATED[task.name]()
     splits = {}
     for name, pairs in made.splits.items():
@@ -324,7 +324,7 @@ DATASETS = tuple(
 
 
 def _different(draw: Callable[[], _Row], count: int, all_there_are: int) -> list[_Row]:
-    """So many draws, none twice."""
+    """Return so many draws, none twice."""
     if count > all_there_are // 2:
         raise ValueError(
             f"there are {all_there_are} rows to draw from, of which no more than half are drawn. "

@@ -1,6 +1,6 @@
 """Keras's archives `imdb.npz` and `reuters.npz`: rows of word ranks, and the word of each rank.
 
-An archive holds rows of ranks, the most frequent word 1, and beside it lies its word index,
+An archive holds rows of ranks, the most frequent word 1, and next to it is its word index,
 `<archive>_word_index.json`, from which the words come back: lower-case, without punctuation, apart
 by blanks. White space inside a word (some of IMDb's hold U+0085) becomes `_`, so that each rank
 stays one word. Without the index the ranks themselves, in decimal, are the words.

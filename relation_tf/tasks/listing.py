@@ -1,4 +1,4 @@
-"""What a task holds, for a reader: rows, classes, lengths, and examples as a network reads them."""
+"""Overviews of tasks: rows, classes, lengths, and examples as a network reads them."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def lines(
         reading: For each task, by its name, further arguments of `load_task`.
 
     Raises:
-        DataError: Where `data` is no folder.
+        DataError: If `data` is not a folder.
     """
     yield _line(
         "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
@@ -183,13 +183,13 @@ def describe(
     """A task at length: splits, classes, lengths, and examples as a network reads them.
 
     Args:
-        name: The task, one's own, or a group, whose tasks follow each other.
+        name: A registered task, a suite's own task, or a group, whose tasks follow each other.
         data: As in `find_source`, and so `tfds_folder`.
         tfds_folder: The folder of TFDS.
         reading: Further arguments of `load_task`.
 
     Raises:
-        DataError: Where the task is not found, or cannot be read.
+        DataError: If the task is not found or cannot be read.
     """
     task = load_task(name, data=data, tfds_folder=tfds_folder, **(reading or {}))
     return "\n\n".join(map(_described, task.members))

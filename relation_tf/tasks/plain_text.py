@@ -234,12 +234,12 @@ def _order(blocks: int, seed: int, epoch: int) -> np.ndarray:
 
 
 def masks_of_step(seed: int, step: int) -> np.random.Generator:
-    """What draws the masks of a step."""
+    """Return the generator of the masks of a step."""
     return np.random.default_rng([_MASKS, seed, step])
 
 
 def masks_of_held_out(row: int) -> np.random.Generator:
-    """What draws the masks of the held-out blocks from a row on: the same for every run."""
+    """Return the generator of the masks of held-out blocks from a row on, the same in all runs."""
     return np.random.default_rng([_HELD_OUT_MASKS, row])
 
 

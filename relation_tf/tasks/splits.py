@@ -68,7 +68,7 @@ def _classes(split: TextSplit) -> np.ndarray:
 
 
 def _quotas(classes: np.ndarray, count: int) -> dict[int, int]:
-    """How many rows each class gives, `count` in all."""
+    """Return the number of rows that each class gives, `count` in all."""
     labels, rows = np.unique(classes, return_counts=True)
     whole, remainder = np.divmod(count * rows, len(classes))
     largest = np.argsort(-remainder, kind="stable")[: count - whole.sum()]

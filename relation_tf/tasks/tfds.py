@@ -84,7 +84,7 @@ PREPARED: dict[str, Prepared] = {
         (resources.files("relation_tf.tasks") / "tfds.toml").read_text("utf-8")
     ).items()
 }
-"""How TFDS names each task that it has."""
+"""The tasks that TFDS has."""
 
 
 def folder_of(folder: str | Path | None) -> Path:
