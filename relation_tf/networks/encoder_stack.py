@@ -132,8 +132,12 @@ class Encoder(keras.layers.Layer):
             self.closing.build((None, None, units))
         self.built = True
 
-    def _block(self, i: int, units: int) -> EncoderBlock:
-        block = EncoderBlock(
+    def make_block(self, *args: Any, **kwargs: Any) -> EncoderBlock:
+        """Make a block, not built, from the arguments of `EncoderBlock`."""
+        return EncoderBlock(*args, **kwargs)
+
+    def _block(self, i: int, units: int) -> Any:
+        block = self.make_block(
             self.mixer.make(units, self.dropout, self.dtype_policy),
             self.feed_forward_units or 2 * units,
             self.norm,
@@ -163,6 +167,10 @@ class Encoder(keras.layers.Layer):
             x = zero_masked(self.projection(x), mask)
         for block in self.blocks:
             x = block(x, mask=mask, training=training)
+        return self.close(x, mask)
+
+    def close(self, x: Any, mask: Any) -> Any:
+        """Normalize the output, where `norm="pre"`."""
         return x if self.closing is None else zero_masked(self.closing(x), mask)
 
     @property
@@ -225,7 +233,7 @@ class Encoder(keras.layers.Layer):
         for block, before in zip(self.blocks, state, strict=True):
             x, own = block.step(x, before, mask)
             after.append(own)
-        return x if self.closing is None else zero_masked(self.closing(x), mask), tuple(after)
+        return self.close(x, mask), tuple(after)
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> Any:
         """The output keeps the mask."""
@@ -331,25 +339,33 @@ class EncoderBlock(keras.layers.Layer):
 
     def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
         """Mix, then feed forward."""
-        mixed = mix_all(self.mixer, self._before_mixing(x), mask)
-        return zero_masked(self._after_mixing(x, mixed, training), mask)
+        x = self.add(self.mixer_norm, lambda x: mix_all(self.mixer, x, mask), x, training)
+        return zero_masked(self.add(self.feed_norm, self.feed, x, training), mask)
 
     def step(self, x: Any, state: Any, mask: Any) -> tuple[Any, Any]:
         """The same for one more token, not in training, and the mixer's next state."""
-        mixed, state = self.mixer.step(self._before_mixing(x), state, mask)
-        return zero_masked(self._after_mixing(x, mixed, training=False), mask), state
+        x, state = self.mix_step(x, state, mask)
+        return zero_masked(self.add(self.feed_norm, self.feed, x, training=False), mask), state
 
-    def _before_mixing(self, x: Any) -> Any:
-        return self.mixer_norm(x) if self.norm == "pre" else x
+    def mix_step(self, x: Any, state: Any, mask: Any) -> tuple[Any, Any]:
+        """Add the mixer's step; return the sum and the mixer's next state."""
 
-    def _after_mixing(self, x: Any, mixed: Any, training: bool | None) -> Any:
-        x = x + self.drop(mixed, training=training)
+        def mix(x: Any) -> Any:
+            nonlocal state
+            mixed, state = self.mixer.step(x, state, mask)
+            return mixed
+
+        x = self.add(self.mixer_norm, mix, x, training=False)
+        return x, state
+
+    def add(self, norm: Any, part: Any, x: Any, training: bool | None) -> Any:
+        """Add to `x` the output of a part, and normalize before or after."""
         if self.norm == "pre":
-            return x + self.drop(self._feed(self.feed_norm(x)), training=training)
-        x = self.mixer_norm(x)
-        return self.feed_norm(x + self.drop(self._feed(x), training=training))
+            return x + self.drop(part(norm(x)), training=training)
+        return norm(x + self.drop(part(x), training=training))
 
-    def _feed(self, x: Any) -> Any:
+    def feed(self, x: Any) -> Any:
+        """Feed forward."""
         return self.output_dense(self.hidden(x))
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> Any:

@@ -183,20 +183,9 @@ class Decoder(Encoder):
                 f"Received: units={units}, source_heads={source_heads}"
             )
 
-    def _block(self, i: int, units: int) -> DecoderBlock:
-        block = DecoderBlock(
-            self.mixer.make(units, self.dropout, self.dtype_policy),
-            self.feed_forward_units or 2 * units,
-            self.norm,
-            self.dropout,
-            self.activation,
-            seed=None if self.seed is None else self.seed + i,
-            source_heads=self.source_heads,
-            dtype=self.dtype_policy,
-            name=f"block_{i}",
-        )
-        block.build((None, None, units))
-        return block
+    def make_block(self, *args: Any, **kwargs: Any) -> DecoderBlock:
+        """Make a block, not built, from the arguments of `EncoderBlock`."""
+        return DecoderBlock(*args, source_heads=self.source_heads, **kwargs)
 
     def project(self, x: Any) -> tuple[Any, ...]:
         """Keys and values of the source, `(batch, source_tokens, units)`, for each block."""
@@ -211,7 +200,7 @@ class Decoder(Encoder):
         projected, kept = source
         for block, own in zip(self.blocks, projected, strict=True):
             x = block(x, mask=mask, training=training, source=(*own, kept))
-        return x if self.closing is None else zero_masked(self.closing(x), mask)
+        return self.close(x, mask)
 
     def advance(
         self, x: Any, state: tuple[Any, ...], mask: Any, source: Any
@@ -234,8 +223,7 @@ class Decoder(Encoder):
         for block, before, own in zip(self.blocks, state, projected, strict=True):
             x, last, weights = block.advance(x, before, mask, (*own, kept))
             after.append(last)
-        x = x if self.closing is None else zero_masked(self.closing(x), mask)
-        return x, tuple(after), weights
+        return self.close(x, mask), tuple(after), weights
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
@@ -268,18 +256,12 @@ class DecoderBlock(EncoderBlock):
         self, x: Any, mask: Any = None, training: bool | None = None, source: Any = None
     ) -> Any:
         """Mix, look at the source, then feed forward."""
-        x = self._add(self.mixer_norm, lambda x: mix_all(self.mixer, x, mask), x, training)
+        x = self.add(self.mixer_norm, lambda x: mix_all(self.mixer, x, mask), x, training)
         return self._after(x, mask, source, training)[0]
 
     def advance(self, x: Any, state: Any, mask: Any, source: Any) -> tuple[Any, Any, Any]:
         """The same for one more token, not in training: output, mixer's next state, weights."""
-
-        def mix(x: Any) -> Any:
-            nonlocal state
-            mixed, state = self.mixer.step(x, state, mask)
-            return mixed
-
-        x = self._add(self.mixer_norm, mix, x, training=False)
+        x, state = self.mix_step(x, state, mask)
         x, weights = self._after(x, mask, source, training=False)
         return x, state, weights
 
@@ -291,15 +273,9 @@ class DecoderBlock(EncoderBlock):
             seen, weights = self.look(x, *source)
             return seen
 
-        x = self._add(self.look_norm, look, x, training)
-        x = self._add(self.feed_norm, self._feed, x, training)
+        x = self.add(self.look_norm, look, x, training)
+        x = self.add(self.feed_norm, self.feed, x, training)
         return zero_masked(x, mask), weights
-
-    def _add(self, norm: Any, part: Any, x: Any, training: bool | None) -> Any:
-        """`x` and what a part makes of it, normalized before or after."""
-        if self.norm == "pre":
-            return x + self.drop(part(norm(x)), training=training)
-        return norm(x + self.drop(part(x), training=training))
 
 
 class SourceAttention(keras.layers.Layer):
