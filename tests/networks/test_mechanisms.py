@@ -4,12 +4,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import keras
 import numpy as np
 import pytest
 
+from relation_tf.errors import UnknownNameError
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
+from relation_tf.networks import sequence_classifier
 from relation_tf.networks.mechanisms import accepts, find_mechanism, load, make_layer
-from relation_tf.registry import MECHANISMS
+from relation_tf.registry import MECHANISMS, register_mechanism
 
 LAYERS = {
     "baseline": PointwiseMLP,
@@ -130,3 +133,19 @@ def test_what_a_message_quotes_is_cut_and_escaped(refused: Callable[[], object])
         refused()
     assert len(str(error.value)) < 700
     assert str(error.value).isprintable()
+
+
+def test_a_registered_layer_runs_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MECHANISMS, "_entries", dict(MECHANISMS))
+
+    @register_mechanism("mine", options={"activation": "tanh"}, positions=None)
+    class Mine(keras.layers.Dense):
+        pass
+
+    model = sequence_classifier("mine", 10, 2, units=4)
+    layer = model.get_layer("mechanism")
+    assert isinstance(layer, Mine)
+    assert (layer.units, layer.activation) == (4, keras.activations.tanh)
+    assert "positions" not in [layer.name for layer in model.layers]
+    with pytest.raises(UnknownNameError, match="Did you mean 'mine'"):
+        find_mechanism("mines")
