@@ -257,37 +257,24 @@ class WinTieLoss(Shown):
     """How often each method is significantly better than each other one, over tasks.
 
     Attributes:
-        wins: k x k: on how many tasks the row's method is better than the column's.
-        ties: k x k: on how many tasks the two cannot be separated.
-        losses: k x k: on how many tasks the row's method is worse.
+        counts: The table of `pairs`.
         num_tasks: Number of tasks.
     """
 
-    wins: pd.DataFrame
-    ties: pd.DataFrame
-    losses: pd.DataFrame
+    counts: pd.DataFrame
     num_tasks: int
 
     def pairs(self) -> pd.DataFrame:
-        """Lists the pairs that some task tests.
+        """Return the pairs that some task tests.
 
         Returns:
-            A table with columns `a`, `b`, and a's `wins`, `ties` and `losses` against b.
+            A table with columns `a`, `b`, and a's `wins`, `ties` and `losses` against b: numbers of
+            tasks.
         """
-        first, second = np.triu_indices(len(self.wins), 1)
-        names = list(self.wins.index)
-        table = {
-            "a": pd.Series([names[i] for i in first]),
-            "b": pd.Series([names[j] for j in second]),
-        }
-        for column in ("wins", "ties", "losses"):
-            table[column] = pd.Series(getattr(self, column).to_numpy()[first, second])
-        pairs = pd.DataFrame(table)
-        tested = pairs[["wins", "ties", "losses"]].any(axis=1)
-        return pairs[tested].reset_index(drop=True)
+        return self.counts.copy()
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table of `pairs`."""
+        """Return the table of `pairs`."""
         return self.pairs()
 
     def _title(self) -> str:
@@ -334,23 +321,14 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> WinTieLoss:
                 f"Received: {type(test).__name__} for {task!r}"
             )
     methods = list(dict.fromkeys(name for test in tests.values() for name in test.samples))
-    place = {name: number for number, name in enumerate(methods)}
-    wins = np.zeros((len(methods), len(methods)), dtype=np.int64)
-    ties = wins.copy()
+    counts = {pair: [0, 0, 0] for pair in itertools.combinations(methods, 2)}
     for test in tests.values():
         pairs = test.pairs()
         for a, b, better in zip(pairs["a"], pairs["b"], pairs["better"], strict=True):
-            if better is None:
-                ties[place[a], place[b]] += 1
-                ties[place[b], place[a]] += 1
-            else:
-                wins[place[better], place[b if better == a else a]] += 1
-    names = pd.Index(methods, tupleize_cols=False)
-
-    def table(counts: NDArray[np.int64]) -> pd.DataFrame:
-        return pd.DataFrame(counts, index=names, columns=names)
-
-    return WinTieLoss(table(wins), table(ties), table(wins.T), len(tests))
+            key = (a, b) if (a, b) in counts else (b, a)
+            counts[key][1 if better is None else 0 if better == key[0] else 2] += 1
+    rows = [(a, b, *numbers) for (a, b), numbers in counts.items() if any(numbers)]
+    return WinTieLoss(pd.DataFrame(rows, columns=["a", "b", "wins", "ties", "losses"]), len(tests))
 
 
 def _scores(

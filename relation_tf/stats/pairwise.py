@@ -100,63 +100,48 @@ def num_arrangements(sizes: NDArray[np.intp]) -> int:
     return math.prod(math.comb(n, size) for n, size in zip(totals, sizes.tolist(), strict=True))
 
 
-def exact_maxima(groups: Groups, pairs: Pairs) -> FloatArray:
-    """Return the largest absolute statistic of all pairs in every arrangement of the pooled scores.
+def permutation_maxima(
+    groups: Groups, pairs: Pairs, permutations: int | None = None, seed: int = 0
+) -> FloatArray:
+    """Return the largest absolute statistic of all pairs in each arrangement of the pooled scores.
 
     Args:
         groups: The observed arrangement, `(n_i, 1)` each.
         pairs: P pairs of their numbers.
+        permutations: Number of random arrangements; None for all arrangements there are.
+        seed: Seed of the random arrangements.
 
     Returns:
         The maxima, sorted, shape `(arrangements,)`; read-only, as equal ranks share them.
     """
-    return _exact_maxima(_pool(groups), tuple(map(len, groups)), tuple(pairs))
+    pooled = tuple(np.sort(np.concatenate(groups), axis=None).tolist())
+    return _maxima(pooled, tuple(map(len, groups)), tuple(pairs), permutations, seed)
 
 
 # Tasks without ties that have as many scores of each method share one distribution.
 @functools.lru_cache(maxsize=8)
-def _exact_maxima(pooled: tuple[int, ...], num_scores: tuple[int, ...], pairs: Pairs) -> FloatArray:
-    pool, sizes = _codes(pooled), np.array(num_scores)
-    numbers = _chunks(num_arrangements(sizes), pool.size)
-    # A stable sort of labels lists the places of the first label, then of the second ...
-    places = (
-        np.argsort(arrangements(sizes, np.arange(start, stop)), axis=1, kind="stable")
-        for start, stop in numbers
-    )
-    return _sorted_maxima((pool[chunk] for chunk in places), num_scores, pairs)
-
-
-def monte_carlo_maxima(groups: Groups, pairs: Pairs, permutations: int, seed: int) -> FloatArray:
-    """Return the same as `exact_maxima` of random arrangements.
-
-    Args:
-        groups: The observed arrangement, `(n_i, 1)` each.
-        pairs: P pairs of their numbers.
-        permutations: Number of random arrangements.
-        seed: Seed of the random arrangements.
-
-    Returns:
-        The maxima, sorted, shape `(permutations,)`; read-only, as equal ranks share them.
-    """
-    sizes = tuple(map(len, groups))
-    return _monte_carlo_maxima(_pool(groups), sizes, tuple(pairs), permutations, seed)
-
-
-@functools.lru_cache(maxsize=8)
-def _monte_carlo_maxima(
+def _maxima(
     pooled: tuple[int, ...],
     num_scores: tuple[int, ...],
     pairs: Pairs,
-    permutations: int,
+    permutations: int | None,
     seed: int,
 ) -> FloatArray:
+    pool, sizes = np.array(pooled, dtype=np.min_scalar_type(pooled[-1])), np.array(num_scores)
     rng = np.random.default_rng(seed)
-    pool = _codes(pooled)
-    dealt = (
-        rng.permuted(np.tile(pool, (stop - start, 1)), axis=1)
-        for start, stop in _chunks(permutations, pool.size)
-    )
-    return _sorted_maxima(dealt, num_scores, pairs)
+    maxima = []
+    for start, stop in _chunks(permutations or num_arrangements(sizes), pool.size):
+        if permutations is None:
+            # A stable sort of labels lists the places of the first label, then of the second ...
+            labels = arrangements(sizes, np.arange(start, stop))
+            codes = pool[np.argsort(labels, axis=1, kind="stable")]
+        else:
+            codes = rng.permuted(np.tile(pool, (stop - start, 1)), axis=1)
+        groups = np.split(np.ascontiguousarray(codes.T), np.cumsum(sizes)[:-1])
+        maxima.append(np.abs(standardized_wins(groups, pairs)).max(axis=0))
+    largest = np.sort(np.concatenate(maxima))
+    largest.flags.writeable = False
+    return largest
 
 
 def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bool) -> FloatArray:
@@ -164,7 +149,7 @@ def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bo
 
     Args:
         statistics: Observed statistics, with their signs.
-        maxima: What `exact_maxima` or `monte_carlo_maxima` gave.
+        maxima: The result of `permutation_maxima`.
         drawn: If True, the arrangements are random, and the observed one is counted too,
             `(1 + #) / (B + 1)`.
 
@@ -201,23 +186,6 @@ def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Codes:
         offset -= ends[label, columns] - ways
         left[label, columns] -= 1
     return labels.T
-
-
-def _sorted_maxima(dealt: Iterator[Codes], num_scores: Sequence[int], pairs: Pairs) -> FloatArray:
-    splits = np.cumsum(num_scores)[:-1]
-    dealt_groups = (np.split(np.ascontiguousarray(codes.T), splits) for codes in dealt)
-    maxima = [np.abs(standardized_wins(groups, pairs)).max(axis=0) for groups in dealt_groups]
-    largest = np.sort(np.concatenate(maxima))
-    largest.flags.writeable = False
-    return largest
-
-
-def _pool(groups: Groups) -> tuple[int, ...]:
-    return tuple(np.sort(np.concatenate(groups), axis=None).tolist())
-
-
-def _codes(pooled: tuple[int, ...]) -> Codes:
-    return np.array(pooled, dtype=np.min_scalar_type(pooled[-1]))
 
 
 def _tie_sums(groups: Groups, pairs: Pairs) -> FloatArray | float:

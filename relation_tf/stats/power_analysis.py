@@ -27,10 +27,9 @@ from relation_tf.stats.design import (
 from relation_tf.stats.pairwise import (
     MAX_ARRANGEMENTS,
     Groups,
-    exact_maxima,
     index_pairs,
-    monte_carlo_maxima,
     num_arrangements,
+    permutation_maxima,
     permutation_pvalues,
 )
 from relation_tf.stats.presentation import Shown, count
@@ -266,11 +265,7 @@ def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest,
         groups: Groups = list(ranks.reshape(num_methods, num_seeds, 1))
         pairs = index_pairs(num_methods, test == "steel")
         drawn = num_arrangements(np.array(sizes)) > MAX_ARRANGEMENTS
-        maxima = (
-            monte_carlo_maxima(groups, pairs, _PERMUTATIONS, seed)
-            if drawn
-            else exact_maxima(groups, pairs)
-        )
+        maxima = permutation_maxima(groups, pairs, _PERMUTATIONS if drawn else None, seed)
         pvalues.append(functools.partial(permutation_pvalues, maxima=maxima, drawn=drawn))
 
     def significant(wins: int) -> bool:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.comparisons import (
     PairwiseResult,
@@ -21,6 +18,7 @@ from relation_tf.stats.design import (
     asymptotic_pvalues,
     attainable_pvalue,
     check_alpha,
+    check_count,
     check_option,
     format_pvalue,
     seeds_needed,
@@ -28,11 +26,10 @@ from relation_tf.stats.design import (
 from relation_tf.stats.pairwise import (
     MAX_ARRANGEMENTS,
     Pairs,
-    exact_maxima,
     index_pairs,
-    monte_carlo_maxima,
     num_arrangements,
     observed_groups,
+    permutation_maxima,
     permutation_pvalues,
     standardized_wins,
 )
@@ -109,7 +106,7 @@ def steel_dwass(
         D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
-    check_options(alpha, method, permutations)
+    _check_options(alpha, method, permutations)
     ranked = rank_samples(samples, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
     return _compare(ranked, None, alpha, method, higher_is_better, permutations, seed)
 
@@ -183,7 +180,7 @@ def steel(
         Biometrics 15, 560-572.
         F. W. Scholz (2023), On Steel's test with ties, arXiv:2308.05873, for the correlations.
     """
-    check_options(alpha, method, permutations)
+    _check_options(alpha, method, permutations)
     ranked = rank_samples(samples, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
     if control not in ranked.codes:
         raise ValueError(
@@ -219,14 +216,19 @@ def _compare(
                 f"{format_pvalue(exact, alpha).replace('p =', 'p is')} at best, so no "
                 "pair is separated by both p"
             )
-    elif method == "exact":
-        check_enumerable(ranked.sizes)
-        pvalue = permutation_pvalues(statistic, exact_maxima(groups, pairs), drawn=False)
     else:
-        maxima = monte_carlo_maxima(groups, pairs, permutations, seed)
-        pvalue = permutation_pvalues(statistic, maxima, drawn=True)
-        attainable = max(exact, 1 / (permutations + 1))
-        notes.append(f"p from {permutations:,} random permutations, seed {seed}")
+        drawn = method == "monte-carlo"
+        total = num_arrangements(ranked.sizes)
+        if not drawn and total > MAX_ARRANGEMENTS:
+            raise ValueError(
+                f"method='exact' enumerates at most {MAX_ARRANGEMENTS:,} arrangements; use method="
+                f"'monte-carlo'. Received: about 10^{math.log10(total):.1f} arrangements"
+            )
+        maxima = permutation_maxima(groups, pairs, permutations if drawn else None, seed)
+        pvalue = permutation_pvalues(statistic, maxima, drawn=drawn)
+        if drawn:
+            attainable = max(exact, 1 / (permutations + 1))
+            notes.append(f"p from {permutations:,} random permutations, seed {seed}")
     if method != "monte-carlo" and due_to_ties(pvalue, attainable):
         notes.append(f"p below {attainable:.3g} is due to ties: rounded or constant scores")
     how: DesignMethod = "both" if method == "asymptotic" else "exact"
@@ -245,40 +247,10 @@ def _compare(
     )
 
 
-def check_options(alpha: float, method: PvalueMethod, permutations: int) -> None:
-    """Refuse options of a test of pairs that are out of range.
-
-    Args:
-        alpha: Level of the test.
-        method: How p is computed.
-        permutations: Number of random arrangements.
-
-    Raises:
-        ValueError: If one is.
-    """
+def _check_options(alpha: float, method: PvalueMethod, permutations: int) -> None:
     check_alpha(alpha)
     check_option("method", method, PvalueMethod)
-    if permutations < 1:
-        raise ValueError(
-            f"`permutations` must be at least 1. Received: permutations={permutations}"
-        )
-
-
-def check_enumerable(sizes: NDArray[np.intp]) -> None:
-    """Refuse an `exact` p that would take too many arrangements.
-
-    Args:
-        sizes: Number of scores of every method.
-
-    Raises:
-        ValueError: If there are more than `MAX_ARRANGEMENTS`.
-    """
-    total = num_arrangements(sizes)
-    if total > MAX_ARRANGEMENTS:
-        raise ValueError(
-            f"method='exact' enumerates at most {MAX_ARRANGEMENTS:,} arrangements; use "
-            f"method='monte-carlo'. Received: about 10^{math.log10(total):.1f} arrangements"
-        )
+    check_count("permutations", permutations)
 
 
 def _constant_pairs(ranked: RankedSamples, pairs: Pairs) -> Iterator[str]:

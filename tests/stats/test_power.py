@@ -101,13 +101,6 @@ def test_error_is_the_exact_interval_of_a_proportion():
     assert isinstance(found.one, Estimate)
 
 
-def test_is_repeatable():
-    options = {"simulations": 500}
-    first, again, other = (power(4, 6, 2, seed=seed, **options) for seed in (3, 3, 4))
-    assert first.to_pandas().equals(again.to_pandas())
-    assert not first.to_pandas().equals(other.to_pandas())
-
-
 def test_printed_result():
     found = power(4, 6, 2, simulations=500, test="steel")
     assert str(found).splitlines()[0] == (

@@ -133,11 +133,6 @@ def test_nan_is_ranked_worst_and_noted():
         steel_dwass(samples, nan="raise")
 
 
-def test_nan_ties_with_an_infinity_that_is_as_bad():
-    result = steel_dwass({"a": [math.nan, 0.5], "b": [-math.inf, 0.5]})
-    assert result.effect_size.loc["a", "b"] == 0
-
-
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -279,18 +274,6 @@ def test_effect_sizes_have_intervals():
     narrow = result.effect_sizes(confidence=0.8)
     assert (narrow["high"] - narrow["low"] < sizes["high"] - sizes["low"]).all()
     assert (sizes["probability"] == (sizes["delta"] + 1) / 2).all()
-
-
-@settings(deadline=None, max_examples=50)
-@given(GROUPS, st.randoms(use_true_random=False))
-def test_order_of_the_methods_changes_no_p(samples, random):
-    order = list(samples)
-    random.shuffle(order)
-    result = steel_dwass(samples)
-    shuffled = steel_dwass({name: samples[name] for name in order})
-    pd.testing.assert_frame_equal(
-        shuffled.pvalue.loc[list(samples), list(samples)], result.pvalue, check_exact=False
-    )
 
 
 @settings(deadline=None, max_examples=50)
