@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.method import NAME_PATTERN, Method
-from relation_tf.config.run import higher_is_better
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, join_names
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import PROCEDURES, TASKS
+from relation_tf.registry import PROCEDURES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.datasets import GLUE
 
@@ -38,7 +37,7 @@ class Facts:
         self.timed = next((task.name for task in self.learned if task.timed), None)
         self.written = next((task.name for task in self.learned if task.written), None)
         self.classified = next((task.name for task in self.learned if not task.written), None)
-        self.needs = ("accuracy",) if suite.stopping == "accuracy_reached" else ()
+        self.needs = STOPPING_RULES[suite.stopping].metrics
         self.compares = suite.test and PROCEDURES[suite.test].compares
 
 
@@ -176,8 +175,6 @@ def check(suite: Suite) -> None:
     """
     _check_names(suite)
     facts = Facts(suite)
-    for name, task in facts.tasks.items():
-        higher_is_better(suite.monitor, name, task.metrics)
     for key, value, allowed, expected in _members(facts):
         if value not in allowed:
             raise ValueError(f"key {key!r}: expected {expected}. Received: {value!r:.80}")
@@ -223,6 +220,8 @@ def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
             timed = [task.name for task in facts.learned if task.timed]
             yield "tasks", each.name, timed, f"no task that is trained next to {facts.timed}"
     for name, entry in facts.tasks.items():
+        monitors = ["val_loss", *(f"val_{metric}" for metric in entry.metrics)]
+        yield "monitor", suite.monitor, monitors, f"{' or '.join(map(repr, monitors))} for {name}"
         for metric in facts.needs:
             expected = f"tasks with the metric {metric!r} for stopping = {suite.stopping!r}"
             yield "tasks", name, [name] if metric in entry.metrics else [], expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,6 @@ from relation_tf.config.method import EncoderWeights, Name, Sharing
 from relation_tf.config.plugins import Plugin
 from relation_tf.config.training import Positive, TrainingSettings
 from relation_tf.networks.mechanisms import custom_layer, mixing_mechanism
-from relation_tf.registry import METRICS
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
@@ -82,22 +80,3 @@ class RunConfig(TrainingSettings):
 def vocabulary_of(pretrained: str | Path) -> Path:
     """Return the path of the vocabulary in a folder of pre-training."""
     return Path(pretrained).expanduser() / "vocabulary.json"
-
-
-def higher_is_better(monitor: str, task: str, metrics: Sequence[str]) -> bool:
-    """Whether a higher value of what is monitored is better.
-
-    Args:
-        monitor: As in `TrainingSettings`.
-        task: The name of the task, for the message.
-        metrics: The metrics of the task.
-
-    Raises:
-        ValueError: Where the task has no such metric.
-    """
-    if monitor == "val_loss":
-        return False
-    if monitor.removeprefix("val_") not in metrics:
-        allowed = " or ".join(f"'val_{name}'" for name in ("loss", *metrics))
-        raise ValueError(f"key 'monitor': expected {allowed} for {task}. Received: {monitor!r}")
-    return METRICS[monitor.removeprefix("val_")].higher_is_better

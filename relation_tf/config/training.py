@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from relation_tf.registry import SOURCES, Registry
+from relation_tf.registry import SOURCES, STOPPING_RULES, Registry
 
 Positive = Annotated[int, Field(ge=1, lt=2**31)]
 FactoryName = Annotated[str, Field(pattern=r"^[A-Za-z][\w.-]{0,79}$")]
@@ -89,9 +89,9 @@ class TrainingSettings(BaseModel):
         epochs: Maximum number of epochs of a run.
         time_limit: Maximum training time of a run in seconds, checked after each epoch; by default
             none.
-        stopping: `"smoothed_early_stopping"`, `"early_stopping"` or `"accuracy_reached"`, see
-            `relation_tf.training.stopping`.
-        stopping_options: Further arguments of a registered stopping rule, by name.
+        stopping: A registered stopping rule: `"smoothed_early_stopping"`, `"early_stopping"`,
+            `"accuracy_reached"` or a user's own, see `relation_tf.training.stopping`.
+        stopping_options: Further arguments of the stopping rule, by name.
         patience: Epochs without improvement before a run stops (early stopping of either kind).
         monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (these two as well).
         watched_accuracy: The accuracy that `"accuracy_reached"` watches: `"validation"`, that of
@@ -136,12 +136,10 @@ class TrainingSettings(BaseModel):
     batching: Literal["length", "random"] = "length"
     epochs: Positive = 100
     time_limit: Annotated[float, Field(gt=0)] | None = None
-    stopping: Literal["smoothed_early_stopping", "early_stopping", "accuracy_reached"] = (
-        "smoothed_early_stopping"
-    )
+    stopping: Annotated[str, name_in(STOPPING_RULES)] = "smoothed_early_stopping"
     stopping_options: Options = Field(default_factory=dict)
     patience: Positive = 5
-    monitor: Annotated[str, Field(pattern=r"^val_[a-z0-9_]+$")] = "val_loss"
+    monitor: Annotated[str, Field(pattern=r"^val_[\w-]+$")] = "val_loss"
     watched_accuracy: Literal["validation", "running"] = "validation"
     target_accuracy: Annotated[float, Field(gt=0, lt=1)] = 0.8
     target_epochs: Positive = 10

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from relation_tf.config import Method, Suite, list_suites, load_suite
 from relation_tf.config.loading import make_suite, select
-from relation_tf.config.run import higher_is_better
 from relation_tf.errors import SuiteError, UnknownNameError
-from relation_tf.tasks import find_task
 
 
 @pytest.mark.parametrize("name", list_suites())
@@ -98,14 +96,6 @@ def test_seeds_may_be_a_number():
     assert Suite(name="x", tasks=["RTE"], seeds=3, method=[{"mechanism": "relation"}]).seeds == [
         1, 2, 3,
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("monitor", "task", "higher"),
-    [("val_loss", "CoLA", False), ("val_matthews", "CoLA", True), ("val_accuracy", "MNLI", True)],
-)
-def test_monitor(monitor, task, higher):
-    assert higher_is_better(monitor, task, find_task(task).metrics) is higher
 
 
 def test_unknown_suite_names_the_nearest():
@@ -224,7 +214,7 @@ def of(**method):
     [
         # keys and values
         ({"stoping": "x"}, "unknown key 'stoping'. Did you mean 'stopping'?"),
-        ({"stopping": "smoothed_early"}, "key 'stopping': expected 'smoothed_early_stopping', "),
+        ({"stopping": "smoothed_early"}, "unknown stopping rule 'smoothed_early': expected"),
         ({"source": "web"}, "key 'source': unknown data source 'web': expected one of auto, files"),
         ({"test": "steal"}, "unknown statistical procedure 'steal': "),
         ({"optimizer": "a b"}, "key 'optimizer': expected "),
