@@ -240,9 +240,3 @@ def test_mnli_is_one_of_several_tasks(suite_of, fabricate):
     alone = Scores.of(read_results(fabricate(suite_of(tasks=["MNLI"]), score, name="alone")))
     assert over_tasks(alone) is None
     assert wins(alone, compare(alone)) is None
-
-
-def test_pairs_are_made_once(suite_of, fabricate):
-    results = read_results(fabricate(suite_of(tasks=["CoLA"]), separated))
-    comparison = compare(Scores.of(results))["CoLA"]
-    assert comparison.pairs() is comparison.pairs()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -73,13 +71,6 @@ def test_page_stands_alone_and_names_each_part_once(suite_of, fabricate):
     assert all(page.count(f'id="{heading}"') == 1 for heading in headings)
 
 
-def test_figures_are_well_formed(suite_of, fabricate):
-    figures = render(fabricate(suite_of(), separated)).parent / "figures"
-    for path in figures.glob("*.svg"):
-        assert ElementTree.parse(path).getroot().get("aria-label")
-    assert (figures / "scores.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
     nasty = "<script>alert('x')</script> | *b* & \"q\""
     folder = fabricate(
@@ -105,7 +96,9 @@ def test_markdown_links_to_figures_that_are_there(suite_of, fabricate):
     links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
     drawn = ["scores", "pvalues", "effects", "ranks", "learning", "time", "parameters"]
     assert links == [f"figures/{name}.svg" for name in drawn]
-    assert all((folder / link).is_file() for link in links)
+    for link in links:
+        assert ElementTree.parse(folder / link).getroot().get("aria-label")
+    assert (folder / "figures" / "scores.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_markdown_tables_have_as_many_cells_as_heads(suite_of, fabricate):
@@ -334,17 +327,6 @@ def test_what_the_scores_are_of(suite_of, fabricate, tasks, words, others):
 def test_a_folder_that_is_no_suite(tmp_path):
     with pytest.raises(SuiteError, match=r"expected a suite's folder"):
         render(tmp_path)
-
-
-def test_loads_no_tensorflow():
-    code = (
-        "import relation_tf.report.report, sys; "
-        "print([m for m in ('keras', 'tensorflow', 'relation_tf.layers') if m in sys.modules])"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

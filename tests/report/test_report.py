@@ -45,13 +45,6 @@ def test_scores_and_answer(suite_of, fabricate):
     assert max(map(len, lines[lines.index("") :])) <= 100
 
 
-def test_one_seed_has_no_spread(suite_of, fabricate):
-    results = read_results(fabricate(suite_of(seeds=[1]), lambda config, *_: 0.5))
-    table = str(make_report(results)).split("\n\n")[0]
-    assert "50.0" in table
-    assert "±" not in table
-
-
 def test_a_notebook_shows_the_answer_the_means_and_every_seed(suite_of, fabricate):
     title = "<b>mine</b>"
     report = make_report(

@@ -145,19 +145,6 @@ def test_pictures_are_small(names):
     assert len(effect_sizes({"CoLA": pairs_of(names)}, styles(names)).inline[0]) < 40_000
 
 
-def test_equal_numbers_give_equal_bytes(names):
-    def draw():
-        look = styles(names)
-        ranks = {name: 1.5 * place for place, name in enumerate(names)}
-        yield pvalue_matrix({"CoLA": tables_of(names, 0.001, 1.0)}, names, 0.05)
-        yield effect_sizes({"CoLA": pairs_of(names)}, look)
-        yield critical_difference(ranks, [names[:3]], 2.0, "All", look)
-
-    for one, other in zip(draw(), draw(), strict=True):
-        assert one.inline == other.inline
-        assert one.svg() == other.svg()
-
-
 def test_effects_in_words():
     table = pd.DataFrame(
         [("a", "b", 0.84, 0.2, 1.0), ("a", "c", -0.5, np.nan, np.nan)],
