@@ -266,7 +266,9 @@ def _check(
     import keras
 
     from relation_tf.training.language_model import build_model
+    from relation_tf.training.optimizing import make_optimizer
 
+    make_optimizer(settings.optimizer, settings.learning_rate)
     ours = (run.mechanism for run in pending if run.mechanism in MECHANISMS)
     for mechanism in dict.fromkeys(ours):
         build_model(mechanism, settings, text.vocabulary.size)

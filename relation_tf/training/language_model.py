@@ -235,7 +235,7 @@ def _make_optimizer(settings: PretrainingSettings) -> keras.optimizers.Optimizer
         "warmup-cosine", settings.learning_rate, 1, settings.steps, {"warmup": settings.warmup}
     )
     optimizer = make_optimizer(
-        "adam",
+        settings.optimizer,
         schedule,
         {"global_clipnorm": _CLIP},
         weight_decay=settings.weight_decay or None,

@@ -20,7 +20,7 @@ from relation_tf.registry import (
 )
 
 _NOTHING: Mapping[str, Any] = {}
-_WRAPPERS = {"Optimizer", "LossScaleOptimizer", "LearningRateSchedule"}
+_WRAPPERS = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "LearningRateSchedule"}
 
 register_optimizer("adam")(Adam)
 

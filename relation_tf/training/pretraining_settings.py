@@ -50,6 +50,9 @@ class PretrainingSettings:
     length: int = option(128, "Tokens per sequence of text.", "N", least=2)
     batch_size: int = option(32, "Sequences per step.", "N", least=1)
     steps: int = option(10_000, "Training steps of a run.", "N", least=1)
+    optimizer: str = option(
+        "adam", "Optimizer: adam, or a class of keras.optimizers such as SGD.", "NAME"
+    )
     learning_rate: float = option(1e-3, "Peak learning rate; cosine decay to 0.", "RATE")
     warmup: float = option(0.1, "Share of the steps with a rising learning rate.", "SHARE")
     weight_decay: float = option(
@@ -85,6 +88,7 @@ class PretrainingSettings:
             SuiteError: Names the first difference and both values.
         """
         requested = {**asdict(self), **more}
+        found = {"optimizer": "adam", **found}  # folders from before this setting
         for key in sorted(requested.keys() | found.keys()):
             if requested.get(key) != found.get(key):
                 other = f"with {key} = {found.get(key)!r}, now asked is {requested.get(key)!r}"

@@ -1,0 +1,109 @@
+"""Optimizers, learning-rate schedules and stopping rules by name."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+
+from relation_tf import optimizers
+from relation_tf.errors import RelationError
+from relation_tf.registry import OPTIMIZERS, register_stopping_rule
+from relation_tf.training.optimizing import _classes, make_optimizer, make_schedule
+from relation_tf.training.stopping import EarlyStopping, make_rule
+
+pytestmark = pytest.mark.tensorflow
+
+NAMES = sorted({*OPTIMIZERS, *_classes(keras.optimizers, keras.optimizers.Optimizer)})
+
+
+@pytest.mark.parametrize("options", [{}, {"clipnorm": 0.5}], ids=["plain", "clipped"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_optimizer_sums_the_slices_of_a_token(name, options):
+    import tensorflow as tf
+
+    values, ids = np.array([[1.0, 2.0], [3.0, 4.0], [-1.5, 1.0]], "float32"), [1, 1, 2]
+    slices = tf.IndexedSlices(tf.constant(values), tf.constant(ids), tf.constant([4, 2]))
+    found = []
+    for gradient in (slices, tf.convert_to_tensor(slices)):
+        optimizer = make_optimizer(name, 0.1, options)
+        variable = keras.Variable(np.ones((4, 2), "float32"), name="embeddings")
+        for _ in range(2):
+            optimizer.apply([gradient], [variable])
+        found.append(variable.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-6)
+    assert (found[0] != 1).any()
+
+
+def test_what_an_optimizer_is_made_of():
+    own = make_optimizer("adam", 0.1, weight_decay=0.2, embedding_updates="rows")
+    assert (type(own), own.weight_decay, own.embedding_updates) == (optimizers.Adam, 0.2, "rows")
+    momentum = make_optimizer("SGD", 0.1, {"momentum": 0.9}, weight_decay=0.2)
+    assert isinstance(momentum, keras.optimizers.SGD)
+    assert (momentum.momentum, momentum.weight_decay) == (0.9, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "rates"),
+    [
+        ("constant", {}, [0.1, 0.1]),
+        ("fcsr", {}, [0.0799, 0.0799]),
+        ("fcsr-compounding", {}, [0.0799, 0.0799]),
+        ("warmup-cosine", {"warmup": 0.5}, [0.0, 0.01]),
+        ("CosineDecay", {}, [0.1, 0.1]),  # over all 20 steps
+        ("ExponentialDecay", {"decay_steps": 1, "decay_rate": 0.5}, [0.1, 0.05]),
+        ("PiecewiseConstantDecay", {"boundaries": [0], "values": [1.0, 0.5]}, [1.0, 0.5]),
+    ],
+)
+def test_schedules(name, options, rates):
+    made = make_schedule(name, 0.1, epochs=4, steps_per_epoch=5, options=options)
+    found = [float(made(step)) if callable(made) else made for step in (0, 1)]
+    assert found == pytest.approx(rates, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: make_optimizer("sgdd", 0.1), r"unknown optimizer 'sgdd': .*Did you mean 'SGD'\?"),
+        (lambda: make_optimizer("rmsprop", 0.1), r"Did you mean 'RMSprop'\?"),
+        (lambda: make_optimizer("SGD", 0.1, {"speed": 1}), "optimizer 'SGD': .*speed"),
+        (
+            lambda: make_optimizer("SGD", 0.1, embedding_updates="rows"),
+            "optimizer 'SGD': .*embedding_updates",
+        ),
+        (lambda: make_schedule("cosinedecay", 0.1, 1, 1), r"Did you mean 'CosineDecay'\?"),
+        (lambda: make_schedule("fcsr", 0.1, 1, 1, {"x": 1}), "learning-rate schedule 'fcsr': .*x"),
+    ],
+)
+def test_what_cannot_be_made_is_one_line(make, message):
+    with pytest.raises(RelationError, match=message) as error:
+        make()
+    assert "\n" not in str(error.value)
+
+
+def settings(stopping, **more):
+    values = {"patience": 3, "monitor": "val_loss", "stopping_options": {}, **more}
+    return SimpleNamespace(stopping=stopping, **values)
+
+
+def test_a_rule_is_made_from_what_it_declares():
+    rule, column = make_rule(settings("early_stopping", monitor="val_accuracy"))
+    assert (type(rule), rule.patience, column) == (EarlyStopping, 3, "val_accuracy")
+    assert rule.update(1, 0.5, list) is None
+    assert rule.update(2, 0.9, list) is None
+    assert rule.state()["epoch"] == 2  # a higher accuracy is better
+    rule, _ = make_rule(settings("smoothed_early_stopping", stopping_options={"window": 2}))
+    assert rule.window == 2
+
+    @register_stopping_rule("doc-fixed", keys=("patience",), column="loss")
+    class Fixed(EarlyStopping):
+        def __init__(self, patience, most=1):
+            super().__init__(patience)
+            self.most = most
+
+    rule, column = make_rule(settings("doc-fixed", stopping_options={"most": 7}))
+    assert (rule.patience, rule.most, column) == (3, 7, "loss")
+    with pytest.raises(RelationError, match=r"stopping 'doc-fixed': .*least"):
+        make_rule(settings("doc-fixed", stopping_options={"least": 7}))
