@@ -17,7 +17,7 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.bench.processes import run_in_processes
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
-from relation_tf.errors import DataError, SuiteError
+from relation_tf.errors import RelationError, SuiteError
 from relation_tf.report import compare, make_report
 from relation_tf.report.scores import Scores
 from relation_tf.stats import what_can_be_shown
@@ -148,18 +148,6 @@ def test_readout_and_all_tokens_see_the_same_function(tmp_path, small_glue, suit
     assert costs[0] == pytest.approx(costs[1], rel=1e-4)
 
 
-def test_ones_own_layer(tmp_path, small_glue, suite):
-    results = run_suite(
-        suite(tasks=["CoLA"]),
-        tmp_path,
-        replace_methods=[Mixer, "relation"],
-        data=small_glue,
-        quiet=True,
-    )
-    assert set(results.scores["method"]) == {"Mixer-64", "relation-64"}
-    assert not results.failures
-
-
 def test_randomness_of_ones_own_layer_hangs_on_the_seed(tmp_path, small_glue, suite):
     both = run_suite(
         suite(tasks=["CoLA"]), tmp_path / "a", replace_methods=[Drawn], data=small_glue, quiet=True
@@ -241,31 +229,27 @@ def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkey
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "message"),
-    [("nowhere:Layer", "No module named 'nowhere'"), ("keras.layers:Nothing", "'Nothing'")],
+    ("method", "message"),
+    [
+        ({"mechanism": "nowhere:Layer"}, "cannot import .*No module named 'nowhere'"),
+        ({"mechanism": "keras.layers:Nothing"}, "cannot import .*'Nothing'"),
+        ({"mechanism": "__main__:Mine"}, "__main__:Mine cannot be imported by worker processes"),
+        ({"mechanism": "saved-model:no"}, r"must be a folder with a saved_model\.pb"),
+        (
+            {"mechanism": "encoder", "options": {"mechanism": "relaton"}},
+            r"unknown mechanism 'relaton': .* Did you mean 'relation'\?",
+        ),
+    ],
 )
 def test_a_layer_that_cannot_be_imported_is_refused_at_once(
-    tmp_path, small_glue, suite, mechanism, message
+    tmp_path, small_glue, suite, method, message
 ):
-    method = Method(mechanism=mechanism, name="own")
-    with pytest.raises(SuiteError, match=f"method own: cannot import .*{message}"):
-        run_suite(suite(), tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True)
+    own = [Method(name="own", **method)]
+    tokens = "text" if "saved-model" in own[0].mechanism else "word"
+    asked = suite(tokens=tokens, method=own)
+    with pytest.raises(SuiteError, match=f"method own: {message}"):
+        run_suite(asked, tmp_path / "out", data=small_glue, jobs=2, quiet=True)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_mechanism_of_an_encoder_that_is_unknown_is_refused_at_once(tmp_path, small_glue, suite):
-    method = Method(mechanism="encoder", name="deep", options={"mechanism": "relaton"})
-    message = r"method deep: unknown mechanism 'relaton': .* Did you mean 'relation'\?"
-    with pytest.raises(SuiteError, match=message):
-        run_suite(suite(), tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_file_is_refused_at_once(tmp_path, small_glue, suite):
-    shutil.copytree(small_glue / "CoLA", tmp_path / "CoLA")
-    (tmp_path / "CoLA" / "dev.tsv").unlink()
-    with pytest.raises(DataError, match=r"dev\.tsv: expected the file of task CoLA"):
-        run_suite(suite(tasks=["CoLA"]), tmp_path / "out", data=tmp_path, quiet=True)
 
 
 def test_a_failed_run_leaves_its_error_and_the_suite_goes_on(tmp_path, small_glue, suite, capsys):
@@ -285,20 +269,32 @@ def test_a_failed_run_leaves_its_error_and_the_suite_goes_on(tmp_path, small_glu
     assert "2 of 4 runs done, 2 failed" in printed
 
 
-def test_missing_input_is_refused_before_the_first_run(tmp_path, small_glue, suite):
-    out = tmp_path / "out"
-    with pytest.raises(DataError, match="looked for"):
-        run_suite(suite(), out, data=tmp_path)
-    with pytest.raises(DataError, match="expected --data DIR"):
-        run_suite(suite(), out)
+GLOVE = {"embeddings": "glove"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({}, {"data": "."}, "looked for"),
+        ({}, {"data": "partial"}, r"dev\.tsv: expected the file of task CoLA"),
+        ({}, {}, "expected --data DIR"),
+        (GLOVE, {"glove": "narrow.txt"}, r"narrow\.txt:1: expected a word and 12 numbers, found 2"),
+        (GLOVE, {}, "needs --glove FILE"),
+        (GLOVE, {"glove": "none.txt"}, "no such file"),
+        ({}, {"glove": "x"}, r"starts from random embeddings.*Received: --glove x"),
+    ],
+)
+def test_missing_input_is_refused_before_the_first_run(
+    tmp_path, small_glue, suite, monkeypatch, changes, options, message
+):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(small_glue / "CoLA", tmp_path / "partial" / "CoLA")
+    (tmp_path / "partial" / "CoLA" / "dev.tsv").unlink()
     (tmp_path / "narrow.txt").write_text("the 0.1 0.2\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"narrow\.txt:1: expected a word and 12 numbers, found 2"):
-        run_suite(suite(embeddings="glove"), out, data=small_glue, glove=tmp_path / "narrow.txt")
-    with pytest.raises(SuiteError, match="needs --glove FILE"):
-        run_suite(suite(embeddings="glove"), out, data=small_glue)
-    with pytest.raises(SuiteError, match="no such file"):
-        run_suite(suite(embeddings="glove"), out, data=small_glue, glove=tmp_path / "none.txt")
-    assert not out.exists()
+    data = {"data": small_glue} if "glove" in options or changes else {}
+    with pytest.raises(RelationError, match=message):
+        run_suite(suite(tasks=["CoLA"], **changes), "out", **{**data, **options}, quiet=True)
+    assert not Path("out").exists()
 
 
 def test_finished_runs_are_not_lost_to_another_suite(tmp_path, small_glue, suite):
@@ -349,11 +345,6 @@ def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     assert len(run_suite(made, **settings).runs) == 2
 
 
-def test_vectors_that_a_suite_does_not_start_from_are_refused(tmp_path, small_glue, suite):
-    with pytest.raises(SuiteError, match=r"starts from random embeddings.*Received: --glove x"):
-        run_suite(suite(), tmp_path, data=small_glue, glove="x")
-
-
 def test_a_run_that_takes_what_is_there_says_what_it_was(tmp_path, small_glue, suite, capsys):
     made = suite(tasks=["RTE"], seeds=[1], epochs=1)
     runs = run_suite(made, tmp_path, data=small_glue).runs
@@ -393,18 +384,6 @@ def test_an_interruption_keeps_finished_runs_and_says_how_to_go_on(
     assert len(read_results(tmp_path).runs) == 3
     monkeypatch.setattr(groups, "_run", run)
     assert len(run_suite(made, tmp_path, data=small_glue, quiet=True).runs) == 4
-
-
-@pytest.mark.parametrize("jobs", [0, -1])
-def test_jobs_must_be_positive(jobs, suite, tmp_path):
-    with pytest.raises(SuiteError, match=f"jobs: must be 1 or more. Received: {jobs}"):
-        run_suite(suite(), tmp_path, jobs=jobs)
-
-
-def test_a_class_of_a_notebook_needs_one_process(tmp_path, suite, small_glue):
-    method = Method(mechanism="__main__:Mine", name="mine")
-    with pytest.raises(SuiteError, match="cannot be imported by worker processes"):
-        run_suite(suite(), tmp_path, replace_methods=[method], data=small_glue, jobs=2, quiet=True)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -591,9 +570,6 @@ def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
     assert not results.failures
     assert Scores.of(results).samples("MR") == {"mine": [1.0]}
     assert results.runs[0]["parameters"]["embedding"] == 0
-    gone = suite(**PLAIN, tokens="text", method=[Method(mechanism="saved-model:no", name="mine")])
-    with pytest.raises(SuiteError, match=r"method mine: must be a folder with a saved_model\.pb"):
-        run_suite(gone, tmp_path / "other", data=sentences, quiet=True)
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
