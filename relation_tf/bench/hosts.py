@@ -1,4 +1,4 @@
-"""The hosts that run a suite together: how they meet, and how they agree."""
+"""The hosts that run a suite together: how they connect and agree on the pending runs."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _EXAMPLE = (
 
 @dataclass(frozen=True)
 class Hosts:
-    """The hosts of a suite; by default this one alone.
+    """The hosts of a suite; by default only this one.
 
     Attributes:
-        is_chief: Whether this one writes what the runs give.
-        scratch: A folder for what it need not keep, where it is not the chief.
-        replicas: All their devices, where there are several hosts.
+        is_chief: If True, this host writes the results.
+        scratch: A temporary folder for a host that is not the chief.
+        replicas: The devices of all hosts, if there are several.
     """
 
     is_chief: bool = True
@@ -51,21 +51,21 @@ class Hosts:
     replicas: Replicas | None = None
 
     def log_to(self, path: Path) -> AbstractContextManager[None]:
-        """Keep in a file what TensorFlow prints of hosts that are lost."""
+        """Write TensorFlow's messages about lost hosts to a file."""
         return contextlib.nullcontext() if self.replicas is None else stderr_to(path)
 
     def agree_on_pending(
         self, chosen: Sequence[RunConfig], pending: list[RunConfig], *options: bool
     ) -> list[RunConfig]:
-        """What the chief has still to do, told through the devices: disks need not be shared.
+        """Return the chief's pending runs, sent through the devices: no disk is shared.
 
         Args:
-            chosen: The runs that are asked for.
-            pending: Those that are not done, in this host's folder.
-            *options: What else has to be the same on all hosts.
+            chosen: The requested runs.
+            pending: Those that are not done in this host's folder.
+            *options: Other values that must be the same on all hosts.
 
         Raises:
-            SuiteError: Where the hosts were not asked the same, or read other data.
+            SuiteError: If the hosts have different requests or data.
         """
         if self.replicas is None:
             return pending
@@ -85,15 +85,15 @@ class Hosts:
 
 @contextlib.contextmanager
 def connect_hosts(distribution: Distribution | None, threads: int, quiet: bool) -> Iterator[Hosts]:
-    """Wait for all hosts of a run that is shared among several, and hear where one is lost.
+    """Connect all hosts that share a run, and report a host that is lost.
 
     Args:
-        distribution: What the run is shared among.
-        threads: Of one operation.
-        quiet: Print nothing.
+        distribution: Devices that share each run.
+        threads: Threads of one operation.
+        quiet: If True, print nothing.
 
     Raises:
-        SuiteError: Where `TF_CONFIG` is wrong, or a host cannot be met or is lost.
+        SuiteError: If `TF_CONFIG` is wrong, or a host cannot be reached or is lost.
     """
     if distribution is None or not distribution.of_several_hosts:
         yield Hosts()
@@ -101,7 +101,7 @@ def connect_hosts(distribution: Distribution | None, threads: int, quiet: bool) 
     host = this_host()
     if not quiet:
         chief = "this one" if host.is_chief else host.addresses[0]
-        line = f"waiting for {', '.join(host.addresses)}; what they give is kept by {chief}"
+        line = f"waiting for {', '.join(host.addresses)}; the results are written by {chief}"
         print(line, flush=True)
     with ended_by_interrupts():
         replicas = start_tensorflow(Path(os.devnull), threads, distribution)
@@ -118,8 +118,8 @@ class Host:
     """This host among those of a run.
 
     Attributes:
-        addresses: Of all hosts, the chief first.
-        is_chief: Whether it is the one that writes what the runs give.
+        addresses: Addresses of all hosts, the chief first.
+        is_chief: If True, this host writes the results.
     """
 
     addresses: tuple[str, ...]
