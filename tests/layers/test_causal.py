@@ -223,20 +223,6 @@ def test_states_of_sums_do_not_grow(case: Case) -> None:
     assert len(sizes) == 1
 
 
-@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
-@pytest.mark.tensorflow  # On JAX the loop of steps is compiled by XLA.
-@all_cases
-def test_compiled_steps(case: Case) -> None:
-    layer, x, mask = built(case), tokens(0, 2, 5, WIDTH), np.ones((2, 5), bool)
-    mask[1, 2] = False
-    step = compiled(layer.step, xla=False)
-    state, outputs = layer.initial_state(2, max_length=5), []
-    for i in range(5):
-        output, state = step(x[:, i : i + 1], state, mask[:, i : i + 1])
-        outputs.append(array(output))
-    close(np.concatenate(outputs, axis=1), array(layer(x, query_mask=mask)))
-
-
 @pytest.mark.parametrize(("policy", "tolerance"), [("float16", 5e-3), ("mixed_bfloat16", 4e-2)])
 @all_cases
 def test_steps_in_half_precision(case: Case, policy: str, tolerance: float) -> None:

@@ -125,12 +125,6 @@ def test_weights_stand_in_the_order_of_the_equations() -> None:
     assert [tuple(w.shape) for w in layer.weights] == [(WIDTH,), *shapes, *shapes]
 
 
-def test_a_learned_context_starts_as_ones() -> None:
-    x = tokens(11, 2, 5, WIDTH)
-    layers = [made(initial_context=c, kernel_initializer="ones") for c in ("ones", "learned")]
-    close(*(array(layer(x)) for layer in layers))
-
-
 @pytest.mark.parametrize(("length", "chosen"), [(CROSSOVER, "tokens"), (CROSSOVER + 1, "moments")])
 def test_auto_takes_the_algorithm_of_fewer_multiplications(
     length: int, chosen: str, monkeypatch: pytest.MonkeyPatch
@@ -196,33 +190,6 @@ def test_auto_chooses_at_run_time_where_the_length_is_not_known(
     lengths = range(1, 7)
     by_tokens = [np.isfinite(run(tokens(17, 2, n, WIDTH)).numpy()).all() for n in lengths]
     assert by_tokens == [length <= CROSSOVER for length in lengths]
-
-
-@pytest.mark.parametrize("hold", [0.0, np.nan, np.inf])
-@both_algorithms
-def test_a_document_masked_whole_has_finite_gradients(algorithm: str, hold: float) -> None:
-    """Only offsets (and a learned context) have any part in its output."""
-    layer = built(algorithm=algorithm)
-    x, mask = np.full((2, 3, WIDTH), hold, "float32"), np.zeros((2, 3), bool)
-    output, [for_x], for_weights = vjp(lambda x: layer(x, mask=mask), [x], layer.weights)
-    close(output, twin(weights(layer), x, mask))
-    assert not for_x.any()
-    for variable, gradient in zip(layer.weights, for_weights, strict=True):
-        np.testing.assert_array_equal(gradient, 2.0 if "offset" in variable.name else 0.0)
-
-
-@all_contexts
-def test_lengths_that_are_not_known(initial_context: str) -> None:
-    layer, x = built(initial_context=initial_context, seed=1), keras.Input((None, WIDTH))
-    y = layer(x)
-    assert y.shape == (None, WIDTH)
-    model = keras.Model(x, y)
-    for length in (1, 3, 63):
-        one = tokens(21, 2, length, WIDTH)
-        output = array(model(one))
-        if initial_context != "uniform":
-            close(output, twin(weights(layer), one, np.ones((2, length), bool)))
-        assert np.isfinite(output).all()
 
 
 def test_a_uniform_context_is_drawn_afresh() -> None:

@@ -60,16 +60,6 @@ def test_permuted_tokens_permute_the_output(case: Case, batch: Any, data: st.Dat
 @all_cases
 @few
 @given(batch=batches())
-def test_sequences_of_a_batch_do_not_see_each_other(case: Case, batch: Any) -> None:
-    mix, (x, mask) = mixer(case), batch
-    together = mix(x, x, mask, mask)
-    for one, one_mask, output in zip(x, mask, together, strict=True):
-        close(output[None], mix(one[None], one[None], one_mask[None], one_mask[None]))
-
-
-@all_cases
-@few
-@given(batch=batches())
 def test_masked_tokens_might_as_well_not_be_there(case: Case, batch: Any) -> None:
     mix, (x, mask) = mixer(case), batch
     for one, kept, output in zip(x, mask, mix(x, x, mask, mask), strict=True):

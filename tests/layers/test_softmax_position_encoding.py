@@ -86,9 +86,9 @@ def test_ten_thousand_tokens(slope: float) -> None:
     np.testing.assert_allclose(for_slope, [expected], rtol=1e-4, atol=1e-4 * scale)
 
 
-@pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
-@pytest.mark.parametrize("length", [9, 10_000])
-def test_half_precision_is_close_to_float32(policy: str, length: int) -> None:
+@pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
+def test_half_precision_is_close_to_float32(policy: str) -> None:
+    length = 10_000
     slope = np.array([0.0, 0.75, -0.5, 5.0], "float32")  # Exact in half precision.
     x = np.ones((2, length, 4), "float32")
     mask = np.arange(length) < np.array([[length], [length - 3]])

@@ -37,7 +37,7 @@ def test_parameters_are_counted_by_part() -> None:
     }
 
 
-@pytest.mark.parametrize("target", [1, 2000, 2047, 5000])
+@pytest.mark.parametrize("target", [1, 2047])
 def test_the_rank_is_the_best_of_all(target: int) -> None:
     settings: dict[str, Any] = {"embedding_dim": 8, "network": "plain"}
     match = match_parameters("contextualizer", target, sized_by="rank", **settings)
