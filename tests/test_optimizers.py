@@ -266,18 +266,6 @@ class TestRows:
             close(moment(optimizer, "momentum"), twin.m, 1e-6)
             close(moment(optimizer, "velocity"), twin.v, 1e-6)
 
-    def test_equals_dense_adam_where_every_row_occurs(self) -> None:
-        every = np.arange(ROWS)
-        weights = []
-        for updates in ("rows", "dense"):
-            made = model(Adam(0.1, embedding_updates=updates))
-            ids = np.array([every, every[::-1]] * 2)
-            targets = np.arange(8.0).reshape(4, 2)
-            made.fit(ids, targets, batch_size=2, epochs=3, shuffle=False, verbose=0)
-            weights.append(made.get_weights())
-        for one, other in zip(*weights, strict=True):
-            close(one, other)
-
     def test_equals_the_twin_in_a_compiled_train_step(self) -> None:
         """Embeddings read as they are, so that the gradient of their mean is known."""
         inputs = keras.Input((None,), dtype="int32")
