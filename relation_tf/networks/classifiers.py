@@ -310,6 +310,9 @@ class TextEncoder:
                 f"{name} must give (batch, tokens, {width}) or (batch, {width}). "
                 f"Received: an output of shape {shape}"
             )
+        if len(shape) == 2 and getattr(mixed, "_keras_mask", None) is not None:
+            # The mask of tokens would be taken for one of rows by all that follows.
+            mixed = ops.copy(mixed)
         return mixed if self.head is None else self.head(mixed, mask=mask)
 
     def _mix(self, x: Any, mask: Any) -> Any:
