@@ -90,6 +90,10 @@ class Registry(Mapping[str, T], Generic[T]):
         self._load()
         return self._origins[name]
 
+    def origins(self) -> set[str]:
+        """Return the modules that have registered something so far."""
+        return {*self._origins.values()}
+
     def __getitem__(self, name: str) -> T:
         self._load()
         return self._entries[name]

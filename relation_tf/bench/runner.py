@@ -22,7 +22,7 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.trackers import Trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import make_suite, select
-from relation_tf.config.plugins import plugins_digest
+from relation_tf.config.plugins import plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import EXECUTORS, TRACKERS
@@ -256,7 +256,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     runs = suite.runs()
     one_each = {run.custom_layer: run for run in runs}
     digests = {layer: _digest(layer, run, options.in_processes) for layer, run in one_each.items()}
-    plugins = plugins_digest(suite.plugins)
+    plugins = plugins_digest(shaping_plugins(suite.plugins))
     runs = [
         run.model_copy(
             update={"mechanism_digest": digests[run.custom_layer], "plugins_digest": plugins}

@@ -14,6 +14,19 @@ from typing import Annotated
 from pydantic import Field
 
 from relation_tf.errors import SuiteError
+from relation_tf.registry import (
+    EXECUTORS,
+    MECHANISMS,
+    METRICS,
+    OPTIMIZERS,
+    PROCEDURES,
+    SCHEDULES,
+    SECTIONS,
+    SOURCES,
+    STOPPING_RULES,
+    TASKS,
+    TRACKERS,
+)
 
 ENTRY_POINTS = "relation_tf.plugins"
 """The entry-point group of installed packages that register parts."""
@@ -52,6 +65,22 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
             else:
                 reason = _line(error)
             raise SuiteError(f"plugin {module!r} cannot be imported: {reason}") from error
+
+
+def shaping_plugins(modules: Iterable[str]) -> list[str]:
+    """Return the plugins that can change what a run computes.
+
+    Left out are those that register nothing but trackers, executors, report sections and
+    statistical procedures.
+
+    Args:
+        modules: Names of modules that `load_plugins` has imported.
+    """
+    others = (TRACKERS, EXECUTORS, SECTIONS, PROCEDURES)
+    kinds = (MECHANISMS, METRICS, OPTIMIZERS, SCHEDULES, SOURCES, STOPPING_RULES, TASKS)
+    shaping = {origin for registry in kinds for origin in registry.origins()}
+    harmless = {origin for registry in others for origin in registry.origins()} - shaping
+    return [name for name in modules if name not in harmless]
 
 
 def plugins_digest(modules: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ import tomli_w
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from relation_tf.config.method import EncoderWeights, Method, Name
-from relation_tf.config.plugins import Plugin
+from relation_tf.config.plugins import Plugin, shaping_plugins
 from relation_tf.config.published import load_published
 from relation_tf.config.rules import MAX_RUNS, check
 from relation_tf.config.run import RunConfig
@@ -144,7 +144,7 @@ class Suite(TrainingSettings):
                 group=self._group(task),
                 method=str(method.name),
                 encoder_weights=self.encoder_weights(method),
-                plugins=self.plugins,
+                plugins=shaping_plugins(self.plugins),
                 seed=seed,
             )
             for task in self.tasks
