@@ -1,0 +1,137 @@
+"""Every kind of part is added from a module outside the package, and goes through every command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from relation_tf import registry
+from tests.test_docs import DOCS, blocks
+
+pytestmark = pytest.mark.tensorflow
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = DOCS / "extending.md"
+
+# A tracker that interrupts the command after the first run, as Ctrl-C does.
+INTERRUPT = """
+import signal
+from relation_tf.bench.trackers import Tracker
+from relation_tf.registry import register_tracker
+
+
+@register_tracker("interrupt")
+class Interrupt(Tracker):
+    def on_run_end(self, config, result):
+        signal.raise_signal(signal.SIGINT)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """The files of the page, and data for its task."""
+    folder = tmp_path_factory.mktemp("extending")
+    for language in ("python", "toml"):
+        for title, text in blocks(PAGE, language):
+            with (folder / title).open("a", encoding="utf-8") as file:
+                file.write(text)
+    (folder / "interrupting.py").write_text(INTERRUPT, encoding="utf-8")
+    (folder / "archive" / "tones").mkdir(parents=True)
+    tones = ("loud", "calm") * 20
+    rows = "".join(f"it was so {tone} {i},{tone}\n" for i, tone in enumerate(tones))
+    for split in ("train", "test"):
+        file = folder / "archive" / "tones" / f"{split}.csv"
+        file.write_text(f"text,tone\n{rows}", encoding="utf-8")
+    return folder
+
+
+def command(folder: Path, arguments: str, code: int = 0) -> str:
+    answer = subprocess.run(
+        [sys.executable, "-m", "relation_tf.cli", *arguments.split()],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == code, answer.stdout + answer.stderr
+    assert "Traceback" not in answer.stderr
+    return " ".join(answer.stdout.split())
+
+
+def test_every_kind_of_part_is_shown_in_few_lines():
+    kinds = {name for name in vars(registry) if name.startswith("register_")}
+    shown = [text for title, text in blocks(PAGE, "python")]
+    assert {kind for kind in kinds if any(kind in text for text in shown)} == kinds
+    assert [text for text in shown if len(text.strip().splitlines()) > 20] == []
+
+
+def test_each_command_knows_the_parts(folder):
+    assert "6 runs" in command(folder, "plan extended.toml")
+
+    # Interrupted after its first run, the command keeps the run and resumes.
+    interrupted = "run extended.toml --plugin interrupting --track interrupt"
+    command(folder, interrupted, code=130)
+    assert "1 of 6 runs done" in command(folder, "status runs/extended")
+    printed = command(folder, "run extended.toml --track print --executor backwards")
+    assert printed.count("ended after 2 epochs") == 5
+    assert "6 of 6 runs done" in command(folder, "status runs/extended")
+
+    command(folder, "report runs/extended")
+    report = folder / "runs" / "extended" / "report"
+    for page in ("report.html", "report.md"):
+        text = (report / page).read_text(encoding="utf-8")
+        assert "error rate" in text
+        assert "The longest run took 2 epochs." in text
+        assert "Steel-Dwass at half the level" in text
+    scores = pd.read_csv(report / "scores.csv")
+    assert set(scores["metric"]) == {"error"}
+    # The lowest error is the best.
+    means = scores.groupby("method")["value"].mean()
+    best = means.idxmin()
+    if means.nunique() > 1:
+        assert f"**{best}**" in text or f"| {best} | **" in text
+
+    command(folder, "compare runs/extended --out comparison")
+    assert (folder / "comparison" / "report.html").is_file()
+
+
+def test_a_changed_plugin_is_not_mixed_with_its_older_runs(folder):
+    with (folder / "my_parts.py").open("a", encoding="utf-8") as file:
+        file.write("\n# changed\n")
+    answer = subprocess.run(
+        [sys.executable, "-m", "relation_tf.cli", "run", "extended.toml"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 2
+    assert "another version of its plugins" in answer.stderr
+
+
+NOTEBOOK = """
+from relation_tf.bench import run_suite
+from relation_tf.report import make_report
+
+results = run_suite("extended.toml", out="runs/cell", methods=["max-pool-8"], quiet=True)
+print(len(results.runs), make_report(results)._repr_html_().count("The longest run took"))
+"""
+
+
+def test_a_notebook_cell_knows_the_parts(folder):
+    answer = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.split() == ["3", "0"]
