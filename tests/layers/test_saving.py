@@ -139,7 +139,9 @@ def functional(layer: Any) -> keras.Model:
 
 
 @pytest.mark.parametrize(
-    ("case", "make_model"), [(PLAIN[0], Reader), *((case, functional) for case in PLAIN)], ids=str
+    ("case", "make_model"),
+    [(PLAIN[0], Reader), *((case, functional) for case in PLAIN)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_keras_file_round_trip(case: Case, make_model: Any, tmp_path: Path) -> None:
     model = make_model(case.make(dropout=case.dropout))
