@@ -99,7 +99,7 @@ class Comparison:
 
     @property
     def seeds_needed(self) -> int:
-        """With how many seeds both p can be significant."""
+        """With how many seeds both p can be significant; 0 where that is unknown."""
         return max(self.result.seeds_needed, self.permutation.seeds_needed)
 
     def notes(self) -> list[str]:
@@ -213,7 +213,7 @@ def _adapt(
         higher_is_better=higher_is_better,
         control=control,
         attainable_pvalue=0.0 if bound is None else bound(count, fewest),
-        seeds_needed=2 if bound is None else samples_needed(procedure, count, alpha),
+        seeds_needed=2 if bound is None else samples_needed(procedure, count, alpha) or 0,
     )
 
 

@@ -6,7 +6,6 @@ registration.
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 
 from relation_tf.registry import PROCEDURES, Procedure, register_procedure
@@ -20,6 +19,8 @@ from relation_tf.stats.design import (
 from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
 from relation_tf.stats.presentation import count
 from relation_tf.stats.rank_tests import steel, steel_dwass
+
+_MOST_SAMPLES = 10_000  # seeds, or tasks, that are tried
 
 register_procedure(
     "steel-dwass",
@@ -55,8 +56,10 @@ def default_procedure(control: object = None) -> str:
     return "steel-dwass" if control is None else "steel"
 
 
-def samples_needed(procedure: Procedure, num_methods: int, alpha: float = 0.05) -> int:
+def samples_needed(procedure: Procedure, num_methods: int, alpha: float = 0.05) -> int | None:
     """Return the fewest seeds (or tasks) with which a procedure can give p < alpha at all.
+
+    None where 10,000 are not enough: the attainable p of a plugin may never fall below alpha.
 
     Args:
         procedure: An entry of `PROCEDURES` with an attainable p.
@@ -65,7 +68,8 @@ def samples_needed(procedure: Procedure, num_methods: int, alpha: float = 0.05) 
     """
     attainable = procedure.attainable_pvalue
     assert attainable is not None
-    return next(n for n in itertools.count(2) if attainable(num_methods, n) < alpha)
+    enough = (n for n in range(2, _MOST_SAMPLES + 1) if attainable(num_methods, n) < alpha)
+    return next(enough, None)
 
 
 def what_can_be_shown(
@@ -112,13 +116,16 @@ def what_can_be_shown(
     where = "where two methods' seeds do not overlap at all"
     if procedure.compares == "over-tasks":
         where = "where one method is the best on every task and another the worst"
-    if best < alpha:
+    if needed is not None and best < alpha:
         return (
             f"{design}: {procedure.title} can reach {least}, only {where}; "
             f"at least {needed} {procedure.unit}s are needed for {level}."
         )
     fewer = num_methods > 2 and procedure.attainable_pvalue(2, num_seeds) < alpha
+    enough = f"use at least {needed} {procedure.unit}s"
+    if needed is None:
+        enough = f"no number of {procedure.unit}s up to {_MOST_SAMPLES:,} is enough"
     return (
         f"{design}: {procedure.title} can never reach {level} ({least}, {where}); "
-        f"use at least {needed} {procedure.unit}s{' or compare fewer methods' if fewer else ''}."
+        f"{enough}{' or compare fewer methods' if fewer else ''}."
     )

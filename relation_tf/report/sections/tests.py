@@ -83,9 +83,10 @@ def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
     kruskal = format_pvalue(test.result.kruskal.pvalue, alpha)
     attainable = format_pvalue(test.attainable_pvalue, alpha)
     notes = "".join(f" {note}." for note in test.notes())
+    needed = f"at least {test.seeds_needed}" if test.seeds_needed else "more than 10,000"
     reach = (
         f" Without ties this number of methods and seeds can reach {attainable} at best; "
-        f"{context.level} needs at least {test.seeds_needed} seeds."
+        f"{context.level} needs {needed} seeds."
     )
     bound = context.scores.procedure.attainable_pvalue is not None
     note = f"Kruskal-Wallis, for information: {kruskal}.{reach if bound else ''}{notes}"
