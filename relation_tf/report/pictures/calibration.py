@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from relation_tf.report.pictures.drawing import INK, Draw, Panel, Picture, Style
+from relation_tf.report.pictures.drawing import INK, Panel, Picture, Style
 from relation_tf.report.pictures.predictions import (
     Predictions,
     Run,
@@ -51,38 +52,6 @@ def calibration_table(predictions: Predictions, classes: Sequence[str]) -> pd.Da
     """
     rows = [(run.method, run.seed, _error(run)) for run in runs_of(predictions, classes)]
     return pd.DataFrame(rows, columns=["method", "seed", "ece"])
-
-
-def reliability_table(predictions: Predictions, classes: Sequence[str]) -> pd.DataFrame:
-    """Confidence and accuracy of each run in each bin of confidence that has rows.
-
-    Args:
-        predictions: As for `auc_table`.
-        classes: Names of the classes.
-
-    Returns:
-        A table with columns `method`, `seed`, `above` and `up_to` (the ends of a bin), `rows`, and
-        the means `confidence` and `accuracy`. A run whose probabilities are not finite is not in
-        it.
-
-    Raises:
-        ValueError: If labels and probabilities do not fit each other or the classes.
-
-    Example:
-        >>> probabilities = [[0.9, 0.1], [0.65, 0.35], [0.7, 0.3], [0.2, 0.8]]
-        >>> table = reliability_table({"mlp": {1: ([0, 0, 1, 1], probabilities)}}, ["no", "yes"])
-        >>> table[["up_to", "rows", "accuracy"]].to_numpy().tolist()
-        [[0.7, 2.0, 0.5], [0.8, 1.0, 1.0], [0.9, 1.0, 1.0]]
-    """
-    tables = [
-        _bins(run).assign(method=run.method, seed=run.seed)
-        for own in by_method(runs_of(predictions, classes)).values()
-        for run in own
-    ]
-    columns = ["method", "seed", "above", "up_to", "rows", "confidence", "accuracy"]
-    return (
-        pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
-    )
 
 
 def calibration(
@@ -133,10 +102,8 @@ def calibration(
     return Picture(
         f"calibration-{task}",
         f"{task}, accuracy against confidence, by method.",
-        [Panel(task, alt, _draw_calibration(curves, lowest, look))],
+        [Panel(task, alt, partial(_draw_calibration, curves, lowest, look))],
         size=(3.5, 3.55),
-        left=0.6,
-        bottom=0.45,
         legend={f"{name}, ECE {error}": look[name] for name, error in errors.items()},
     )
 
@@ -148,7 +115,7 @@ def _bins(run: Run) -> pd.DataFrame:
     rows = pd.DataFrame({"place": place, "confidence": confidence, "accuracy": right})
     bins = rows.groupby("place").mean()
     bins["rows"] = rows.groupby("place").size()
-    bins["above"], bins["up_to"] = bins.index / _BINS, (bins.index + 1) / _BINS
+    bins["above"] = bins.index / _BINS
     return bins
 
 
@@ -160,21 +127,16 @@ def _error(run: Run) -> float:
 
 
 def _draw_calibration(
-    curves: Mapping[str, pd.DataFrame], lowest: float, look: Mapping[str, Style]
-) -> Draw:
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        ax.plot([lowest, 1], [lowest, 1], color=INK, linewidth=0.8)
-        for name, bins in curves.items():
-            style = look[name]
-            for enough, size, line in ((True, 5.5, style.dashes), (False, 3, "none")):
-                own = bins[bins["enough"] == enough]
-                ax.plot(own["confidence"], own["accuracy"], color=style.color, linestyle=line,
-                        marker=style.marker, markersize=size, markeredgewidth=0,
-                        clip_on=False)  # fmt: skip
-        least = min(bins["accuracy"].min() for bins in curves.values())
-        bottom = lowest if least >= lowest else 0
-        ax.set(xlim=(lowest, 1), ylim=(bottom, 1), xlabel="confidence", ylabel="accuracy")
-        ax.grid()
-
-    return draw
+    curves: Mapping[str, pd.DataFrame], lowest: float, look: Mapping[str, Style], ax: Axes
+) -> None:
+    ax.plot([lowest, 1], [lowest, 1], color=INK, linewidth=0.8)
+    for name, bins in curves.items():
+        style = look[name]
+        for enough, size, line in ((True, 5.5, style.dashes), (False, 3, "none")):
+            own = bins[bins["enough"] == enough]
+            ax.plot(own["confidence"], own["accuracy"], color=style.color, linestyle=line,
+                    marker=style.marker, markersize=size, clip_on=False)  # fmt: skip
+    least = min(bins["accuracy"].min() for bins in curves.values())
+    bottom = lowest if least >= lowest else 0
+    ax.set(xlim=(lowest, 1), ylim=(bottom, 1), xlabel="confidence", ylabel="accuracy")
+    ax.grid()

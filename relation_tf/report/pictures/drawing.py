@@ -12,15 +12,13 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import matplotlib as mpl
 from markupsafe import Markup, escape
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 # Okabe and Ito's colours that can be told apart and show on white and on black, then grey.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f")
@@ -51,6 +49,7 @@ _STYLE = {
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
     "lines.linewidth": 0.9,
+    "lines.markeredgewidth": 0,
     "legend.frameon": False,
     "savefig.facecolor": PAPER,
     "svg.fonttype": "none",
@@ -59,7 +58,7 @@ _STYLE = {
 _WIDE = 11.2  # inches of a file, as far as whole panels fill them
 _TOP, _RIGHT, _GAP = 0.3, 0.1, 0.12  # margins of a panel and between its axes, in inches
 
-Draw = Callable[[Sequence[Axes]], None]
+Draw = Callable[..., None]  # of axes, one below the other
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,16 @@ class Style:
     marker: str
     dashes: str
 
+    @property
+    def line(self) -> dict[str, Any]:
+        """Options of a line in the method's look, without marks."""
+        return {"color": self.color, "linestyle": self.dashes}
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """Options of marks in the method's look, without a line."""
+        return {"color": self.color, "marker": self.marker, "linestyle": "none"}
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -78,7 +87,7 @@ class Panel:
     Attributes:
         title: What it shows.
         alt: The same in words, for those who do not see it.
-        draw: Draws it on `axes` axes, one below the other.
+        draw: Draws it on `axes` axes.
         axes: How many.
     """
 
@@ -106,9 +115,9 @@ class Picture:
     alt: str
     panels: list[Panel]
     size: tuple[float, float]
-    left: float
-    bottom: float
-    legend: Mapping[str, Style]
+    left: float = 0.6
+    bottom: float = 0.45
+    legend: Mapping[str, Style] = field(default_factory=dict)
 
     @cached_property
     def inline(self) -> list[Markup]:
@@ -165,7 +174,7 @@ class Picture:
                     y = height * (down - row) - _TOP - tall * (j + 1) - _GAP * j
                     place = (column * width + self.left, y, width - self.left - _RIGHT, tall)
                     own.append(figure.add_axes(_relative(place, figure)))
-                panel.draw(own)
+                panel.draw(*own)
                 own[0].set_title(panel.title)
         return figure
 
@@ -188,7 +197,8 @@ def swatch(style: Style) -> Markup:
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(0.34, 0.18))
         axes = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
-        axes.add_line(_handle(style, xdata=[0.05, 0.5, 0.95], markevery=[1], markersize=6.5))
+        axes.plot([0.05, 0.5, 0.95], [0, 0, 0], **style.line, marker=style.marker, markevery=[1],
+                  markersize=6.5)  # fmt: skip
         axes.set(xlim=(0, 1), ylim=(-1, 1))
     return _inline(figure, f"swatch {style}", "")
 
@@ -201,11 +211,6 @@ def signed(value: float) -> str:
         ('+0.50', '−0.25')
     """
     return f"{value:+.2f}".replace("-", "−")
-
-
-def _handle(style: Style, *, xdata: Sequence[float] = (), **kwargs: Any) -> Line2D:
-    return Line2D(xdata, [0] * len(xdata), color=style.color, marker=style.marker,
-                  linestyle=style.dashes, markeredgewidth=0, **kwargs)  # fmt: skip
 
 
 def _relative(place: tuple[float, ...], figure: Figure) -> tuple[float, float, float, float]:

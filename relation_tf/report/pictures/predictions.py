@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from relation_tf.report.pictures.drawing import GRID, Draw, Panel, Picture, Style
+from relation_tf.report.pictures.drawing import GRID, Panel, Picture, Style
 
 # Method -> seed -> labels (rows,) and probabilities (rows, classes).
 Predictions: TypeAlias = Mapping[str, Mapping[int, tuple[ArrayLike, ArrayLike]]]
@@ -130,7 +131,7 @@ def roc_curves(
             f"{task}, {average}, ROC curve as the mean over seeds; area under it: {values}"
             f"{remarks(runs, classes)}."
         )
-        panels.append(Panel(f"{task}, {average}", alt, _draw_roc(curves, look)))
+        panels.append(Panel(f"{task}, {average}", alt, partial(_draw_roc, curves, look)))
         which = f" {average.split()[0]}" if len(averages) > 1 else ""
         legend = {name: f"{words}{which} {areas[name]}," for name, words in legend.items()}
     return Picture(
@@ -138,8 +139,6 @@ def roc_curves(
         f"{task}, ROC curves by method.",
         panels,
         size=(3.5, 3.55),
-        left=0.6,
-        bottom=0.45,
         legend={words.rstrip(","): look[name] for name, words in legend.items()},
     )
 
@@ -174,20 +173,15 @@ def _roc(truth: NDArray[np.bool_], scores: FloatArray) -> _Roc:
     return _Roc(np.interp(_RATES, false, true), float(auc(false, true)))
 
 
-def _draw_roc(curves: Mapping[str, FloatArray], look: Mapping[str, Style]) -> Draw:
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        ax.plot([0, 1], [0, 1], color=GRID)
-        for i, (name, curve) in enumerate(curves.items()):
-            style = look[name]
-            # The marks of one method stand where those of the next do not.
-            ax.plot([0, *_RATES], [0, *curve], color=style.color, linestyle=style.dashes,
-                    marker=style.marker, markevery=(5 + 2 * i % 15, 15), markersize=4.5,
-                    markeredgewidth=0, clip_on=False)  # fmt: skip
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="false-positive rate", ylabel="true-positive rate")
-        ax.grid()
-
-    return draw
+def _draw_roc(curves: Mapping[str, FloatArray], look: Mapping[str, Style], ax: Axes) -> None:
+    ax.plot([0, 1], [0, 1], color=GRID)
+    for i, (name, curve) in enumerate(curves.items()):
+        style = look[name]
+        # The marks of one method stand where those of the next do not.
+        ax.plot([0, *_RATES], [0, *curve], **style.line, marker=style.marker,
+                markevery=(5 + 2 * i % 15, 15), markersize=4.5, clip_on=False)  # fmt: skip
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="false-positive rate", ylabel="true-positive rate")
+    ax.grid()
 
 
 def confusion_table(predictions: Predictions, classes: Sequence[str]) -> pd.DataFrame:
@@ -268,7 +262,7 @@ def confusion_matrices(
             Panel(
                 name,
                 f"{task}, {name}, {_confusion_words(own, classes)}{told}.",
-                _draw_confusion(own, named, cell, upright),
+                partial(_draw_confusion, own, named, cell, upright),
             )
             for name, own in shares.items()
         ],
@@ -276,7 +270,6 @@ def confusion_matrices(
         size=(left + max(side, 0.095 * max(map(len, shares))) + 0.1, 0.3 + side + bottom),
         left=left,
         bottom=bottom,
-        legend={},
     )
 
 
@@ -315,35 +308,32 @@ def _confusion_words(shares: FloatArray, classes: Sequence[str]) -> str:
     )
 
 
-def _draw_confusion(shares: FloatArray, named: Sequence[str], cell: float, upright: bool) -> Draw:
+def _draw_confusion(
+    shares: FloatArray, named: Sequence[str], cell: float, upright: bool, ax: Axes
+) -> None:
     number = len(shares)
     known = np.nan_to_num(shares)
     tenths = np.where(known < 0.01, 0, np.ceil(10 * known))
-
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        ax.set(xlim=(0, number), ylim=(number, 0), xlabel="predicted", ylabel="true")
-        ax.set_aspect("equal", anchor="NW")
-        ax.spines[:].set_visible(True)
-        for tenth in np.unique(tenths[tenths > 0]):
-            # Thick strokes of one path, neighbours joined, take far less room than a shape a cell.
-            edges = np.diff(np.pad(tenths == tenth, ((0, 0), (1, 1))).astype(int))
-            (rows, starts), (_, stops) = np.nonzero(edges == 1), np.nonzero(edges == -1)
-            ends = np.column_stack((starts, stops, np.full(len(rows), np.nan)))
-            opacity = _FAINT + (_DEEP - _FAINT) * (tenth - 1) / 9
-            ax.plot(ends.ravel(), np.repeat(rows + 0.5, 3), color=_SHADE, alpha=opacity,
-                    linewidth=72 * cell, solid_capstyle="butt")  # fmt: skip
-        places = np.arange(len(named)) + 0.5
-        ax.set_xticks(places, named, fontsize=8, rotation=90 if upright else 0)
-        ax.set_yticks(places, named, fontsize=8)
-        ax.tick_params(length=0)
-        if number <= _NUMBERED:
-            for (row, column), share in np.ndenumerate(shares):
-                if np.isfinite(share):
-                    ax.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", fontsize=8, ha="center",
-                            va="center")  # fmt: skip
-
-    return draw
+    ax.set(xlim=(0, number), ylim=(number, 0), xlabel="predicted", ylabel="true")
+    ax.set_aspect("equal", anchor="NW")
+    ax.spines[:].set_visible(True)
+    for tenth in np.unique(tenths[tenths > 0]):
+        # Thick strokes of one path, neighbours joined, take far less room than a shape a cell.
+        edges = np.diff(np.pad(tenths == tenth, ((0, 0), (1, 1))).astype(int))
+        (rows, starts), (_, stops) = np.nonzero(edges == 1), np.nonzero(edges == -1)
+        ends = np.column_stack((starts, stops, np.full(len(rows), np.nan)))
+        opacity = _FAINT + (_DEEP - _FAINT) * (tenth - 1) / 9
+        ax.plot(ends.ravel(), np.repeat(rows + 0.5, 3), color=_SHADE, alpha=opacity,
+                linewidth=72 * cell, solid_capstyle="butt")  # fmt: skip
+    places = np.arange(len(named)) + 0.5
+    ax.set_xticks(places, named, fontsize=8, rotation=90 if upright else 0)
+    ax.set_yticks(places, named, fontsize=8)
+    ax.tick_params(length=0)
+    if number <= _NUMBERED:
+        for (row, column), share in np.ndenumerate(shares):
+            if np.isfinite(share):
+                ax.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", fontsize=8, ha="center",
+                        va="center")  # fmt: skip
 
 
 def runs_of(predictions: Predictions, classes: Sequence[str]) -> list[Run]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from relation_tf.bench.results import Results
-from relation_tf.report.pictures.drawing import Draw, Panel, Picture, Style
+from relation_tf.report.pictures.drawing import Panel, Picture, Style
 from relation_tf.report.scores import Scores
 from relation_tf.stats import mean_interval
 from relation_tf.tasks.metrics import find_metric
@@ -27,7 +28,6 @@ def score_dots(scores: Scores, look: Mapping[str, Style]) -> Picture:
         size=(2.4 + names, 0.6 + 0.27 * len(look)),
         left=names,
         bottom=0.3,
-        legend={},
     )
 
 
@@ -38,8 +38,6 @@ def learning_curves(results: Results, look: Mapping[str, Style]) -> Picture:
         "Validation cost and metric by epoch, by task and method.",
         _learning_panels(results, look),
         size=(3.7, 3.9),
-        left=0.6,
-        bottom=0.45,
         legend=look,
     )
 
@@ -56,29 +54,24 @@ def _score_panels(scores: Scores, look: Mapping[str, Style]) -> list[Panel]:
             )
             unit = " in points" if scores.factor(task) == 100 else ""
             alt = f"{task}, score of every seed{unit}; means (and seeds): {means}."
-            panels.append(Panel(task, alt, _draw_scores(shown, look)))
+            panels.append(Panel(task, alt, partial(_draw_scores, shown, look)))
     return panels
 
 
-def _draw_scores(samples: Mapping[str, np.ndarray], look: Mapping[str, Style]) -> Draw:
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        for y, (name, style) in enumerate(look.items()):
-            points = np.array(samples.get(name, []), dtype=float)
-            ax.plot(points, np.full(len(points), y + 0.16), color=style.color, marker=style.marker,
-                    linestyle="none", markersize=4.5, alpha=0.65, markeredgewidth=0)  # fmt: skip
-            if len(points) and np.isfinite(points).all():
-                ax.plot([points.mean()] * 2, [y - 0.32, y], color=style.color, linewidth=2)
-            if len(points) > 1 and np.isfinite(points).all():
-                ax.plot(mean_interval(points), [y - 0.16] * 2, color=style.color, linewidth=1.2)
-        ax.set_yticks(range(len(look)), list(look))
-        ax.set_ylim(len(look) - 0.5, -0.6)
-        ax.tick_params(axis="y", length=0)
-        ax.grid(axis="x")
-        ax.spines["left"].set_visible(False)
-        ax.xaxis.set_major_locator(MaxNLocator(5))
-
-    return draw
+def _draw_scores(samples: Mapping[str, np.ndarray], look: Mapping[str, Style], ax: Axes) -> None:
+    for y, (name, style) in enumerate(look.items()):
+        points = np.array(samples.get(name, []), dtype=float)
+        ax.plot(points, np.full(len(points), y + 0.16), **style.mark, markersize=4.5, alpha=0.65)
+        if len(points) and np.isfinite(points).all():
+            ax.plot([points.mean()] * 2, [y - 0.32, y], color=style.color, linewidth=2)
+        if len(points) > 1 and np.isfinite(points).all():
+            ax.plot(mean_interval(points), [y - 0.16] * 2, color=style.color, linewidth=1.2)
+    ax.set_yticks(range(len(look)), list(look))
+    ax.set_ylim(len(look) - 0.5, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x")
+    ax.spines["left"].set_visible(False)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
 
 
 def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]:
@@ -94,41 +87,36 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]
             )
             histories = [(look[run["method"]], run, results.history(run)) for run in runs]
             panels.append(
-                Panel(task, alt, _draw_learning(histories, metrics), axes=1 + len(metrics))
+                Panel(task, alt, partial(_draw_learning, histories, metrics), axes=1 + len(metrics))
             )
     return panels
 
 
 def _draw_learning(
-    histories: list[tuple[Style, dict[str, Any], pd.DataFrame]], metrics: Sequence[str]
-) -> Draw:
+    histories: list[tuple[Style, dict[str, Any], pd.DataFrame]], metrics: Sequence[str], *axes: Axes
+) -> None:
     shown = [("val_loss", 1.0, "validation cost")]
     for metric in metrics:
         points = find_metric(metric).points
         shown.append((f"val_{metric}", points, f"{metric}, points" if points == 100 else metric))
-
-    def draw(axes: Sequence[Axes]) -> None:
-        for ax, (column, factor, label) in zip(axes, shown, strict=True):
-            for style, run, history in histories:
-                epochs = history["epoch"].to_numpy()
-                values = factor * history[column].to_numpy(dtype=float)
-                values = np.where(np.isfinite(values), values, np.nan)
-                ax.plot(epochs, values, color=style.color, linestyle=style.dashes, alpha=0.75)
-                kept = epochs == run["kept_epoch"]
-                ax.plot(epochs[kept], values[kept], color=style.color, marker=style.marker,
-                        markersize=4.5, markeredgewidth=0, linestyle="none")  # fmt: skip
-            ax.set_ylabel(label)
-            ax.grid(axis="y")
-            ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-            ax.yaxis.set_major_locator(MaxNLocator(4))
-        costs = np.concatenate([history["val_loss"].to_numpy() for *_, history in histories])
-        costs = costs[np.isfinite(costs)]
-        if costs.size and costs.min() > 0 and costs.max() > 50 * costs.min():
-            axes[0].set_yscale("log")  # a run that went astray would flatten all others
-            axes[0].yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
-            axes[0].yaxis.set_minor_formatter(NullFormatter())
-        for ax in axes[:-1]:
-            ax.tick_params(labelbottom=False)
-        axes[-1].set_xlabel("epoch")
-
-    return draw
+    for ax, (column, factor, label) in zip(axes, shown, strict=True):
+        for style, run, history in histories:
+            epochs = history["epoch"].to_numpy()
+            values = factor * history[column].to_numpy(dtype=float)
+            values = np.where(np.isfinite(values), values, np.nan)
+            ax.plot(epochs, values, **style.line, alpha=0.75)
+            kept = epochs == run["kept_epoch"]
+            ax.plot(epochs[kept], values[kept], **style.mark, markersize=4.5)
+        ax.set_ylabel(label)
+        ax.grid(axis="y")
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+    costs = np.concatenate([history["val_loss"].to_numpy() for *_, history in histories])
+    costs = costs[np.isfinite(costs)]
+    if costs.size and costs.min() > 0 and costs.max() > 50 * costs.min():
+        axes[0].set_yscale("log")  # a run that went astray would flatten all others
+        axes[0].yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
+        axes[0].yaxis.set_minor_formatter(NullFormatter())
+    for ax in axes[:-1]:
+        ax.tick_params(labelbottom=False)
+    axes[-1].set_xlabel("epoch")

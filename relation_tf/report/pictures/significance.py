@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from relation_tf.report.pictures.drawing import GRID, INK, Draw, Panel, Picture, Style, signed
+from relation_tf.report.pictures.drawing import GRID, INK, Panel, Picture, Style, signed
 from relation_tf.stats.design import format_level, pvalue_only
 
 # Okabe and Ito's blue and orange. At this opacity text is read on them on white and on black.
@@ -64,7 +65,8 @@ def pvalue_matrix(
                              for table in tables)  # fmt: skip
         better = np.sign(-statistic if task in lower_is_better else statistic)
         alt = _pvalue_words(task, tested, pvalue, better, alpha)
-        panels.append(Panel(task, alt, _draw_pvalues(tested, pvalue, better, alpha, width)))
+        draw = partial(_draw_pvalues, tested, pvalue, better, alpha, width)
+        panels.append(Panel(task, alt, draw))
     return Picture(
         "pvalues",
         f"p of every pair of methods, shaded where {format_level(alpha)}, by task.",
@@ -72,7 +74,6 @@ def pvalue_matrix(
         size=(width, 0.4 + _CELL * len(tested)),
         left=0.1,
         bottom=0.1,
-        legend={},
     )
 
 
@@ -98,32 +99,32 @@ def _pvalue_words(
 
 
 def _draw_pvalues(
-    methods: Sequence[str], pvalue: np.ndarray, better: np.ndarray, alpha: float, width: float
-) -> Draw:
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        rows, columns = np.tril_indices(len(methods), -1)
-        # The axes leave a tenth of an inch on both sides.
-        ax.set(xlim=(0, (width - 0.2) / _CELL), ylim=(len(methods), 0))
-        ax.axis("off")
-        for marker, color, sign in ((">", _ROW_BETTER, -1), ("^", _COLUMN_BETTER, 1)):
-            points = better[rows, columns] == sign
-            x, y = columns[points] + 0.5, rows[points] + 0.5
-            significant = pvalue[rows, columns][points] < alpha
-            _fill(ax, x[significant], y[significant], color)
-            ax.plot(x, y - 0.22, color=INK, marker=marker, linestyle="none", markersize=4.5,
-                    markeredgewidth=0)  # fmt: skip
-        last = len(methods)
-        ax.hlines(range(1, last + 1), 0, [*range(1, last), last - 1], color=GRID, linewidth=0.6)
-        ax.vlines(range(last), [1, *range(1, last)], last, color=GRID, linewidth=0.6)
-        for i, name in enumerate(methods):
-            ax.text(i + 0.2, i + 0.5, name, va="center")
-            for j in range(i):
-                if np.isfinite(pvalue[i, j]):
-                    ax.text(j + 0.5, i + 0.7, pvalue_only(pvalue[i, j], alpha), fontsize=7.5,
-                            ha="center", va="center")  # fmt: skip
-
-    return draw
+    methods: Sequence[str],
+    pvalue: np.ndarray,
+    better: np.ndarray,
+    alpha: float,
+    width: float,
+    ax: Axes,
+) -> None:
+    rows, columns = np.tril_indices(len(methods), -1)
+    # The axes leave a tenth of an inch on both sides.
+    ax.set(xlim=(0, (width - 0.2) / _CELL), ylim=(len(methods), 0))
+    ax.axis("off")
+    for marker, color, sign in ((">", _ROW_BETTER, -1), ("^", _COLUMN_BETTER, 1)):
+        points = better[rows, columns] == sign
+        x, y = columns[points] + 0.5, rows[points] + 0.5
+        significant = pvalue[rows, columns][points] < alpha
+        _fill(ax, x[significant], y[significant], color)
+        ax.plot(x, y - 0.22, color=INK, marker=marker, linestyle="none", markersize=4.5)
+    last = len(methods)
+    ax.hlines(range(1, last + 1), 0, [*range(1, last), last - 1], color=GRID, linewidth=0.6)
+    ax.vlines(range(last), [1, *range(1, last)], last, color=GRID, linewidth=0.6)
+    for i, name in enumerate(methods):
+        ax.text(i + 0.2, i + 0.5, name, va="center")
+        for j in range(i):
+            if np.isfinite(pvalue[i, j]):
+                ax.text(j + 0.5, i + 0.7, pvalue_only(pvalue[i, j], alpha), fontsize=7.5,
+                        ha="center", va="center")  # fmt: skip
 
 
 def _fill(ax: Axes, x: np.ndarray, y: np.ndarray, color: str) -> None:
@@ -171,12 +172,11 @@ def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -
         "effects",
         "Cliff's delta of every pair of methods with its interval, by task.",
         [Panel(task, _effect_words(task, table),
-               _draw_effects(drawn[task], left_out[task], rows, look))
+               partial(_draw_effects, drawn[task], left_out[task], rows, look))
          for task, table in there.items()],
         size=(2.6 + names, 0.35 + bottom + 0.18 * rows),
         left=names,
         bottom=bottom,
-        legend={},
     )  # fmt: skip
 
 
@@ -202,7 +202,9 @@ def _effect_words(task: str, table: pd.DataFrame) -> str:
     )
 
 
-def _draw_effects(table: pd.DataFrame, left_out: int, rows: int, look: Mapping[str, Style]) -> Draw:
+def _draw_effects(
+    table: pd.DataFrame, left_out: int, rows: int, look: Mapping[str, Style], ax: Axes
+) -> None:
     order = {name: place for place, name in enumerate(look)}
     table = table.sort_values(["a", "b"], key=lambda names: names.map(order), kind="stable")
     # Each first method takes a row of its own above its pairs.
@@ -212,38 +214,32 @@ def _draw_effects(table: pd.DataFrame, left_out: int, rows: int, look: Mapping[s
         int(y[place]) - 1: table["a"].iloc[place]
         for place in np.flatnonzero(~table["a"].duplicated())
     }
-
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        ax.axvline(0, color=INK, linewidth=0.8)
-        for name, own in table.assign(y=y).groupby("b", sort=False):
-            style = look[str(name)]
-            gap = np.full(len(own), np.nan)
-            ax.plot(np.column_stack((own["low"], own["high"], gap)).ravel(),
-                    np.repeat(own["y"], 3), color=style.color, linewidth=1.4)  # fmt: skip
-            ax.plot(own["effect_size"], own["y"], color=style.color, marker=style.marker,
-                    linestyle="none", markersize=5.5, markeredgewidth=0, clip_on=False)  # fmt: skip
-        ax.set_yticks([])
-        beside = ax.get_yaxis_transform()
-        # A text is drawn several times as fast as a tick with its label.
-        for row, name in (labels | heads).items():
-            ax.text(-0.02, row, name, transform=beside, ha="right", va="center",
-                    fontweight="bold" if row in heads else "normal")  # fmt: skip
-        ax.set(xlim=(-1.06, 1.06), ylim=(rows - 0.4, -0.6))
-        ax.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−.5", "0", ".5", "1"])
-        ax.grid(axis="x")
-        ax.spines["left"].set_visible(False)
-        below = ax.get_xaxis_transform()
-        more = f"0 lies in {left_out:,} other intervals" if left_out else ""
-        for x, down, side, words in (
-            (-1.06, 20, "left", "← bold name higher"),
-            (1.06, 20, "right", "row higher →"),
-            (0, 33, "center", more),
-        ):
-            ax.annotate(words, (x, 0), (0, -down), xycoords=below, textcoords="offset points",
-                        ha=side, va="top")  # fmt: skip
-
-    return draw
+    ax.axvline(0, color=INK, linewidth=0.8)
+    for name, own in table.assign(y=y).groupby("b", sort=False):
+        style = look[str(name)]
+        gap = np.full(len(own), np.nan)
+        ax.plot(np.column_stack((own["low"], own["high"], gap)).ravel(),
+                np.repeat(own["y"], 3), color=style.color, linewidth=1.4)  # fmt: skip
+        ax.plot(own["effect_size"], own["y"], **style.mark, markersize=5.5, clip_on=False)
+    ax.set_yticks([])
+    beside = ax.get_yaxis_transform()
+    # A text is drawn several times as fast as a tick with its label.
+    for row, name in (labels | heads).items():
+        ax.text(-0.02, row, name, transform=beside, ha="right", va="center",
+                fontweight="bold" if row in heads else "normal")  # fmt: skip
+    ax.set(xlim=(-1.06, 1.06), ylim=(rows - 0.4, -0.6))
+    ax.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−.5", "0", ".5", "1"])
+    ax.grid(axis="x")
+    ax.spines["left"].set_visible(False)
+    below = ax.get_xaxis_transform()
+    more = f"0 lies in {left_out:,} other intervals" if left_out else ""
+    for x, down, side, words in (
+        (-1.06, 20, "left", "← bold name higher"),
+        (1.06, 20, "right", "row higher →"),
+        (0, 33, "center", more),
+    ):
+        ax.annotate(words, (x, 0), (0, -down), xycoords=below, textcoords="offset points",
+                    ha=side, va="top")  # fmt: skip
 
 
 def critical_difference(
@@ -293,18 +289,14 @@ def critical_difference(
     )
     side = 0.5 + 0.07 * max(map(len, ranks))
     deep = _FIRST_BAR + _BAR * len(bars) + 0.12 + _LINE * ((len(ranks) + 1) // 2)
+    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, side, deep, look)
     return Picture(
         "ranks",
         "Average ranks of the methods, and which of them cannot be separated.",
-        [
-            Panel(
-                title, alt, _draw_ranks(ranks, ordered, bars, critical_difference, side, deep, look)
-            )
-        ],
+        [Panel(title, alt, draw)],
         size=(2 * side + _AXIS + 0.2, deep + 0.4),
         left=0.1,
         bottom=0.1,
-        legend={},
     )
 
 
@@ -332,7 +324,8 @@ def _draw_ranks(
     side: float,
     deep: float,
     look: Mapping[str, Style],
-) -> Draw:
+    ax: Axes,
+) -> None:
     last = len(ranks)
     width = 2 * side + _AXIS
 
@@ -342,33 +335,27 @@ def _draw_ranks(
     def place(rank: float) -> float:
         return side + step * (rank - 1)
 
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        ax.set(xlim=(0, width), ylim=(deep, 0))
-        ax.axis("off")
-        start, end = place(1), place(1 + critical_difference)
-        ax.plot([start, end], [0.1, 0.1], color=INK, marker="|", linewidth=1.5)
-        ax.text(start, 0.16, f"critical difference {critical_difference:.2f}", fontsize=8, va="top")
-        ax.plot([start, place(last)], [_SCALE] * 2, color=INK)
-        for rank in range(1, last + 1, math.ceil(0.2 / step)):
-            ax.plot([place(rank)] * 2, [_SCALE - 0.05, _SCALE], color=INK)
-            ax.text(place(rank), _SCALE - 0.07, str(rank), fontsize=8, ha="center", va="bottom")
-        for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
-            ax.plot([place(low) - 0.03, place(high) + 0.03], [_FIRST_BAR + _BAR * i] * 2,
-                    color=INK, linewidth=3.5, solid_capstyle="butt", zorder=3)  # fmt: skip
-        best = ordered[: (last + 1) // 2]
-        first = _FIRST_BAR + _BAR * len(bars) + 0.12
-        for names, outer, gap, inner, align in (
-            (best, side - 0.35, -0.06, "left", "right"),
-            (ordered[: len(best) - 1 : -1], width - side + 0.35, 0.06, "right", "left"),
-        ):
-            for i, name in enumerate(names):
-                x, y, style = place(ranks[name]), first + _LINE * i, look[name]
-                ax.plot([x, x, outer], [_SCALE, y, y], color=style.color, linestyle=style.dashes)
-                ax.plot(x, _SCALE, color=style.color, marker=style.marker, markersize=6,
-                        markeredgewidth=0, zorder=4)  # fmt: skip
-                ax.text(outer, y - 0.02, f"{ranks[name]:.2f}", fontsize=7.5, ha=inner, va="bottom")
-                ax.text(outer + gap, y, name,
-                        ha=align, va="center")  # fmt: skip
-
-    return draw
+    ax.set(xlim=(0, width), ylim=(deep, 0))
+    ax.axis("off")
+    start, end = place(1), place(1 + critical_difference)
+    ax.plot([start, end], [0.1, 0.1], color=INK, marker="|", markeredgewidth=1, linewidth=1.5)
+    ax.text(start, 0.16, f"critical difference {critical_difference:.2f}", fontsize=8, va="top")
+    ax.plot([start, place(last)], [_SCALE] * 2, color=INK)
+    for rank in range(1, last + 1, math.ceil(0.2 / step)):
+        ax.plot([place(rank)] * 2, [_SCALE - 0.05, _SCALE], color=INK)
+        ax.text(place(rank), _SCALE - 0.07, str(rank), fontsize=8, ha="center", va="bottom")
+    for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
+        ax.plot([place(low) - 0.03, place(high) + 0.03], [_FIRST_BAR + _BAR * i] * 2,
+                color=INK, linewidth=3.5, solid_capstyle="butt", zorder=3)  # fmt: skip
+    best = ordered[: (last + 1) // 2]
+    first = _FIRST_BAR + _BAR * len(bars) + 0.12
+    for names, outer, gap, inner, align in (
+        (best, side - 0.35, -0.06, "left", "right"),
+        (ordered[: len(best) - 1 : -1], width - side + 0.35, 0.06, "right", "left"),
+    ):
+        for i, name in enumerate(names):
+            x, y, style = place(ranks[name]), first + _LINE * i, look[name]
+            ax.plot([x, x, outer], [_SCALE, y, y], **style.line)
+            ax.plot(x, _SCALE, color=style.color, marker=style.marker, markersize=6, zorder=4)
+            ax.text(outer, y - 0.02, f"{ranks[name]:.2f}", fontsize=7.5, ha=inner, va="bottom")
+            ax.text(outer + gap, y, name, ha=align, va="center")

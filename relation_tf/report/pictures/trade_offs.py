@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from matplotlib.ticker import (
 )
 from numpy.typing import ArrayLike
 
-from relation_tf.report.pictures.drawing import GRID, INK, Draw, Panel, Picture, Style
+from relation_tf.report.pictures.drawing import GRID, INK, Panel, Picture, Style
 
 _LOG_BEYOND = 20  # ratio of the largest cost to the smallest
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.6, 0.45  # of a panel, in inches
@@ -117,7 +118,8 @@ def score_against(
             )
             front = [points[place] for place in places]
             alt = _score_words(task, points, front, label, score_label)
-            panels.append(Panel(task, alt, _draw_scores(points, front, label, score_label, look)))
+            draw = partial(_draw_scores, points, front, label, score_label, look)
+            panels.append(Panel(task, alt, draw))
     if not panels:
         return None
     return Picture(
@@ -165,31 +167,27 @@ def _draw_scores(
     label: str,
     score_label: str,
     look: Mapping[str, Style],
-) -> Draw:
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        ax.plot([point.cost for point in front], [point.mean for point in front], color=INK,
-                linewidth=0.8, marker="o", markersize=12, markerfacecolor="none",
-                markeredgewidth=0.8, zorder=1.5)  # fmt: skip
-        for method, cost, mean, sd in points:
-            style = look[method]
-            ax.plot([cost, cost], [mean - sd, mean + sd], color=style.color)
-            ax.plot(cost, mean, color=style.color, marker=style.marker, linestyle="none",
-                    markersize=7, markeredgewidth=0)  # fmt: skip
-        costs = [point.cost for point in points]
-        if 0 < _LOG_BEYOND * min(costs) < max(costs):
-            ax.set_xscale("log")
-            ax.set_xlim(_logarithmic(ax.xaxis, costs))
-        else:
-            ax.set_xlim(min(0, 1.1 * min(costs)), 1.1 * max(costs) or 1)
-            ax.xaxis.set_major_locator(MaxNLocator(4))
-            ax.xaxis.set_major_formatter(FuncFormatter(_tick))
-        ax.margins(y=0.2)
-        ax.grid()
-        ax.yaxis.set_major_locator(MaxNLocator(4))
-        ax.set(xlabel=label, ylabel=score_label)
-
-    return draw
+    ax: Axes,
+) -> None:
+    ax.plot([point.cost for point in front], [point.mean for point in front], color=INK,
+            linewidth=0.8, marker="o", markersize=12, markerfacecolor="none",
+            markeredgewidth=0.8, zorder=1.5)  # fmt: skip
+    for method, cost, mean, sd in points:
+        style = look[method]
+        ax.plot([cost, cost], [mean - sd, mean + sd], color=style.color)
+        ax.plot(cost, mean, **style.mark, markersize=7)
+    costs = [point.cost for point in points]
+    if 0 < _LOG_BEYOND * min(costs) < max(costs):
+        ax.set_xscale("log")
+        ax.set_xlim(_logarithmic(ax.xaxis, costs))
+    else:
+        ax.set_xlim(min(0, 1.1 * min(costs)), 1.1 * max(costs) or 1)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_formatter(FuncFormatter(_tick))
+    ax.margins(y=0.2)
+    ax.grid()
+    ax.yaxis.set_major_locator(MaxNLocator(4))
+    ax.set(xlabel=label, ylabel=score_label)
 
 
 def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Picture | None:
@@ -223,7 +221,8 @@ def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Pictu
         rows = rows.sort_values("mean_length", kind="stable")
         if rows["mean_length"].nunique() > 1:
             alt = _length_words(rows, column, title, unit)
-            panels.append(Panel(title, alt, _draw_lengths(rows, column, unit, look, tasks, names)))
+            draw = partial(_draw_lengths, rows, column, unit, look, tasks, names)
+            panels.append(Panel(title, alt, draw))
     if not panels:
         return None
     return Picture(
@@ -256,30 +255,26 @@ def _draw_lengths(
     look: Mapping[str, Style],
     tasks: pd.DataFrame,
     names: float,
-) -> Draw:
-    def draw(axes: Sequence[Axes]) -> None:
-        (ax,) = axes
-        for method, own in rows.groupby("method", sort=False):
-            style = look[str(method)]
-            ax.plot(own["mean_length"], own[column], color=style.color, linestyle=style.dashes,
-                    marker=style.marker, markersize=5, markeredgewidth=0)  # fmt: skip
-        ax.set(xscale="log", yscale="log")
-        low, high = _logarithmic(ax.xaxis, rows["mean_length"])
-        ax.set_xlim(low, high)
-        bottom, top = _logarithmic(ax.yaxis, rows[column])
-        below = 1 - names / (_HEIGHT + names - _BOTTOM)  # the part of the axes that has lines
-        ax.set_ylim(bottom, bottom * (top / bottom) ** (1 / below))
-        ax.grid(axis="y")
-        at = np.log(tasks["mean_length"].to_numpy() / low) / math.log(high / low)
-        spread = _spread(at, _NAME / (_WIDTH - _LEFT))
-        for task, x, away in zip(tasks["task"], at, spread, strict=True):
-            ax.plot([x, x, away], [0, below, below + 0.03], color=GRID, linewidth=0.6,
-                    transform=ax.transAxes, zorder=1)  # fmt: skip
-            ax.text(away, below + 0.04, task, fontsize=7.5, rotation=90, ha="center", va="bottom",
-                    transform=ax.transAxes)  # fmt: skip
-        ax.set(xlabel="mean length, tokens", ylabel=unit)
-
-    return draw
+    ax: Axes,
+) -> None:
+    for method, own in rows.groupby("method", sort=False):
+        style = look[str(method)]
+        ax.plot(own["mean_length"], own[column], **style.line, marker=style.marker, markersize=5)
+    ax.set(xscale="log", yscale="log")
+    low, high = _logarithmic(ax.xaxis, rows["mean_length"])
+    ax.set_xlim(low, high)
+    bottom, top = _logarithmic(ax.yaxis, rows[column])
+    below = 1 - names / (_HEIGHT + names - _BOTTOM)  # the part of the axes that has lines
+    ax.set_ylim(bottom, bottom * (top / bottom) ** (1 / below))
+    ax.grid(axis="y")
+    at = np.log(tasks["mean_length"].to_numpy() / low) / math.log(high / low)
+    spread = _spread(at, _NAME / (_WIDTH - _LEFT))
+    for task, x, away in zip(tasks["task"], at, spread, strict=True):
+        ax.plot([x, x, away], [0, below, below + 0.03], color=GRID, linewidth=0.6,
+                transform=ax.transAxes, zorder=1)  # fmt: skip
+        ax.text(away, below + 0.04, task, fontsize=7.5, rotation=90, ha="center", va="bottom",
+                transform=ax.transAxes)  # fmt: skip
+    ax.set(xlabel="mean length, tokens", ylabel=unit)
 
 
 def _spread(places: np.ndarray, gap: float) -> np.ndarray:

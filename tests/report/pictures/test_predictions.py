@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
 from relation_tf.report.pictures import predictions as module
-from relation_tf.report.pictures.calibration import (
-    calibration,
-    calibration_table,
-    reliability_table,
-)
+from relation_tf.report.pictures.calibration import calibration, calibration_table
 from relation_tf.report.pictures.drawing import styles
 from relation_tf.report.pictures.predictions import (
     auc_table,
@@ -120,19 +116,12 @@ def test_the_calibration_error_is_summed_bin_by_bin(run):
     right = [
         list(own).index(max(own)) == label for label, own in zip(labels, probabilities, strict=True)
     ]
-    error, bins = 0.0, []
+    error = 0.0
     for place in range(10):
         inside = [i for i, own in enumerate(confidence) if place < 10 * own <= place + 1]
-        if inside:
-            gap = sum(right[i] - confidence[i] for i in inside)
-            error += abs(gap) / len(labels)
-            accuracy = sum(right[i] for i in inside) / len(inside)
-            bins.append((place / 10, (place + 1) / 10, len(inside), accuracy))
-    predictions = {"a": {7: run}}
-    assert calibration_table(predictions, classes)["ece"].tolist() == pytest.approx([error])
-    columns = ["above", "up_to", "rows", "accuracy"]
-    table = reliability_table(predictions, classes)
-    assert table[columns].to_numpy().tolist() == [pytest.approx(own) for own in bins]
+        error += abs(sum(right[i] - confidence[i] for i in inside)) / len(labels)
+    table = calibration_table({"a": {7: run}}, classes)
+    assert table["ece"].tolist() == pytest.approx([error])
 
 
 def test_mean_curves_rise_and_enclose_the_mean_area():
@@ -190,15 +179,13 @@ def test_a_run_that_went_astray_is_counted_and_left_out():
             assert panel.alt == same.alt.removesuffix(".") + remark
     assert auc_table(predictions, classes_of(3)).isna()["macro"].tolist() == [False] * 3 + [True]
     assert calibration_table(predictions, classes_of(3)).isna()["ece"].sum() == 1
-    for table in (confusion_table, reliability_table):
-        assert table(predictions, classes_of(3)).equals(table(only, classes_of(3)))
+    assert confusion_table(predictions, classes_of(3)).equals(confusion_table(only, classes_of(3)))
 
 
 def test_only_runs_that_went_astray_no_pictures():
     predictions = {"a": {1: ([0, 1], [[math.nan, 1.0], [0.5, 0.5]])}}
     assert pictures(predictions, classes_of(2)) == (None, None, None)
     assert pictures({}, classes_of(2)) == (None, None, None)
-    assert reliability_table(predictions, classes_of(2)).empty
     assert confusion_table({}, classes_of(2)).empty
 
 
