@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and JSON that is read with one-line errors."""
+"""Files written whole or not at all, JSON read with one-line errors, and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -39,6 +39,17 @@ def write_table(path: Path, columns: Mapping[str, Sequence[Any]], separator: str
     rows = zip(*([_field(value) for value in column] for column in columns.values()), strict=True)
     lines = [separator.join(columns), *map(separator.join, rows)]
     write_text(path, "\n".join(lines) + "\n")
+
+
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table for a terminal; the first column is aligned to the left.
+
+    Example:
+        >>> align([["", "a"], ["RTE", "0/3 (1 failed)"]])
+        ['                  a', 'RTE  0/3 (1 failed)']
+    """
+    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
 
 
 def read_json(path: Path) -> dict[str, Any]:

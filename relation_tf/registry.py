@@ -85,6 +85,16 @@ class Registry(Mapping[str, T], Generic[T]):
             raise UnknownNameError(self.kind, name, self, or_else)
         return self._entries[name]
 
+    def remove(self, name: str) -> T:
+        """Remove an entry, as a test or a notebook does, and return it.
+
+        Raises:
+            UnknownNameError: For a name that is not registered.
+        """
+        entry = self.find(name)
+        del self._entries[name], self._origins[name]
+        return entry
+
     def origin(self, name: str) -> str:
         """Return the module that registered a name."""
         self._load()
@@ -115,10 +125,15 @@ def _decorator(registry: Registry[T], name: str, make: Callable[[Any], T]) -> Ca
     """Return a decorator that registers what it decorates, and returns it as it is."""
 
     def register(target: Any) -> Any:
-        registry.add(name, make(target), getattr(target, "__module__", ""))
+        registry.add(name, make(target), _module_of_caller())
         return target
 
     return register
+
+
+def _module_of_caller() -> str:
+    """Return the module that calls the function of this module which calls this one."""
+    return str(sys._getframe(2).f_globals.get("__name__", ""))
 
 
 Head = Literal["first", "vector", "feature-attention", "additive-attention"]
@@ -169,7 +184,7 @@ def register_mechanism(name: str, **declaration: Any) -> Callable[[Any], Any]:
         ... def identity(units, name="mechanism"):
         ...     import keras
         ...     return keras.layers.Identity(name=name)
-        >>> MECHANISMS["doc-identity"].head
+        >>> MECHANISMS.remove("doc-identity").head
         'first'
     """
     return _decorator(MECHANISMS, name, lambda factory: Mechanism(factory, **declaration))
@@ -225,7 +240,7 @@ def register_metric(name: str, label: str = "", **declaration: Any) -> Callable[
         >>> @register_metric("doc-error", "error", higher_is_better=False)
         ... def error_rate(predictions, labels):
         ...     return float((predictions != labels).mean())
-        >>> METRICS["doc-error"].worst
+        >>> METRICS.remove("doc-error").worst
         1.0
     """
     return _decorator(
@@ -390,8 +405,7 @@ def register_task(task: Any, **declaration: Any) -> None:
     if isinstance(task, str):
         declare = importlib.import_module("relation_tf.tasks.custom").declare_task
         task = declare(task, **declaration)
-    # The module of the caller, as `collections.namedtuple` finds it.
-    TASKS.add(task.task.name, task, sys._getframe(1).f_globals.get("__name__", ""))
+    TASKS.add(task.task.name, task, _module_of_caller())
 
 
 SOURCES: Registry[Callable[[Any, Any], Any]] = Registry(

@@ -275,6 +275,9 @@ def test_suites_are_listed(call):
         (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),
         (["tasks", "--data", "~nobody-here/x"], "data: ~nobody-here/x: "),
         (["download", "MR", "--tfds", "."], "task MR"),
+        *[([*command, "--plugin", "absent"], "plugin 'absent' cannot be imported: no such module")
+          for command in (["tasks"], ["download", "MR"], ["check-layer", "relation"],
+                          ["compare", "x.csv"])],
         (["check-layer", "relatoin"], "Did you mean 'relation'?"),
         (["check-layer", "nowhere:Layer"], "'nowhere:Layer': no nowhere.py in this folder, and no"),
         (["check-layer", "relation", "--set", "a"], "--set: must be KEY=VALUE. Received: 'a'"),
@@ -314,8 +317,13 @@ def test_folders_of_other_tasks(tmp_path, call):
         'tasks = ["MR", "fdu-kitchen_housewares"]\n[[method]]\nmechanism = "relation"\n'
     )
     RunFolder(tmp_path).open(make_suite("here", tomllib.loads(suite)))
+    failed = tmp_path / "runs" / "MR" / "relation-64" / "seed-1"
+    failed.mkdir(parents=True)
+    (failed / "error.json").write_text('{"error": "no memory", "traceback": ""}')
     head, *rows = call("status", tmp_path)[1].splitlines()[:3]
     assert len(head) == len(rows[0]) == len(rows[1])
+    assert rows[0].split("  ")[0] == "MR"
+    assert rows[0].endswith("  0/5 (1 failed)")
     code, _, err = call("submit", tmp_path)
     assert code == 2
     assert "is on the leaderboard" in err

@@ -23,6 +23,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.errors import DataError, SuiteError
 from relation_tf.files import write_json, write_table
 from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
@@ -35,7 +36,6 @@ from relation_tf.training.session import (
     peaks,
     raise_if_lost,
     start_tensorflow,
-    stderr_to,
 )
 
 if TYPE_CHECKING:

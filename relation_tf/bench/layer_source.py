@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from relation_tf.networks.mechanisms import load
-from relation_tf.training.session import loading_quietly
+from relation_tf.quiet import loading_quietly
 
 
 def layer_digest(layer: str) -> str | None:

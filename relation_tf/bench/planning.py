@@ -21,6 +21,7 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import DataError, SuiteError
+from relation_tf.files import align
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_task
@@ -99,11 +100,7 @@ class SuitePlan:
         ]
         rows = [["seconds a run", *methods]]
         rows += [[task, *(self._cell(task, method) for method in methods)] for task in tasks]
-        widths_ = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += [
-            "  ".join([row[0].ljust(widths_[0]), *map(str.rjust, row[1:], widths_[1:])])
-            for row in rows
-        ]
+        lines += align(rows)
         fewest, most = self.hours
         jobs = f"with {self.jobs} at once" if self.jobs > 1 else "one after the other"
         lines += [
@@ -123,7 +120,7 @@ class SuitePlan:
                     len(methods),
                     self.seeds,
                     self.suite.alpha,
-                    test=default_procedure(self.suite.control),
+                    test=self.suite.test or default_procedure(self.suite.control),
                 )
             )
         return lines

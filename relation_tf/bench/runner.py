@@ -310,7 +310,7 @@ def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iter
     num_methods = len({config.method for config in reported})
     if num_methods > 1:
         num_seeds = len({config.seed for config in reported})
-        test = default_procedure(request.suite.control)
+        test = request.suite.test or default_procedure(request.suite.control)
         yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha, test=test)
 
 

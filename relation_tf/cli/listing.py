@@ -47,10 +47,12 @@ def tasks(
     Texts are encoded, which takes some time once; runs use the result.
     """
     from relation_tf.config import load_suite
+    from relation_tf.config.plugins import load_plugins
     from relation_tf.registry import TASKS
     from relation_tf.tasks import listing
 
     made = RunOptions(**options)
+    load_plugins(made.plugins if suite is None else ())
     reading: dict[str, Any] = {}
     entries: dict[str, Any] = {name: name for name in TASKS}
     if suite is not None:
@@ -70,19 +72,23 @@ def tasks(
 
 
 @app.command()
-@with_options(RunOptions, ["tfds_folder"])
+@with_options(RunOptions, ["tfds_folder", "plugins"])
 def download(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Tasks that TFDS has.")],
     **options: Any,
 ) -> None:
     """Download tasks and prepare them through TFDS; runs never download anything."""
+    from relation_tf.config.plugins import load_plugins
     from relation_tf.tasks.tfds import download as prepare
 
+    made = RunOptions(**options)
+    load_plugins(made.plugins)
     for name in names:
-        typer.echo(f"{name}: {prepare(name, RunOptions(**options).tfds_folder)}")
+        typer.echo(f"{name}: {prepare(name, made.tfds_folder)}")
 
 
 @app.command()
+@with_options(RunOptions, ["plugins"])
 def check_layer(
     layer: Annotated[
         str,
@@ -98,15 +104,18 @@ def check_layer(
             "--set", metavar="KEY=VALUE", help="Set an option of the layer; may be repeated."
         ),
     ] = None,
+    **options: Any,
 ) -> None:
     """Check a custom layer before a suite: shapes, padding, gradients, saving and more.
 
     The exit code is 1 if a suite must not use it; warnings are advice.
     """
-    from relation_tf.training.session import loading_quietly
+    from relation_tf.config.plugins import load_plugins
+    from relation_tf.quiet import loading_quietly
 
-    options = parse_settings(settings)
+    layer_options = parse_settings(settings)
     import_from_here()
+    load_plugins(RunOptions(**options).plugins)
     module, colon, _ = layer.partition(":")
     if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
         raise typer.BadParameter(
@@ -120,7 +129,7 @@ def check_layer(
 
         keras.ops.zeros(1)  # the first use of a device
     try:
-        report = check_layer(layer, units, width, options)
+        report = check_layer(layer, units, width, layer_options)
     except ValueError as error:  # a wrong name; errors of the layer are in the report
         raise typer.BadParameter(str(error)) from None
     typer.echo(str(report))

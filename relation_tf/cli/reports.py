@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relation_tf.bench.options import RunOptions
 from relation_tf.cli.application import app, complain
-from relation_tf.cli.arguments import FillMissing, Folder, expand_home, split_names
+from relation_tf.cli.arguments import (
+    FillMissing,
+    Folder,
+    expand_home,
+    split_names,
+    with_options,
+)
 from relation_tf.errors import SuiteError
+from relation_tf.files import align
 
 if TYPE_CHECKING:
     from relation_tf.bench import Results, Submissions
@@ -26,15 +34,14 @@ def status(folder: Folder) -> None:
     done = Counter((run["task"], run["method"]) for run in results.runs)
     failed = Counter(tuple(run.split("/")[:2]) for run, _ in results.failures)
     names = [str(method.name) for method in suite.methods()]
-    width = max(map(len, names)) + 2
-    first = max(map(len, suite.tasks))
-    typer.echo(" " * first + "".join(f"{name:>{width}}" for name in names))
+    rows = [["", *names]]
     for task in suite.tasks:
-        cells = []
+        cells = [task]
         for name in names:
             faults = f" ({failed[task, name]} failed)" if failed[task, name] else ""
             cells.append(f"{done[task, name]}/{len(suite.seeds)}{faults}")
-        typer.echo(f"{task:{first}}" + "".join(f"{cell:>{width}}" for cell in cells))
+        rows.append(cells)
+    typer.echo("\n".join(align(rows)))
     total = len(suite.runs())
     typer.echo(f"{done.total()} of {total} runs done, {failed.total()} failed")
     print_failures(results)
@@ -51,6 +58,7 @@ def report(folder: Folder) -> None:
 
 
 @app.command()
+@with_options(RunOptions, ["plugins"])
 def compare(
     sources: Annotated[
         list[str],
@@ -90,11 +98,14 @@ def compare(
         ),
     ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the report.")] = "",
+    **options: Any,
 ) -> None:
     """Compare scores of any origin without training: suites next to each other, or tables."""
+    from relation_tf.config.plugins import load_plugins
     from relation_tf.report import compare as compare_scores
     from relation_tf.report.report import check_folder
 
+    load_plugins(RunOptions(**options).plugins)
     folder = expand_home(out)
     check_folder(folder)
     report = compare_scores(

@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from relation_tf.errors import SuiteError
+from relation_tf.quiet import loading_quietly
 from relation_tf.registry import (
     EXECUTORS,
     MECHANISMS,
@@ -38,7 +39,8 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     """Import modules that register parts, and the entry points of installed packages.
 
     A module is looked for in the current folder, then in `folder`, then among installed packages.
-    One that has been imported is not imported again.
+    One that has been imported is not imported again. What is written to stderr meanwhile is
+    discarded: TensorFlow prints there when a module imports Keras.
 
     Args:
         modules: Names of modules, such as `"my_module"`.
@@ -55,8 +57,11 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     sys.path[:0] = [place for place in places if place not in sys.path]
     importlib.invalidate_caches()
     for module in modules:
+        if module in sys.modules:
+            continue
         try:
-            importlib.import_module(module)
+            with loading_quietly():
+                importlib.import_module(module)
         except Exception as error:
             name = getattr(error, "name", None)
             if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{name}."):
@@ -113,7 +118,8 @@ def plugins_digest(modules: Sequence[str]) -> str | None:
 def _load_entry_points() -> None:
     for entry in metadata.entry_points(group=ENTRY_POINTS):
         try:
-            entry.load()
+            with loading_quietly():
+                entry.load()
         except Exception as error:
             package = entry.dist.name if entry.dist else "an installed package"
             raise SuiteError(

@@ -20,7 +20,7 @@ import pandas as pd
 from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
-from relation_tf.files import write_bytes
+from relation_tf.files import align, write_bytes
 from relation_tf.registry import PROCEDURES
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import in_words
@@ -79,11 +79,7 @@ class Report:
             told += ["lower is better"] if task in context.scores.lower_is_better else []
             label = f"{task} ({', '.join(told)})" if told else task
             rows.append([label, *("-" if cell is None else cell.in_words() for cell in cells)])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-            for row in rows
-        ] + [""]
+        return [*align(rows), ""]
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import resource
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError
+from relation_tf.quiet import stderr_to
 from relation_tf.training.distribution import Distribution
 
 if TYPE_CHECKING:
@@ -77,28 +76,6 @@ def _replicas(threads: int, distribution: Distribution | None) -> Replicas:
     replicas = make_replicas(distribution)
     tf.config.list_logical_devices()
     return replicas
-
-
-@contextlib.contextmanager
-def loading_quietly() -> Iterator[None]:
-    """Keep back what TensorFlow prints while it is loaded, by a layer of one's own for one."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with tempfile.TemporaryDirectory() as folder, stderr_to(Path(folder) / LOG):
-        yield
-
-
-@contextlib.contextmanager
-def stderr_to(path: Path) -> Iterator[None]:
-    """Keep in a file what TensorFlow prints while it starts or compiles; no setting silences it."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with path.open("ab") as file:
-            os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 def ignore_interrupts() -> None:

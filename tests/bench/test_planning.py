@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
@@ -12,11 +13,14 @@ from hypothesis import given
 from relation_tf import cli
 from relation_tf.bench import plan_suite, run_suite
 from relation_tf.bench.groups import RunGroup
+from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import Cost, SuitePlan, _to_time, by_proportion, make_plan
 from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.runner import _foreword
 from relation_tf.config import load_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
+from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats import what_can_be_shown
 
 SMALL = {"tasks": ["WNLI", "RTE"], "methods": ["baseline-64", "relation-64"]}
@@ -68,6 +72,18 @@ def test_what_is_shown_is_of_the_seeds_that_are_asked():
     for seeds in (2, 7):
         plan = SuitePlan(load_suite("demo"), 4, [], costs, 1.0, bytes=0, jobs=1, seeds=seeds)
         assert what_can_be_shown(2, seeds, 0.05) in str(plan)
+
+
+def test_what_can_be_shown_is_of_the_suites_test(monkeypatch):
+    monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
+    register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)
+    suite = load_suite("demo", {"test": "own"})
+    costs = {("RTE", name): Cost(1.0, 1.0, measured=True) for name in ("a", "b")}
+    plan = SuitePlan(suite, 4, [], costs, 1.0, bytes=0, jobs=1, seeds=2)
+    assert str(plan).endswith("\n2 methods x 2 seeds: Own test.")
+    request = SimpleNamespace(suite=suite, runs=[], chosen=suite.runs(), sources={})
+    *_, last = _foreword(request, RunFolder("none"), RunOptions())
+    assert last.endswith(" methods x 5 seeds: Own test.")
 
 
 def test_a_broken_result_is_named(tmp_path):

@@ -40,7 +40,7 @@ def test_a_suite_imports_its_plugins_before_it_is_checked(tmp_path):
     with pytest.raises(SuiteError, match=r"x\.toml: plugin 'plug_metric' .* no such module in "):
         load_suite(path, search_beside=False)
     suite = load_suite(path)
-    assert "plug_hits" in METRICS
+    assert METRICS.remove("plug_hits").label == "plug_hits"
     assert [run.plugins for run in suite.runs()][:1] == [["plug_metric"]]
     assert load_suite(suite, {"epochs": 2}).plugins == ["plug_metric"]
 
@@ -76,6 +76,28 @@ def test_a_plugin_that_cannot_be_imported_is_named(tmp_path, source, module, mes
     assert text.startswith(f"here: plugin {module!r} cannot be imported: ")
     assert message in text
     assert "\n" not in text
+
+
+def test_what_a_plugin_writes_to_stderr_while_it_is_imported_is_discarded(tmp_path, capfd):
+    (tmp_path / "plug_loud.py").write_text("import os\nos.write(2, b'start-up line')\n")
+    load_plugins(["plug_loud"])
+    assert "plug_loud" in sys.modules
+    assert capfd.readouterr().err == ""
+
+
+def test_the_module_that_registers_a_part_owns_its_name(tmp_path):
+    """Not the module in which the part is defined."""
+    source = (
+        "import functools\nfrom relation_tf.registry import register_metric\n"
+        "register_metric('plug_zero')(functools.partial(lambda p, l: 0.0))\n"
+    )
+    (tmp_path / "plug_c.py").write_text(source)
+    (tmp_path / "plug_d.py").write_text(source)
+    load_plugins(["plug_c"])
+    assert METRICS.origin("plug_zero") == "plug_c"
+    with pytest.raises(SuiteError, match="'plug_zero' is registered already, by plug_c"):
+        load_plugins(["plug_d"])
+    METRICS.remove("plug_zero")
 
 
 def test_a_list_of_plugins_that_is_none_is_a_fault_of_the_suite():
