@@ -153,11 +153,7 @@ def load_task(
     if task.written:
         return _made(found, digest)
     if task.timed:
-        row = EncodedSplit(
-            (decoding_speed.letters(decoding_speed.length_of(task)),), None, np.arange(1)
-        )
-        own = str(task.validation)
-        return EncodedTask(task, decoding_speed.ALPHABET, {"train": row}, own, digest, found)
+        return _timed(found, digest)
     shares = [_share(each, validation_split) for each in task.each()]
     settings = {
         "format": _FORMAT,
@@ -207,6 +203,14 @@ def _made(source: TaskSource, digest: str) -> EncodedTask:
     }
     own = str(source.task.validation)
     return EncodedTask(source.task, made.source, splits, own, digest, source, targets=made.target)
+
+
+def _timed(source: TaskSource, digest: str) -> EncodedTask:
+    """A generated text that networks read at a measured speed."""
+    text = decoding_speed.letters(decoding_speed.length_of(source.task))
+    splits = {"train": EncodedSplit((text,), None, np.arange(1))}
+    own = str(source.task.validation)
+    return EncodedTask(source.task, decoding_speed.ALPHABET, splits, own, digest, source)
 
 
 def _share(task: Task, validation_split: float | None) -> float | None:
