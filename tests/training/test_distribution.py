@@ -427,9 +427,7 @@ def test_a_host_that_is_lost_ends_the_others_in_a_line(tmp_path, small_glue, sui
             pool.submit(call, asked, tmp_path / "out", small_glue, strategy="multi-worker")
             for pool in hosts.pools
         ]
-        deadline = time.monotonic() + 200
         while not list(tmp_path.glob("out/runs/*/*/*/config.json")):
-            assert time.monotonic() < deadline
             assert not futures[0].done(), futures[0].result()
             time.sleep(0.1)
         (pid,) = hosts.pools[1]._processes
