@@ -17,53 +17,12 @@ def results_with(suite_of, fabricate):
     return make
 
 
-def test_like_runs_give_no_warning(results_with):
-    results = results_with(lambda config, files: None)
-    assert warnings(results, all_runs(results)) == []
-    facts = made([run["manifest"] for run in results.runs])
-    assert facts["commands"] == ["relation-tf run made-up"]
-    assert facts["versions"] == ["relation_tf 0.1.0, tensorflow 2.21.0"]
-
-
-def test_methods_of_other_sizes_are_alike(results_with):
-    methods = [
-        {"mechanism": "contextualizer", "size": ["50K", "0.1M"], "sized_by": "rank"},
-        {"mechanism": "transformer", "size": "50K", "sized_by": "num_layers"},
-    ]
-    results = results_with(lambda config, files: None, method=methods)
-    assert warnings(results, all_runs(results)) == []
-
-
-def test_a_run_from_before_a_key_existed_is_like_the_others(results_with):
-    def older(config, files):
-        if config.seed == 1:
-            del files["config"]["network"], files["config"]["sized_by"]
-
-    results = results_with(older)
-    assert warnings(results, all_runs(results)) == []
-
-
-def test_tasks_have_data_of_their_own(results_with):
-    def digest(config, files):
-        files["config"]["data_digest"] = config.task
-
-    results = results_with(digest)
-    assert warnings(results, all_runs(results)) == []
-
-
 def test_a_sample_is_named(results_with):
     def sample(config, files):
         files["manifest"]["data"]["notes"] = ["trained on a sample"]
 
     results = results_with(sample, tasks=["AG-News"])
     assert warnings(results, all_runs(results)) == ["AG-News: trained on a sample."]
-
-
-def test_settings_without_effect_are_left_out(results_with):
-    plain = {"network": "plain", "method": [{"mechanism": "fcsr"}]}
-    assert not {"hidden_units", "hidden_activation", "compute"} & set(
-        settings(results_with(lambda config, files: None, **plain))
-    )
 
 
 @pytest.mark.parametrize(
@@ -103,8 +62,41 @@ def test_data_of_each_task(results_with):
     assert first["skipped"] == ["train.tsv:3: expected 4 columns"]
 
 
-def test_settings_are_the_training(results_with):
-    shown = settings(results_with(lambda config, files: None, weight_decay=0.01))
-    assert shown["weight_decay"] == "0.01"
-    assert shown["vocabulary_size"] == "none"
-    assert not {"tasks", "method", "title"} & shown.keys()
+def older(config, files):
+    if config.seed == 1:
+        del files["config"]["network"], files["config"]["sized_by"]
+
+
+@pytest.mark.parametrize(
+    ("change", "suite"),
+    [
+        (lambda config, files: None, {}),
+        (older, {}),
+        (lambda config, files: files["config"].update(data_digest=config.task), {}),
+        (lambda config, files: None,
+         {"method": [{"mechanism": "contextualizer", "size": ["50K", "0.1M"], "sized_by": "rank"},
+                     {"mechanism": "transformer", "size": "50K", "sized_by": "num_layers"}]}),
+    ],
+    ids=["equal", "before a key existed", "data of its own", "other sizes"],
+)  # fmt: skip
+def test_like_runs_give_no_warning(results_with, change, suite):
+    results = results_with(change, **suite)
+    assert warnings(results, all_runs(results)) == []
+    facts = made([run["manifest"] for run in results.runs])
+    assert facts["commands"] == ["relation-tf run made-up"]
+    assert facts["versions"] == ["relation_tf 0.1.0, tensorflow 2.21.0"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "shown", "left_out"),
+    [
+        ({"weight_decay": 0.01}, {"weight_decay": "0.01", "vocabulary_size": "none"},
+         {"tasks", "method", "title"}),
+        ({"network": "plain", "method": [{"mechanism": "fcsr"}]}, {},
+         {"hidden_units", "hidden_activation", "compute"}),
+    ],
+)  # fmt: skip
+def test_settings_are_those_with_an_effect(results_with, suite, shown, left_out):
+    found = settings(results_with(lambda config, files: None, **suite))
+    assert shown.items() <= found.items()
+    assert not left_out & found.keys()

@@ -11,9 +11,9 @@ import pytest
 
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.report import render
+from relation_tf.report.latex import escape_latex
 from relation_tf.report.markdown import escape_markdown
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
@@ -32,26 +32,6 @@ def separated(config, task, metric):
 
 def files_of(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_writes_all_files(suite_of, fabricate):
-    folder = fabricate(suite_of(), separated)
-    assert render(str(folder)) == folder / "report" / "report.html"
-    assert files_of(folder / "report") == FILES
-
-
-def test_writes_where_it_is_told(suite_of, fabricate, tmp_path):
-    results = read_results(fabricate(suite_of(seeds=1), separated))
-    page = render(results, tmp_path / "elsewhere" / "here")
-    assert page.parent == tmp_path / "elsewhere" / "here"
-    assert files_of(page.parent) == FILES - {"figures/pvalues.svg", "figures/effects.svg"}
-
-
-def test_same_results_give_same_bytes(suite_of, fabricate, tmp_path):
-    results = read_results(fabricate(suite_of(seeds=2), separated))
-    first, second = (render(results, tmp_path / name).parent for name in "ab")
-    for name in FILES:
-        assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
 
 def test_page_stands_alone_and_names_each_part_once(suite_of, fabricate):
@@ -89,42 +69,6 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
     assert r"# \<script\>alert('x')\</script\> \| \*b\* & " in markdown
 
 
-def test_markdown_links_to_figures_that_are_there(suite_of, fabricate):
-    folder = fabricate(suite_of(), separated) / "report"
-    render(folder.parent)
-    markdown = (folder / "report.md").read_text(encoding="utf-8")
-    links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
-    drawn = ["scores", "pvalues", "effects", "ranks", "learning", "time", "parameters"]
-    assert links == [f"figures/{name}.svg" for name in drawn]
-    for link in links:
-        assert ElementTree.parse(folder / link).getroot().get("aria-label")
-    assert (folder / "figures" / "scores.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_markdown_tables_have_as_many_cells_as_heads(suite_of, fabricate):
-    folder = fabricate(suite_of(), separated)
-    render(folder)
-    markdown = (folder / "report" / "report.md").read_text(encoding="utf-8")
-    tables = re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE)
-    rows = [2 + 4, *[2 + 6] * 5, 2 + 4, 2 + 2 * 4, 2 + 2]
-    assert [table.count("\n") for table in tables] == rows
-    for table in tables:
-        assert len({row.replace(r"\|", "").count("|") for row in table.splitlines()}) == 1
-
-
-def test_best_mean_is_bold_and_two_metrics_are_shown(suite_of, fabricate):
-    page = render(fabricate(suite_of(), separated)).read_text(encoding="utf-8")
-    bold = re.findall(r'<span class="mean"><b>([^<]+)</b>', page)
-    # F1 0.83, accuracy 0.86; the average is of (0.83 and their mean).
-    assert bold == ["83.0", "83.0 / 86.0", "83.8"]
-
-
-def test_no_best_among_equals(suite_of, fabricate):
-    page = render(fabricate(suite_of(), lambda *_: 0.5)).read_text(encoding="utf-8")
-    assert '<span class="mean"><b>' not in page
-    assert "No column separates a pair" in page
-
-
 def test_with_a_control_no_letters_are_told_of(suite_of, fabricate):
     folder = fabricate(suite_of(control="baseline"), separated)
     page = render(folder).read_text(encoding="utf-8")
@@ -138,12 +82,6 @@ def test_with_a_control_no_letters_are_told_of(suite_of, fabricate):
         assert "share a letter" not in text
     without = render(fabricate(suite_of(), separated, name="b"))
     assert "share a letter" in without.with_name("report.md").read_text(encoding="utf-8")
-
-
-def test_a_mean_just_below_zero_has_no_sign(suite_of, fabricate):
-    suite = suite_of(tasks=["CoLA"], seeds=1)
-    page = render(fabricate(suite, lambda *_: -0.0002)).read_text(encoding="utf-8")
-    assert page.count('<span class="mean">0.0</span>') == 4
 
 
 def test_tables_hold_full_precision(suite_of, fabricate):
@@ -181,30 +119,6 @@ def test_unfinished_suite(suite_of, fabricate):
     assert "The average counts seeds that have all tasks, and here none has." in page
     runs = pd.read_csv(folder / "report" / "runs.csv")
     assert runs["status"].value_counts().to_dict() == {"done": 36, "not done": 23, "failed": 1}
-
-
-def test_one_seed_has_no_deviation_and_no_test(suite_of, fabricate):
-    folder = fabricate(suite_of(seeds=1), separated)
-    page = render(folder).read_text(encoding="utf-8")
-    assert "One seed a method: no standard deviation and no test." in page
-    assert "±" not in re.sub(r"<svg.*?</svg>", "", page)
-    assert 'id="tests"' not in page
-    assert pd.read_csv(folder / "report" / "pvalues.csv").empty
-
-
-def test_one_method(suite_of, fabricate):
-    suite = suite_of(method=[{"name": "relation", "mechanism": "relation"}])
-    page = render(fabricate(suite, separated)).read_text(encoding="utf-8")
-    assert "One method only: there is nothing to compare it with." in page
-    assert 'id="tests"' not in page
-
-
-def test_no_run_is_done(suite_of, fabricate):
-    folder = fabricate(suite_of(), lambda *_: None)
-    page = render(folder).read_text(encoding="utf-8")
-    assert "Preliminary: 0 of 40 runs are done, 40 not done." in page
-    assert "There is nothing to say yet." in page
-    assert pd.read_csv(folder / "report" / "scores.csv").empty
 
 
 def test_diverged_runs_are_drawn_and_named(suite_of, fabricate):
@@ -324,14 +238,67 @@ def test_what_the_scores_are_of(suite_of, fabricate, tasks, words, others):
     assert others not in text
 
 
-def test_a_folder_that_is_no_suite(tmp_path):
-    with pytest.raises(SuiteError, match=r"expected a suite's folder"):
-        render(tmp_path)
+def test_writes_all_files_the_same_each_time(suite_of, fabricate, tmp_path):
+    folder = fabricate(suite_of(), separated)
+    assert render(str(folder)) == folder / "report" / "report.html"
+    again = render(read_results(folder), tmp_path / "elsewhere" / "here").parent
+    assert files_of(folder / "report") == files_of(again) == FILES
+    for name in FILES:
+        assert (folder / "report" / name).read_bytes() == (again / name).read_bytes(), name
+
+
+def test_markdown_is_whole(suite_of, fabricate):
+    folder = fabricate(suite_of(), separated) / "report"
+    render(folder.parent)
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
+    drawn = ["scores", "pvalues", "effects", "ranks", "learning", "time", "parameters"]
+    assert links == [f"figures/{name}.svg" for name in drawn]
+    for link in links:
+        assert ElementTree.parse(folder / link).getroot().get("aria-label")
+    assert (folder / "figures" / "scores.png").read_bytes().startswith(b"\x89PNG")
+    tables = re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE)
+    rows = [2 + 4, *[2 + 6] * 5, 2 + 4, 2 + 2 * 4, 2 + 2]
+    assert [table.count("\n") for table in tables] == rows
+    for table in tables:
+        assert len({row.replace(r"\|", "").count("|") for row in table.splitlines()}) == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("a_b", r"a\_b"), ("a|b\nc", r"a\|b c"), (r"\<", r"\\\<"), (3, "3")],
+    ("score", "bold"),
+    [
+        # F1 0.83, accuracy 0.86; the average is of (0.83 and their mean).
+        (separated, ["83.0", "83.0 / 86.0", "83.8"]),
+        (lambda *_: 0.5, []),  # no best among equals
+        (lambda *_: -0.0002, []),  # just below zero: no sign
+    ],
 )
-def test_escape_markdown(text, expected):
-    assert escape_markdown(text) == expected
+def test_means_and_the_best_of_them(suite_of, fabricate, score, bold):
+    page = render(fabricate(suite_of(), score)).read_text(encoding="utf-8")
+    assert re.findall(r'<span class="mean"><b>([^<]+)</b>', page) == bold
+    assert ("No column separates a pair" in page) is not bool(bold)
+    assert '"mean">-' not in page
+
+
+def test_one_seed_has_no_deviation_and_no_test(suite_of, fabricate):
+    folder = fabricate(suite_of(seeds=1), separated)
+    page = render(folder).read_text(encoding="utf-8")
+    assert "±" not in re.sub(r"<svg.*?</svg>", "", page)
+    assert 'id="tests"' not in page
+    assert pd.read_csv(folder / "report" / "pvalues.csv").empty
+    assert files_of(folder / "report") == FILES - {"figures/pvalues.svg", "figures/effects.svg"}
+
+
+@pytest.mark.parametrize(
+    ("escape", "text", "expected"),
+    [
+        (escape_markdown, "a|b\nc", r"a\|b c"),
+        (escape_markdown, r"\<", r"\\\<"),
+        (escape_markdown, 3, "3"),
+        (escape_latex, "a_b", r"a\_b"),
+        (escape_latex, "−0.5", "$-$0.5"),
+        (escape_latex, "\\", r"\textbackslash{}"),
+    ],
+)
+def test_escape(escape, text, expected):
+    assert escape(text) == expected

@@ -14,7 +14,6 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
 from relation_tf.report import compare, make_report, render
-from relation_tf.report.latex import escape_latex
 from relation_tf.report.report import check_folder
 
 
@@ -29,22 +28,6 @@ def small():
     return make
 
 
-def test_scores_and_answer(suite_of, fabricate):
-    level = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
-    suite = suite_of()
-    results = read_results(
-        fabricate(suite, lambda config, *_: level[config.method] + config.seed / 100)
-    )
-    lines = str(make_report(results)).splitlines()
-    assert lines[0].split() == [method.name for method in suite.methods()]
-    names = lines[0].split()
-    assert lines[1].split()[0] == suite.tasks[0]
-    assert lines[1].count(" ± ") == len(names)
-    assert f"{100 * (level[names[0]] + 0.03):.1f} ± 1.6" in lines[1]
-    assert any(line.startswith("- relation is better than attention") for line in lines)
-    assert max(map(len, lines[lines.index("") :])) <= 100
-
-
 def test_a_notebook_shows_the_answer_the_means_and_every_seed(suite_of, fabricate):
     title = "<b>mine</b>"
     report = make_report(
@@ -57,13 +40,6 @@ def test_a_notebook_shows_the_answer_the_means_and_every_seed(suite_of, fabricat
     assert shown.count("53.0") >= 4 * 2
     assert shown.count('role="img"') == 3
     assert repr(report) == f"<Report: {title}>"
-
-
-def test_a_terminal_sees_what_a_score_is_of(suite_of, fabricate):
-    report = make_report(fabricate(suite_of(tasks=["CoLA", "MRPC"]), lambda *_: 0.5))
-    printed = str(report)
-    assert "\nCoLA (Matthews) " in printed
-    assert "\nMRPC (F1 / acc.) " in printed
 
 
 def test_json_holds_the_answer_and_the_tables(suite_of, fabricate):
@@ -98,23 +74,6 @@ def wide(tasks, methods=3):
     return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
 
 
-def test_latex_names_its_tables_after_the_title():
-    latex = compare(wide(1), title="My_table 2").latex()
-    assert r"\label{tab:my-table-2-scores}" in latex
-    assert r"\label{tab:my-table-2-pairs}" in latex
-    assert r"\caption{My\_table 2: mean" in latex
-    assert "share a letter" not in latex
-    assert r"\label{tab:report-scores}" in compare(wide(1), title="日本").latex()
-
-
-def test_latex_speaks_of_letters_where_there_are_some():
-    table = pd.DataFrame(
-        [("T", f"m{m}", seed, m + seed / 9) for m in range(2) for seed in range(5)],
-        columns=["task", "method", "seed", "score"],
-    )
-    assert "share a letter" in compare(table).latex()
-
-
 @pytest.mark.parametrize(("tasks", "small", "tables"), [(2, 0, 1), (4, 1, 1), (9, 3, 3)])
 def test_latex_tables_fit_the_line(tasks, small, tables):
     """Smaller where they must be, and in parts where that is not enough."""
@@ -132,13 +91,6 @@ def test_latex_tables_fit_the_line(tasks, small, tables):
     for row in rows:
         shown = re.sub(r"\\[a-z]+|[{}$\\]", "", row).replace(" & ", "xx")
         assert 4.25 * len(shown) < 345
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("a_b", r"a\_b"), ("−0.5", "$-$0.5"), ("\\", r"\textbackslash{}")]
-)
-def test_escape_latex(text, expected):
-    assert escape_latex(text) == expected
 
 
 def test_a_folder_that_cannot_be_written(suite_of, fabricate, small, tmp_path, monkeypatch):
@@ -211,3 +163,29 @@ def test_names_in_all_alphabets(small):
     picture = report.context.pictures[0]
     assert "日本語" in picture.svg()
     assert picture.png()
+
+
+def test_a_terminal_sees_means_and_answer(suite_of, fabricate):
+    level = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
+    score = lambda config, *_: level[config.method] + config.seed / 100  # noqa: E731
+    printed = str(make_report(fabricate(suite_of(), score)))
+    lines = printed.splitlines()
+    assert lines[0].split() == [*level]
+    assert lines[1].count(" ± ") == len(level)
+    assert "73.0 ± 1.6" in lines[1]
+    assert any(line.startswith("- relation is better than attention") for line in lines)
+    assert max(map(len, lines[lines.index("") :])) <= 100
+    assert "\nCoLA (Matthews) " in printed
+    assert "\nMRPC (F1 / acc.) " in printed
+
+
+def test_latex_names_its_tables_after_the_title():
+    latex = compare(wide(1), title="My_table 2").latex()
+    assert r"\label{tab:my-table-2-scores}" in latex
+    assert r"\label{tab:my-table-2-pairs}" in latex
+    assert r"\caption{My\_table 2: mean" in latex
+    assert "share a letter" not in latex
+    assert r"\label{tab:report-scores}" in compare(wide(1), title="日本").latex()
+    rows = [("T", f"m{m}", seed, m + seed / 9) for m in range(2) for seed in range(5)]
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    assert "share a letter" in compare(table).latex()

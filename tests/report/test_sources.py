@@ -64,16 +64,6 @@ def test_a_table_of_anyone(csv):
     assert "How each method was run" not in report.html()
 
 
-def test_lower_is_better(csv):
-    path = csv(HEAD + rows("mine", 0.9) + rows("theirs", 0.8))
-    report = compare(path, lower_is_better=["CoLA"])
-    assert "theirs is better than mine on CoLA (p < .05)." in report.context.answer
-    cells = report.context.cells
-    assert cells["theirs", "CoLA"].bold
-    assert not cells["mine", "CoLA"].bold
-    assert "the lowest of CoLA" in report.html()
-
-
 def test_metrics_count_their_mean(csv):
     text = "method,task,metric,seed,value\n"
     text += "a,MRPC,f1,1,0.8\na,MRPC,accuracy,1,0.6\na,MRPC,accuracy,2,0.4\na,MRPC,f1,2,0.6\n"
@@ -337,15 +327,6 @@ def test_a_seed_is_one_however_it_is_written(seed, one, other):
     assert read_source(table[:1]).scores.table["seed"].tolist() == [str(seed)]
 
 
-def test_seeds_that_pandas_has_made_floats_are_the_same(csv):
-    ours, theirs = (
-        csv(HEAD + "".join(f"T,a,{seed}{end},0.5\n" for seed in range(2)), f"{name}.csv")
-        for name, end in (("ours", ""), ("theirs", ".0"))
-    )
-    with pytest.raises(SuiteError, match="Received: T / a / 0 from ours and from theirs"):
-        compare(ours, theirs, merge=True)
-
-
 def test_blank_rows_are_none(csv):
     path = csv(HEAD + "\n" + rows("a", 0.5) + "\n,,,\n" + rows("b", 0.6) + "\n\n")
     assert len(compare(path).tables["scores"]) == 10
@@ -393,12 +374,6 @@ def test_a_suite_beside_scores_that_are_no_fractions(before, csv):
     theirs = csv(HEAD + rows("relation", 87.4, task="WikiText"))
     report = compare(before, theirs, labels=["ours", "theirs"])
     assert not report.context.scores.in_points
-
-
-def test_the_averages_of_a_table_are_no_tasks(before):
-    write_report(make_report(before), before / "report")
-    source = read_source(before / "report/scores.csv")
-    assert source.scores.tasks == ["CoLA", "MRPC"]
 
 
 def test_labels_of_folders_are_their_names(csv, tmp_path):

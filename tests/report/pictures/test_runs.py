@@ -35,14 +35,6 @@ def test_a_panel_for_each_task(drawn):
     }  # fmt: skip
 
 
-def test_words_hold_the_means(drawn):
-    panel = drawn(tasks=["CoLA"])["scores"].panels[0]
-    assert panel.alt == (
-        "CoLA, score of every seed in points; means (and seeds): "
-        "attention 53.0 (5), linear 53.0 (5), relation 53.0 (5), baseline 53.0 (5)."
-    )
-
-
 def test_every_seed_is_a_mark(drawn):
     svg = drawn(tasks=["CoLA"], method=[{"name": "only", "mechanism": "relation"}])
     marks = re.findall(r'<use href="#\w+" x="[\d.]+" y="[\d.]+" style="fill: #0072b2',
@@ -66,7 +58,3 @@ def test_pictures_take_the_colours_of_the_page(drawn):
     assert "#1b1b1d" not in picture.inline[0]
     assert "currentColor" not in picture.svg()
     assert "var(" not in picture.svg()
-
-
-def test_no_runs_no_pictures(drawn):
-    assert drawn(score=lambda *_: None) == {}
