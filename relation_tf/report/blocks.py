@@ -308,6 +308,21 @@ class Section:
         return {}
 
 
+def figure_with_note(
+    picture: Picture | None, note: str, legend: Mapping[str, Style] | None = None
+) -> list[Block]:
+    """Make the blocks of a picture and small print below it; none without a picture.
+
+    Args:
+        picture: The picture; one without panels is left out too.
+        note: The small print.
+        legend: Methods to explain above the picture.
+    """
+    if picture is None or not picture.panels:
+        return []
+    return [Figure(picture, legend or {}), Paragraph(note, "note")]
+
+
 def within(blocks: Sequence[Block]) -> Iterator[Block]:
     """Iterate over blocks and those that are folded within them."""
     for block in blocks:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -32,10 +32,13 @@ from relation_tf.report.comparisons import (
 )
 from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.scores import Scores
-from relation_tf.report.sections import layout, learning_time, predictions
 from relation_tf.stats import FriedmanNemenyiResult
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.metrics import find_metric
+
+if TYPE_CHECKING:
+    from relation_tf.report.sections.layout import LaidOut
+    from relation_tf.report.sections.predictions import Predicted
 
 _MOST_PAIRS = 100  # the tests of more stand in their file only
 _LAST = "made"  # the section that stays the last one
@@ -269,16 +272,18 @@ class ReportContext:
     @cached_property
     def learning_times(self) -> pd.DataFrame:
         """The runs of a suite that stops at an accuracy."""
-        return (
-            pd.DataFrame() if self.results is None else learning_time.learning_times(self.results)
-        )
+        from relation_tf.report.sections.learning_time import learning_times
+
+        return pd.DataFrame() if self.results is None else learning_times(self.results)
 
     @cached_property
     def time_summary(self) -> pd.DataFrame:
         """Means of `learning_times`."""
+        from relation_tf.report.sections.learning_time import summarize_times
+
         if self.results is None:
             return pd.DataFrame()
-        return learning_time.summarize_times(self.learning_times, self.results)
+        return summarize_times(self.learning_times, self.results)
 
     @cached_property
     def published(self) -> Published | None:
@@ -287,8 +292,10 @@ class ReportContext:
         return load_published(path) if path else None
 
     @cached_property
-    def laid_out(self) -> list[layout.LaidOut]:
+    def laid_out(self) -> list[LaidOut]:
         """The tables of the suite's layout."""
+        from relation_tf.report.sections import layout
+
         if self.results is None:
             return []
         return layout.laid_out(
@@ -301,8 +308,10 @@ class ReportContext:
         return {} if self.results is None else provenance.settings(self.results)
 
     @cached_property
-    def predicted(self) -> predictions.Predicted | None:
+    def predicted(self) -> Predicted | None:
         """What the runs predicted."""
+        from relation_tf.report.sections import predictions
+
         return None if self.results is None else predictions.predicted(self.results, self.look)
 
     @cached_property

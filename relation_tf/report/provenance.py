@@ -18,24 +18,10 @@ from relation_tf.report.runs import counted
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
 _BEFORE = {"replicas": 1}  # of runs from before it was written down
-_OF_A_RUN = (
-    "task",
-    "method",
-    "mechanism",
-    "mechanism_digest",
-    "units",
-    "options",
-    "size",
-    "sized_by",
-    "seed",
-    "source",
-    "data_digest",  # each task has its own; `data` of the manifests is compared within a task
-    "custom_task",
-    "group",
-    "sharing",
-    "encoder_weights",
-    "pretrained_digest",  # of each seed and mechanism
-)
+# Each task has its own data, which is compared within it, and each seed its own pre-training.
+_OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
+             "sized_by", "seed", "source", "data_digest", "custom_task", "group", "sharing",
+             "encoder_weights", "pretrained_digest")  # fmt: skip
 _UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options",
                "schedule_options", "stopping_options")  # fmt: skip
 
@@ -49,10 +35,10 @@ def settings(results: Results) -> dict[str, str]:
         common, *others = map(settings, results.parts)
         return dict(item for item in common.items() if all(item in o.items() for o in others))
     suite = results.suite.model_dump(mode="json")
-    left_out = {"name", "title", "question", "task", "group", "tasks", "seeds", "method"}
+    left_out = {"name", "title", "question", "task", "group", "tasks", "seeds", "method",
+                "published", "layout", "control"}  # fmt: skip
     if all(method.sharing != "adversarial" for method in results.suite.method):
         left_out |= {"adversary_weight", "orthogonality_weight"}
-    left_out |= {"published", "layout", "control"}
     rule = STOPPING_RULES.find(results.suite.stopping)
     left_out |= {key for each in STOPPING_RULES.values() for key in each.keys} - {*rule.keys}
     left_out |= {key for key in _UNLESS_SET if not suite[key]}

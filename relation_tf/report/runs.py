@@ -13,6 +13,13 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.networks.mechanisms import find_mechanism
 
+_MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
+            "tokens_second", "seconds_batch", "seconds_compilation", "padding",
+            "mean_length")  # fmt: skip
+
+
+_MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
+
 
 def all_runs(results: Results) -> pd.DataFrame:
     """A row for each run that was asked: done, failed or not done, and how it went.
@@ -41,51 +48,38 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
     done = runs[runs["status"] == "done"]
     if done.empty:
         return pd.DataFrame()
-    table = done.groupby(["task", "method"], sort=False, as_index=False).agg(
-        n=("seed", "size"),
-        parameters=("parameters", "median"),
-        without_embedding=("without_embedding", "median"),
-        mechanism=("mechanism", "median"),
-        epochs=("epochs", "median"),
-        seconds_epoch=("seconds_epoch", "median"),
-        tokens_second=("tokens_second", "median"),
-        seconds_batch=("seconds_batch", "median"),
-        seconds_compilation=("seconds_compilation", "median"),
-        padding=("padding", "median"),
-        mean_length=("mean_length", "median"),
-        state_mib=("state_mib", "max"),
-        peak_memory_mib=("peak_memory_mib", "max"),
-        of_process=("peak_memory_of", lambda of: of.eq("process").any()),
-        stopped=("stopped", _counted),
-    )
-    return table
+    how: dict[str, Any] = {
+        "n": ("seed", "size"),
+        **{name: (name, "median") for name in _MEDIANS},
+        "state_mib": ("state_mib", "max"),
+        "peak_memory_mib": ("peak_memory_mib", "max"),
+        "of_process": ("peak_memory_of", lambda of: of.eq("process").any()),
+        "stopped": ("stopped", _counted),
+    }
+    return done.groupby(["task", "method"], sort=False, as_index=False).agg(**how)
 
 
 def methods_as_asked(results: Results) -> list[dict[str, str]]:
     """What each method is: its mechanism, width and options, as the suite asked for them."""
     configs = {(config.method, config.group is not None): config for config in results.asked}
-    return [
-        {
-            "method": str(method.name),
-            "mechanism": method.mechanism,
-            "units": str(method.units) if method.size is None or method.sized_by != "units" else "",
-            "size": "" if method.size is None else f"{method.size:,} by {method.sized_by}",
-            "options": ", ".join(
-                [f"{key} {value}" for key, value in method.options.items()]
-                + [
-                    f"sharing {config.sharing}"
-                    for config in [configs.get((str(method.name), True))]
-                    if config is not None
-                ]
-                + [
-                    f"start {config.encoder_weights}"
-                    for config in [configs.get((str(method.name), False))]
-                    if config is not None and config.pretrained is not None
-                ]
-            ),
-        }
-        for method in results.suite.methods()
-    ]
+    methods = []
+    for method in results.suite.methods():
+        name, size = str(method.name), method.size
+        options = [f"{key} {value}" for key, value in method.options.items()]
+        if config := configs.get((name, True)):
+            options.append(f"sharing {config.sharing}")
+        if (config := configs.get((name, False))) and config.pretrained is not None:
+            options.append(f"start {config.encoder_weights}")
+        methods.append(
+            {
+                "method": name,
+                "mechanism": method.mechanism,
+                "units": str(method.units) if size is None or method.sized_by != "units" else "",
+                "size": "" if size is None else f"{size:,} by {method.sized_by}",
+                "options": ", ".join(options),
+            }
+        )
+    return methods
 
 
 def computed(results: Results) -> str:
@@ -167,10 +161,5 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "peak_device_memory_mib": run.get("peak_device_memory_mib"),
         "compute": run["config"]["compute"],
         "precision": run["config"]["precision"],
-        "xla": manifest["xla"],
-        "started": manifest["started"],
-        "finished": manifest["finished"],
-        "commit": manifest["commit"],
-        "processor": manifest["processor"],
-        "threads": manifest["threads"],
+        **{name: manifest[name] for name in _MADE_WITH},
     }

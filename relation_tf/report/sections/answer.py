@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Bullets, Paragraph, Section, Span, plural
+from relation_tf.report.context import ReportContext
 from relation_tf.report.runs import scored_on
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 @register_section("answer")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Figure, Paragraph, Section, plural
+from relation_tf.report.blocks import Block, Figure, Paragraph, Section, figure_with_note, plural
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 @register_section("time")
@@ -58,15 +55,13 @@ class TokenCosts(Section):
             milliseconds_per_step=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
         )
         columns = ["task", "method", "mean_length", "milliseconds_per_step", "state_kib"]
-        picture = cost_against_length(stepped[columns], context.look)
-        if picture is None:
-            return []
         note = (
             "Time of a step, a token of each row of a batch, the median over seeds, and what is "
             "held of all tokens before it, against the length of the text. Attention has room for "
             "all tokens from the first, and reads it all at each step."
         )
-        return [Figure(picture, context.look), Paragraph(note, "note")]
+        picture = cost_against_length(stepped[columns], context.look)
+        return figure_with_note(picture, note, context.look)
 
 
 def _scores_against(
@@ -88,21 +83,18 @@ def _scores_against(
             for name in scores.methods
             if name in means.index.get_level_values(0)
         }
-    pictures = []
-    for name, column, label in (
-        ("time", "seconds_epoch", "seconds an epoch"),
-        ("parameters", "without_embedding", "parameters, no embedding"),
-    ):
+
+    def against(name: str, column: str, label: str) -> Picture | None:
         costs = {
             str(task): dict(zip(rows["method"], rows[column], strict=True))
             for task, rows in how.groupby("task", sort=False)
         }
-        pictures.append(
-            score_against(
-                name, costs, samples, label, context.look, score_label=unit, lower_is_better=lower
-            )
+        return score_against(
+            name, costs, samples, label, context.look, score_label=unit, lower_is_better=lower
         )
-    return pictures[0], pictures[1]
+
+    time = against("time", "seconds_epoch", "seconds an epoch")
+    return time, against("parameters", "without_embedding", "parameters, no embedding")
 
 
 def _by_length(context: ReportContext) -> list[Block]:
@@ -112,7 +104,5 @@ def _by_length(context: ReportContext) -> list[Block]:
     )
     columns = ["task", "method", "mean_length", "milliseconds_per_batch", "memory_mib"]
     picture = cost_against_length(length[columns].dropna(subset="mean_length"), context.look)
-    if picture is None:
-        return []
     note = "Time of a batch and the memory of a run against the mean length of a task's texts."
-    return [Figure(picture), Paragraph(note, "note")]
+    return figure_with_note(picture, note)

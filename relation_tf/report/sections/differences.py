@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
     SHADED,
     Block,
-    Figure,
     Folded,
     Paper,
     Paragraph,
     Section,
     Span,
+    figure_with_note,
     pair_table,
 )
 from relation_tf.report.comparisons import shown_pvalues
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.significance import pvalue_matrix
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 @register_section("differences")
@@ -75,14 +72,9 @@ def _pictures(context: ReportContext) -> Sequence[Block]:
         if comparison.result.control is None
     }
     picture = pvalue_matrix(tests, scores.methods, scores.alpha, scores.lower_is_better)
-    if picture is None:
-        return []
     note = (
         "The names stand at the end of their row and above their column. A mark points to the "
         "better method of a pair; shaded cells are separated."
     )
-    return [
-        Folded(
-            "The same as pictures, a triangle a task", [Figure(picture), Paragraph(note, "note")]
-        )
-    ]
+    blocks = figure_with_note(picture, note)
+    return [Folded("The same as pictures, a triangle a task", blocks)] if blocks else []

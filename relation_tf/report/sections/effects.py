@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, plural
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.significance import effect_sizes
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 _FEW_PAIRS = 10  # more are folded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,9 @@ from relation_tf.report.blocks import (
     Table,
 )
 from relation_tf.report.comparisons import SCORE, rows_of
+from relation_tf.report.context import ReportContext
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.published import MILLISECONDS, own_name, reasons
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 class LaidOutCell(NamedTuple):
@@ -201,24 +199,18 @@ def _means(
 
 def _times(measure: str, how: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
     if measure == MILLISECONDS:
-        return pd.DataFrame(
-            {
-                "task": how.get("task"),
-                "method": how.get("method"),
-                "mean": 1000 * how["seconds_batch"] if len(how) else None,
-                "sd": math.nan,
-            }
-        )
-    if len(times):
+        column, factor = "seconds_batch", 1000
+    elif len(times):
         column = "seconds" if measure == "seconds" else "seconds_epoch"
         own = times[["task", "method", column, f"{column}_sd"]].copy()
         own.columns = pd.Index(["task", "method", "mean", "sd"])
         # The mean of the lucky seeds is no time of the method.
         return own if measure != "seconds" else own[times["reached"] == times["n"]]
+    else:
+        column, factor = "seconds_epoch", 1
     if how.empty:
         return pd.DataFrame(columns=["task", "method", "mean", "sd"])
-    own = how[["task", "method"]].assign(mean=how["seconds_epoch"], sd=math.nan)
-    return own
+    return how[["task", "method"]].assign(mean=factor * how[column], sd=math.nan)
 
 
 def _cell(row: Any, figure: float | None) -> LaidOutCell:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Figure, Paragraph, Section
+from relation_tf.report.blocks import Block, Section, figure_with_note
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.runs import learning_curves
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 @register_section("learning")
@@ -23,8 +20,6 @@ class LearningCurves(Section):
         """Return the picture."""
         if context.results is None:
             return []
-        picture = learning_curves(context.results, context.look)
-        if not picture.panels:
-            return []
         note = "A line is a seed; the mark is the epoch whose weights are kept."
-        return [Figure(picture, context.look), Paragraph(note, "note")]
+        picture = learning_curves(context.results, context.look)
+        return figure_with_note(picture, note, context.look)

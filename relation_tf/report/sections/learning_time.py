@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,10 +32,8 @@ from relation_tf.report.comparisons import (
     pair_cells,
     rows_of,
 )
+from relation_tf.report.context import ReportContext
 from relation_tf.stats.design import format_level
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 _COLUMNS: Mapping[Column, Callable[[Any], str]] = {
     Column("Method", "method"): lambda row: row.method,
@@ -133,23 +131,15 @@ def learning_times(results: Results) -> pd.DataFrame:
     validation, without compilation and without what is answered at the end), `seconds_epoch` (their
     mean), `seconds_input` (of it the making of batches), `seconds_compilation`.
     """
-    rows = [
-        (
-            run["task"],
-            run["method"],
-            run["seed"],
-            run["reached"],
-            run["epochs"],
-            seconds := run["seconds"]["training"] + run["seconds"]["evaluation"],
-            seconds / run["epochs"],
-            run["seconds"]["input"] / run["epochs"],
-            run["seconds"]["compilation"],
-        )
-        for run in results.runs
-        if run.get("reached") is not None
-    ]
-    names = ["task", "method", "seed", "reached", "epochs", "seconds", "seconds_epoch",
-             "seconds_input", "seconds_compilation"]  # fmt: skip
+    names = ["task", "method", "seed", "reached", "epochs"]
+    rows = []
+    for run in results.runs:
+        if run.get("reached") is not None:
+            epochs, took = run["epochs"], run["seconds"]
+            seconds = took["training"] + took["evaluation"]
+            each = seconds, seconds / epochs, took["input"] / epochs, took["compilation"]
+            rows.append([*(run[name] for name in names), *each])
+    names += ["seconds", "seconds_epoch", "seconds_input", "seconds_compilation"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -218,8 +208,7 @@ def learning_sentences(
             for row in rows_of(own[(own["reached"] > 0) & (own["reached"] < own["n"])])
         ]
         never = [
-            f"{row.method} ({row.n} {'seed' if row.n == 1 else 'seeds'})"
-            for row in rows_of(own[own["reached"] == 0])
+            f"{row.method} ({plural(row.n, 'seed')})" for row in rows_of(own[own["reached"] == 0])
         ]
         parts = [f"until {goal} held, fastest first: {', '.join(found)}"] if found else []
         parts += [f"{goal} held for {', '.join(some)}"] if some else []

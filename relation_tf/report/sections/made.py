@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
@@ -23,10 +23,8 @@ from relation_tf.report.blocks import (
     number,
     plural,
 )
+from relation_tf.report.context import ReportContext
 from relation_tf.report.provenance import data
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 _MOST_LINES = 100  # of those that were skipped
 _DIGEST = 12

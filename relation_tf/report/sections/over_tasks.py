@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
@@ -17,13 +17,11 @@ from relation_tf.report.blocks import (
     number,
 )
 from relation_tf.report.comparisons import rows_of
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.significance import critical_difference
 from relation_tf.stats import FriedmanNemenyiResult
 from relation_tf.stats.design import format_pvalue
 from relation_tf.stats.over_tasks import FEW_TASKS
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 @register_section("several")

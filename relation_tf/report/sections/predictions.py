@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.calibration import calibration, calibration_table
 from relation_tf.report.pictures.drawing import Picture, Style
 from relation_tf.report.pictures.predictions import (
@@ -24,9 +25,6 @@ from relation_tf.report.pictures.predictions import (
     confusion_table,
     roc_curves,
 )
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 _MOST_MATRICES = 6  # methods; more matrices than that nobody compares, and they fill the page
 _MOST_NAMED = 6  # methods in one sentence

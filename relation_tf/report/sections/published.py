@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,13 +12,11 @@ from relation_tf.config.published import Published
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Column, Paragraph, Row, Section, Table, spread
 from relation_tf.report.comparisons import rows_of
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.provenance import notes
 from relation_tf.report.scores import Scores
 from relation_tf.tasks.metrics import find_metric
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 MILLISECONDS = "milliseconds a batch"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -21,10 +21,8 @@ from relation_tf.report.blocks import (
     number,
 )
 from relation_tf.report.comparisons import rows_of
+from relation_tf.report.context import ReportContext
 from relation_tf.report.runs import computed, methods_as_asked
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 _Show = Callable[[Any], Cell | str]
 _MEMORY: _Show = lambda row: Cell(  # noqa: E731

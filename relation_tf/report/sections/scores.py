@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
@@ -17,10 +16,8 @@ from relation_tf.report.blocks import (
     Table,
     plural,
 )
+from relation_tf.report.context import ReportContext
 from relation_tf.tasks.metrics import counted
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 @register_section("scores")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Figure, Paragraph, Section
+from relation_tf.report.blocks import Block, Section, figure_with_note
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.runs import score_dots
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 @register_section("seeds")
@@ -23,11 +20,8 @@ class Seeds(Section):
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the picture."""
         scores = context.scores
-        picture = score_dots(scores, context.look)
-        if not picture.panels:
-            return []
         points = "Score in points. " if scores.fractions else ""
         points = f"Scores: {scores.times_100}. " if points and scores.points else points
         interval = ", the level one its 95 % t interval" if scores.seeds > 1 else ""
         note = f"{points}A mark is a seed; the upright line is the mean{interval}."
-        return [Figure(picture), Paragraph(note, "note")]
+        return figure_with_note(score_dots(scores, context.look), note)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from relation_tf.registry import register_section
 from relation_tf.report.answer import design_sentence
@@ -19,11 +18,9 @@ from relation_tf.report.blocks import (
     Table,
 )
 from relation_tf.report.comparisons import PERMUTATIONS, Comparison, rows_of
+from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.stats.design import format_pvalue, pvalue_only
-
-if TYPE_CHECKING:
-    from relation_tf.report.context import ReportContext
 
 
 @register_section("tests")
