@@ -331,14 +331,14 @@ def within(blocks: Sequence[Block]) -> Iterator[Block]:
             yield from within(block.blocks)
 
 
-def number(value: float, digits: int = 0) -> str:
-    """Format a number; NaN is a dash.
+def number(value: float | None, digits: int = 0) -> str:
+    """Format a number; NaN and None are a dash.
 
     Example:
         >>> number(1234.5, 1), number(float("nan"))
         ('1,234.5', '–')
     """
-    return "–" if math.isnan(value) else f"{value:,.{digits}f}"
+    return "–" if value is None or math.isnan(value) else f"{value:,.{digits}f}"
 
 
 def spread(value: float, deviation: float, digits: int = 1) -> str:

@@ -187,11 +187,11 @@ def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained
     [
         (
             {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "linear-attention"}},
-            "of linear-attention, found attention, relation; fine-tuned starts from",
+            "of linear-attention, found attention, relation; fine-tuned needs it",
         ),
         (
             {"mechanism": "baseline", "units": 8},  # says nothing, and is not left random
-            "relation; baseline-8 starts from it, or with start = 'random' from none",
+            "relation; baseline-8 needs it unless encoder_weights = 'random'",
         ),
         ({**FINE_TUNED, "units": 16}, "its encoder was made with units = 8, the network's has 16"),
         (

@@ -80,8 +80,29 @@ def test_trackers_receive_what_happens(plugin, tmp_path, small_glue, suite, caps
     metrics = {line["method"]: line["metrics"] for line in lines if line["event"] == "run_end"}
     assert metrics == {run["method"]: run["metrics"] for run in results.runs}
 
+    # A plugin of trackers and executors changes no run: a new version of it takes finished ones.
     with (tmp_path / "tracking_plugin.py").open("a", encoding="utf-8") as file:
         file.write("CHANGED = True\n")
+    assert len(run_suite(asked, out, data=small_glue, plugins=plugin, quiet=True).runs) == 2
+
+
+METRIC = """
+from relation_tf.registry import register_metric
+
+
+@register_metric("plugin-metric")
+def agreement(predictions, labels):
+    return float((predictions == labels).mean())
+"""
+
+
+def test_a_changed_plugin_of_metrics_is_refused(plugin, tmp_path, small_glue, suite):
+    file = tmp_path / "tracking_plugin.py"
+    file.write_text(METRIC, encoding="utf-8")
+    asked, out = suite(tasks=["CoLA"], seeds=[1], epochs=1), tmp_path / "out"
+    run_suite(asked, out, data=small_glue, plugins=plugin, quiet=True)
+    with file.open("a", encoding="utf-8") as opened:
+        opened.write("CHANGED = True\n")
     with pytest.raises(SuiteError, match="was done with another version of its plugins"):
         run_suite(asked, out, data=small_glue, plugins=plugin, quiet=True)
 
