@@ -20,7 +20,7 @@ from relation_tf.bench.provenance import made_by, manifest, one_line
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import DataError, SuiteError
+from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import write_json, write_table
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
@@ -97,7 +97,7 @@ def run_group(group: RunGroup, notify: EventCallback) -> None:
             _run(trainer, config, folder, group, notify)
             if not trainer.reusable:
                 trainer = None
-        except (DataError, SuiteError) as error:
+        except RelationError as error:
             _fail(group, config, str(error), notify)
         except OSError as error:
             if error.errno not in _NO_ROOM and (folder / "config.json").exists():
@@ -157,8 +157,8 @@ def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
     keras.backend.clear_session()  # frees what Keras keeps of the group before
     quietly = functools.partial(stderr_to, log)
     inputs = _inputs(group, config)
-    # What a custom layer prints is for its author.
-    with quietly() if config.custom_layer is None else contextlib.nullcontext():
+    # What a layer from outside the package prints is for its author.
+    with quietly() if config.has_built_in_layer else contextlib.nullcontext():
         return _trainer_class(config)(config, *inputs, quietly, replicas)
 
 
@@ -241,9 +241,9 @@ def _run(
     def on_epoch(epoch: int, row: Mapping[str, float]) -> None:
         notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
 
-    # A custom layer may hold what no variable holds; its runs start again. So do those of several
-    # hosts, which would have to agree on a state that one of them has.
-    kept = config.custom_layer is None and not group.of_several_hosts
+    # A layer from outside the package may hold what no variable holds; its runs start again. So do
+    # those of several hosts, which would have to agree on a state that one of them has.
+    kept = config.has_built_in_layer and not group.of_several_hosts
     distribution = group.options.distribution
     checkpoint = Checkpoint(folder / STATE, made_by(config, distribution)) if kept else None
     trained = trainer.run(config.seed, on_epoch, checkpoint)

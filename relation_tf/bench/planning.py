@@ -20,7 +20,7 @@ from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import DataError, SuiteError
+from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import align
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.stats import default_procedure, what_can_be_shown
@@ -236,7 +236,7 @@ def _time_cell(whole: RunGroup, run: RunConfig) -> _Timed:
     with tempfile.TemporaryDirectory() as folder:
         try:
             trainer = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
-        except (SuiteError, DataError):
+        except RelationError:
             raise
         except Exception as error:  # a layer of one's own may raise anything
             raise SuiteError(f"method {run.method}: {one_line(error)}") from error

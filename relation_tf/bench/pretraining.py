@@ -22,7 +22,7 @@ from relation_tf.bench.layer_source import layer_digest
 from relation_tf.bench.progress import PLAIN_EVERY, Bar, say, start_bar, time_left
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.run import vocabulary_of
-from relation_tf.errors import DataError, SuiteError
+from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import read_json, write_json, write_table, write_text
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import MECHANISMS
@@ -299,7 +299,7 @@ def _run_all(
             _run(trainer, run, own, report)
         except OSError as error:
             raise groups.unwritable(own, error) from error
-        except (DataError, SuiteError) as error:
+        except RelationError as error:
             _fail(own, run, str(error), report)
         except Exception as error:
             _fail(own, run, provenance.one_line(error), report, traceback.format_exc())

@@ -24,7 +24,7 @@ from relation_tf.bench.groups import EventCallback, RunGroup, check_methods, fai
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import RunConfig
-from relation_tf.errors import SuiteError
+from relation_tf.errors import RelationError, SuiteError
 from relation_tf.training.session import ignore_interrupts
 
 _TRIES = 2  # of a run whose worker died
@@ -240,7 +240,7 @@ def first_error(configs: Sequence[RunConfig], folder: Path) -> str | None:
     """Return the message of the first method that cannot be built, see `check_methods`."""
     try:
         check_methods(configs, folder)
-    except SuiteError as error:
+    except RelationError as error:
         return str(error)
     return None
 
@@ -321,7 +321,7 @@ def _serve(connection: Connection) -> None:
         if isinstance(request, RunGroup):
             try:
                 run_group(request, connection.send)
-            except SuiteError as error:
+            except RelationError as error:
                 connection.send({"event": "error", "error": str(error)})
             connection.send(None)
         else:

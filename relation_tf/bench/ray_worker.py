@@ -20,7 +20,7 @@ from relation_tf.bench.processes import Event, first_error
 from relation_tf.bench.provenance import processor
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import RunConfig
-from relation_tf.errors import SuiteError
+from relation_tf.errors import RelationError, SuiteError
 from relation_tf.training.checkpoint import STATE
 from relation_tf.training.session import LOG
 
@@ -101,7 +101,7 @@ class RayWorker:
         def work() -> None:
             try:
                 run_group(here, notify)
-            except SuiteError as error:
+            except RelationError as error:
                 events.put({"event": "error", "error": str(error)})
             finally:
                 events.put(None)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -27,6 +27,7 @@ from relation_tf.registry import (
     STOPPING_RULES,
     TASKS,
     TRACKERS,
+    Registry,
 )
 
 ENTRY_POINTS = "relation_tf.plugins"
@@ -83,9 +84,12 @@ def shaping_plugins(modules: Iterable[str]) -> list[str]:
     """
     others = (TRACKERS, EXECUTORS, SECTIONS, PROCEDURES)
     kinds = (MECHANISMS, METRICS, OPTIMIZERS, SCHEDULES, SOURCES, STOPPING_RULES, TASKS)
-    shaping = {origin for registry in kinds for origin in registry.origins()}
-    harmless = {origin for registry in others for origin in registry.origins()} - shaping
-    return [name for name in modules if name not in harmless]
+
+    def register(name: str, registries: Sequence[Registry[Any]]) -> bool:
+        origins = {origin for registry in registries for origin in registry.origins()}
+        return any(f"{origin}.".startswith(f"{name}.") for origin in origins)
+
+    return [name for name in modules if register(name, kinds) or not register(name, others)]
 
 
 def plugins_digest(modules: Sequence[str]) -> str | None:

@@ -10,7 +10,7 @@ from pydantic import Field
 from relation_tf.config.method import EncoderWeights, Name, Sharing
 from relation_tf.config.plugins import Plugin
 from relation_tf.config.training import Positive, TrainingSettings
-from relation_tf.networks.mechanisms import custom_layer, mixing_mechanism
+from relation_tf.networks.mechanisms import custom_layer, is_built_in, mixing_mechanism
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
@@ -42,6 +42,11 @@ class RunConfig(TrainingSettings):
     def custom_layer(self) -> str | None:
         """The custom layer or saved model that it runs, or None."""
         return custom_layer(self.mechanism, self.options)
+
+    @property
+    def has_built_in_layer(self) -> bool:
+        """If False, the layer comes from outside the package: a module, a plugin, a saved model."""
+        return is_built_in(self.mechanism, self.options)
 
     @property
     def entry(self) -> Entry:

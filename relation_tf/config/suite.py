@@ -131,6 +131,7 @@ class Suite(TrainingSettings):
     def runs(self) -> list[RunConfig]:
         """Return all runs, ordered by task, method and seed."""
         training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
+        plugins = shaping_plugins(self.plugins)
         keys = ("mechanism", "units", "options", "size", "sized_by", "sharing")
         return [
             RunConfig(
@@ -144,7 +145,7 @@ class Suite(TrainingSettings):
                 group=self._group(task),
                 method=str(method.name),
                 encoder_weights=self.encoder_weights(method),
-                plugins=shaping_plugins(self.plugins),
+                plugins=plugins,
                 seed=seed,
             )
             for task in self.tasks

@@ -183,6 +183,19 @@ def custom_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
     return None if mechanism in MECHANISMS else mechanism
 
 
+def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
+    """Return True if the package registered the mechanism, and the one in its blocks.
+
+    Example:
+        >>> is_built_in("encoder", {"mechanism": "relation"})
+        True
+        >>> is_built_in("encoder", {"mechanism": "my_module:MyLayer"})
+        False
+    """
+    names = {mechanism, mixing_mechanism(mechanism, options)}
+    return all(name in MECHANISMS and MECHANISMS.origin(name) == __name__ for name in names)
+
+
 def load(path: str) -> Any:
     """Import the object that `"package.module:Name"` names.
 

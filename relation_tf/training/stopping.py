@@ -89,7 +89,7 @@ def records_accuracy(settings: Any) -> bool:
     keys=("patience", "monitor"),
     column=lambda settings: settings.monitor,
     fewest_epochs=lambda settings: settings.stopping_options.get("window", 10) + settings.patience,
-    description="no better mean of the last 10 epochs for `patience` epochs; last weights",
+    description="no better mean of the last 10 (`window`) epochs for `patience` epochs; last weights",
 )
 class SmoothedEarlyStopping:
     """The rule of the Relation paper's program, as its training logs show it.
@@ -113,6 +113,8 @@ class SmoothedEarlyStopping:
     kept: Weights | None = None
 
     def __init__(self, patience: int = 5, higher_is_better: bool = False, window: int = 10) -> None:
+        if window < 1:
+            raise ValueError(f"window must be 1 or more. Received: {window}")
         self.patience = patience
         self.window = window
         self._sign = -1.0 if higher_is_better else 1.0

@@ -76,6 +76,7 @@ class TaskTrainer(SuiteTrainer):
         replicas: Replicas | None = None,
     ) -> None:
         check_backend()
+        make_rule(config)  # refuses wrong options before anything is read or compiled
         start = time.perf_counter()
         self.config, self.task, self.vectors = config, task, vectors
         self.replicas = replicas or Replicas()
@@ -100,9 +101,10 @@ class TaskTrainer(SuiteTrainer):
 
     @classmethod
     def check(cls, config: RunConfig) -> None:
-        """Build a small network of a run's method, and its optimizer."""
+        """Build a small network of a run's method, its optimizer and its stopping rule."""
         check_network(config)
         _make_optimizer(config, 1)
+        make_rule(config)
 
     @property
     def xla(self) -> bool:
@@ -117,11 +119,11 @@ class TaskTrainer(SuiteTrainer):
 
     @property
     def reusable(self) -> bool:
-        """False for a custom layer.
+        """False for a layer from outside the package.
 
         It may hold what no variable holds: an array drawn when it was built, a traced seed.
         """
-        return self.config.custom_layer is None
+        return self.config.has_built_in_layer
 
     @property
     def tokens(self) -> int | None:

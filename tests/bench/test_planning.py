@@ -122,6 +122,9 @@ def test_finished_runs_say_what_theirs_take(tmp_path):
     # A folder of other runs is refused as by a run.
     with pytest.raises(SuiteError, match="epochs"):
         plan_suite("demo", tmp_path, **one, settings={"epochs": 3}, quiet=True)
+    wrong = {"stopping_options": {"window": "x"}}
+    with pytest.raises(SuiteError, match="stopping 'smoothed_early_stopping': "):
+        plan_suite("demo", tmp_path / "other", **one, settings=wrong, quiet=True)
 
 
 @pytest.mark.tensorflow

@@ -10,7 +10,7 @@ import pytest
 
 from relation_tf.bench import processes, run_suite
 from relation_tf.bench.groups import RunGroup
-from relation_tf.bench.processes import End, Worker, run_in_workers
+from relation_tf.bench.processes import End, Worker, first_error, run_in_workers
 
 MORTAL = """
 import os
@@ -66,6 +66,21 @@ BASELINE = {"mechanism": "baseline", "units": 8}
 
 def error_of(folder, run):
     return json.loads((folder / "runs" / run / "error.json").read_text())["error"]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"optimizer": "adm"}, "unknown optimizer 'adm'"),
+        ({"learning_rate_schedule": "fcs"}, "Did you mean 'fcsr'?"),
+        ({"stopping_options": {"windw": 3}}, "unexpected keyword argument 'windw'"),
+        ({"stopping_options": {"window": 0}}, "window must be 1 or more. Received: 0"),
+    ],
+)
+def test_wrong_options_are_one_line_before_the_first_run(tmp_path, suite, settings, message):
+    """In a worker, which would otherwise end with a traceback."""
+    assert message in str(first_error(suite(**settings).runs()[:1], tmp_path))
 
 
 @pytest.mark.slow

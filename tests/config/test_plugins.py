@@ -8,9 +8,9 @@ import pytest
 
 from relation_tf.config import load_suite, plugins
 from relation_tf.config.loading import make_suite
-from relation_tf.config.plugins import load_plugins, plugins_digest
+from relation_tf.config.plugins import load_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
-from relation_tf.registry import METRICS
+from relation_tf.registry import METRICS, TRACKERS
 
 SUITE = 'name = "x"\ntasks = ["RTE"]\nplugins = ["{}"]\n[[method]]\nmechanism = "relation"\n'
 
@@ -98,6 +98,23 @@ def test_the_module_that_registers_a_part_owns_its_name(tmp_path):
     with pytest.raises(SuiteError, match="'plug_zero' is registered already, by plug_c"):
         load_plugins(["plug_d"])
     METRICS.remove("plug_zero")
+
+
+def test_a_package_whose_inner_module_registers_a_metric_can_change_runs(tmp_path):
+    package = tmp_path / "plug_lab"
+    package.mkdir()
+    tracker = "from relation_tf.registry import register_tracker\nregister_tracker({0!r})(print)\n"
+    metric = "from relation_tf.registry import register_metric\nregister_metric('plug_inner')(max)"
+    (package / "__init__.py").write_text(tracker.format("plug_outer") + "import plug_lab.inner\n")
+    (package / "inner.py").write_text(metric)
+    (tmp_path / "plug_track.py").write_text(tracker.format("plug_track"))
+    (tmp_path / "plug_nothing.py").write_text("")
+    names = ["plug_lab", "plug_track", "plug_nothing"]
+    load_plugins(names)
+    assert shaping_plugins(names) == ["plug_lab", "plug_nothing"]
+    METRICS.remove("plug_inner")
+    for name in ("plug_outer", "plug_track"):
+        TRACKERS.remove(name)
 
 
 def test_a_list_of_plugins_that_is_none_is_a_fault_of_the_suite():

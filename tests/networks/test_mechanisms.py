@@ -11,7 +11,7 @@ import pytest
 from relation_tf.errors import UnknownNameError
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
 from relation_tf.networks import sequence_classifier
-from relation_tf.networks.mechanisms import accepts, find_mechanism, load, make_layer
+from relation_tf.networks.mechanisms import accepts, find_mechanism, is_built_in, load, make_layer
 from relation_tf.registry import MECHANISMS, register_mechanism
 
 LAYERS = {
@@ -142,6 +142,8 @@ def test_a_registered_layer_runs_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
     class Mine(keras.layers.Dense):
         pass
 
+    # Its runs start again instead of resuming: it may hold what no variable holds.
+    assert not is_built_in("encoder", {"mechanism": "mine"})
     model = sequence_classifier("mine", 10, 2, units=4)
     layer = model.get_layer("mechanism")
     assert isinstance(layer, Mine)
