@@ -47,10 +47,14 @@ def blocks(page: Path, language: str) -> list[tuple[str, str]]:
 
 def write_files(page: Path, folder: Path) -> list[str]:
     """The blocks that a page calls files."""
-    titled = [block for kind in ("python", "toml") for block in blocks(page, kind) if block[0]]
-    for title, text in titled:
+    files: dict[str, str] = {}
+    for kind in ("python", "toml"):
+        for title, text in blocks(page, kind):
+            if title:  # a file may be shown in several blocks
+                files[title] = files.get(title, "") + text
+    for title, text in files.items():
         (folder / title).write_text(text, encoding="utf-8")
-    return [title for title, _ in titled]
+    return [*files]
 
 
 @pytest.fixture

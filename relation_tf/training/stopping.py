@@ -89,7 +89,7 @@ def records_accuracy(settings: Any) -> bool:
     keys=("patience", "monitor"),
     column=lambda settings: settings.monitor,
     fewest_epochs=lambda settings: settings.stopping_options.get("window", 10) + settings.patience,
-    description="no better mean of the last 10 (`window`) epochs for `patience` epochs; last weights",
+    description="no better mean of 10 (`window`) epochs for `patience` epochs; last weights",
 )
 class SmoothedEarlyStopping:
     """The rule of the Relation paper's program, as its training logs show it.
