@@ -79,11 +79,8 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
     done, failed, missing = (counts.get(name, 0) for name in ("done", "failed", "not done"))
     if done == len(runs):
         return
-    others = [
-        text
-        for count, text in ((failed, f"{failed} failed"), (missing, f"{missing} not done"))
-        if count
-    ]
+    others = [f"{failed} failed"] if failed else []
+    others += [f"{missing} not done"] if missing else []
     yield f"Preliminary: {done} of {len(runs)} runs are done, {in_words(others)}."
 
 
@@ -205,8 +202,7 @@ def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
     rest = [pair for pair in pairs.values() if not (pair.better or pair.worse)]
     if len(rest) == len(pairs) > 1:
         where = _any_of([*dict.fromkeys(pvalues["task"])], scores)
-        nobody = _nobody(scores)
-        yield f"{nobody[0].upper()}{nobody[1:]} by {_seeds(rest)} on {where}."
+        yield f"{_capital(_nobody(scores))} by {_seeds(rest)} on {where}."
         return
     by_tasks: dict[str, list[_Pair]] = {}
     for pair in rest:
@@ -246,10 +242,10 @@ def _nobody(scores: Scores) -> str:
 
 
 def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
-    found = []
-    for row in rows_of(pairs[pairs["significant"]]):
-        worse = row.a if row.ahead == row.b else row.b
-        found.append(f"{row.ahead} better than {worse}")
+    found = [
+        f"{row.ahead} better than {row.a if row.ahead == row.b else row.b}"
+        for row in rows_of(pairs[pairs["significant"]])
+    ]
     others = rows_of(pairs[~pairs["significant"]])
     sizes = {size for row in others for size in (row.n_a, row.n_b)}
     if not found:

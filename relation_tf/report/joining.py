@@ -15,6 +15,7 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names, quote
+from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import test_name
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import KEY, LoadedScores, are_fractions, is_low, quoted
@@ -235,11 +236,7 @@ def _unequal(seeds: Mapping[str, int]) -> str:
     """Which methods have other numbers of seeds than most; empty where none has."""
     times = Counter(seeds.values())
     usual = max(times, key=lambda number: (times[number], number))
-    parts = [
-        f"{name} has {number} {'seed' if number == 1 else 'seeds'}"
-        for name, number in seeds.items()
-        if number != usual
-    ]
+    parts = [f"{name} has {plural(n, 'seed')}" for name, n in seeds.items() if n != usual]
     return ", ".join([*parts, f"others {usual}"]) if parts else ""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from errno import ENOTDIR
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,10 @@ class Report:
 
     def __str__(self) -> str:
         """The means, the short answer and the warnings, for a terminal."""
-        bullets = [
-            textwrap.fill(sentence, 100, initial_indent="- ", subsequent_indent="  ")
-            for sentence in self.context.answer
-        ]
+        fill = partial(textwrap.fill, width=100, subsequent_indent="  ")
+        bullets = [fill(sentence, initial_indent="- ") for sentence in self.context.answer]
         warnings = [
-            textwrap.fill(
-                f"Warning: {warning}", 100, subsequent_indent="  ", break_on_hyphens=False
-            )
-            for warning in self.context.warnings
+            fill(f"Warning: {warning}", break_on_hyphens=False) for warning in self.context.warnings
         ]
         return "\n".join([*self._means(), *bullets, *warnings])
 
@@ -151,19 +147,19 @@ class Report:
 
     def _files(self) -> dict[str, bytes]:
         """All files by their names; first the one that says which belong to a report."""
+        pictures = {each.name: each for each in self.context.pictures}
         texts = {
             "report.json": self.json(),
             **{
                 f"{name}.csv": table.to_csv(index=False, lineterminator="\n")
                 for name, table in self.tables.items()
             },
-            **{f"figures/{each.name}.svg": each.svg() for each in self.context.pictures},
+            **{f"figures/{name}.svg": picture.svg() for name, picture in pictures.items()},
             "report.md": self.markdown(),
             "report.tex": self.latex(),
             "report.html": self.html(),
         }
         files = {name: text.encode() for name, text in texts.items()}
-        pictures = {each.name: each for each in self.context.pictures}
         if "scores" in pictures:
             files["figures/scores.png"] = pictures["scores"].png()
         return files

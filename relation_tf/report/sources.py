@@ -79,7 +79,7 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
     """
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
-        scores = _scores(source, _rows_of(source, number))
+        scores = _scores(source, [f"{name}, row {index!r}" for index in source.index])
         return LoadedScores(label or name, scores, f"{name}, in memory")
     if isinstance(source, Results):
         return _source_of_runs(label or _label(source.folder), source)
@@ -158,17 +158,15 @@ def _scores_of_report(folder: Path) -> Scores:
     # Reports of before did not say it: most were of suites.
     in_points = said.get("in_points", are_fractions(scores.table))
     lower, points = said.get("lower_is_better", []), said.get("points", {})
-    if not isinstance(in_points, bool):
-        raise SuiteError(
-            f"{file}: expected true or false as 'in_points'. Received: {in_points!r:.80}"
-        )
-    if not isinstance(lower, list) or not all(isinstance(task, str) for task in lower):
-        raise SuiteError(
-            f"{file}: expected names of tasks as 'lower_is_better'. Received: {lower!r:.80}"
-        )
+    names = isinstance(lower, list) and all(isinstance(task, str) for task in lower)
     numbers = isinstance(points, dict) and all(type(x) in (int, float) for x in points.values())
-    if not numbers:
-        raise SuiteError(f"{file}: expected numbers by task as 'points'. Received: {points!r:.80}")
+    for fits, expected, value in (
+        (isinstance(in_points, bool), "true or false as 'in_points'", in_points),
+        (names, "names of tasks as 'lower_is_better'", lower),
+        (numbers, "numbers by task as 'points'", points),
+    ):
+        if not fits:
+            raise SuiteError(f"{file}: expected {expected}. Received: {value!r:.80}")
     return dataclasses.replace(
         scores,
         in_points=in_points,
@@ -226,10 +224,6 @@ def _read_table(path: Path) -> Scores:
     return _scores(table, [*table.index], path)
 
 
-def _rows_of(table: pd.DataFrame, number: int) -> list[str]:
-    return [f"table {number}, row {index!r}" for index in table.index]
-
-
 def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) -> Scores:
     """The scores of a table with a row for each of them, or for each metric of them."""
     where = str(path) if path is not None else "the table"
@@ -243,9 +237,8 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
         )
     key = [*KEY, "metric"] if "metric" in columns else KEY
     for name in (*key, value):
-        if columns[name] > 1:
-            raise DataError(f"{where}: expected column {name!r} once, found it {columns[name]} "
-                            "times")  # fmt: skip
+        if (times := columns[name]) > 1:
+            raise DataError(f"{where}: expected column {name!r} once, found it {times} times")
     if table.empty:
         raise DataError(f"{where}: expected a row for each score, found none")
     own = pd.DataFrame(
@@ -267,7 +260,13 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
     order = own.drop_duplicates(KEY)[KEY]
     means = own.groupby(KEY, sort=False)["score"].mean()
     scores = order.assign(score=means.loc[pd.MultiIndex.from_frame(order)].to_numpy())
-    return dataclasses.replace(_in_order(scores), metrics=metrics)
+    return Scores(
+        table=scores.reset_index(drop=True),
+        methods=[*dict.fromkeys(scores["method"])],
+        tasks=[*dict.fromkeys(scores["task"])],
+        seeds=int(scores.groupby(["task", "method"]).size().max()),
+        metrics=metrics,
+    )
 
 
 def _odd(columns: Iterable[Any]) -> str:
@@ -347,13 +346,3 @@ def _number(value: object, row: str) -> float:
             f"worth). Received: {quote(str(value))}"
         )
     return score
-
-
-def _in_order(table: pd.DataFrame) -> Scores:
-    table = table.reset_index(drop=True)
-    return Scores(
-        table=table,
-        methods=[*dict.fromkeys(table["method"])],
-        tasks=[*dict.fromkeys(table["task"])],
-        seeds=int(table.groupby(["task", "method"]).size().max()) if len(table) else 0,
-    )

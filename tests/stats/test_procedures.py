@@ -53,16 +53,8 @@ def test_a_test_over_tasks_counts_tasks():
     )
 
 
-def test_a_procedure_that_never_gets_below_alpha_needs_no_number_of_seeds():
+def test_no_number_of_seeds_may_be_enough(monkeypatch):
     never = replace(PROCEDURES["steel-dwass"], attainable_pvalue=lambda methods, seeds: 0.5)
     assert samples_needed(never, 3) is None
-
-
-def test_a_sentence_says_that_no_number_of_seeds_is_enough(monkeypatch):
-    never = replace(PROCEDURES["steel-dwass"], attainable_pvalue=lambda methods, seeds: 0.5)
     monkeypatch.setitem(PROCEDURES._entries, "steel-dwass", never)
-    assert what_can_be_shown(3, 5) == (
-        "3 methods x 5 seeds: Steel-Dwass can never reach p < .05 (p = .500 at best without ties, "
-        "where two methods' seeds do not overlap at all); no number of seeds up to 10,000 is "
-        "enough."
-    )
+    assert what_can_be_shown(3, 5).endswith("; no number of seeds up to 10,000 is enough.")

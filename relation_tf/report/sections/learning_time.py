@@ -116,12 +116,9 @@ def _pairs(context: ReportContext, tested: Mapping[str, Comparison]) -> list[Blo
         SHADED,
         f": {context.level}." + "".join(f" {note}." for note in own_notes),
     ]
-    return [
-        pair_table(
-            "Pairs of learning times", [*tested], pairs, words=("faster", "slower"), better="▼"
-        ),
-        Paragraph(note, "note"),
-    ]
+    words = "faster", "slower"
+    table = pair_table("Pairs of learning times", [*tested], pairs, words, better="▼")
+    return [table, Paragraph(note, "note")]
 
 
 def learning_times(results: Results) -> pd.DataFrame:
@@ -242,7 +239,7 @@ def _separated(task: str, comparison: Comparison) -> str:
         return f"No two learning times on {task} can be separated by these seeds."
     level = format_level(comparison.result.alpha)
     rest = len(pairs) - len(decided)
-    others = f"; the other {rest} {'pair' if rest == 1 else 'pairs'} cannot be separated"
+    others = f"; the other {plural(rest, 'pair')} cannot be separated"
     return f"Faster on {task} ({level}): {', '.join(decided)}{others if rest else ''}."
 
 

@@ -70,22 +70,22 @@ def test_same_weights_give_same_bytes_and_names_are_escaped():
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"),
+    ("weights", "source", "message"),
     [
-        (np.eye(2)[0], r"of 2 target tokens .* of 2 source tokens, .* Received: shape \(2,\)$"),
-        (np.eye(1), r"Received: shape \(1, 1\)$"),
-        (np.array([[0.5, 0.5], [-1.0, 2.0]]), r"from 0 to 1\. Received: -1 to 2$"),
-        (np.array([[0.5, 0.5], [np.nan, 0.0]]), r"from 0 to 1\. Received: nan to nan$"),
+        (np.eye(2), [], r"one at least\. Received: shape \(2, 2\)$"),
+        (
+            np.eye(2)[0],
+            "ab",
+            r"of 2 target tokens .* of 2 source tokens, .* Received: shape \(2,\)$",
+        ),
+        (np.eye(1), "ab", r"Received: shape \(1, 1\)$"),
+        (np.array([[0.5, 0.5], [-1.0, 2.0]]), "ab", r"from 0 to 1\. Received: -1 to 2$"),
+        (np.array([[0.5, 0.5], [np.nan, 0.0]]), "ab", r"from 0 to 1\. Received: nan to nan$"),
     ],
 )
-def test_wrong_weights(weights, message):
+def test_wrong_weights(weights, source, message):
     with pytest.raises(ValueError, match=message):
-        attention_picture(weights, "ab", "xy")
-
-
-def test_nothing_to_draw():
-    with pytest.raises(ValueError, match=r"one at least\. Received: shape \(2, 2\)$"):
-        attention_picture(np.eye(2), [], "ab")
+        attention_picture(weights, source, "xy")
 
 
 def test_a_weight_a_little_above_one_is_drawn():
