@@ -261,6 +261,8 @@ class StoppingRule:
         fewest_epochs: From the settings to the fewest epochs that a run takes.
         description: One line for plans and reports.
         metrics: Metrics that every task must have.
+        target: From the settings to the target of a run in words, such as `"validation accuracy
+            above 0.8"`; None for a rule whose runs have none. Reports then show the time to it.
     """
 
     factory: Callable[..., Any]
@@ -269,6 +271,7 @@ class StoppingRule:
     fewest_epochs: Callable[[Any], int] = lambda settings: 1
     description: str = ""
     metrics: Sequence[str] = ()
+    target: Callable[[Any], str] | None = None
 
 
 STOPPING_RULES: Registry[StoppingRule] = Registry("stopping rule", "relation_tf.training.stopping")

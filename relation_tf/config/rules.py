@@ -159,10 +159,12 @@ _RULES = (
     ),
     Rule(
         lambda f, m: (
-            f.suite.layout is not None and "seconds" in f.suite.layout.measures and f.suite.layout
+            f.suite.layout is not None
+            and "seconds" in f.suite.layout.measures
+            and STOPPING_RULES[f.suite.stopping].target is None
         ),
-        {"stopping": ("accuracy_reached",)},
-        "with the measure 'seconds' in 'layout'",
+        {"stopping": ()},
+        "a rule with a target, such as 'accuracy_reached', with the measure 'seconds' in 'layout'",
     ),
 )
 

@@ -18,7 +18,7 @@ class TableLayout(BaseModel):
             `"size"` or options of the methods; several keys are nested.
         columns: Keys that differ from column to column, of the same.
         measures: Contents of a cell: `"score"`, `"milliseconds a batch"`, `"seconds an epoch"`, and
-            with the stopping rule `"accuracy_reached"` `"seconds"`.
+            with a stopping rule that has a target, such as `"accuracy_reached"`, `"seconds"`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -212,8 +212,11 @@ class EarlyStopping:
         settings.watched_accuracy
     ],
     fewest_epochs=lambda settings: settings.target_epochs,
-    description="an accuracy above the target in consecutive epochs; last weights",
+    description="an accuracy above the target in `target_epochs` consecutive epochs; last weights",
     metrics=("accuracy",),
+    target=lambda settings: (
+        f"{settings.watched_accuracy} accuracy above {settings.target_accuracy:g}"
+    ),
 )
 class AccuracyReached:
     """The rule of the Relation paper's learning times: an accuracy that holds.

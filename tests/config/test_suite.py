@@ -286,7 +286,7 @@ def of(**method):
         ({"test": "steel-dwass", "control": "relation-64"}, "'control': expected none with test ="),
         ({"test": "friedman-nemenyi"}, "key 'test': expected a test of seeds. Received: 'friedman"),
         ({"layout": {"rows": ["colour"]}}, "key 'layout': expected some of mechanism, method, siz"),
-        ({"layout": {"measures": ["seconds"]}}, "'stopping': expected 'accuracy_reached' with the"),
+        ({"layout": {"measures": ["seconds"]}}, "'stopping': expected a rule with a target, such"),
         (TWO | {"layout": {"rows": ["method"], "columns": ["mechanism"]}},
          "key 'layout': expected a cell of its own for each method and task, found 2"),
         ({"tasks": ["decode-128", "CoLA"]}, "no task that is trained next to decode-128. Received"),

@@ -111,7 +111,7 @@ def test_a_time_that_some_seeds_did_not_reach_is_none(suite_of, fabricate):
     [
         ({"rows": ["depth"]}, "expected some of .*mechanism.* Received: 'depth'"),
         ({"rows": ["task"], "columns": ["units"]}, "a cell of its own .* found 2 in row CoLA"),
-        ({"measures": ["seconds"]}, "expected 'accuracy_reached' with the measure 'seconds'"),
+        ({"measures": ["seconds"]}, "such as 'accuracy_reached', with the measure 'seconds'"),
     ],
 )
 def test_a_layout_that_cannot_be(layout, message):

@@ -1,4 +1,4 @@
-"""How long methods learn until an accuracy holds: the report of `accuracy_reached`."""
+"""Training time until the target of a stopping rule, such as an accuracy, was reached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
-from relation_tf.registry import register_section
+from relation_tf.config.suite import Suite
+from relation_tf.registry import STOPPING_RULES, register_section
 from relation_tf.report.blocks import (
     SHADED,
     Block,
@@ -95,14 +96,19 @@ def _note(results: Results) -> str:
     suite = results.suite
     limits = "; ".join(f"{task} {learning_limit(results, task)}" for task in suite.tasks)
     return (
-        f"Until the {suite.watched_accuracy} accuracy had been above {suite.target_accuracy:g} in "
-        f"{suite.target_epochs} consecutive epochs: training and validation, without compilation; "
+        f"Until {_target(suite)} held ({STOPPING_RULES.find(suite.stopping).description}): "
+        "training and validation, without compilation; "
         "mean ± standard deviation over the seeds that got there. An epoch: of all seeds. "
         f"Computed: {suite.compute}, {plural(suite.threads, 'thread')} an operation. Ratios are of "
         f"methods whose seeds all got there. –: none got there within the limit ({limits}). "
         "Seconds hold for the processor named below and whatever else ran on it; ratios travel "
         "better."
     )
+
+
+def _target(suite: Suite) -> str:
+    target = STOPPING_RULES.find(suite.stopping).target
+    return "the target" if target is None else target(suite)
 
 
 def _pairs(context: ReportContext, tested: Mapping[str, Comparison]) -> list[Block]:
@@ -193,7 +199,7 @@ def learning_sentences(
     suite = results.suite
     if table.empty:
         return
-    goal = f"{suite.watched_accuracy} accuracy above {suite.target_accuracy:g}"
+    goal = _target(suite)
     for task, own in table.groupby("task", sort=False):
         all_seeds = own[own["reached"] == own["n"]].sort_values("seconds")
         found = [
