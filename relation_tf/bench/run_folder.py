@@ -146,7 +146,7 @@ class RunFolder:
             raise SuiteError(
                 f"{self.path}: expected a suite's folder, with a suite.toml in it{received}"
             )
-        return load_suite(path, search_beside=False)
+        return load_suite(path, search_suite_folder=False)
 
     def run(self, config: RunConfig) -> Path:
         """The folder of a run."""

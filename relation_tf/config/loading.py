@@ -31,7 +31,7 @@ def load_suite(
     settings: Mapping[str, Any] | None = None,
     plugins: Sequence[str] = (),
     *,
-    search_beside: bool = True,
+    search_suite_folder: bool = True,
 ) -> Suite:
     """Load a suite by its name or file, or change a `Suite`.
 
@@ -41,7 +41,7 @@ def load_suite(
         suite: A name of `list_suites()`, a TOML file, or a `Suite`.
         settings: Keys that replace those of the suite, those of single tasks included.
         plugins: Modules to import in addition to the suite's own.
-        search_beside: If True, plugins are also looked for in the folder of the suite's file.
+        search_suite_folder: If True, plugins are also looked for in the folder of the suite's file.
 
     Raises:
         UnknownNameError: If there is no suite of this name.
@@ -66,10 +66,10 @@ def load_suite(
         values["plugins"] = [*dict.fromkeys([*values.get("plugins", []), *plugins])]
     if folder is not None:
         with contextlib.suppress(OSError, ValueError):  # of names that no file can have
-            beside = folder / str(values.get("published"))
-            if beside.is_file():
-                values["published"] = str(beside)
-    return make_suite(where, values, folder if search_beside else None)
+            published = folder / str(values.get("published"))
+            if published.is_file():
+                values["published"] = str(published)
+    return make_suite(where, values, folder if search_suite_folder else None)
 
 
 def _read(path: Path) -> dict[str, Any]:
