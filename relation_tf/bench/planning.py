@@ -1,8 +1,8 @@
-"""What a suite will take, said before anything starts: runs, hours, disk, and what it can show.
+"""Plan a suite before anything starts: runs, hours, disk, and what its seeds can show.
 
 An epoch is measured on this machine by some of its steps: for every method on one task, and for one
-method on every task. The other cells follow by proportion. Where runs of a cell are done, these say
-what it takes.
+method on every task. Other groups of runs, each a task and a method, are estimated by proportion.
+Where runs of a group are done, their time is taken.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from relation_tf.tasks.catalogue import find_task
 _FILES = 8_000  # bytes of a run's small files
 _WORKER = 7.0  # seconds in which a process loads TensorFlow
 
-CellKey = tuple[str, str]  # task and method
+GroupKey = tuple[str, str]  # task and method
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run of a cell takes.
+    """What a run of a group takes.
 
     Attributes:
         fewest: Seconds, if its stopping rule ends it as soon as it can.
         most: Seconds, if it takes all epochs that it may.
-        measured: Whether runs of the cell have said so, or its epoch was timed.
+        measured: Whether runs of the group have said so, or its epoch was timed.
     """
 
     fewest: float
@@ -56,7 +56,7 @@ class SuitePlan:
         total: Runs asked for.
         pending: Those that are not done.
         costs: For each task and method what a run takes, in seconds.
-        compiling: Seconds in which a cell, all seeds of a task and a method, is compiled.
+        compiling: Seconds in which a group, all seeds of a task and a method, is compiled.
         bytes: What the pending runs will write.
         jobs: Runs at once.
         seeds: Of a method, among the runs asked for.
@@ -65,7 +65,7 @@ class SuitePlan:
     suite: Suite
     total: int
     pending: Sequence[RunConfig]
-    costs: Mapping[CellKey, Cost]
+    costs: Mapping[GroupKey, Cost]
     compiling: float
     bytes: int
     jobs: int
@@ -76,10 +76,10 @@ class SuitePlan:
         """How long the pending runs will take, at least and at most."""
         if not self.pending:
             return 0.0, 0.0
-        cells = [(run.task, run.method) for run in self.pending]
-        before = _WORKER + self.compiling * len({*cells}) / self.jobs
+        groups = [(run.task, run.method) for run in self.pending]
+        before = _WORKER + self.compiling * len({*groups}) / self.jobs
         fewest, most = (
-            before + sum(getattr(self.costs[cell], end) for cell in cells) / self.jobs
+            before + sum(getattr(self.costs[group], end) for group in groups) / self.jobs
             for end in ("fewest", "most")
         )
         return fewest / 3600, most / 3600
@@ -99,7 +99,7 @@ class SuitePlan:
             "",
         ]
         rows = [["seconds a run", *methods]]
-        rows += [[task, *(self._cell(task, method) for method in methods)] for task in tasks]
+        rows += [[task, *(self._group(task, method) for method in methods)] for task in tasks]
         lines += align(rows)
         fewest, most = self.hours
         jobs = f"with {self.jobs} at once" if self.jobs > 1 else "one after the other"
@@ -108,7 +108,7 @@ class SuitePlan:
             "By a pass of each, or the runs that are done; compiling is counted."
             if self.suite.timed
             else "From the fewest epochs that the stopping rule allows to all epochs; ~: by "
-            "proportion to cells that were timed.",
+            "proportion to groups that were timed.",
             f"{_time(fewest)} to {_time(most)} for {len(self.pending)} runs, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
@@ -125,7 +125,7 @@ class SuitePlan:
             )
         return lines
 
-    def _cell(self, task: str, method: str) -> str:
+    def _group(self, task: str, method: str) -> str:
         cost = self.costs.get((task, method))
         if cost is None:
             return "-"
@@ -156,13 +156,13 @@ def make_plan(
         SuiteError, DataError: If a method cannot be built, a task cannot be read, or a finished
             run has a broken file.
     """
-    cells = {(run.task, run.method): run for run in chosen}
+    groups = {(run.task, run.method): run for run in chosen}
     costs = _costs_of_runs(RunFolder(whole.folder), chosen)
-    left = {key: run for key, run in cells.items() if key not in costs}
-    timed: dict[CellKey, _Timed] = {}
+    left = {key: run for key, run in groups.items() if key not in costs}
+    timed: dict[GroupKey, _Timed] = {}
     for key in list(left) if suite.timed else _to_time(list(left)):
         say(f"timing {key[1]} on {key[0]}")
-        timed[key] = _time_cell(whole, left[key])
+        timed[key] = _time_group(whole, left[key])
     epochs = {key: each.epoch for key, each in timed.items()}
     seconds = by_proportion(epochs, list(left)) if left else {}
     compiling = float(np.median([each.compiling for each in timed.values()])) if timed else 0.0
@@ -180,7 +180,7 @@ def make_plan(
         suite,
         len(chosen),
         pending,
-        {key: costs[key] for key in cells},
+        {key: costs[key] for key in groups},
         compiling,
         size,
         whole.options.jobs or 1,
@@ -188,21 +188,23 @@ def make_plan(
     )
 
 
-def by_proportion(timed: Mapping[CellKey, float], cells: Sequence[CellKey]) -> dict[CellKey, float]:
-    """The seconds of all cells, from those of some.
+def by_proportion(
+    timed: Mapping[GroupKey, float], groups: Sequence[GroupKey]
+) -> dict[GroupKey, float]:
+    """The seconds of all groups, from those of some.
 
     A method that takes twice the time of another on a task is taken to do so on all: the logarithm
-    of a cell is that of its task and that of its method, by least squares.
+    of a group is that of its task and that of its method, by least squares.
 
     Example:
         >>> timed = {("A", "x"): 2.0, ("A", "y"): 4.0, ("B", "x"): 10.0}
         >>> round(by_proportion(timed, [*timed, ("B", "y")])["B", "y"], 6)
         20.0
     """
-    tasks = {task: i for i, task in enumerate(dict.fromkeys(task for task, _ in cells))}
-    methods = {name: i for i, name in enumerate(dict.fromkeys(name for _, name in cells))}
+    tasks = {task: i for i, task in enumerate(dict.fromkeys(task for task, _ in groups))}
+    methods = {name: i for i, name in enumerate(dict.fromkeys(name for _, name in groups))}
 
-    def rows(of: Sequence[CellKey]) -> np.ndarray:
+    def rows(of: Sequence[GroupKey]) -> np.ndarray:
         table = np.zeros((len(of), len(tasks) + len(methods)))
         for row, (task, method) in zip(table, of, strict=True):
             row[[tasks[task], len(tasks) + methods[method]]] = 1
@@ -210,14 +212,16 @@ def by_proportion(timed: Mapping[CellKey, float], cells: Sequence[CellKey]) -> d
 
     logarithms = np.log([*timed.values()])
     parts = np.linalg.lstsq(rows([*timed]), logarithms, rcond=None)[0]
-    found = np.exp(rows(cells) @ parts)
-    return {cell: timed.get(cell, float(value)) for cell, value in zip(cells, found, strict=True)}
+    found = np.exp(rows(groups) @ parts)
+    return {
+        group: timed.get(group, float(value)) for group, value in zip(groups, found, strict=True)
+    }
 
 
-def _to_time(cells: Sequence[CellKey]) -> list[CellKey]:
-    """A cell of each task and of each method, as few as that takes."""
-    chosen: list[CellKey] = []
-    for task, method in cells:
+def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
+    """A group of each task and of each method, as few as that takes."""
+    chosen: list[GroupKey] = []
+    for task, method in groups:
         new_task = task not in {each[0] for each in chosen}
         new_method = method not in {each[1] for each in chosen}
         if new_task or new_method:
@@ -232,7 +236,7 @@ class _Timed:
     answers: int  # bytes of a run's predictions
 
 
-def _time_cell(whole: RunGroup, run: RunConfig) -> _Timed:
+def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
     with tempfile.TemporaryDirectory() as folder:
         try:
             trainer = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
@@ -245,9 +249,9 @@ def _time_cell(whole: RunGroup, run: RunConfig) -> _Timed:
     return _Timed(epoch, compiling, answers)
 
 
-def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[CellKey, Cost]:
-    """What the finished runs of each cell took, where there are any."""
-    seconds: dict[CellKey, list[float]] = {}
+def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[GroupKey, Cost]:
+    """What the finished runs of each group took, where there are any."""
+    seconds: dict[GroupKey, list[float]] = {}
     for run in chosen:
         if folder.is_done(run):
             taken = read_result(folder.run(run))["seconds"]

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 
-class Figure(BaseModel):
+class PublishedFigure(BaseModel):
     """One published figure.
 
     Attributes:
@@ -47,7 +47,7 @@ class Published(BaseModel):
     split: str = "test"
     vectors: Annotated[int, Field(ge=1)] | None = None
     missing: str = ""
-    figure: list[Figure] = Field(default_factory=list)
+    figure: list[PublishedFigure] = Field(default_factory=list)
 
 
 def load_published(name: str) -> Published:
