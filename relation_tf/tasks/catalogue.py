@@ -69,6 +69,9 @@ def find_source(
         data: The folder below which files are looked for.
         tfds_folder: The folder of TFDS, by default the one that TFDS uses.
 
+    Returns:
+        The source; its `kind` is always a registered name, or `"generated"`.
+
     Raises:
         NotFoundError: If it has no such text; it says where it searched and how to get the data.
         UnknownNameError: For an unknown task or source.
@@ -89,7 +92,8 @@ def find_source(
     find = SOURCES.find(source)
     found = find(dataset, Folders(folder_of(data), tfds.folder_of(tfds_folder)))
     if isinstance(found, TaskSource):
-        return found
+        # What a run records as its source must be a name that finds it again.
+        return found if found.kind in SOURCES else replace(found, kind=source)
     reason = found or Missing(f"the source {source!r} does not have it")
     raise NotFoundError(f"task {task.name}: {reason}")
 

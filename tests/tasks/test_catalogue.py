@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from relation_tf.errors import DataError, UnknownNameError
-from relation_tf.registry import TASKS
+from relation_tf.registry import SOURCES, TASKS, register_source
 from relation_tf.tasks import GLUE, find_source, find_task, read_task
 
 
@@ -126,3 +127,16 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path, source):
 
 def test_folders_may_be_strings(small_glue, tmp_path):
     assert find_source("CoLA", "auto", str(small_glue), str(tmp_path)).kind == "files"
+
+
+def test_a_source_is_called_by_its_registered_name():
+    """Runs record it, and look it up again."""
+
+    @register_source("test-mirror")
+    def find(dataset, folders):
+        return replace(find_source(dataset.task.name, "miniglue"), kind="somewhere")
+
+    try:
+        assert find_source("RTE", "test-mirror").kind == "test-mirror"
+    finally:
+        SOURCES.remove("test-mirror")
