@@ -452,7 +452,7 @@ def test_two_at_once_are_refused(text_file, tmp_path):
 PROGRAM = """
 import sys
 from relation_tf.bench import pretraining
-from relation_tf.training.pretrained import PretrainingSettings
+from relation_tf.training import PretrainingSettings
 pretraining._CHECKPOINT_EVERY = 0.05
 small = PretrainingSettings(num_layers=2, units=8, length=12, batch_size=4, steps=400,
                             evaluate_every=150, vocabulary_size=80)

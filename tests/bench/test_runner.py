@@ -19,6 +19,7 @@ from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.report import compare, make_report
+from relation_tf.report.runs import methods_as_asked
 from relation_tf.report.scores import Scores
 from relation_tf.stats import what_can_be_shown
 from relation_tf.tasks import load_task
@@ -704,7 +705,7 @@ def test_tasks_alone_and_together_are_compared(tmp_path, small_glue, suite):
     for sources in (["alone", "two"], ["two", "alone"]):
         report = compare(*(tmp_path / name for name in sources))
         assert {*report.tables["scores"]["task"]} >= {"RTE", "WNLI"}
-        methods = report.context.methods_as
+        methods = methods_as_asked(report.context.results)
         assert sorted("sharing" in method["options"] for method in methods) == [False, True]
     with pytest.raises(SuiteError, match="group two: expected the same tasks in all sources"):
         compare(tmp_path / "two", tmp_path / "other")
