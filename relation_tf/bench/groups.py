@@ -127,7 +127,7 @@ def check_methods(
 ) -> None:
     """Build what the registry knows, so that an option that cannot be is said before the first run.
 
-    A layer of one's own is left to its runs: it may do anything, and others go on if it fails.
+    Custom layers are not checked: they may do anything, and other runs continue if one fails.
 
     Raises:
         SuiteError: For the first method that cannot be.

@@ -1,4 +1,4 @@
-"""The source of a layer of one's own, so that runs of an older one are not taken for its."""
+"""Digest of a custom layer's source, so that runs of an older version are not reused."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
             trainer = compile_network(replace(whole, runs=[run], folder=Path(folder)), run)
         except RelationError:
             raise
-        except Exception as error:  # a layer of one's own may raise anything
+        except Exception as error:  # a custom layer may raise anything
             raise SuiteError(f"method {run.method}: {one_line(error)}") from error
     epoch, answers = trainer.estimate()
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds

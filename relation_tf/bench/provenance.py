@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relation_tf.training.trainer import SuiteTrainer
 
 PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
-"""What results may depend on beside this package."""
+"""Packages, besides this one, that results may depend on."""
 
 COMMIT = "RELATION_TF_COMMIT"
 """Environment variable: the commit of a package that was sent from another machine."""

@@ -41,7 +41,7 @@ def join(
     Args:
         sources: At least one.
         merge: Whether a method's seeds of several sources are those of one method.
-        lower_is_better: The tasks whose lowest score is the best, beside those that a report says.
+        lower_is_better: The tasks whose lowest score is the best, besides those that reports name.
         alpha: The level of the tests, by default that of the suites, where all declare the same
             test, else .05.
 

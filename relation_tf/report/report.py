@@ -231,7 +231,7 @@ def compare(
             `value`), where several rows of a seed with a `metric` each count their mean.
         labels: What the sources are called, by default their folders or files.
         merge: Whether a method's seeds of several sources are those of one method.
-        lower_is_better: The tasks whose lowest score is the best, beside those that a report says.
+        lower_is_better: The tasks whose lowest score is the best, besides those that reports name.
         alpha: The level of the tests, between 0 and 1; by default that of the suites, where all
             declare the same test, else .05.
         control: The method that all others are compared with, by default all are with all, or as

@@ -78,7 +78,7 @@ def _entry(layer_or_name: Any) -> Mechanism:
         factory = load(entry.factory)
     except ValueError:
         raise
-    # A module of one's own may raise anything when it is imported.
+    # A user's module may raise anything when it is imported.
     except Exception as error:
         raise ValueError(f"cannot import mechanism {layer_or_name!r}: {told(error)}") from error
     if not callable(factory):

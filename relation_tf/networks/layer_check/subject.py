@@ -61,11 +61,11 @@ class Subject:
 
     @property
     def own(self) -> bool:
-        """Whether it is a class of one's own, which has to be as wide as it is asked to be."""
+        """True for a custom class, whose output must have the requested width."""
         return self.entry.factory == self.mechanism and not is_layer(self.mechanism)
 
     def layer(self) -> Any:
-        """The layer, made anew from the same seed."""
+        """Return the layer, made again from the same seed."""
         keras.utils.set_random_seed(_SEED)
         if is_layer(self.mechanism):
             layer = copy_of(self.mechanism, name="mechanism")
