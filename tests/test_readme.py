@@ -50,8 +50,8 @@ def test_the_significance_example(tmp_path, capsys):
 def test_the_notebook_example(tmp_path):
     path = tmp_path / "notebook.py"
     path.write_text(named("from relation_tf.bench"), encoding="utf-8")
-    assert len(runpy.run_path(str(path))["results"].runs) == 10
-    assert (tmp_path / "runs" / "rte-report" / "report.html").exists()
+    assert len(runpy.run_path(str(path))["results"].runs) == 30
+    assert (tmp_path / "runs" / "first-report" / "report.html").exists()
 
 
 def test_the_tasks_and_suites_are_counted():
@@ -59,7 +59,7 @@ def test_the_tasks_and_suites_are_counted():
     assert f"{len(TASKS)} tasks" in README
 
 
-COMMANDS = re.findall(r"^    ((?:relation-tf|glue-submit|make) [^#\n]*)", README, re.MULTILINE)
+COMMANDS = re.findall(r"^((?:relation-tf|glue-submit|make) [^#\n]*)", README, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -53,7 +53,7 @@ SMALLER = {
 def commands(page: Path | None) -> list[str]:
     """The lines of a page, or of README, that are typed into a shell."""
     if page is None:
-        lines = re.findall(r"^    ((?:relation-tf|glue-submit|make) .*)$", README, re.MULTILINE)
+        lines = re.findall(r"^((?:relation-tf|glue-submit|make) .*)$", README, re.MULTILINE)
     else:
         lines = [line for _, text in blocks(page, "sh") for line in text.splitlines()]
     return [shlex.join(shlex.split(line, comments=True)) for line in lines]
