@@ -41,7 +41,6 @@ def test_the_significance_example(tmp_path, capsys):
     path.write_text(named("from relation_tf.stats import steel"), encoding="utf-8")
     runpy.run_path(str(path))
     printed = capsys.readouterr().out
-    assert "5 methods x 5 seeds: Steel-Dwass can never reach p < .05" in printed
     assert "mine higher" in printed
 
 
