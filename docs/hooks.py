@@ -13,7 +13,13 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[1]
 
 # Files of the checkout that are pages of the site under the same path.
-PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md", "results/README.md")
+PAGES = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "benchmarks/README.md",
+    "results/README.md",
+    *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("results/*/README.md")),
+)
 
 # The public modules, a page each.
 REFERENCE = {
