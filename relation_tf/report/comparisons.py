@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +22,8 @@ from relation_tf.stats import (
     win_tie_loss,
 )
 from relation_tf.stats.comparisons import PairTable, due_to_ties
-from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
+from relation_tf.stats.design import format_level, format_pvalue, pvalue_only, samples_needed
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
-from relation_tf.stats.procedures import samples_needed
 from relation_tf.stats.samples import rank_samples
 from relation_tf.tasks import GLUE
 
@@ -193,9 +192,8 @@ def _adapt(
     control: str | None = None,
 ) -> PairwiseResult:
     """Make a result of what another library's test returns: `pvalue` and, if any, `statistic`."""
-    ranked = rank_samples(samples, higher_is_better=higher_is_better)
-    if control is not None:
-        ranked = ranked.starting_with(control)
+    first = {} if control is None else {control: samples[control]}
+    ranked = rank_samples({**first, **samples}, higher_is_better=higher_is_better)
     count, fewest = len(samples), int(ranked.sizes.min())
 
     def of_pairs(values: Any) -> Any:
@@ -213,7 +211,7 @@ def _adapt(
         higher_is_better=higher_is_better,
         control=control,
         attainable_pvalue=0.0 if bound is None else bound(count, fewest),
-        seeds_needed=2 if bound is None else samples_needed(procedure, count, alpha) or 0,
+        seeds_needed=2 if bound is None else samples_needed(partial(bound, count), alpha),
     )
 
 

@@ -18,4 +18,3 @@ from .published_table import read_published as read_published
 from .rank_tests import steel as steel
 from .rank_tests import steel_dwass as steel_dwass
 from .summary import mean_interval as mean_interval
-from .summary import separation_from_summary as separation_from_summary

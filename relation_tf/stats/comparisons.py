@@ -8,14 +8,14 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relation_tf.registry import Procedure
 from relation_tf.stats.design import format_level, format_pvalue
 from relation_tf.stats.effect_size import delta_interval
 from relation_tf.stats.kruskal import Kruskal, kruskal_wallis
 from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups
-from relation_tf.stats.presentation import Shown, count
+from relation_tf.stats.presentation import Shown, count, labels, name_pairs
 from relation_tf.stats.samples import FloatArray, RankedSamples
 
 _FEW_SCORES = 10
@@ -74,9 +74,7 @@ class PairwiseResult(Shown):
             b is higher), `significant`, `better` (the better method of a significant pair, else
             None), and `verdict` in words.
         """
-        table = self._names()
-        for column in ("statistic", "pvalue", "effect_size", "significant"):
-            table[column] = self._of_pairs(getattr(self, column))
+        table = self._table("statistic", "pvalue", "effect_size", "significant")
         signs = np.where(table["significant"], np.sign(table["effect_size"]), 0).tolist()
         rows = list(zip(table["a"], table["b"], signs, strict=True))
         turned = 1 if self.higher_is_better else -1
@@ -99,8 +97,7 @@ class PairwiseResult(Shown):
             is higher than a, a tie counting half; `(low + 1) / 2` and `(high + 1) / 2` are its
             interval.
         """
-        table = self._names()
-        table["delta"] = self._of_pairs(self.effect_size)
+        table = self._table("effect_size").rename(columns={"effect_size": "delta"})
         sizes = {name: scores.size for name, scores in self.samples.items()}
         table[["low", "high"]] = [
             delta_interval(delta, min(sizes[a], sizes[b]), confidence)
@@ -127,20 +124,15 @@ class PairwiseResult(Shown):
         )
         return letters.str.replace(" ", "")
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the table of `pairs`."""
-        return self.pairs()
-
-    def _of_pairs(self, table: Any) -> NDArray[Any]:
-        """Return one number a pair, in the order of the pairs."""
-        values: NDArray[Any] = table.to_numpy()
-        return values if self.control is not None else values[np.triu_indices(len(values), 1)]
-
-    def _names(self) -> pd.DataFrame:
-        names = list(self.samples)
-        pairs = [(names[i], names[j]) for i, j in index_pairs(len(names), self.control is not None)]
-        first, second = zip(*pairs, strict=True)
-        return pd.DataFrame({"a": pd.Series(list(first)), "b": pd.Series(list(second))})
+    def _table(self, *attributes: str) -> pd.DataFrame:
+        """Return attributes as columns, with a row for each pair."""
+        table = name_pairs(list(self.samples), self.control is not None)
+        for name in attributes:
+            values = getattr(self, name).to_numpy()
+            table[name] = (
+                values if self.control is not None else values[np.triu_indices_from(values, 1)]
+            )
+        return table
 
     def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
         if not sign:
@@ -174,7 +166,7 @@ class PairwiseResult(Shown):
         )
         fewest = min(scores.size for scores in self.samples.values())
         approximate = self.procedure.exact and self.method == "asymptotic"
-        if approximate and fewest < _FEW_SCORES and self._of_pairs(self.significant).any():
+        if approximate and fewest < _FEW_SCORES and self.significant.to_numpy().any():
             yield (
                 "p is approximate: of so few scores, look at method='exact' or 'monte-carlo' "
                 "too; a report counts a pair where both are below alpha."
@@ -234,18 +226,17 @@ def pairwise_result(
         [None, 'c', 'c']
     """
     groups = observed_groups(ranked)
-    names = list(ranked.scores)
+    names = labels(list(ranked.scores))
 
     def table(of_pairs: ArrayLike, diagonal: float = 0.0, below: float = -1.0) -> Any:
         values = np.asarray(of_pairs, dtype=np.float64)
         if control is not None:
-            return pd.Series(values, index=pd.Index(names[1:], tupleize_cols=False))
+            return pd.Series(values, index=names[1:])
         square = np.full((len(names), len(names)), diagonal)
         first, second = np.triu_indices(len(names), 1)
         square[first, second] = values
         square[second, first] = below * values
-        index = pd.Index(names, tupleize_cols=False)
-        return pd.DataFrame(square, index=index, columns=index)
+        return pd.DataFrame(square, index=names, columns=names)
 
     pvalues = table(pvalue, diagonal=1.0, below=1.0)
     pairs = index_pairs(len(names), control is not None)

@@ -1,23 +1,24 @@
-"""What a number of methods and seeds can show, known before any run."""
+"""Smallest p that a number of methods and seeds can give, known before any run."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-import numbers
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from relation_tf.stats.checks import check_count, check_option, check_probability
 from relation_tf.stats.dunnett import largest_exceeds, rank_loadings
 from relation_tf.stats.samples import FloatArray
 
 DesignMethod: TypeAlias = Literal["asymptotic", "exact", "both"]
 RankTest: TypeAlias = Literal["steel-dwass", "steel"]
+
+MOST_SAMPLES = 10_000  # seeds, or tasks, that are tried
 
 
 def attainable_pvalue(
@@ -64,12 +65,12 @@ def attainable_pvalue(
     check_option("method", method, DesignMethod)
     check_option("test", test, RankTest)
     if method == "both":
-        return max(_attainable(sizes, test), _exact_attainable(sizes, test))
-    return _attainable(sizes, test) if method == "asymptotic" else _exact_attainable(sizes, test)
+        return max(_asymptotic_attainable(sizes, test), _exact_attainable(sizes, test))
+    return (_asymptotic_attainable if method == "asymptotic" else _exact_attainable)(sizes, test)
 
 
 @functools.lru_cache(maxsize=1024)
-def _attainable(sizes: tuple[int, ...], test: RankTest) -> float:
+def _asymptotic_attainable(sizes: tuple[int, ...], test: RankTest) -> float:
     # The statistic of two separated groups grows with both sizes: the largest groups reach most.
     m, n = sorted(sizes)[-2:] if test == "steel-dwass" else (sizes[0], max(sizes[1:]))
     statistic = math.sqrt(3 * m * n / (m + n + 1))
@@ -107,12 +108,20 @@ def seeds_needed(
         >>> seeds_needed(9, test="steel")
         6
     """
-    check_alpha(alpha)
-    return next(
-        num_seeds
-        for num_seeds in itertools.count(1)
-        if attainable_pvalue(num_methods, num_seeds, method, test=test) < alpha
-    )
+    check_probability("alpha", alpha)
+    return samples_needed(lambda n: attainable_pvalue(num_methods, n, method, test=test), alpha)
+
+
+def samples_needed(attainable: Callable[[int], float], alpha: float) -> int:
+    """Return the fewest seeds (or tasks), at least 2, with which a test can give p < alpha at all.
+
+    0 where 10,000 are not enough: the attainable p of a plugin may never fall below alpha.
+
+    Args:
+        attainable: From a number of seeds (or tasks) to the smallest p that can come out.
+        alpha: Level of the test.
+    """
+    return next((n for n in range(2, MOST_SAMPLES + 1) if attainable(n) < alpha), 0)
 
 
 def asymptotic_pvalues(
@@ -141,7 +150,7 @@ def asymptotic_pvalues(
 
 
 def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:
-    """Writes a p, with as many decimals as keep it on its side of alpha.
+    """Write a p, with as many decimals as keep it on its side of alpha.
 
     Args:
         pvalue: A probability.
@@ -162,7 +171,7 @@ def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:
 
 
 def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
-    """The same without "p =", for a column of them.
+    """Return a p without "p =", for a column of them.
 
     Example:
         >>> pvalue_only(0.0447), pvalue_only(1e-6)
@@ -172,81 +181,8 @@ def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
 
 
 def format_level(alpha: float) -> str:
-    """Writes what a significant p is.
-
-    Args:
-        alpha: Level of a test.
-
-    Returns:
-        Such as `p < .05`.
-    """
+    """Return the condition of a significant p, such as `p < .05`."""
     return "p < " + f"{alpha:g}".removeprefix("0")
-
-
-def check_alpha(alpha: float) -> None:
-    """Refuses a level that is no probability strictly between 0 and 1.
-
-    Args:
-        alpha: Level of a test.
-
-    Raises:
-        TypeError: If it is no number.
-        ValueError: If it is not.
-    """
-    check_number("alpha", alpha)
-    if not 0 < alpha < 1:
-        raise ValueError(f"`alpha` must lie between 0 and 1. Received: alpha={alpha}")
-
-
-def check_number(name: str, value: object) -> None:
-    """Refuses what is no number, such as a text.
-
-    Args:
-        name: What the option is called.
-        value: What was given.
-
-    Raises:
-        TypeError: If it is no number.
-    """
-    if not isinstance(value, numbers.Real):
-        raise TypeError(f"`{name}` must be a number. Received: {name}={value!r}")
-
-
-def check_count(name: str, value: object, least: int = 1) -> None:
-    """Refuses what is no whole number, or too small a one.
-
-    Args:
-        name: What the option is called.
-        value: What was given.
-        least: The smallest that is accepted.
-
-    Raises:
-        TypeError: If it is no whole number.
-        ValueError: If it is too small.
-    """
-    message = f"`{name}` must be a whole number, at least {least}. Received: {name}={value!r}"
-    if not isinstance(value, numbers.Integral):
-        raise TypeError(message)
-    if value < least:
-        raise ValueError(message)
-
-
-def check_option(name: str, value: object, allowed: object) -> None:
-    """Refuses a value that a `Literal` does not name.
-
-    Args:
-        name: What the option is called.
-        value: What was given.
-        allowed: The `Literal`.
-
-    Raises:
-        ValueError: If the value is not in it.
-    """
-    if value not in get_args(allowed):
-        raise ValueError(
-            f"`{name}` must be one of {', '.join(map(repr, get_args(allowed)))}. "
-            f"Received: {name}={value!r}"
-        )
 
 
 def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
@@ -284,10 +220,8 @@ def _any_pair_separated(k: int, n: int) -> float:
     alternate in sign and cancel.
     """
     none = Fraction(0)
-    for below, above in _pairs_up_to(k - 1):
-        terms = math.comb(k - 1, below) * math.comb(k - 1 - below, above)
-        ways = (1 + below) * math.comb(n * (1 + below + above), n * above)
-        none += Fraction((-1) ** (below + above) * k * terms, ways)
+    for below, above, ways in _inclusion_exclusion(k - 1):
+        none += Fraction(k * ways, (1 + below) * math.comb(n * (1 + below + above), n * above))
     return float(1 - none)
 
 
@@ -297,13 +231,15 @@ def _one_separated(n: int, m: int, others: int) -> float:
     A term is the chance that some groups lie below all of the n and some others above.
     """
     none = Fraction(0)
-    for below, above in _pairs_up_to(others):
-        terms = math.comb(others, below) * math.comb(others - below, above)
+    for below, above, ways in _inclusion_exclusion(others):
         total = n + m * (below + above)
-        ways = math.comb(total, n) * math.comb(total - n, m * below)
-        none += Fraction((-1) ** (below + above) * terms, ways)
+        none += Fraction(ways, math.comb(total, n) * math.comb(total - n, m * below))
     return float(1 - none)
 
 
-def _pairs_up_to(total: int) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(total + 1) for j in range(total + 1 - i)]
+def _inclusion_exclusion(groups: int) -> Iterator[tuple[int, int, int]]:
+    """Yield how many groups lie below and above, and in how many ways, with the sign."""
+    for below in range(groups + 1):
+        for above in range(groups + 1 - below):
+            ways = math.comb(groups, below) * math.comb(groups - below, above)
+            yield below, above, (-1) ** (below + above) * ways

@@ -1,4 +1,4 @@
-"""Methods over several tasks: average ranks, and how often a method wins, never pooled seeds."""
+"""Comparison of methods over several tasks: average ranks, wins and losses."""
 
 from __future__ import annotations
 
@@ -13,17 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from relation_tf.stats.checks import check_option, check_probability
 from relation_tf.stats.comparisons import PairwiseResult
-from relation_tf.stats.design import check_alpha, check_option, format_level, format_pvalue
-from relation_tf.stats.presentation import Shown, count
-from relation_tf.stats.samples import (
-    TIE_RTOL,
-    FloatArray,
-    NanPolicy,
-    check_rtol,
-    dense_ranks,
-    numeric_scores,
-)
+from relation_tf.stats.design import format_level, format_pvalue, samples_needed
+from relation_tf.stats.presentation import Shown, count, labels, name_pairs
+from relation_tf.stats.samples import TIE_RTOL, FloatArray, NanPolicy, dense_ranks, numeric_scores
 
 FEW_TASKS = 10  # Demsar's rule of thumb for the approximations of Friedman's p
 _FEW_METHODS = 6  # the orders of more are too many to count for each task
@@ -31,7 +25,7 @@ _FEW_METHODS = 6  # the orders of more are too many to count for each task
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FriedmanNemenyiResult(Shown):
-    """What `friedman_nemenyi` found.
+    """The result of `friedman_nemenyi`.
 
     Attributes:
         ranks: Tasks x methods: the method's rank in the task, 1 the best, ties averaged.
@@ -41,16 +35,16 @@ class FriedmanNemenyiResult(Shown):
             orders of each task's ranks in which it is as large. Else by the chi-square
             distribution, but at least the chance that all n tasks rank the k methods alike,
             `(k!)^-(n - 1)`: no exact p is smaller.
-        exact: Whether that p is exact.
+        exact: If True, that p is exact.
         f_statistic: Iman's and Davenport's F of it.
         f_pvalue: Its p, by the F distribution, with the same least value: of few tasks too small.
         pvalue: Nemenyi's p of every pair, a symmetric k x k table with 1 on its diagonal.
         significant: p < alpha, k x k.
-        critical_difference: Average ranks that differ by more are separated.
+        critical_difference: Average ranks that differ by more differ significantly.
         attainable_pvalue: Smallest p of Nemenyi that this number of methods and tasks can give.
         tasks_needed: Fewest tasks with which this many methods can give p < alpha.
         alpha: Level of the tests.
-        notes: What a reader has to know beside the numbers.
+        notes: Remarks on scores and p.
     """
 
     ranks: pd.DataFrame
@@ -69,7 +63,7 @@ class FriedmanNemenyiResult(Shown):
     notes: tuple[str, ...]
 
     def pairs(self) -> pd.DataFrame:
-        """Lists all pairs, one a row.
+        """Return all pairs, one a row.
 
         Returns:
             A table with columns `a`, `b`, `rank_a`, `rank_b` (average ranks), `pvalue`,
@@ -77,29 +71,23 @@ class FriedmanNemenyiResult(Shown):
             `verdict` in words.
         """
         first, second = np.triu_indices(len(self.average_ranks), 1)
-        names = list(self.average_ranks.index)
-        table = pd.DataFrame(
-            {
-                "a": pd.Series([names[i] for i in first]),
-                "b": pd.Series([names[j] for j in second]),
-                "rank_a": self.average_ranks.to_numpy()[first],
-                "rank_b": self.average_ranks.to_numpy()[second],
-                "pvalue": self.pvalue.to_numpy()[first, second],
-                "significant": self.significant.to_numpy()[first, second],
-            }
-        )
-        rows = list(zip(*(table[c] for c in ("a", "b", "rank_a", "rank_b")), strict=True))
-        better = [a if rank_a < rank_b else b for a, b, rank_a, rank_b in rows]
-        table["better"] = pd.Series(better, dtype=object).where(table["significant"], None)
-        tasks = count(len(self.ranks), "task")
+        ranks = self.average_ranks.to_numpy()
+        table = name_pairs(list(self.average_ranks.index))
+        table["rank_a"], table["rank_b"] = ranks[first], ranks[second]
+        table["pvalue"] = self.pvalue.to_numpy()[first, second]
+        table["significant"] = self.significant.to_numpy()[first, second]
+        higher = table["a"].where(table["rank_a"] < table["rank_b"], table["b"]).astype(object)
+        table["better"] = higher.where(table["significant"], None)
         table["verdict"] = [
-            f"{name} better" if significant else f"cannot be separated by {tasks}"
-            for name, significant in zip(better, table["significant"], strict=True)
+            f"cannot be separated by {count(len(self.ranks), 'task')}"
+            if name is None
+            else f"{name} better"
+            for name in table["better"]
         ]
         return table
 
     def cliques(self) -> list[tuple[Hashable, ...]]:
-        """The bars of a critical-difference diagram.
+        """Return the bars of a critical-difference diagram.
 
         Returns:
             The largest groups of two or more methods of which no two are separated, best first.
@@ -117,10 +105,6 @@ class FriedmanNemenyiResult(Shown):
             for start, end in enumerate(ends)
             if end - start > 1 and end > max(ends[:start], default=0)
         ]
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The table of `pairs`."""
-        return self.pairs()
 
     def _shown(self) -> pd.DataFrame:
         return self.pairs().drop(columns="better")
@@ -164,7 +148,7 @@ def friedman_nemenyi(
     nan: NanPolicy = "raise",
     rtol: float = TIE_RTOL,
 ) -> FriedmanNemenyiResult:
-    """Compares methods over several tasks: Friedman's test, and Nemenyi's of all pairs.
+    """Compare methods over several tasks: Friedman's test, and Nemenyi's of all pairs.
 
     Each task counts once, by the ranks of its methods' scores, such as the means over seeds. Seeds
     are no tasks: they must not be rows. The tests speak of tasks like these, the test of one task's
@@ -175,7 +159,7 @@ def friedman_nemenyi(
             which the means are taken. Scores of different tasks need no common scale; negate a
             task's where lower is better in it alone.
         alpha: Level of the tests.
-        higher_is_better: Whether the highest score of a task has rank 1, or the lowest.
+        higher_is_better: If True, the highest score of a task has rank 1, else the lowest.
         nan: `"raise"` refuses a NaN, because an empty cell is more often a task that was not run
             than a run that diverged; `"worst"` ranks it worst and notes it.
         rtol: Neighbouring scores of a task that differ by at most this part of their size are tied.
@@ -206,11 +190,10 @@ def friedman_nemenyi(
         statistic, Communications in Statistics - Theory and Methods 9, 571-595.
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
-    from scipy.stats import f, studentized_range
+    from scipy.stats import f, friedmanchisquare, rankdata, studentized_range
 
-    check_alpha(alpha)
+    check_probability("alpha", alpha)
     check_option("nan", nan, NanPolicy)
-    check_rtol(rtol)
     if isinstance(table, Mapping):
         means = {
             task: {name: numeric_scores(own, name).mean() for name, own in methods.items()}
@@ -218,20 +201,27 @@ def friedman_nemenyi(
         }
         table = pd.DataFrame.from_dict(means, orient="index")
     scores, notes = _scores(table, higher_is_better, nan)
-    ranks = _ranks(scores, higher_is_better, rtol)
+    codes = np.array([dense_ranks(row, rtol) for row in scores])
+    ranks = rankdata(-codes if higher_is_better else codes, axis=1)
     num_tasks, num_methods = ranks.shape
-    statistic, friedman_pvalue = _friedman(ranks)
-    least = _chance_alike(num_methods, num_tasks)
-    exact = num_tasks < FEW_TASKS and num_methods < _FEW_METHODS
-    left = num_tasks * (num_methods - 1) - statistic
-    f_statistic = (num_tasks - 1) * statistic / left if left > 1e-9 else math.inf
     freedom = num_methods - 1
-    names = pd.Index(list(table.columns), tupleize_cols=False)
+    statistic, friedman_pvalue = 0.0, 1.0
+    if (ranks != ranks[:, :1]).any():  # if every task ties all methods, SciPy divides by zero
+        statistic, friedman_pvalue = map(float, friedmanchisquare(*ranks.T))
+    # How likely all tasks rank the methods alike, where every order is as likely.
+    least = math.exp(-(num_tasks - 1) * math.lgamma(num_methods + 1))
+    exact = num_tasks < FEW_TASKS and num_methods < _FEW_METHODS
+    left = num_tasks * freedom - statistic
+    f_statistic = (num_tasks - 1) * statistic / left if left > 1e-9 else math.inf
+    names = labels(list(table.columns))
     pvalue = posthoc_nemenyi_friedman(ranks).to_numpy(dtype=np.float64)
-    attainable = nemenyi_attainable_pvalue(num_methods, num_tasks)
-    notes += _small_notes(num_methods, num_tasks, attainable, alpha, exact)
-    quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
     pvalues = pd.DataFrame(pvalue, index=names, columns=names)
+    attainable = nemenyi_attainable_pvalue(num_methods, num_tasks)
+    if num_tasks < FEW_TASKS:
+        notes.append(_note_on_few_tasks(exact, least))
+    if attainable >= alpha:
+        notes.append(f"{count(num_tasks, 'task')} can separate no two of {num_methods} methods")
+    quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
     return FriedmanNemenyiResult(
         ranks=pd.DataFrame(ranks, index=table.index, columns=names),
         average_ranks=pd.Series(ranks.mean(axis=0), index=names),
@@ -244,8 +234,8 @@ def friedman_nemenyi(
         significant=pvalues < alpha,
         critical_difference=quantile * _standard_error(num_methods, num_tasks),
         attainable_pvalue=attainable,
-        tasks_needed=next(
-            n for n in itertools.count(2) if nemenyi_attainable_pvalue(num_methods, n) < alpha
+        tasks_needed=samples_needed(
+            functools.partial(nemenyi_attainable_pvalue, num_methods), alpha
         ),
         alpha=alpha,
         notes=tuple(notes),
@@ -254,7 +244,7 @@ def friedman_nemenyi(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WinTieLoss(Shown):
-    """How often each method is significantly better than each other one, over tasks.
+    """The result of `win_tie_loss`.
 
     Attributes:
         counts: The table of `pairs`.
@@ -273,9 +263,8 @@ class WinTieLoss(Shown):
         """
         return self.counts.copy()
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the table of `pairs`."""
-        return self.pairs()
+    def _shown(self) -> pd.DataFrame:
+        return self.counts
 
     def _title(self) -> str:
         return f"Wins, ties and losses of a against b over {count(self.num_tasks, 'task')}"
@@ -285,7 +274,7 @@ class WinTieLoss(Shown):
 
 
 def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> WinTieLoss:
-    """Counts over tasks how often a method is significantly better, or cannot be separated.
+    """Count over tasks how often a method is significantly better than each other one.
 
     Each task is tested by itself, at its own level, which the counts do not correct for. A pair is
     counted where both methods were tested.
@@ -365,24 +354,8 @@ def _scores(
     return np.where(np.isnan(scores), -np.inf if higher_is_better else np.inf, scores), notes
 
 
-def _ranks(scores: FloatArray, higher_is_better: bool, rtol: float) -> FloatArray:
-    from scipy.stats import rankdata
-
-    codes = np.array([dense_ranks(row, rtol) for row in scores])
-    return rankdata(-codes if higher_is_better else codes, axis=1)
-
-
-def _friedman(ranks: FloatArray) -> tuple[float, float]:
-    from scipy.stats import friedmanchisquare
-
-    if (ranks == ranks[:, :1]).all():
-        return 0.0, 1.0  # every task ties all methods, where scipy divides by zero
-    statistic, pvalue = friedmanchisquare(*ranks.T)
-    return float(statistic), float(pvalue)
-
-
 def _exact_friedman(ranks: FloatArray) -> float:
-    """How many of all orders of each task's ranks give a Friedman statistic as large.
+    """Return the share of all orders of each task's ranks with a Friedman statistic as large.
 
     Given the ties, it grows with the sum of squares of the methods' rank sums.
     """
@@ -394,7 +367,7 @@ def _exact_friedman(ranks: FloatArray) -> float:
 
 @functools.lru_cache(maxsize=8)
 def _square_sums(tasks: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], FloatArray]:
-    """The distribution of that sum of squares over the orders of each task's ranks.
+    """Return the distribution of that sum of squares over the orders of each task's ranks.
 
     Task by task. As each adds its ranks in every order, rank sums count without theirs.
     """
@@ -411,7 +384,7 @@ def _square_sums(tasks: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64],
 
 
 def _standard_error(num_methods: int, num_tasks: int) -> float:
-    """Of an average rank: what a difference is divided by for the studentized range."""
+    """Return what a difference of average ranks is divided by for the studentized range."""
     return math.sqrt(num_methods * (num_methods + 1) / (12 * num_tasks))
 
 
@@ -431,26 +404,13 @@ def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int) -> float:
     return float(studentized_range.sf(largest, num_methods, math.inf))
 
 
-def _chance_alike(num_methods: int, num_tasks: int) -> float:
-    """How likely all tasks rank the methods alike, where every order is as likely."""
-    return math.exp(-(num_tasks - 1) * math.lgamma(num_methods + 1))
-
-
-def _small_notes(
-    num_methods: int, num_tasks: int, attainable: float, alpha: float, exact: bool
-) -> list[str]:
-    notes = []
-    if num_tasks < FEW_TASKS and exact:
-        notes.append(
-            f"with fewer than {FEW_TASKS} tasks Nemenyi's approximate p are rough; Friedman's "
-            "counts all orders of the ranks"
+def _note_on_few_tasks(exact: bool, least: float) -> str:
+    rough = f"with fewer than {FEW_TASKS} tasks"
+    if exact:
+        return (
+            f"{rough} Nemenyi's approximate p are rough; Friedman's counts all orders of the ranks"
         )
-    elif num_tasks < FEW_TASKS:
-        least = _chance_alike(num_methods, num_tasks)
-        notes.append(
-            f"with fewer than {FEW_TASKS} tasks the approximate p are rough; Friedman's is not "
-            f"put below {least:.3g}, the chance that all tasks rank the methods alike"
-        )
-    if attainable >= alpha:
-        notes.append(f"{count(num_tasks, 'task')} can separate no two of {num_methods} methods")
-    return notes
+    return (
+        f"{rough} the approximate p are rough; Friedman's is not put below {least:.3g}, the chance "
+        "that all tasks rank the methods alike"
+    )

@@ -14,16 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats.design import (
-    RankTest,
-    asymptotic_pvalues,
-    check_alpha,
-    check_count,
-    check_number,
-    check_option,
-    format_level,
-    seeds_needed,
-)
+from relation_tf.stats.checks import check_count, check_number, check_option, check_probability
+from relation_tf.stats.design import RankTest, asymptotic_pvalues, format_level, seeds_needed
 from relation_tf.stats.pairwise import (
     MAX_ARRANGEMENTS,
     Groups,
@@ -79,10 +71,8 @@ class Power(Shown):
     simulations: int
     seed: int
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return columns `separated_from` (one, any or all others), `power`, `low`, `high`."""
-        events = {"one": self.one, "any": self.any, "all": self.all}
-        rows = [(event, *estimate) for event, estimate in events.items()]
+    def _shown(self) -> pd.DataFrame:
+        rows = [("one", *self.one), ("any", *self.any), ("all", *self.all)]
         return pd.DataFrame(rows, columns=["separated_from", "power", "low", "high"])
 
     def _title(self) -> str:
@@ -144,7 +134,7 @@ def power(
         >>> print(f"{power(4, 5, 2, test='steel').one.probability:.2f}")
         0.53
     """
-    check_alpha(alpha)
+    check_probability("alpha", alpha)
     check_option("test", test, RankTest)
     check_count("num_methods", num_methods, 2)
     check_count("num_seeds", num_seeds)
@@ -215,13 +205,10 @@ def seeds_for_power(
         (9, 11)
     """
     check_option("separated_from", separated_from, Separated)
-    check_number("power", power)
+    check_probability("power", power)
     check_number("shift", shift)
-    if not 0 < power < 1 or not shift > 0:
-        raise ValueError(
-            "`power` must lie between 0 and 1 and `shift` above 0. "
-            f"Received: power={power}, shift={shift}"
-        )
+    if not shift > 0:
+        raise ValueError(f"`shift` must be above 0. Received: shift={shift}")
 
     def enough(num_seeds: int) -> bool:
         found = _power(

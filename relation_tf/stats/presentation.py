@@ -1,12 +1,13 @@
-"""How a result shows itself: as text, as HTML in a notebook, and as a table."""
+"""Presentation of a result: as text, and as HTML in a notebook."""
 
 from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 _FORMATS: dict[str, Callable[[Any], str]] = {
@@ -22,18 +23,14 @@ class Shown(ABC):
     """A result that prints as a title, a table and remarks."""
 
     @abstractmethod
-    def to_pandas(self) -> pd.DataFrame:
-        """The result as one table, a row for each thing that it speaks of."""
-
-    @abstractmethod
     def _title(self) -> str: ...
 
     @abstractmethod
-    def _remarks(self) -> Iterator[str]: ...
-
     def _shown(self) -> pd.DataFrame:
-        """The part of the table that is printed."""
-        return self.to_pandas()
+        """Return the table that is printed."""
+
+    @abstractmethod
+    def _remarks(self) -> Iterator[str]: ...
 
     def __str__(self) -> str:
         table = self._shown().to_string(index=False, formatters=_FORMATS)
@@ -48,5 +45,18 @@ class Shown(ABC):
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun, `1 seed` or `5 seeds`."""
+    """Return a number with its noun, `1 seed` or `5 seeds`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def labels(names: Sequence[Hashable]) -> pd.Index[Any]:
+    """Return names as an index in which a tuple is one label."""
+    return pd.Index(names, tupleize_cols=False)
+
+
+def name_pairs(names: Sequence[Hashable], against_first: bool = False) -> pd.DataFrame:
+    """Return columns `a` and `b`: all pairs, row by row, or only those with the first name."""
+    first, second = np.triu_indices(len(names), 1)
+    shown = slice(len(names) - 1 if against_first else None)
+    index = labels(names)
+    return pd.DataFrame({"a": index[first[shown]], "b": index[second[shown]]})

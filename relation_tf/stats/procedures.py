@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from relation_tf.registry import PROCEDURES, Procedure, register_procedure
+from relation_tf.registry import PROCEDURES, register_procedure
+from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.design import (
+    MOST_SAMPLES,
     attainable_pvalue,
-    check_alpha,
-    check_count,
     format_level,
     format_pvalue,
+    samples_needed,
 )
 from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
 from relation_tf.stats.presentation import count
 from relation_tf.stats.rank_tests import steel, steel_dwass
-
-_MOST_SAMPLES = 10_000  # seeds, or tasks, that are tried
 
 register_procedure(
     "steel-dwass",
@@ -56,22 +55,6 @@ def default_procedure(control: object = None) -> str:
     return "steel-dwass" if control is None else "steel"
 
 
-def samples_needed(procedure: Procedure, num_methods: int, alpha: float = 0.05) -> int | None:
-    """Return the fewest seeds (or tasks) with which a procedure can give p < alpha at all.
-
-    None where 10,000 are not enough: the attainable p of a plugin may never fall below alpha.
-
-    Args:
-        procedure: An entry of `PROCEDURES` with an attainable p.
-        num_methods: Number of methods compared, the control included.
-        alpha: Level of the test, between 0 and 1.
-    """
-    attainable = procedure.attainable_pvalue
-    assert attainable is not None
-    enough = (n for n in range(2, _MOST_SAMPLES + 1) if attainable(num_methods, n) < alpha)
-    return next(enough, None)
-
-
 def what_can_be_shown(
     num_methods: int, num_seeds: int, alpha: float = 0.05, *, test: str = "steel-dwass"
 ) -> str:
@@ -101,30 +84,31 @@ def what_can_be_shown(
         ties, only where two methods' seeds do not overlap at all; at least 5 seeds are needed for
         p < .05.
     """
-    check_alpha(alpha)
+    check_probability("alpha", alpha)
     check_count("num_methods", num_methods, 2)
     check_count("num_seeds", num_seeds)
     procedure = PROCEDURES.find(test)
     design = f"{num_methods} methods x {count(num_seeds, procedure.unit)}"
     if procedure.compares == "against-control":
         design += ", one against all"
-    if procedure.attainable_pvalue is None:
+    attainable = procedure.attainable_pvalue
+    if attainable is None:
         return f"{design}: {procedure.title}."
-    needed = samples_needed(procedure, num_methods, alpha)
-    best = procedure.attainable_pvalue(num_methods, num_seeds)
-    least, level = f"{format_pvalue(best, alpha)} at best without ties", format_level(alpha)
+    best, level = attainable(num_methods, num_seeds), format_level(alpha)
+    needed = samples_needed(partial(attainable, num_methods), alpha)
+    least = f"{format_pvalue(best, alpha)} at best without ties"
     where = "where two methods' seeds do not overlap at all"
     if procedure.compares == "over-tasks":
         where = "where one method is the best on every task and another the worst"
-    if needed is not None and best < alpha:
+    if needed and best < alpha:
         return (
             f"{design}: {procedure.title} can reach {least}, only {where}; "
             f"at least {needed} {procedure.unit}s are needed for {level}."
         )
-    fewer = num_methods > 2 and procedure.attainable_pvalue(2, num_seeds) < alpha
     enough = f"use at least {needed} {procedure.unit}s"
-    if needed is None:
-        enough = f"no number of {procedure.unit}s up to {_MOST_SAMPLES:,} is enough"
+    if not needed:
+        enough = f"no number of {procedure.unit}s up to {MOST_SAMPLES:,} is enough"
+    fewer = num_methods > 2 and attainable(2, num_seeds) < alpha
     return (
         f"{design}: {procedure.title} can never reach {level} ({least}, {where}); "
         f"{enough}{' or compare fewer methods' if fewer else ''}."

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import itertools
 import math
-import numbers
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
+from relation_tf.stats.checks import check_count, check_option, check_probability
 from relation_tf.stats.design import (
     RankTest,
     asymptotic_pvalues,
     attainable_pvalue,
-    check_alpha,
-    check_count,
-    check_option,
     format_level,
     format_pvalue,
 )
-from relation_tf.stats.presentation import Shown, count
-from relation_tf.stats.summary import Separation, separation_within
+from relation_tf.stats.presentation import Shown, count, name_pairs
 
-Significance: TypeAlias = Literal["certain", "impossible", "undetermined"]
+Verdict: TypeAlias = Literal["certain", "impossible", "undetermined"]
 Claim: TypeAlias = Sequence[Hashable]
 
 _EMPTY = frozenset(["", "-", "–", "—"])
@@ -63,10 +58,6 @@ class PublishedTable(Shown):
         """Return the rows of the pairs that were claimed to be significant."""
         return self.table[self.table["claimed"]].reset_index(drop=True)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the table of all pairs on all tasks."""
-        return self.pairs()
-
     def _shown(self) -> pd.DataFrame:
         dropped = ["reason"] if self.table["claimed"].any() else ["reason", "claimed"]
         return self.table.drop(columns=dropped)
@@ -94,15 +85,23 @@ def read_published(
     *,
     control: Hashable = None,
     num_methods: int | None = None,
-    digits: int | None = None,
     ddof: Literal[0, 1] | None = 1,
     claims: Iterable[Claim] = (),
 ) -> PublishedTable:
     """Read a published table of "mean, SD" and say which differences can be significant.
 
-    Two methods' scores are separated where none overlap: `separation_from_summary` says what mean
-    and SD tell of it. Each figure is rounded, so `certain` and `impossible` are said only where
-    they hold for all values that round to it. A difference is then
+    Two methods' scores are separated where none overlap. The largest of n values with SD s (with
+    n - 1) lies at least `s / sqrt(n)` and at most `s (n - 1) / sqrt(n)` above their mean: at these
+    ends all values but one are equal. The smallest lies as far below. So with
+    `r = |mean_a - mean_b| / (sd_a + sd_b)`
+
+    - `r <= 1 / sqrt(n)`: separation is impossible (n = 5: 0.447),
+    - `r > (n - 1) / sqrt(n)`: it is certain (n = 5: 1.789),
+    - between: both occur.
+
+    Each figure is rounded, so `certain` and `impossible` are said only where they hold for all
+    values that round to it. A text has the decimals that it shows; of numbers all means, and all
+    SD, have as many as the one with most. A difference is then
 
     - `certain`: the scores are certainly separated, and separation gives p < alpha;
     - `impossible`: no scores of this many methods and seeds give p < alpha, or separation is needed
@@ -122,10 +121,8 @@ def read_published(
         test: Which pairs are compared.
         control: The method that the others are compared with, in the test `"steel"`.
         num_methods: Number of methods that were compared, if the table shows not all.
-        digits: Decimals to which all figures were rounded. By default a text has the decimals that
-            it shows, and of numbers all means, and all SD, have as many as the one with most.
-        ddof: Whether an SD has n - 1 (1) or n (0) in its denominator; None if that is not known:
-            then both must agree.
+        ddof: 1 for SD with n - 1 in the denominator, 0 with n; None if that is not known: then both
+            must agree.
         claims: What the paper calls significant, `(task, a, b)` each, or `(a, b)` without tasks.
 
     Returns:
@@ -149,7 +146,7 @@ def read_published(
         Laguerre-Samuelson inequality: P. A. Samuelson (1968), How deviant can you be?, Journal of
         the American Statistical Association 63, 1522-1525.
     """
-    check_alpha(alpha)
+    check_probability("alpha", alpha)
     check_option("test", test, RankTest)
     if (test == "steel") != (control is not None):
         raise ValueError(
@@ -162,7 +159,7 @@ def read_published(
     if ddof not in (0, 1, None):
         raise ValueError(f"`ddof` must be 0, 1 or None. Received: ddof={ddof!r}")
     rows = []
-    for task, figures in _figures(table, digits).items():
+    for task, figures in _figures(table).items():
         compared = len(figures) if num_methods is None else num_methods
         if len(figures) > compared:
             raise ValueError(
@@ -173,12 +170,8 @@ def read_published(
             raise ValueError(
                 f"`control` must be one of {list(figures)}{_on(task)}. Received: {control!r}"
             )
-        pairs = (
-            itertools.combinations(figures, 2)
-            if control is None
-            else ((control, other) for other in figures if other != control)
-        )
-        for a, b in pairs:
+        names = sorted(figures, key=lambda name: name != control)  # the control first
+        for a, b in name_pairs(names, control is not None).itertuples(index=False):
             separation = _separation(figures[a], figures[b], n, ddof)
             significance, reason = _judge(separation, compared, n, alpha, test)
             difference = figures[b].mean - figures[a].mean
@@ -203,8 +196,8 @@ class _Figures(NamedTuple):
 
 
 def _judge(
-    separation: Separation, num_methods: int, n: int, alpha: float, test: RankTest
-) -> tuple[Significance, str]:
+    separation: Verdict, num_methods: int, n: int, alpha: float, test: RankTest
+) -> tuple[Verdict, str]:
     """Return what a separation means for p with so many methods and seeds, and a sentence."""
 
     def written(pvalue: float) -> str:
@@ -231,41 +224,41 @@ def _judge(
     return "undetermined", f"{reason} ({design})"
 
 
-def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Separation:
+def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
+    """Return a verdict that holds for all values that round to the figures."""
     distance, error = abs(a.mean - b.mean), a.mean_error + b.mean_error
     # An SD with n in its denominator is smaller by this factor than the one with n - 1.
     factor = math.sqrt(n / (n - 1))
     least, most = {0: (factor, factor), 1: (1.0, 1.0), None: (1.0, factor)}[ddof]
-    smallest = sum(max(0.0, f.sd - f.sd_error) for f in (a, b))
-    largest = sum(f.sd + f.sd_error for f in (a, b))
-    return separation_within(
-        (max(0.0, distance - error), distance + error), (least * smallest, most * largest), n
-    )
+    smallest = least * sum(max(0.0, f.sd - f.sd_error) for f in (a, b))
+    largest = most * sum(f.sd + f.sd_error for f in (a, b))
+    if (distance + error) * math.sqrt(n) <= smallest:
+        return "impossible"
+    certain = max(0.0, distance - error) * math.sqrt(n) > (n - 1) * largest
+    return "certain" if certain else "undetermined"
 
 
-def _figures(table: pd.DataFrame, digits: int | None) -> dict[Hashable, dict[Hashable, _Figures]]:
-    """Task -> method -> its figures; the task is None where the table has none."""
+def _figures(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, _Figures]]:
+    """Return task -> method -> its figures; the task is None where the table has none."""
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"`table` must be a pandas.DataFrame. Received: {type(table).__name__}")
-    every = list(_cells(table))
-    cells = [cell for cell in every if not (_is_empty(cell.mean) and _is_empty(cell.sd))]
-    if not cells:
+    every = list(_entries(table))
+    entries = [each for each in every if not (_is_empty(each.mean) and _is_empty(each.sd))]
+    if not entries:
         raise ValueError("`table` must hold figures. Received: none")
-    values = [_value(cell.mean, cell) for cell in cells], [_value(cell.sd, cell) for cell in cells]
-    errors = _errors([cell.mean for cell in cells], digits), _errors([c.sd for c in cells], digits)
+    means = _rounded([each.mean for each in entries], entries)
+    sds = _rounded([each.sd for each in entries], entries)
     tasks: dict[Hashable, dict[Hashable, _Figures]] = {}
-    for cell, *figures in zip(cells, *values, *errors, strict=True):
-        methods = tasks.setdefault(cell.task, {})
-        if cell.method in methods:
-            raise ValueError(f"a method must occur once. Received: {cell.method!r}{_on(cell.task)}")
-        methods[cell.method] = _Figures(*figures)
-        if figures[1] < 0:
-            raise ValueError(
-                f"an SD must be at least 0. Received: {cell.sd} for {cell.method!r}{_on(cell.task)}"
-            )
+    for entry, (mean, mean_error), (sd, sd_error) in zip(entries, means, sds, strict=True):
+        methods = tasks.setdefault(entry.task, {})
+        if entry.method in methods:
+            raise ValueError(f"a method must occur once. Received: {entry}")
+        if sd < 0:
+            raise ValueError(f"an SD must be at least 0. Received: {entry.sd} for {entry}")
+        methods[entry.method] = _Figures(mean, sd, mean_error, sd_error)
     for task, methods in tasks.items():
         if len(methods) < 2:
-            empty = [c.method for c in every if c.task == task and c.method not in methods]
+            empty = [e.method for e in every if e.task == task and e.method not in methods]
             raise ValueError(
                 "a task must have figures of at least two methods. Received: "
                 f"{list(methods)}{_on(task)}{f', no figures for {empty}' if empty else ''}"
@@ -273,29 +266,37 @@ def _figures(table: pd.DataFrame, digits: int | None) -> dict[Hashable, dict[Has
     return tasks
 
 
-class _TableEntry(NamedTuple):
+class _Entry(NamedTuple):
+    """A method on a task, with its mean and SD as printed."""
+
     task: Hashable
     method: Hashable
     mean: Any
     sd: Any
 
+    def __str__(self) -> str:
+        return f"{self.method!r}{_on(self.task)}"
 
-def _cells(table: pd.DataFrame) -> Iterator[_TableEntry]:
-    """Return the methods of each task with their figures as printed."""
-    columns: dict[Any, NDArray[Any]] = {name: cells.to_numpy() for name, cells in table.items()}
-    if len(columns) < table.shape[1]:
+
+def _entries(table: pd.DataFrame) -> Iterator[_Entry]:
+    if not table.columns.is_unique:
         raise ValueError(f"column names must be unique. Received: {list(table.columns)}")
-    rows: Iterable[tuple[Any, ...]]
-    if {"method", "mean", "sd"} <= set(columns):
-        tasks = columns.get("task", [None] * len(table))
-        rows = zip(tasks, *(columns[name] for name in ("method", "mean", "sd")), strict=True)
-    else:
-        rows = (
-            (task, method, *_split(cells[row], task, method))
-            for row, task in enumerate(table.index)
-            for method, cells in columns.items()
-        )
-    return (_TableEntry(*row) for row in rows)
+    if {"method", "mean", "sd"} <= {*table.columns}:
+        tasks = table.get("task", [None] * len(table))
+        columns = (table[name].to_numpy() for name in ("method", "mean", "sd"))
+        yield from itertools.starmap(_Entry, zip(tasks, *columns, strict=True))
+        return
+    for task, cells in zip(table.index, table.to_numpy(dtype=object), strict=True):
+        for method, cell in zip(table.columns, cells, strict=True):
+            if _is_empty(cell):
+                yield _Entry(task, method, "", "")
+            elif isinstance(cell, str) and (figures := _CELL.fullmatch(cell)):
+                yield _Entry(task, method, *figures.groups())
+            else:
+                raise ValueError(
+                    "`table` must have columns method, mean, sd, or texts such as '80.6 ± 0.4' as "
+                    f"cells. Received: {cell!r} for {method!r}{_on(task)}"
+                )
 
 
 def _is_empty(figure: Any) -> bool:
@@ -303,50 +304,34 @@ def _is_empty(figure: Any) -> bool:
     return figure.strip() in _EMPTY if isinstance(figure, str) else bool(pd.isna(figure))
 
 
-def _split(cell: Any, task: Hashable, method: Hashable) -> tuple[Any, Any]:
-    if _is_empty(cell):
-        return math.nan, math.nan
-    if isinstance(cell, str):
-        figures = _CELL.fullmatch(cell)
-        if figures:
-            return figures[1], figures[2]
-    raise ValueError(
-        "`table` must have columns method, mean, sd, or texts such as '80.6 ± 0.4' as cells. "
-        f"Received: {cell!r} for {method!r}{_on(task)}"
-    )
+def _rounded(printed: Sequence[Any], entries: Sequence[_Entry]) -> list[tuple[float, float]]:
+    """Return the figures of a column, and half a unit of each one's last decimal."""
+    values = [_decimal(figure, entry) for figure, entry in zip(printed, entries, strict=True)]
+    units = [int(value.as_tuple().exponent) for value in values]
+    # A number has lost its trailing zeros: in a table all have as many decimals as any.
+    typed = [isinstance(figure, str) for figure in printed]
+    finest = min((unit for unit, text in zip(units, typed, strict=True) if not text), default=0)
+    return [
+        (float(value), 0.5 * 10.0 ** (unit if text else finest))
+        for value, unit, text in zip(values, units, typed, strict=True)
+    ]
 
 
-def _value(figure: Any, cell: _TableEntry) -> float:
-    number = isinstance(figure, str | numbers.Real) and not isinstance(figure, bool | np.bool_)
+def _decimal(figure: Any, entry: _Entry) -> Decimal:
+    """Return a figure with the decimals that it shows."""
+    text = figure
+    if isinstance(figure, int | float | np.integer | np.floating) and not isinstance(figure, bool):
+        text = np.format_float_positional(figure, trim="-")
     try:
-        value = float(figure) if number else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise TypeError(
-            f"figures must be numbers. Received: {figure!r} for {cell.method!r}{_on(cell.task)}"
-        )
-    if not math.isfinite(value):
+        value = Decimal("nan" if _is_empty(figure) else text.strip())
+    except (AttributeError, InvalidOperation) as error:
+        raise TypeError(f"figures must be numbers. Received: {figure!r} for {entry}") from error
+    if not value.is_finite():
         raise ValueError(
-            f"mean and SD must both be finite. Received: mean={cell.mean}, sd={cell.sd} for "
-            f"{cell.method!r}{_on(cell.task)}"
+            "mean and SD must both be finite. "
+            f"Received: mean={entry.mean}, sd={entry.sd} for {entry}"
         )
     return value
-
-
-def _errors(figures: Sequence[Any], digits: int | None) -> list[float]:
-    """Half a unit of each figure's last decimal."""
-    decimals = [_decimals(figure) for figure in figures]
-    typed = [isinstance(figure, str) for figure in figures]
-    # A number has lost its trailing zeros: in a table all have as many decimals as any.
-    most = max((d for d, text in zip(decimals, typed, strict=True) if not text), default=0)
-    shown = (d if text else most for d, text in zip(decimals, typed, strict=True))
-    return [0.5 * 10.0 ** -(d if digits is None else digits) for d in shown]
-
-
-def _decimals(figure: Any) -> int:
-    text = figure if isinstance(figure, str) else np.format_float_positional(figure, trim="-")
-    return -int(Decimal(text.strip()).as_tuple().exponent)
 
 
 def _row_of(found: pd.DataFrame, claim: Claim) -> int:

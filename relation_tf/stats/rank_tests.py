@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterator
 
 from relation_tf.registry import PROCEDURES
+from relation_tf.stats.checks import check_count, check_option, check_probability
 from relation_tf.stats.comparisons import (
     PairwiseResult,
     PvalueMethod,
@@ -17,9 +18,6 @@ from relation_tf.stats.design import (
     RankTest,
     asymptotic_pvalues,
     attainable_pvalue,
-    check_alpha,
-    check_count,
-    check_option,
     format_pvalue,
     seeds_needed,
 )
@@ -33,7 +31,14 @@ from relation_tf.stats.pairwise import (
     permutation_pvalues,
     standardized_wins,
 )
-from relation_tf.stats.samples import TIE_RTOL, NanPolicy, RankedSamples, Samples, rank_samples
+from relation_tf.stats.samples import (
+    TIE_RTOL,
+    NanPolicy,
+    RankedSamples,
+    Samples,
+    groups_of,
+    rank_samples,
+)
 
 
 def steel_dwass(
@@ -106,7 +111,6 @@ def steel_dwass(
         D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
-    _check_options(alpha, method, permutations)
     ranked = rank_samples(samples, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
     return _compare(ranked, None, alpha, method, higher_is_better, permutations, seed)
 
@@ -180,13 +184,15 @@ def steel(
         Biometrics 15, 560-572.
         F. W. Scholz (2023), On Steel's test with ties, arXiv:2308.05873, for the correlations.
     """
-    _check_options(alpha, method, permutations)
-    ranked = rank_samples(samples, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
-    if control not in ranked.codes:
-        raise ValueError(
-            f"`control` must be one of {list(ranked.codes)}. Received: control={control!r}"
-        )
-    ranked = ranked.starting_with(control)
+    groups = groups_of(samples)
+    if control not in groups:
+        raise ValueError(f"`control` must be one of {list(groups)}. Received: control={control!r}")
+    ranked = rank_samples(
+        {control: groups[control], **groups},
+        higher_is_better=higher_is_better,
+        nan=nan,
+        rtol=rtol,
+    )
     return _compare(ranked, control, alpha, method, higher_is_better, permutations, seed)
 
 
@@ -199,6 +205,9 @@ def _compare(
     permutations: int,
     seed: int,
 ) -> PairwiseResult:
+    check_probability("alpha", alpha)
+    check_option("method", method, PvalueMethod)
+    check_count("permutations", permutations)
     test: RankTest = "steel-dwass" if control is None else "steel"
     groups = observed_groups(ranked)
     pairs = index_pairs(len(groups), control is not None)
@@ -231,7 +240,7 @@ def _compare(
             notes.append(f"p from {permutations:,} random permutations, seed {seed}")
     if method != "monte-carlo" and due_to_ties(pvalue, attainable):
         notes.append(f"p below {attainable:.3g} is due to ties: rounded or constant scores")
-    how: DesignMethod = "both" if method == "asymptotic" else "exact"
+    both: DesignMethod = "both" if method == "asymptotic" else "exact"
     return pairwise_result(
         PROCEDURES[test],
         ranked,
@@ -242,15 +251,9 @@ def _compare(
         higher_is_better=higher_is_better,
         control=control,
         attainable_pvalue=attainable,
-        seeds_needed=seeds_needed(len(sizes), alpha, how, test=test),
+        seeds_needed=seeds_needed(len(sizes), alpha, both, test=test),
         notes=notes,
     )
-
-
-def _check_options(alpha: float, method: PvalueMethod, permutations: int) -> None:
-    check_alpha(alpha)
-    check_option("method", method, PvalueMethod)
-    check_count("permutations", permutations)
 
 
 def _constant_pairs(ranked: RankedSamples, pairs: Pairs) -> Iterator[str]:

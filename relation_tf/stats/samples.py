@@ -5,11 +5,13 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+
+from relation_tf.stats.checks import check_option
 
 FloatArray: TypeAlias = NDArray[np.float64]
 NanPolicy: TypeAlias = Literal["worst", "raise"]
@@ -44,15 +46,6 @@ class RankedSamples:
         """How often each distinct score occurs in the pool, shape `(D,)`."""
         return np.bincount(np.concatenate(list(self.codes.values())))
 
-    def starting_with(self, name: Hashable) -> RankedSamples:
-        """Return the same samples with one group moved to the front."""
-        names = [name, *(other for other in self.codes if other != name)]
-        return RankedSamples(
-            {each: self.scores[each] for each in names},
-            {each: self.codes[each] for each in names},
-            self.notes,
-        )
-
 
 def rank_samples(
     samples: Samples,
@@ -61,12 +54,12 @@ def rank_samples(
     nan: NanPolicy = "worst",
     rtol: float = TIE_RTOL,
 ) -> RankedSamples:
-    """Checks samples and ranks them in one pool.
+    """Check samples and rank them in one pool.
 
     Args:
         samples: As for `steel_dwass`.
         higher_is_better: At which end a NaN is ranked.
-        nan: Whether NaN scores are ranked worst or refused.
+        nan: `"worst"` ranks NaN scores worst, `"raise"` refuses them.
         rtol: Sorted neighbours that differ by at most this part of their size are tied.
 
     Returns:
@@ -77,10 +70,9 @@ def rank_samples(
         ValueError: If there are fewer than two groups, a group is empty or holds a refused NaN,
             or an option is out of range.
     """
-    if nan not in get_args(NanPolicy):
-        raise ValueError(f"`nan` must be 'worst' or 'raise'. Received: nan={nan!r}")
-    check_rtol(rtol)
-    scores = {name: numeric_scores(group, name) for name, group in _groups(samples).items()}
+    check_option("nan", nan, NanPolicy)
+    groups = groups_of(samples)
+    scores = {name: numeric_scores(group, name) for name, group in groups.items()}
     if len(scores) < 2:
         raise ValueError(
             f"`samples` must hold at least two groups. Received: {len(scores)} ({list(scores)})"
@@ -102,7 +94,7 @@ def rank_samples(
 
 
 def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
-    """Reads one group: one axis, at least one score, numbers only (no text, no booleans).
+    """Read one group: one axis, at least one score, numbers only (no text, no booleans).
 
     Args:
         scores: A one-dimensional array-like.
@@ -130,7 +122,7 @@ def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
 
 
 def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
-    """Ranks values from 0 without gaps; equal infinities tie, and so do near neighbours.
+    """Rank values from 0 without gaps; equal infinities tie, and so do near neighbours.
 
     Ties are chained: in sorted order each value is compared with the one before it.
 
@@ -140,7 +132,12 @@ def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
 
     Returns:
         Integer ranks, shape `(N,)`.
+
+    Raises:
+        ValueError: If the tolerance is negative or ties everything.
     """
+    if not 0 <= rtol < 1:
+        raise ValueError(f"`rtol` must be at least 0 and below 1. Received: rtol={rtol}")
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     tied = np.isclose(ordered[1:], ordered[:-1], rtol=rtol, atol=0.0)
@@ -149,20 +146,8 @@ def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
     return ranks
 
 
-def check_rtol(rtol: float) -> None:
-    """Refuses a relative tolerance that is negative or ties everything.
-
-    Args:
-        rtol: Relative difference up to which scores are tied.
-
-    Raises:
-        ValueError: If it is.
-    """
-    if not 0 <= rtol < 1:
-        raise ValueError(f"`rtol` must be at least 0 and below 1. Received: rtol={rtol}")
-
-
-def _groups(samples: Samples) -> dict[Hashable, Any]:
+def groups_of(samples: Samples) -> dict[Hashable, Any]:
+    """Return name -> scores of samples in any accepted form."""
     if isinstance(samples, pd.DataFrame):
         if not samples.columns.is_unique:
             raise ValueError(

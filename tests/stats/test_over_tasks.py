@@ -215,7 +215,6 @@ def test_printed_result():
     assert "cannot be separated by 14 tasks" in text
     assert "Iman-Davenport: F(3, 39) = " in text
     assert "&lt;b&gt;" in result._repr_html_()
-    assert result.to_pandas().equals(result.pairs())
 
 
 @pytest.mark.parametrize(

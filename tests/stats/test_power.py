@@ -110,10 +110,7 @@ def test_printed_result():
     assert "Both p, asymptotic and by permutation, have to be below alpha" in str(found)
     many = str(power(2, 31, 0.7, simulations=100))
     assert "The asymptotic p alone is used above 30 seeds." in many
-    table = found.to_pandas()
-    assert list(table["separated_from"]) == ["one", "any", "all"]
-    one, some, every = table["power"]
-    assert some > one > every
+    assert found.any.probability > found.one.probability > found.all.probability
     assert "<td>one</td>" in found._repr_html_()
 
 
@@ -142,8 +139,8 @@ def test_seeds_for_power_are_never_fewer_than_can_show_anything():
         (lambda: power(3, 5, -1), "shift=-1"),
         (lambda: power(3, 5, 1, simulations=0), "simulations=0"),
         (lambda: power(3, 5, 1, test="pairs"), "Received: test='pairs'"),
-        (lambda: seeds_for_power(3, 0), "Received: power=0.8, shift=0"),
-        (lambda: seeds_for_power(3, 1, 1), "Received: power=1, shift=1"),
+        (lambda: seeds_for_power(3, 0), "Received: shift=0"),
+        (lambda: seeds_for_power(3, 1, 1), "Received: power=1"),
         (lambda: seeds_for_power(3, 1, separated_from="two"), "Received: separated_from='two'"),
         (lambda: seeds_for_power(3, 1, test="pairs"), "Received: test='pairs'"),
         (lambda: seeds_for_power(2, 1e-9, simulations=9), "1,000 seeds do not reach this power"),

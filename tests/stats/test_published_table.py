@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from relation_tf.stats import read_published, separation_from_summary, steel_dwass
+from relation_tf.stats import read_published, steel_dwass
 
 WIDE = pd.DataFrame(
     {
@@ -82,8 +82,8 @@ def test_verdicts_and_reasons():
     ],
 )
 def test_significance(num_methods, n, mean, significance, reason):
-    table = table_of((80.0, 1.0), (mean, 1.0), task="SST-2")
-    found = read_published(table, n, num_methods=num_methods, digits=1).pairs()
+    table = table_of(("80.0", "1.0"), (str(mean), "1.0"), task="SST-2")
+    found = read_published(table, n, num_methods=num_methods).pairs()
     assert found["significance"][0] == significance
     assert found["reason"][0].startswith(f"a vs b on SST-2: {reason}")
 
@@ -118,12 +118,27 @@ def test_never_contradicts_scores_that_round_to_the_table(n, data):
     assert found["significance"][0] != ("impossible" if significant else "certain")
 
 
+def exact(scores):
+    """Mean and SD as they are, which no rounding moves."""
+    return f"{scores.mean():.17f}", f"{scores.std(ddof=1):.17f}"
+
+
+@pytest.mark.parametrize("n", [3, 5, 9])
+def test_bounds_are_sharp(n):
+    spike = np.eye(n)[0]  # one value apart from n - 1 equal ones
+    step = 1e-6
+    # Spikes that turn away from each other: the equal ones touch at the lower bound.
+    assert separation(exact(-spike), exact(spike - step), n) == "impossible"
+    assert separation(exact(-spike), exact(spike + step), n) == "undetermined"
+    # Spikes that face each other touch at the upper bound.
+    assert separation(exact(spike), exact(2 - spike - step), n) == "undetermined"
+    assert separation(exact(spike), exact(2 - spike + step), n) == "certain"
+
+
 def test_rounding_decides():
     # r is 1.8 and the bound 1.789: within half a unit of the last digit both sides are possible.
     a, b = (80.0, 1.0), (83.6, 1.0)
-    assert separation_from_summary(*a, *b, n=5) == "certain"
     assert separation(a, b) == "undetermined"
-    assert separation(a, b, digits=3) == "certain"
     assert separation(("80.000", "1.000"), ("83.600", "1.000")) == "certain"
     # Of numbers all have as many decimals as the one with most.
     assert separation((80.0, 1.0), (83.6, 1.001)) == "undetermined"
@@ -153,7 +168,7 @@ def test_printed_result():
     assert "<mlp>" not in found._repr_html_()
     assert "claimed" in text
     assert "claimed" not in str(read_published(WIDE, 5))
-    assert found.to_pandas()["claimed"].sum() == len(found.claims()) == 1
+    assert found.pairs()["claimed"].sum() == len(found.claims()) == 1
 
 
 @pytest.mark.parametrize("empty", ["-", "–", "—", " ", None])
