@@ -31,6 +31,7 @@ class Registry(Mapping[str, T], Generic[T]):
     Args:
         kind: The kind of part, for messages, such as `"metric"`.
         builtin: Modules that register the package's own parts.
+        shapes_runs: If False, such parts do not change what a run computes.
 
     Example:
         >>> colors: Registry[int] = Registry("color")
@@ -42,8 +43,9 @@ class Registry(Mapping[str, T], Generic[T]):
         relation_tf.errors.UnknownNameError: unknown color 'rde': ... Did you mean 'red'?
     """
 
-    def __init__(self, kind: str, *builtin: str) -> None:
+    def __init__(self, kind: str, *builtin: str, shapes_runs: bool = True) -> None:
         self.kind = kind
+        self.shapes_runs = shapes_runs
         self._builtin = [*builtin]
         self._entries: dict[str, T] = {}
         self._origins: dict[str, str] = {}
@@ -352,7 +354,9 @@ class Procedure:
         return "task" if self.compares == "over-tasks" else "seed"
 
 
-PROCEDURES: Registry[Procedure] = Registry("statistical procedure", "relation_tf.stats.procedures")
+PROCEDURES: Registry[Procedure] = Registry(
+    "statistical procedure", "relation_tf.stats.procedures", shapes_runs=False
+)
 
 
 def register_procedure(name: str, **declaration: Any) -> Callable[[Any], Any]:
@@ -368,7 +372,9 @@ def register_procedure(name: str, **declaration: Any) -> Callable[[Any], Any]:
     return _decorator(PROCEDURES, name, lambda function: Procedure(function, **declaration))
 
 
-SECTIONS: Registry[Any] = Registry("report section", "relation_tf.report.sections")
+SECTIONS: Registry[Any] = Registry(
+    "report section", "relation_tf.report.sections", shapes_runs=False
+)
 
 
 def register_section(name: str) -> Callable[[Any], Any]:
@@ -439,7 +445,9 @@ def register_source(name: str) -> Callable[[Any], Any]:
     return _decorator(SOURCES, name, lambda find: find)
 
 
-TRACKERS: Registry[Callable[..., Any]] = Registry("tracker", "relation_tf.bench.trackers")
+TRACKERS: Registry[Callable[..., Any]] = Registry(
+    "tracker", "relation_tf.bench.trackers", shapes_runs=False
+)
 
 
 def register_tracker(name: str) -> Callable[[Any], Any]:
@@ -451,7 +459,9 @@ def register_tracker(name: str) -> Callable[[Any], Any]:
     return _decorator(TRACKERS, name, lambda factory: factory)
 
 
-EXECUTORS: Registry[Callable[..., Any]] = Registry("executor", "relation_tf.bench.executors")
+EXECUTORS: Registry[Callable[..., Any]] = Registry(
+    "executor", "relation_tf.bench.executors", shapes_runs=False
+)
 
 
 def register_executor(name: str) -> Callable[[Any], Any]:

@@ -50,9 +50,10 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def command(folder: Path, arguments: str, code: int = 0) -> str:
+def python(folder: Path, *arguments: str, code: int = 0) -> str:
+    """Run Python in the folder; return what it prints, or its errors if it has to fail."""
     answer = subprocess.run(
-        [sys.executable, "-m", "relation_tf.cli", *arguments.split()],
+        [sys.executable, *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -61,7 +62,11 @@ def command(folder: Path, arguments: str, code: int = 0) -> str:
     )
     assert answer.returncode == code, answer.stdout + answer.stderr
     assert "Traceback" not in answer.stderr
-    return " ".join(answer.stdout.split())
+    return " ".join((answer.stderr if code else answer.stdout).split())
+
+
+def command(folder: Path, arguments: str, code: int = 0) -> str:
+    return python(folder, "-m", "relation_tf.cli", *arguments.split(), code=code)
 
 
 def test_every_kind_of_part_is_shown_in_few_lines():
@@ -104,16 +109,8 @@ def test_each_command_knows_the_parts(folder):
 def test_a_changed_plugin_is_not_mixed_with_its_older_runs(folder):
     with (folder / "my_parts.py").open("a", encoding="utf-8") as file:
         file.write("\n# changed\n")
-    answer = subprocess.run(
-        [sys.executable, "-m", "relation_tf.cli", "run", "extended.toml"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 2
-    assert "another version of its plugins" in answer.stderr
+    refused = command(folder, "run extended.toml", code=2)
+    assert "another version of its plugins" in refused
 
 
 NOTEBOOK = """
@@ -126,12 +123,4 @@ print(len(results.runs), make_report(results)._repr_html_().count("The longest r
 
 
 def test_a_notebook_cell_knows_the_parts(folder):
-    answer = subprocess.run(
-        [sys.executable, "-c", NOTEBOOK],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert answer.stdout.split() == ["3", "0"]
+    assert python(folder, "-c", NOTEBOOK) == "3 0"

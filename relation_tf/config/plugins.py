@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -9,26 +11,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
+from relation_tf import registry
 from relation_tf.errors import SuiteError
 from relation_tf.quiet import loading_quietly
-from relation_tf.registry import (
-    EXECUTORS,
-    MECHANISMS,
-    METRICS,
-    OPTIMIZERS,
-    PROCEDURES,
-    SCHEDULES,
-    SECTIONS,
-    SOURCES,
-    STOPPING_RULES,
-    TASKS,
-    TRACKERS,
-    Registry,
-)
 
 ENTRY_POINTS = "relation_tf.plugins"
 """The entry-point group of installed packages that register parts."""
@@ -82,40 +71,63 @@ def shaping_plugins(modules: Iterable[str]) -> list[str]:
     Args:
         modules: Names of modules that `load_plugins` has imported.
     """
-    others = (TRACKERS, EXECUTORS, SECTIONS, PROCEDURES)
-    kinds = (MECHANISMS, METRICS, OPTIMIZERS, SCHEDULES, SOURCES, STOPPING_RULES, TASKS)
+    registries = [each for each in vars(registry).values() if isinstance(each, registry.Registry)]
 
-    def register(name: str, registries: Sequence[Registry[Any]]) -> bool:
-        origins = {origin for registry in registries for origin in registry.origins()}
+    def register(name: str, shapes_runs: bool) -> bool:
+        kinds = (each for each in registries if each.shapes_runs is shapes_runs)
+        origins = {origin for each in kinds for origin in each.origins()}
         return any(f"{origin}.".startswith(f"{name}.") for origin in origins)
 
-    return [name for name in modules if register(name, kinds) or not register(name, others)]
+    return [name for name in modules if register(name, True) or not register(name, False)]
 
 
 def plugins_digest(modules: Sequence[str]) -> str | None:
     """Return a digest of the source of plugins, which is part of what identifies a run.
 
-    Of a package, all its Python files count; of what a module imports from elsewhere, only the
-    import.
+    Of a package, all its Python files count; of what a module imports, also the modules and packages
+    that lie in the same folder. Installed packages count alone, without what they import.
 
     Args:
         modules: Names of modules that `load_plugins` has imported.
 
     Returns:
-        None where there are none, or a module has no source file.
+        None where there are none.
     """
     digest = hashlib.sha256()
     for module in sorted(modules):
-        file = getattr(sys.modules.get(module), "__file__", None)
-        if file is None or not file.endswith(".py"):
-            return None
-        path = Path(file)
-        package = path.name == "__init__.py"
-        for source in sorted(path.parent.rglob("*.py")) if package else [path]:
-            name = source.relative_to(path.parent).as_posix()
-            content = source.read_bytes()
-            digest.update(f"{module} {name} {len(content)}\n".encode() + content)
+        for name, source in sorted(_sources(module).items()):
+            digest.update(f"{module} {name} {len(source)}\n".encode() + source)
     return digest.hexdigest()[:16] if modules else None
+
+
+def _sources(module: str) -> dict[str, bytes]:
+    """Return the files that make up a plugin, by their names below its folder."""
+    path = Path(getattr(sys.modules[module], "__file__", None) or "built-in/module")
+    folder = path.parents[module.count(".") + (path.name == "__init__.py")]
+    installed = folder.name in ("site-packages", "dist-packages")
+    sources: dict[str, bytes] = {}
+    left = {module.partition(".")[0]}
+    while left:
+        name = left.pop()
+        for file in [folder / f"{name}.py", *(folder / name).rglob("*.py")]:
+            key = file.relative_to(folder).as_posix()
+            if file.is_file() and key not in sources:
+                sources[key] = file.read_bytes()
+                if not installed:
+                    left |= _imports(sources[key])
+    return sources
+
+
+def _imports(source: bytes) -> set[str]:
+    """Return the top-level modules that a source imports, without those of this distribution."""
+    names = set()
+    with contextlib.suppress(SyntaxError, ValueError):  # a template in a package, for example
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module)
+    return {name.partition(".")[0] for name in names} - {"relation_tf", "glue_submit"}
 
 
 @functools.cache

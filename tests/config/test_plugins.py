@@ -142,7 +142,10 @@ def test_entry_points_are_imported_once(monkeypatch):
 
 
 def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
-    (tmp_path / "plug_one.py").write_text("a = 1")
+    (tmp_path / "plug_one.py").write_text("import json\nimport plug_shared.part\nimport numpy")
+    (tmp_path / "plug_shared").mkdir()
+    (tmp_path / "plug_shared" / "part.py").write_text("from . import deeper")
+    (tmp_path / "plug_shared" / "deeper.py").write_text("import relation_tf")
     package = tmp_path / "plug_package"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -151,6 +154,11 @@ def test_the_digest_is_of_all_source_of_a_module_or_package(tmp_path):
     first = plugins_digest(names)
     assert first == plugins_digest(names[::-1]) != plugins_digest(names[:1])
     (package / "inner.py").write_text("b = 2")
-    assert plugins_digest(names) != first
+    second = plugins_digest(names)
+    assert second not in (first, plugins_digest(["sys", *names[:1]]))
+    (tmp_path / "plug_shared" / "deeper.py").write_text("c = 3")  # what a plugin imports
+    assert plugins_digest(names) not in (first, second)
+    (tmp_path / "plug_other.py").write_text("d = 4")
+    (tmp_path / "plug_shared" / "deeper.py").write_text("import relation_tf")
+    assert plugins_digest(names) == second
     assert plugins_digest([]) is None
-    assert plugins_digest(["sys"]) is None  # it has no source
