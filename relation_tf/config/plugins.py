@@ -84,8 +84,8 @@ def shaping_plugins(modules: Iterable[str]) -> list[str]:
 def plugins_digest(modules: Sequence[str]) -> str | None:
     """Return a digest of the source of plugins, which is part of what identifies a run.
 
-    Of a package, all its Python files count; of what a module imports, also the modules and packages
-    that lie in the same folder. Installed packages count alone, without what they import.
+    Of a package, all its Python files count; of what a module imports, also the modules and
+    packages that lie in the same folder. Installed packages count alone, without what they import.
 
     Args:
         modules: Names of modules that `load_plugins` has imported.

@@ -15,7 +15,6 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats import (
     FriedmanNemenyiResult,
     PairwiseResult,
-    WinTieLoss,
     default_procedure,
     friedman_nemenyi,
     pairwise_result,
@@ -238,7 +237,7 @@ def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
     return friedman_nemenyi(means, scores.alpha)
 
 
-def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> WinTieLoss | None:
+def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> pd.DataFrame | None:
     """On how many tasks each method is significantly better than each; None for a single task.
 
     MNLI counts once, by its first set, the matched one.

@@ -178,7 +178,7 @@ class ReportContext:
     def wins(self) -> list[Any]:
         """Pairs of methods with the numbers of tasks on which one is better."""
         won = None if self.scores.timed else wins(self.scores, self.comparisons)
-        return [] if won is None else won.pairs().to_dict("records")
+        return [] if won is None else won.to_dict("records")
 
     @cached_property
     def summary(self) -> pd.DataFrame:

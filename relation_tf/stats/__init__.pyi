@@ -5,7 +5,6 @@ from .design import seeds_needed as seeds_needed
 from .effect_size import cliffs_delta as cliffs_delta
 from .effect_size import cliffs_delta_interval as cliffs_delta_interval
 from .over_tasks import FriedmanNemenyiResult as FriedmanNemenyiResult
-from .over_tasks import WinTieLoss as WinTieLoss
 from .over_tasks import friedman_nemenyi as friedman_nemenyi
 from .over_tasks import win_tie_loss as win_tie_loss
 from .power_analysis import Power as Power

@@ -242,49 +242,19 @@ def friedman_nemenyi(
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WinTieLoss(Shown):
-    """The result of `win_tie_loss`.
-
-    Attributes:
-        counts: The table of `pairs`.
-        num_tasks: Number of tasks.
-    """
-
-    counts: pd.DataFrame
-    num_tasks: int
-
-    def pairs(self) -> pd.DataFrame:
-        """Return the pairs that some task tests.
-
-        Returns:
-            A table with columns `a`, `b`, and a's `wins`, `ties` and `losses` against b: numbers of
-            tasks.
-        """
-        return self.counts.copy()
-
-    def _shown(self) -> pd.DataFrame:
-        return self.counts
-
-    def _title(self) -> str:
-        return f"Wins, ties and losses of a against b over {count(self.num_tasks, 'task')}"
-
-    def _remarks(self) -> Iterator[str]:
-        yield "A win is a significant difference; a tie is none: the two cannot be separated."
-
-
-def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> WinTieLoss:
+def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
     """Count over tasks how often a method is significantly better than each other one.
 
-    Each task is tested by itself, at its own level, which the counts do not correct for. A pair is
-    counted where both methods were tested.
+    A win is a significant difference, a tie is none. Each task is tested by itself, at its own
+    level, which the counts do not correct for. A pair is counted where both methods were tested.
 
     Args:
         tests: Task -> the result of `steel_dwass` (or of `steel`, which has only the
             pairs with its control).
 
     Returns:
-        A `WinTieLoss`; `print` shows it.
+        A table with columns `a`, `b`, and a's `wins`, `ties` and `losses` against b: numbers of
+        tasks.
 
     Raises:
         TypeError: If a value is no such result.
@@ -297,7 +267,7 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> WinTieLoss:
         ...     "CoLA": steel_dwass({"a": low, "b": high}),
         ...     "RTE": steel_dwass({"a": low, "b": low}),
         ... }
-        >>> print(win_tie_loss(tests).pairs().to_string(index=False))
+        >>> print(win_tie_loss(tests).to_string(index=False))
         a b  wins  ties  losses
         a b     0     1       1
     """
@@ -317,7 +287,7 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> WinTieLoss:
             key = (a, b) if (a, b) in counts else (b, a)
             counts[key][1 if better is None else 0 if better == key[0] else 2] += 1
     rows = [(a, b, *numbers) for (a, b), numbers in counts.items() if any(numbers)]
-    return WinTieLoss(pd.DataFrame(rows, columns=["a", "b", "wins", "ties", "losses"]), len(tests))
+    return pd.DataFrame(rows, columns=["a", "b", "wins", "ties", "losses"])
 
 
 def _scores(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import bisect
-import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -25,7 +24,6 @@ from relation_tf.stats.pairwise import (
     permutation_pvalues,
 )
 from relation_tf.stats.presentation import Shown, count
-from relation_tf.stats.samples import FloatArray
 
 Separated: TypeAlias = Literal["one", "any", "all"]
 
@@ -217,19 +215,15 @@ def seeds_for_power(
         estimate: Estimate = getattr(found, separated_from)
         return estimate.probability >= power
 
-    low = seeds_needed(num_methods, alpha, test=test) - 1  # can find nothing
-    high = low + 1
+    low = high = seeds_needed(num_methods, alpha, test=test)
     while not enough(high):
         if high >= _MAX_SEEDS:
             raise ValueError(
                 f"{_MAX_SEEDS:,} seeds do not reach this power. "
                 f"Received: power={power}, shift={shift}, num_methods={num_methods}"
             )
-        low, high = high, min(2 * high, _MAX_SEEDS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        low, high = high + 1, min(2 * high, _MAX_SEEDS)
+    return low + bisect.bisect_left(range(low, high), True, key=enough)
 
 
 _power = power  # `seeds_for_power` has an argument of this name
@@ -243,21 +237,19 @@ def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest,
     product = num_seeds**2
     deviation = math.sqrt(product * (2 * num_seeds + 1) / 12)
     sizes = [num_seeds] * num_methods
-    pvalues: list[Callable[[FloatArray], FloatArray]] = [
-        functools.partial(asymptotic_pvalues, sizes=sizes, test=test)
-    ]
+    maxima, drawn = None, num_arrangements(np.array(sizes)) > MAX_ARRANGEMENTS
     if num_seeds <= _FEW_SEEDS:
         ranks = np.arange(num_methods * num_seeds)
         ranks = ranks.astype(np.min_scalar_type(ranks.size))
         groups: Groups = list(ranks.reshape(num_methods, num_seeds, 1))
         pairs = index_pairs(num_methods, test == "steel")
-        drawn = num_arrangements(np.array(sizes)) > MAX_ARRANGEMENTS
         maxima = permutation_maxima(groups, pairs, _PERMUTATIONS if drawn else None, seed)
-        pvalues.append(functools.partial(permutation_pvalues, maxima=maxima, drawn=drawn))
 
     def significant(wins: int) -> bool:
         statistic = np.array((wins - product / 2) / deviation)
-        return all(float(pvalue(statistic)) < alpha for pvalue in pvalues)
+        if asymptotic_pvalues(statistic, sizes, test) >= alpha:
+            return False
+        return maxima is None or bool(permutation_pvalues(statistic, maxima, drawn=drawn) < alpha)
 
     more_than_half = range(product // 2 + 1, product + 1)
     return more_than_half.start + bisect.bisect_left(more_than_half, True, key=significant)
