@@ -125,7 +125,7 @@ def test_failed_and_broken_runs(work, call):
     code, out, _ = call(*SMALL, "--seeds", "1")
     assert code == 1
     assert out.count("failed: CoLA/relation-8/seed-1: ") == 1
-    assert "train.tsv:41: expected 4 tab-separated fields" in out
+    assert "train.tsv:41: expected 4 fields" in out
     assert "2 of 4 runs done, 2 failed" in out
     code, out, err = call("submit", "out")
     assert (code, out) == (2, "")

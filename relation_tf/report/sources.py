@@ -27,7 +27,7 @@ from relation_tf.errors import DataError, SuiteError, join_names, quote
 from relation_tf.registry import METRICS
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores
-from relation_tf.tasks.csv_tables import read_csv
+from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretrained import SETTINGS, SPEEDS
 
 ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
@@ -207,14 +207,15 @@ def are_fractions(table: pd.DataFrame) -> bool:
 
 def _read_table(path: Path) -> Scores:
     """The scores of a file, without blank rows and averages of other tasks of it."""
-    file = read_csv(path, skip_bad_lines=True)
+    faults: list[str] = []
+    file = read_csv(path, skipped=faults)
     header = [*file.columns]
     if len(header) == 1 and re.search("[;\t]", header[0]):
         raise DataError(
             f"{path}:1: expected fields separated by commas: save as comma-separated, decimals "
             f"with a point. Received: {quote(header[0])}"
         )
-    for fault in file.skipped:
+    for fault in faults:
         if not fault.endswith("found 0"):  # fields: a blank line
             raise DataError(fault)
     table = pd.DataFrame(file.columns, index=[f"{path}:{line}" for line in file.lines], dtype=str)

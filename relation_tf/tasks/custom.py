@@ -15,13 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from relation_tf.errors import DataError, SuiteError, did_you_mean, quote
 from relation_tf.registry import METRICS, Metric
-from relation_tf.tasks.csv_tables import read_csv
-from relation_tf.tasks.readers import labelled_rows, split_reader
+from relation_tf.tasks.readers import collect_rows, labelled_rows, split_reader
 from relation_tf.tasks.tables import (
-    Table,
     check_spelled,
-    collect_table,
     decode_record,
+    parse_object,
+    read_csv,
     read_records,
     read_tsv,
 )
@@ -119,8 +118,8 @@ class CustomTask(BaseModel):
         return self
 
     def _check_suffix(self, split: str, file: str) -> None:
-        if Path(file).suffix not in _READERS:
-            expected = ", ".join(_READERS)
+        if Path(file).suffix not in _SUFFIXES:
+            expected = ", ".join(_SUFFIXES)
             raise ValueError(f"files.{split}: expected a file {expected}, found {file!r}")
 
     @property
@@ -152,14 +151,12 @@ class CustomTask(BaseModel):
         text = split_reader(self._rows)(task, files, skip_bad_lines)
         return replace(text, notes=tuple(_not_learned(task, text.splits["train"])))
 
-    def _rows(
-        self, task: Task, path: Path, skip_bad_lines: bool
-    ) -> tuple[TextSplit, tuple[str, ...]]:
-        table = self._table(task, path, skip_bad_lines)
-        return labelled_rows(task, table, skip_bad_lines=skip_bad_lines)
-
-    def _table(self, task: Task, path: Path, skip_bad_lines: bool) -> Table:
-        return _READERS[path.suffix](path, skip_bad_lines, task)
+    def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+        read = _TABLES.get(path.suffix)
+        if read is not None:
+            return labelled_rows(task, read(path, None, skipped), skipped)
+        fields = partial(_fields, task, path)
+        return collect_rows(task, path, enumerate(read_records(path), 1), fields, skipped)
 
 
 _OBTAIN = "the suite names its files, below --data DIR or the current folder"
@@ -174,18 +171,16 @@ class _TaskWithReader(CustomTask):
     def _check_suffix(self, split: str, file: str) -> None:
         """Allow any file."""
 
-    def _table(self, task: Task, path: Path, skip_bad_lines: bool) -> Table:
-        names = (*task.inputs, task.label)
-
-        def check(number: int, row: Sequence[str]) -> Sequence[str]:
+    def _rows(self, task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+        def fields(number: int, row: Sequence[str]) -> Sequence[str]:
             if len(row) == len(names) and all(isinstance(field, str) for field in row):
-                return row
+                return row[-1], *row[:-1]
             raise DataError(
                 f"{path}: row {number}: must be texts of {', '.join(names)}. Received: {row!r:.80}"
             )
 
-        rows = ((i, partial(check, i, row)) for i, row in enumerate(self.read(path), 1))
-        return collect_table(path, names, rows, skip_bad_lines)
+        names = (*task.inputs, task.label)
+        return collect_rows(task, path, enumerate(self.read(path), 1), fields, skipped)
 
 
 def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Dataset:
@@ -213,38 +208,20 @@ def _not_learned(task: Task, train: TextSplit) -> Iterator[str]:
             yield f"no training row is of class {label!r}"
 
 
-def _read_jsonl(path: Path, skip_bad_lines: bool, task: Task) -> Table:
-    """Read a JSON object per line; numbers and booleans become their JSON text."""
-    names = (*task.inputs, task.label)
-
-    def fields(line: int, record: bytes) -> list[str]:
-        return _fields(path, line, decode_record(path, line, record), names)
-
-    rows = ((i, partial(fields, i, record)) for i, record in enumerate(read_records(path), 1))
-    return collect_table(path, names, rows, skip_bad_lines)
-
-
-def _fields(path: Path, line: int, text: str, names: tuple[str, ...]) -> list[str]:
-    try:
-        entry: Any = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}:{line}: expected a JSON object, found: {error}") from error
-    if not isinstance(entry, dict):
-        raise DataError(f"{path}:{line}: expected a JSON object, found {text[:60]!r}")
-    for name in names:
-        if not isinstance(entry.get(name), str | int | float):
-            raise DataError(
-                f"{path}:{line}: expected {name!r} with a text or a number, found "
-                f"{entry.get(name)!r:.60}"
-            )
-    fields = [value if isinstance(value := entry[n], str) else json.dumps(value) for n in names]
-    for field in fields:
-        check_spelled(f"{path}:{line}", field)
+def _fields(task: Task, path: Path, line: int, record: bytes) -> list[str]:
+    """Return the fields of a JSON object; numbers and booleans become their JSON text."""
+    place = f"{path}:{line}"
+    entry = parse_object(place, decode_record(path, line, record))
+    fields = []
+    for name in (task.label, *task.inputs):
+        value = entry.get(name)
+        if not isinstance(value, str | int | float):
+            raise DataError(f"{place}: expected {name!r} with a text or a number, found "
+                            f"{value!r:.60}")  # fmt: skip
+        fields.append(value if isinstance(value, str) else json.dumps(value))
+        check_spelled(place, fields[-1])
     return fields
 
 
-_READERS: dict[str, Callable[[Path, bool, Task], Table]] = {
-    ".csv": lambda path, skip, task: read_csv(path, skip_bad_lines=skip),
-    ".tsv": lambda path, skip, task: read_tsv(path, skip_bad_lines=skip),
-    ".jsonl": _read_jsonl,
-}
+_TABLES = {".csv": read_csv, ".tsv": read_tsv}
+_SUFFIXES = (*_TABLES, ".jsonl")

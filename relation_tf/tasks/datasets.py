@@ -62,20 +62,23 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import glue_submit
 from relation_tf.tasks import imdb, reuters, sst, wikitext, yelp
-from relation_tf.tasks.csv_tables import read_csv
 from relation_tf.tasks.glue import glue_reader
-from relation_tf.tasks.readers import ReadRows, ReadText, line_rows, split_reader, table_rows
-from relation_tf.tasks.tables import read_tsv
+from relation_tf.tasks.readers import (
+    ReadRows,
+    ReadText,
+    line_rows,
+    read_labelled_lines,
+    split_reader,
+    table_rows,
+)
+from relation_tf.tasks.tables import read_csv, read_tsv
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TextSplit
 
 _SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
@@ -92,13 +95,11 @@ def join_title(title: str, description: str) -> str:
     return f"{title} {description}".strip()
 
 
-def _coarse_rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+def _coarse_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
     """Read TREC's fifty classes as the six."""
     fine = next(each.task.labels for each in DATASETS if each.task.name == "TREC-fine") or ()
-    rows, skipped = line_rows(labels=fine)(task, path, skip_bad_lines)
-    coarse = task.labels or ()
-    of_fine = np.array([coarse.index(word.partition(":")[0]) for word in fine], np.int32)
-    return replace(rows, labels=of_fine[rows.labels]), skipped
+    words = {word: word.partition(":")[0] for word in fine}
+    return read_labelled_lines(task, path, words, skipped=skipped)
 
 
 TEXTS: Mapping[str, Callable[..., str]] = {

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gzip
 import io
+import itertools
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
-from glue_submit.errors import UNREADABLE
 from relation_tf.errors import DataError, join_names
+from relation_tf.tasks.tables import readable
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
 _LONGEST = 2**20  # bytes of a line; more are no vector
@@ -120,39 +120,23 @@ class _Place:
 def _lines(path: Path, width: int) -> Iterator[tuple[_Place, bytes, bytes]]:
     """The word and the numbers of each line, with its place."""
     place = _Place(path)
-    try:
-        with _open(path, width) as (name, file):
-            place.file = name
-            for word, numbers in _vectors(file, place, width):
-                yield place, word, numbers
-    except DataError:
-        raise
-    except UNREADABLE as error:
-        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
-        place.line += place.line > 0
-        raise DataError(f"{place}: cannot be read: {reason}") from error
+    with readable(place), _open(path, width) as (place.file, file):
+        for word, numbers in _vectors(file, place, width):
+            yield place, word, numbers
 
 
 @contextlib.contextmanager
-def _open(path: Path, width: int) -> Iterator[tuple[Path, io.BufferedReader]]:
-    """The text file, unpacked as it is read, and what it is called."""
-    match path.suffix.lower():
-        case ".gz":
-            with gzip.open(path) as file:
-                yield path, _buffered(file)
-        case ".zip":
-            with zipfile.ZipFile(path) as archive:
-                member = _member(path, archive, width)
-                with archive.open(member) as file:
-                    yield path / member[-60:], _buffered(file)
-        case _:
-            with path.open("rb") as file:
-                yield path, _buffered(file)
-
-
-def _buffered(file: Any) -> io.BufferedReader:
-    # A file in an archive looks for line ends in Python unless another one reads it.
-    return io.BufferedReader(file)
+def _open(path: Path, width: int) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Open the text file, unpacked as it is read, and say what it is called."""
+    if path.suffix.lower() == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            member = _member(path, archive, width)
+            with archive.open(member) as file:
+                yield path / member[-60:], file
+    else:
+        open_file = gzip.open if path.suffix.lower() == ".gz" else Path.open
+        with cast(IO[bytes], open_file(path, "rb")) as file:
+            yield path, file
 
 
 def _member(path: Path, archive: zipfile.ZipFile, width: int) -> str:
@@ -171,27 +155,31 @@ def _member(path: Path, archive: zipfile.ZipFile, width: int) -> str:
 
 
 def _fits(archive: zipfile.ZipFile, name: str, width: int) -> bool:
-    with archive.open(name) as file:
-        try:
-            next(_vectors(_buffered(file), _Place(Path(name)), width))
-        except DataError:
-            return False
+    try:
+        with archive.open(name) as file:
+            next(_vectors(file, _Place(Path(name)), width))
+    except DataError:
+        return False
     return True
 
 
-def _vectors(file: io.BufferedReader, place: _Place, width: int) -> Iterator[tuple[bytes, bytes]]:
-    """The word and the numbers of each line, which is noted in `place`."""
+def _vectors(file: Any, place: _Place, width: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the word and the numbers of each line, which is noted in `place`."""
     announced = None
     count = 0
-    for record in iter(functools.partial(file.readline, _LONGEST), b""):
-        place.line += 1
-        if place.line == 1 and (header := _header(record)):
-            announced, found = header
-            if found != width:
-                raise DataError(f"{place}: expected vectors of width {width}, found {found}")
-            continue
-        count += 1
-        yield _split(record.rstrip(b"\n\r "), place, width)
+    # A file in an archive looks for line ends in Python unless another one reads it.
+    with io.BufferedReader(file) as lines:
+        for place.line in itertools.count(1):
+            record = lines.readline(_LONGEST)
+            if not record:
+                break
+            if place.line == 1 and (header := _header(record)):
+                announced, found = header
+                if found != width:
+                    raise DataError(f"{place}: expected vectors of width {width}, found {found}")
+                continue
+            count += 1
+            yield _split(record.rstrip(b"\n\r "), place, width)
     if not count:
         raise DataError(f"{place.file}: expected word vectors, found none")
     if announced not in (None, count):

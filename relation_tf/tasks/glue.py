@@ -23,11 +23,12 @@ def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
     Args:
         columns: The columns of labelled files without a header, as CoLA's.
     """
+    read_rows = table_rows(read_tsv, columns)
 
-    def rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
-        found, skipped = table_rows(read_tsv, columns)(task, path, skip_bad_lines)
+    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+        found = read_rows(task, path, skipped)
         # As the leaderboard counts, which gives no number to a header.
-        return replace(found, index=np.arange(len(found))), skipped
+        return replace(found, index=np.arange(len(found)))
 
     return split_reader(rows, answered=_answered_rows)
 

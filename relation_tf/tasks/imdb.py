@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from relation_tf.errors import DataError
-from relation_tf.tasks.keras_archives import keras_orders, read_archive
+from relation_tf.tasks.keras_archives import read_archive
 from relation_tf.tasks.readers import collect_rows
-from relation_tf.tasks.tables import decode_record
+from relation_tf.tasks.tables import decode_record, readable
 from relation_tf.tasks.task import Task, TaskText
 
 LABELS = ("neg", "pos")
@@ -48,59 +48,46 @@ def clean_review(text: str) -> str:
 def read_folders(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Read the published folders, `train/neg` and so on."""
     splits = {}
-    skipped: tuple[str, ...] = ()
-    for split in ("train", "test"):
-        skip = skip_bad_lines and split == "train"
-        reviews: list[tuple[int, Path]] = []
-        for label, word in enumerate(LABELS):
-            paths, messages = _reviews(files[f"{split}/{word}"], skip)
-            reviews += [(label, path) for path in paths]
-            skipped += messages
-        splits[split], messages = collect_rows(
-            enumerate(reviews, 1),  # as the tables count after their header
-            lambda row, review: (_review(review[1]), review[0]),
-            files[f"{split}/{LABELS[0]}"].parent,
-            expected="reviews",
-            skip_bad_lines=skip,
-        )
-        skipped += messages
-    return TaskText(task, splits, skipped)
-
-
-def _reviews(folder: Path, skip_bad_lines: bool) -> tuple[list[Path], tuple[str, ...]]:
-    """Return the files of a folder in the order of their ids, and messages on those left out."""
-    numbered: list[tuple[int, Path]] = []
     skipped: list[str] = []
-    try:
-        paths = sorted(folder.iterdir())
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be read: {error.strerror}") from error
-    for path in paths:
-        name = _REVIEW.fullmatch(path.name)
-        if name:
-            numbered.append((int(name[1]), path))
-            continue
-        message = f"{path}: expected a review named <id>_<rating>.txt, found {path.name!r:.40}"
-        if not skip_bad_lines:
-            raise DataError(message)
-        skipped.append(message)
-    if not numbered:
+    for split in ("train", "test"):
+        paths = sorted((path for word in LABELS for path in _reviews(files[f"{split}/{word}"])),
+                       key=_place)  # fmt: skip
+        splits[split] = collect_rows(
+            task,
+            files[f"{split}/{LABELS[0]}"].parent,
+            enumerate(paths, 2),  # as lines of the tables, behind their header
+            _label_and_review,
+            skipped if skip_bad_lines and split == "train" else None,
+        )
+    return TaskText(task, splits, tuple(skipped))
+
+
+def _reviews(folder: Path) -> list[Path]:
+    with readable(folder):
+        paths = [*folder.iterdir()]
+    if not any(_REVIEW.fullmatch(path.name) for path in paths):
         raise DataError(f"{folder}: expected reviews named <id>_<rating>.txt, found none")
-    return [path for _, path in sorted(numbered)], tuple(skipped)
+    return paths
 
 
-def _review(path: Path) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    return clean_review(decode_record(path, 1, data).replace("\t", " "))
+def _place(path: Path) -> tuple[bool, str, int, str]:
+    """Return what reviews are sorted by: their class and id, behind them all other files."""
+    name = _REVIEW.fullmatch(path.name)
+    return name is None, path.parent.name, int(name[1]) if name else 0, path.name
+
+
+def _label_and_review(_: int, path: Path) -> tuple[str, str]:
+    if not _REVIEW.fullmatch(path.name):
+        raise DataError(
+            f"{path}: expected a review named <id>_<rating>.txt, found {path.name!r:.40}"
+        )
+    with readable(path):
+        review = decode_record(path, 1, path.read_bytes())
+    return path.parent.name, clean_review(review.replace("\t", " "))
 
 
 def read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Read the archive, its rows in the order of Keras's loader."""
-    arrays = {split: (f"x_{split}", f"y_{split}") for split in ("train", "test")}
-    splits, notes = read_archive(files, arrays, len(LABELS))
-    orders = keras_orders(*map(len, splits.values()))
-    splits = {name: splits[name].take(order) for name, order in zip(splits, orders, strict=True)}
-    return TaskText(task, splits, notes=notes, spaced=True)
+    return read_archive(
+        task, files, {each: (f"x_{each}", f"y_{each}") for each in ("train", "test")}
+    )

@@ -15,20 +15,18 @@ References:
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from glue_submit.errors import UNREADABLE
 from relation_tf.errors import DataError, join_names, quote
-from relation_tf.tasks.tables import check_spelled
-from relation_tf.tasks.task import TextSplit
+from relation_tf.tasks.tables import check_spelled, parse_object, readable
+from relation_tf.tasks.task import Task, TaskText, TextSplit
 
 _SEED = 113
 _LARGEST = 2**30  # bytes of an array; those of IMDb, the larger set, have 23,000,000
@@ -36,17 +34,17 @@ _INDEX = "word index"
 
 
 def read_archive(
-    files: Mapping[str, Path], arrays: Mapping[str, tuple[str, str]], classes: int
-) -> tuple[dict[str, TextSplit], tuple[str, ...]]:
-    """Read an archive.
+    task: Task, files: Mapping[str, Path], arrays: Mapping[str, tuple[str, str]]
+) -> TaskText:
+    """Read an archive, its rows in the order of Keras's loader.
 
     Args:
+        task: The task.
         files: The archive as `"train"`, and its word index where there is one.
         arrays: The names of the rows and of the labels in the archive, of each split.
-        classes: The number of classes; labels are 0 to `classes - 1`.
 
     Returns:
-        The splits, their `index` the row in the archive from 0, and notes.
+        The splits, their `index` the row in the archive from 0.
 
     Raises:
         DataError: For a file that cannot be read or holds something else, and for a word index that
@@ -54,33 +52,33 @@ def read_archive(
 
     Example:
         >>> import tempfile
+        >>> from relation_tf.tasks import find_task
         >>> path = Path(tempfile.mkdtemp()) / "imdb.npz"
         >>> rows = np.array([[2, 1], [1]], object)
         >>> np.savez(path, x=rows, y=[0, 1])
         >>> index = path.with_name("imdb_word_index.json")
         >>> _ = index.write_text('{"good": 1, "so": 2}')
         >>> files = {"train": path, "word index": index}
-        >>> splits, notes = read_archive(files, {"train": ("x", "y")}, 2)
-        >>> splits["train"].texts, splits["train"].labels.tolist()
+        >>> split = read_archive(find_task("IMDb"), files, {"train": ("x", "y")}).splits["train"]
+        >>> split.texts, split.labels.tolist()
         ((['so good', 'good'],), [0, 1])
     """
     archive = files["train"]
     words = _read_index(files[_INDEX]) if _INDEX in files else None
-    splits = {
-        split: _split(
-            archive, x, _read_rows(archive, x), y, _read_labels(archive, y, classes), words
-        )
-        for split, (x, y) in arrays.items()
-    }
+    classes = len(task.labels or ())
+    rows = [_read_split(archive, x, y, classes, words) for x, y in arrays.values()]
+    orders = keras_orders(*map(len, rows))
+    splits = [split.take(order) for split, order in zip(rows, orders, strict=True)]
     note = (
         f"no {archive.stem}_word_index.json beside {archive.name}: the words are numbers, word "
         "vectors cannot be used"
     )
-    return splits, () if words else (note,)
+    notes = () if words else (note,)
+    return TaskText(task, dict(zip(arrays, splits, strict=True)), notes=notes, spaced=True)
 
 
 def keras_orders(*rows: int) -> list[np.ndarray]:
-    """The orders in which Keras's loaders give the rows of an archive.
+    """Return the orders in which Keras's loaders give the rows of an archive.
 
     They shuffle one array after the other with `RandomState(113)`, which NumPy has frozen, so these
     are the same for ever.
@@ -96,37 +94,27 @@ def keras_orders(*rows: int) -> list[np.ndarray]:
     return [generator.permutation(count) for count in rows]
 
 
-def _split(
-    archive: Path,
-    name: str,
-    rows: Sequence[Any],
-    label_name: str,
-    labels: np.ndarray,
-    words: Mapping[int, str] | None,
+def _read_split(
+    archive: Path, x: str, y: str, classes: int, words: Mapping[int, str] | None
 ) -> TextSplit:
+    rows, labels = _read_rows(archive, x), _read_labels(archive, y, classes)
     if len(rows) != len(labels) or not len(rows):
         raise DataError(
-            f"{archive}: expected as many labels {label_name!r} as rows {name!r}, found "
-            f"{len(labels):,} and {len(rows):,}"
+            f"{archive}: expected as many labels {y!r} as rows {x!r}, found {len(labels):,} and "
+            f"{len(rows):,}"
         )
-    texts = [_text(archive, name, number, row, words) for number, row in enumerate(rows)]
+    texts = [_text(f"{archive}: row {i} of {x!r}", row, words) for i, row in enumerate(rows)]
     return TextSplit((texts,), labels.astype(np.int32), np.arange(len(rows)))
 
 
-def _text(archive: Path, name: str, number: int, row: Any, words: Mapping[int, str] | None) -> str:
+def _text(place: str, row: Any, words: Mapping[int, str] | None) -> str:
     if not isinstance(row, list) or not all(type(rank) is int and rank > 0 for rank in row):
-        raise DataError(
-            f"{archive}: row {number} of {name!r}: expected a list of word ranks from 1, found "
-            f"{row!r:.60}"
-        )
-    if words is None:
-        return " ".join(map(str, row))
+        raise DataError(f"{place}: expected a list of word ranks from 1, found {row!r:.60}")
     try:
-        return " ".join([words[rank] for rank in row])
+        return " ".join(map(str, row) if words is None else [words[rank] for rank in row])
     except KeyError as error:
         raise DataError(
-            f"{archive}: row {number} of {name!r}: expected words of the index beside it, which "
-            f"has none of rank {error}"
+            f"{place}: expected words of the index beside it, which has none of rank {error}"
         ) from error
 
 
@@ -134,11 +122,9 @@ def _read_rows(archive: Path, name: str) -> list[Any]:
     """The one place where a pickle is read."""
     file = _member(archive, name)
     try:
-        version = np.lib.format.read_magic(file)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        else:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        version, _ = np.lib.format.read_magic(file)
+        read_header = getattr(np.lib.format, f"read_array_header_{version}_0")
+        shape, _, dtype = read_header(file)
         if len(shape) != 1 or not dtype.hasobject:
             raise ValueError(f"an array of {dtype} of shape {shape}")
         # NumPy would want allow_pickle=True, and run what it finds.
@@ -154,44 +140,35 @@ def _read_rows(archive: Path, name: str) -> list[Any]:
 
 
 def _read_labels(archive: Path, name: str, classes: int) -> np.ndarray:
+    place = f"{archive}: expected labels {name!r}"
     file = _member(archive, name)
     try:
         labels = np.lib.format.read_array(file, allow_pickle=False)
     except Exception as error:  # a header of anything else may end in any of them
-        raise DataError(f"{archive}: expected labels {name!r}, found: {error!s:.100}") from error
+        raise DataError(f"{place}, found: {error!s:.100}") from error
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(
-            f"{archive}: expected labels {name!r} as a list of whole numbers, found an array of "
-            f"{labels.dtype} of shape {labels.shape}"
+            f"{place} as a list of whole numbers, found an array of {labels.dtype} of shape "
+            f"{labels.shape}"
         )
     outside = labels[(labels < 0) | (labels >= classes)]
     if len(outside):
-        raise DataError(
-            f"{archive}: expected labels {name!r} from 0 to {classes - 1}, found {outside[0]}"
-        )
+        raise DataError(f"{place} from 0 to {classes - 1}, found {outside[0]}")
     return labels
 
 
 def _member(archive: Path, name: str) -> io.BytesIO:
-    try:
-        with zipfile.ZipFile(archive) as members:
-            found = members.namelist()
-            largest = max((member.file_size for member in members.infolist()), default=0)
-            if largest > _LARGEST:
-                raise DataError(
-                    f"{archive}: expected arrays of at most {_LARGEST:,} bytes, found {largest:,}"
-                )
-            # Read whole, so that the checksum is compared before anything is made of it.
-            data = members.read(f"{name}.npy") if f"{name}.npy" in found else None
-    except DataError:
-        raise
-    except UNREADABLE as error:
-        raise DataError(
-            f"{archive}: expected an archive of NumPy, found: {error!s:.100}"
-        ) from error
-    if data is None:
-        raise DataError(f"{archive}: expected an array {name!r}, found {join_names(found)!r}")
-    return io.BytesIO(data)
+    with readable(archive), zipfile.ZipFile(archive) as members:
+        found = members.namelist()
+        if f"{name}.npy" not in found:
+            raise DataError(f"{archive}: expected an array {name!r}, found {join_names(found)!r}")
+        size = members.getinfo(f"{name}.npy").file_size
+        if size > _LARGEST:
+            raise DataError(
+                f"{archive}: expected arrays of at most {_LARGEST:,} bytes, found {size:,}"
+            )
+        # Read whole, so that the checksum is compared before anything is made of it.
+        return io.BytesIO(members.read(f"{name}.npy"))
 
 
 class _Part:
@@ -224,12 +201,8 @@ class _RowsUnpickler(pickle.Unpickler):
 
 
 def _read_index(path: Path) -> dict[int, str]:
-    try:
-        index = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: expected a JSON object of words, found: {error}") from error
-    if not isinstance(index, dict) or not index:
-        raise DataError(f"{path}: expected a JSON object of words, found {index!r:.60}")
+    with readable(path):
+        index = parse_object(path, path.read_bytes())
     words: dict[int, str] = {}
     for word, rank in index.items():
         if not word or type(rank) is not int or rank < 1 or rank in words:
@@ -239,4 +212,6 @@ def _read_index(path: Path) -> dict[int, str]:
             )
         check_spelled(f"{path}: {quote(word)}", word)
         words[rank] = re.sub(r"\s", "_", word)
+    if not words:
+        raise DataError(f"{path}: expected words, found none")
     return words

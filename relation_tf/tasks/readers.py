@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import numpy as np
 
 from relation_tf.errors import DataError, join_names, quote
 from relation_tf.tasks.splits import cut
-from relation_tf.tasks.tables import Table, decode_record, read_records
+from relation_tf.tasks.tables import (
+    Record,
+    Table,
+    collect_table,
+    decode_record,
+    leave_out,
+    read_records,
+)
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 
 # Most of these files are older than UTF-8, and some hold lines of both kinds. Bytes that are valid
@@ -19,20 +25,10 @@ _ENCODINGS = ("UTF-8", "Windows-1252")
 
 _SEPARATORS = {" ": "a space", "\t": "a tab"}
 
-_Record = TypeVar("_Record")
-_Rows = tuple[TextSplit, tuple[str, ...]]
-
-ReadRows = Callable[[Task, Path, bool], _Rows]
-"""Reads the labelled rows of one file, and one message for each malformed line; the last argument
-asks to leave such lines out."""
+ReadRows = Callable[[Task, Path, list[str] | None], TextSplit]
+"""Reads the labelled rows of one file; the last argument is `skipped` of `read_tsv`."""
 
 ReadText = Callable[[Task, Mapping[str, Path], bool], TaskText]
-
-
-class _ReadTable(Protocol):
-    def __call__(
-        self, path: Path, columns: Sequence[str] | None = None, *, skip_bad_lines: bool = False
-    ) -> Table: ...
 
 
 def split_reader(
@@ -61,120 +57,99 @@ def split_reader(
         if held_out is not None and held_out[0] in task.scored.values():
             skip_bad_lines = False
         splits: dict[str, TextSplit] = {}
-        skipped: tuple[str, ...] = ()
+        skipped: list[str] = []
         for split, path in files.items():
             if held_out is not None and split == held_out[0]:
                 splits["train"], splits[split] = cut(splits["train"], held_out[1], path)
             elif answered is not None and split in task.answered.values():
                 splits[split] = answered(task, path)
             else:
-                splits[split], bad = rows(task, path, skip_bad_lines and split == "train")
-                skipped += bad
+                skip = skip_bad_lines and split == "train"
+                splits[split] = rows(task, path, skipped if skip else None)
         counts = {name: len(split) for name, split in splits.items()}
         megabytes = files["train"].stat().st_size / 1e6
         notes = (note.format(**counts, megabytes=megabytes),) if note else ()
-        return TaskText(task, splits, skipped, notes, spaced)
+        return TaskText(task, splits, tuple(skipped), notes, spaced)
 
     return read
 
 
-def collect_rows(
-    records: Iterable[tuple[int, _Record]],
-    parse: Callable[[int, _Record], tuple[str, int]],
-    place: Path,
-    *,
-    expected: str = "labelled rows",
-    skip_bad_lines: bool = False,
-) -> _Rows:
-    """Parse records to rows of one text.
+def line_rows(separator: str = " ", labels: Sequence[str] | None = None) -> ReadRows:
+    """Return a function that reads a file with a label and a text in each line.
 
     Args:
-        records: Numbers of rows, and what is parsed.
-        parse: From a number and a record to a text and a class; raises `DataError`.
-        place: Where the records are from, for the message.
-        expected: What they are, likewise.
-        skip_bad_lines: If True, leave out malformed records.
-
-    Returns:
-        The rows, and a message for each record left out.
-
-    Raises:
-        DataError: For a malformed record, and if there is no row.
+        separator: What separates label and text, a space or a tab. The text is the rest of the
+            line, and may be empty.
+        labels: The words of the file for the task's labels, in the same order; by default these.
     """
-    texts: list[str] = []
-    labels: list[int] = []
-    index: list[int] = []
-    skipped: list[str] = []
-    for number, record in records:
-        try:
-            text, label = parse(number, record)
-        except DataError as error:
-            if not skip_bad_lines:
-                raise
-            skipped.append(str(error))
-            continue
-        texts.append(text)
-        labels.append(label)
-        index.append(number)
-    if not texts:
-        raise DataError(f"{place}: expected {expected}, found none")
-    rows = TextSplit((texts,), np.array(labels, np.int32), np.array(index, int))
-    return rows, tuple(skipped)
+
+    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+        own = task.labels or ()
+        words = dict(zip(labels or own, own, strict=True))
+        return read_labelled_lines(task, path, words, separator, skipped)
+
+    return rows
 
 
 def read_labelled_lines(
-    path: Path, labels: Sequence[str], separator: str, *, skip_bad_lines: bool = False
-) -> _Rows:
+    task: Task,
+    path: Path,
+    labels: Mapping[str, str],
+    separator: str = " ",
+    skipped: list[str] | None = None,
+) -> TextSplit:
     r"""Read a file with a label and a text in each line.
 
     Args:
+        task: The task.
         path: Text, each line UTF-8 or else Windows-1252; a line ends at LF and nowhere else.
-        labels: The label words in the order of the classes.
-        separator: What separates label and text, a space or a tab. The text is the rest of the
-            line, and may be empty.
-        skip_bad_lines: If True, leave out malformed lines.
+        labels: The task's label for each word of the file.
+        separator: As of `line_rows`.
+        skipped: As of `relation_tf.tasks.tables.read_tsv`.
 
     Returns:
-        The rows, their `index` the number of the line from 0, and a message for each line left out.
+        The rows, their `index` the number of the line from 0.
 
     Raises:
         DataError: For a file that is missing or holds no row, and for a malformed line.
 
     Example:
         >>> import tempfile
+        >>> from relation_tf.tasks import find_task
         >>> path = Path(tempfile.mkdtemp()) / "reviews.all"
         >>> _ = path.write_bytes(b"1 caf\xe9 , good .\n0 bad .\n")
-        >>> split, skipped = read_labelled_lines(path, ("0", "1"), " ")
+        >>> split = read_labelled_lines(find_task("MR"), path, {"0": "0", "1": "1"})
         >>> split.texts, split.labels.tolist()
         ((['café , good .', 'bad .'],), [1, 0])
     """
-    classes = {word: i for i, word in enumerate(labels)}
 
-    def parse(number: int, record: bytes) -> tuple[str, int]:
-        line = decode_record(path, number + 1, record, _ENCODINGS)
+    def fields(number: int, record: bytes) -> tuple[str, str]:
+        line = decode_record(path, number, record, _ENCODINGS)
         label, found, text = line.partition(separator)
-        if not found or label not in classes:
+        if not found or label not in labels:
             raise DataError(
-                f"{path}:{number + 1}: expected {join_names(labels, ' or ')}, "
+                f"{path}:{number}: expected {join_names([*labels], ' or ')}, "
                 f"{_SEPARATORS[separator]} and a text, found {quote(line)}"
             )
-        return text, classes[label]
+        return labels[label], text
 
-    return collect_rows(enumerate(read_records(path)), parse, path, skip_bad_lines=skip_bad_lines)
+    return collect_rows(task, path, enumerate(read_records(path), 1), fields, skipped)
 
 
-def line_rows(separator: str = " ", labels: Sequence[str] | None = None) -> ReadRows:
-    """Return `read_labelled_lines` with some label words, by default the task's."""
-
-    def rows(task: Task, path: Path, skip_bad_lines: bool) -> _Rows:
-        words = labels or task.labels or ()
-        return read_labelled_lines(path, words, separator, skip_bad_lines=skip_bad_lines)
-
-    return rows
+def collect_rows(
+    task: Task,
+    path: Path,
+    records: Iterable[tuple[int, Record]],
+    fields: Callable[[int, Record], Sequence[str]],
+    skipped: list[str] | None = None,
+) -> TextSplit:
+    """Collect the rows of a task: arguments as of `collect_table`; fields are label, then texts."""
+    columns = (task.label, *task.inputs)
+    return labelled_rows(task, collect_table(path, columns, records, fields, skipped), skipped)
 
 
 def table_rows(
-    read: _ReadTable,
+    read: Callable[[Path, Sequence[str] | None, list[str] | None], Table],
     columns: Sequence[str] | None = None,
     text: Callable[..., str] | None = None,
     of: Sequence[str] = (),
@@ -189,10 +164,10 @@ def table_rows(
         of: The arguments of `text`.
     """
 
-    def rows(task: Task, path: Path, skip_bad_lines: bool) -> _Rows:
-        table = read(path, columns, skip_bad_lines=skip_bad_lines)
+    def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+        table = read(path, columns, skipped)
         texts = text and [list(map(text, *(named_column(table, name) for name in of)))]
-        return labelled_rows(task, table, texts, skip_bad_lines=skip_bad_lines)
+        return labelled_rows(task, table, skipped, texts)
 
     return rows
 
@@ -212,21 +187,19 @@ def named_column(table: Table, name: str) -> list[str]:
 def labelled_rows(
     task: Task,
     table: Table,
+    skipped: list[str] | None = None,
     texts: Sequence[Sequence[str]] | None = None,
-    *,
-    skip_bad_lines: bool = False,
-) -> _Rows:
+) -> TextSplit:
     """Return the rows of a table as a task's texts and labels.
 
     Args:
         task: The task, with the names of its columns and its labels.
         table: The table.
+        skipped: If given, rows with another label are left out, and a message for each is added.
         texts: The texts of each input, row by row; by default the columns of the inputs' names.
-        skip_bad_lines: If True, leave out rows with another label.
 
     Returns:
-        The rows, their `index` the number of the line from 0, and a message for each line left out,
-        also when the table was read.
+        The rows, their `index` the number of the line from 0.
 
     Raises:
         DataError: If there is no such column or no row, and for another label.
@@ -234,43 +207,34 @@ def labelled_rows(
     Example:
         >>> from pathlib import Path
         >>> from relation_tf.tasks import find_task
-        >>> table = Table(Path("a.tsv"), {"label": ["pos", "neg"]}, [2, 3], ())
-        >>> split, _ = labelled_rows(find_task("IMDb"), table, [["good", "bad"]])
+        >>> table = Table(Path("a.tsv"), {"label": ["pos", "neg"]}, [2, 3])
+        >>> split = labelled_rows(find_task("IMDb"), table, texts=[["good", "bad"]])
         >>> split.labels.tolist(), split.index.tolist()
         ([1, 0], [1, 2])
     """
     if texts is None:
         texts = [named_column(table, name) for name in task.inputs]
-    kept: list[int] = []
-    labels: list[float] = []
-    skipped = list(table.skipped)
-    classes = None if task.labels is None else {word: i for i, word in enumerate(task.labels)}
-    for row, word in enumerate(named_column(table, task.label)):
-        label = classes.get(word) if classes is not None else _score(word, task.maximum)
-        if label is not None:
+    words = named_column(table, task.label)
+    if task.labels is None:
+        expected = f"a number in [0, {task.maximum:g}]"
+        labels: Mapping[str, float | None] = {word: _score(word, task.maximum) for word in words}
+    else:
+        expected = join_names(task.labels, " or ")
+        labels = {word: i for i, word in enumerate(task.labels)}
+    kept = []
+    for row, word in enumerate(words):
+        if labels.get(word) is not None:
             kept.append(row)
-            labels.append(label)
             continue
-        message = (
-            f"{table.path}:{table.lines[row]}: expected {join_names([task.label])} "
-            f"{_expected(task)}, found {quote(word)}"
-        )
-        if not skip_bad_lines:
-            raise DataError(message)
-        skipped.append(message)
+        place = f"{table.path}:{table.lines[row]}: expected {join_names([task.label])}"
+        leave_out(DataError(f"{place} {expected}, found {quote(word)}"), skipped)
     if not kept:
         raise DataError(f"{table.path}: expected labelled rows, found none")
-    if len(kept) < len(table):
+    if len(kept) < len(words):
         texts = [[column[row] for row in kept] for column in texts]
-    numbers = np.array(labels, np.float32 if classes is None else np.int32)
-    index = np.array([table.lines[row] - 1 for row in kept], int)
-    return TextSplit(tuple(texts), numbers, index), tuple(skipped)
-
-
-def _expected(task: Task) -> str:
-    if task.labels is None:
-        return f"a number in [0, {task.maximum:g}]"
-    return join_names(task.labels, " or ")
+    dtype = np.float32 if task.labels is None else np.int32
+    numbers = np.array([labels[words[row]] for row in kept], dtype)
+    return TextSplit(tuple(texts), numbers, np.array([table.lines[row] - 1 for row in kept], int))
 
 
 def _score(word: str, maximum: float) -> float | None:

@@ -35,12 +35,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from relation_tf.errors import DataError
 from relation_tf.tasks.keras_archives import keras_orders, read_archive
+from relation_tf.tasks.tables import decode_record, readable
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 
 TOPICS: tuple[str, ...] = (
@@ -63,8 +65,8 @@ _FIRST_TOPIC_OR_BODY = re.compile(
 
 def read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Read Keras's archive."""
-    splits, notes = read_archive(files, {"all": ("x", "y")}, len(TOPICS))
-    return TaskText(task, _keras_split(splits["all"]), notes=notes, spaced=True)
+    text = read_archive(task, files, {"all": ("x", "y")})
+    return replace(text, splits=_keras_split(text.splits["all"]))
 
 
 def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
@@ -84,25 +86,20 @@ def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> Ta
     rows = TextSplit((texts,), np.array(labels, np.int32), np.arange(len(texts)))
     note = f"{len(rows):,} newswires of the {_NEWSWIRES:,} that Keras's set has"
     notes = () if len(rows) == _NEWSWIRES else (note,)
-    return TaskText(task, _keras_split(rows), notes=notes, spaced=True)
+    (order,) = keras_orders(len(rows))
+    return TaskText(task, _keras_split(rows.take(order)), notes=notes, spaced=True)
 
 
 def _keras_split(rows: TextSplit) -> dict[str, TextSplit]:
-    (order,) = keras_orders(len(rows))
-    train = int(len(rows) * (1 - _TEST_SHARE))
-    return {"train": rows.take(order[:train]), "test": rows.take(order[train:])}
+    train, test = np.split(np.arange(len(rows)), [int(len(rows) * (1 - _TEST_SHARE))])
+    return {"train": rows.take(train), "test": rows.take(test)}
 
 
 def _newswires(path: Path) -> list[tuple[str, str]]:
     """The first topic and the words of each newswire with topics, in the order of the bodies."""
-    try:
+    with readable(path):
         # Latin-1 has a character for every byte.
-        text = path.read_bytes().decode("latin-1")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(f"{path}:{line}: expected text, found a NUL byte")
+        text = decode_record(path, 1, path.read_bytes(), ("Latin-1",))
     _check_closed(path, text)
     wires: list[tuple[str, str]] = []
     waiting: list[str] = []  # topics of newswires whose body is still to come

@@ -18,6 +18,7 @@ from relation_tf.tasks.readers import collect_rows
 from relation_tf.tasks.tables import decode_record, read_records
 from relation_tf.tasks.task import Task, TextSplit
 
+_CLASSES = tuple("01234")
 _NEUTRAL = 2
 _LONGEST = 20_000  # characters of a tree; the longest of the dataset has 1,000
 
@@ -26,28 +27,26 @@ _LEAF = re.compile(r"\([0-4] ([^ ()]+)\)")
 _NODE = re.compile("\\([0-4] (?:[^ ()\0]+|\0 \0)\\)")
 
 
-def tree_rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+def tree_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
     """Read a file of trees; a task of two classes has no neutral sentences."""
 
-    def parse(number: int, record: bytes) -> tuple[str, int]:
-        tree = decode_record(path, number + 1, record)
+    def fields(line: int, record: bytes) -> tuple[str, str]:
+        tree = decode_record(path, line, record)
         if not _is_tree(tree):
             raise DataError(
-                f"{path}:{number + 1}: expected a tree such as (3 (2 so) (4 good)), found "
-                + quote(tree)
+                f"{path}:{line}: expected a tree such as (3 (2 so) (4 good)), found {quote(tree)}"
             )
-        return " ".join(_LEAF.findall(tree)).lower(), int(tree[1])
+        return tree[1], " ".join(_LEAF.findall(tree)).lower()
 
-    five, skipped = collect_rows(
-        enumerate(read_records(path)), parse, path, expected="trees", skip_bad_lines=skip_bad_lines
-    )
-    if len(task.labels or ()) != 2:
-        return five, skipped
+    trees = enumerate(read_records(path), 1)
+    five = collect_rows(replace(task, labels=_CLASSES), path, trees, fields, skipped)
+    if task.labels == _CLASSES:
+        return five
     labels = np.asarray(five.labels)
     rows = np.flatnonzero(labels != _NEUTRAL)
     if not len(rows):
         raise DataError(f"{path}: expected trees that are not neutral, found none")
-    return replace(five.take(rows), labels=(labels[rows] > _NEUTRAL).astype(np.int32)), skipped
+    return replace(five.take(rows), labels=(labels[rows] > _NEUTRAL).astype(np.int32))
 
 
 def _is_tree(tree: str) -> bool:

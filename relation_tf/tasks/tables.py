@@ -1,22 +1,51 @@
-"""Tab-separated files as GLUE has them: no quoting, a record ends at LF and nowhere else."""
+"""Records and tables of text files: tab-separated as GLUE has them, comma-separated, JSON."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
+import csv
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
+from glue_submit.errors import UNREADABLE
 from relation_tf.errors import DataError, join_names, quote
 
 _HALF = re.compile("[\ud800-\udfff]")
 
+# In characters; the limit that `csv` starts with, 131,072, is one of all its users. The largest
+# number that a C long holds on every platform.
+_FIELD_LIMIT = 2**31 - 1
+
+Record = TypeVar("Record")
+
+
+@contextlib.contextmanager
+def readable(place: object) -> Iterator[None]:
+    """Raise `DataError` with the place if a file or archive cannot be read."""
+    try:
+        yield
+    except DataError:
+        raise
+    except UNREADABLE as error:
+        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
+        raise DataError(f"{place}: cannot be read: {reason}") from error
+
+
+def leave_out(error: DataError, skipped: list[str] | None) -> None:
+    """Add the message of a malformed line to `skipped`, or raise the error if that is None."""
+    if skipped is None:
+        raise error
+    skipped.append(str(error))
+
 
 def read_records(path: Path) -> list[bytes]:
-    """The records of a text file, without their ends and without a byte order mark.
+    """Return the records of a text file, without their ends and without a byte order mark.
 
     CRLF is taken for LF only where the first record ends so, since a file from Windows ends all its
     records alike. Nothing else ends a record.
@@ -24,10 +53,8 @@ def read_records(path: Path) -> list[bytes]:
     Raises:
         DataError: For a file that is missing or empty.
     """
-    try:
+    with readable(path):
         data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     records = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if records[-1] == b"":
         records.pop()
@@ -41,7 +68,13 @@ def read_records(path: Path) -> list[bytes]:
 def decode_record(
     path: Path, line: int, record: bytes, encodings: Sequence[str] = ("UTF-8",)
 ) -> str:
-    """The text of a record in the first of the encodings that it is valid in.
+    """Return the text of one or more lines in the first of the encodings that they are valid in.
+
+    Args:
+        path: The file, for messages.
+        line: The number of the first line, likewise.
+        record: The bytes.
+        encodings: Names of encodings.
 
     Raises:
         DataError: For bytes that are valid in none, and for a NUL byte.
@@ -54,13 +87,31 @@ def decode_record(
         else:
             break
     else:
+        line += record.count(b"\n", 0, start)
+        byte = start - record.rfind(b"\n", 0, start)
         raise DataError(
-            f"{path}:{line}: expected {' or '.join(encodings)}, byte {start + 1} of the line is "
+            f"{path}:{line}: expected {' or '.join(encodings)}, byte {byte} of the line is "
             f"0x{record[start]:02X}"
         )
     if "\0" in text:
+        line += text.count("\n", 0, text.index("\0"))
         raise DataError(f"{path}:{line}: expected text, found a NUL byte")
     return text
+
+
+def parse_object(place: object, data: str | bytes) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises:
+        DataError: For anything else; the message starts with the place.
+    """
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: expected a JSON object, found: {error}") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{place}: expected a JSON object, found {found!r:.60}")
+    return found
 
 
 def check_spelled(place: str, text: str) -> None:
@@ -86,27 +137,25 @@ class Table:
         path: The file.
         columns: The values of each column, by its name.
         lines: The line number of each record, from 1.
-        skipped: One message for each line that was left out.
     """
 
     path: Path
     columns: dict[str, list[str]]
     lines: list[int]
-    skipped: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.lines)
 
 
 def read_tsv(
-    path: Path, columns: Sequence[str] | None = None, *, skip_bad_lines: bool = False
+    path: Path, columns: Sequence[str] | None = None, skipped: list[str] | None = None
 ) -> Table:
-    r"""Read a file.
+    r"""Read a tab-separated file without quoting.
 
     Args:
         path: UTF-8 text, its records as in `read_records`.
         columns: The names of the columns of a file without a header; by default the first record.
-        skip_bad_lines: Leave out a malformed line, and say so in `skipped`.
+        skipped: If given, malformed lines are left out, and a message for each is added to it.
 
     Raises:
         DataError: For a file that is missing or empty, and for a malformed line: not UTF-8, a NUL
@@ -119,68 +168,121 @@ def read_tsv(
         >>> read_tsv(path).columns
         {'sentence': ['He said "yes.'], 'label': ['1']}
     """
-    records = read_records(path)
-    first_line = 1
-    if columns is None:
-        columns = decode_record(path, 1, records.pop(0)).split("\t")
-        check_header(path, columns)
-        first_line = 2
-    rows = (
-        (line, partial(_fields, path, line, record))
-        for line, record in enumerate(records, first_line)
-    )
-    expected = f"{len(columns)} tab-separated fields ({join_names(columns)})"
-    return collect_table(path, columns, rows, skip_bad_lines, expected)
+    records = enumerate(read_records(path), 1)
+
+    def fields(line: int, record: bytes) -> list[str]:
+        return decode_record(path, line, record).split("\t")
+
+    columns = columns or _header(path, fields(*next(records)))
+    return collect_table(path, columns, records, fields, skipped)
 
 
-def _fields(path: Path, line: int, record: bytes) -> list[str]:
-    return decode_record(path, line, record).split("\t")
+def read_csv(
+    path: Path, columns: Sequence[str] | None = None, skipped: list[str] | None = None
+) -> Table:
+    r"""Read a comma-separated file; quoted fields may hold commas, quotes and line ends.
 
+    Args:
+        path: UTF-8 text; a row ends at LF (CRLF where the first line ends so) outside quotes, and a
+            quote within a quoted field is written twice.
+        columns: The names of the columns of a file without a header; by default the first row.
+        skipped: As of `read_tsv`. A malformed row that ends in the midst of a quoted field takes
+            the lines up to the next quote with it.
 
-def check_header(path: Path, columns: Sequence[str]) -> None:
-    """Refuse a header that names a column twice.
+    Returns:
+        The rows; `lines` are those that they start in.
 
     Raises:
-        DataError: The message names the column.
+        DataError: For a file that is missing or empty, and for a malformed row, named by the line
+            it starts in: not UTF-8, a NUL byte, quotes that do not match, or another number of
+            fields than there are columns.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.csv"
+        >>> _ = path.write_bytes(b'"3","He said ""yes"", twice."\n')
+        >>> read_csv(path, ("class", "text")).columns
+        {'class': ['3'], 'text': ['He said "yes", twice.']}
     """
-    for name, times in Counter(columns).items():
+    lines = _Lines(path)
+    reader = csv.reader(lines, strict=True)
+
+    def fields(start: int, _: object = None) -> list[str]:
+        try:
+            return next(reader)
+        except csv.Error as error:
+            raise DataError(
+                f"{path}:{start}: expected comma-separated fields, a quote within quotes written "
+                f"twice, found in line {lines.number}: {error}"
+            ) from error
+
+    limit = csv.field_size_limit(_FIELD_LIMIT)
+    try:
+        columns = columns or _header(path, fields(1))
+        return collect_table(path, columns, lines.starts(), fields, skipped)
+    finally:
+        csv.field_size_limit(limit)
+
+
+class _Lines(Iterator[str]):
+    """The lines of a file with their ends; goes on behind one that cannot be decoded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.number = 0
+        self._records = read_records(path)
+
+    def __next__(self) -> str:
+        if self.number == len(self._records):
+            raise StopIteration
+        record = self._records[self.number]
+        self.number += 1
+        return decode_record(self.path, self.number, record) + "\n"
+
+    def starts(self) -> Iterator[tuple[int, None]]:
+        """Yield the line that the next row starts in, until there is none."""
+        while self.number < len(self._records):
+            yield self.number + 1, None
+
+
+def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
+    for name, times in Counter(columns).most_common(1):
         if times > 1:
             raise DataError(
                 f"{path}:1: expected columns of different names, found {quote(name)} twice"
             )
+    return columns
 
 
 def collect_table(
     path: Path,
     columns: Sequence[str],
-    rows: Iterable[tuple[int, Callable[[], Sequence[str]]]],
-    skip_bad_lines: bool,
-    expected: str = "",
+    records: Iterable[tuple[int, Record]],
+    fields: Callable[[int, Record], Sequence[str]],
+    skipped: list[str] | None = None,
 ) -> Table:
     """Collect the rows of a table.
 
     Args:
         path: The file.
         columns: The names of the columns.
-        rows: The line of each row, and a function that returns its fields or raises `DataError`.
-        skip_bad_lines: If True, leave out malformed rows.
-        expected: The fields of a row, for the message.
+        records: The line of each row, and what its fields are read from.
+        fields: Returns the fields of a line and its record, or raises `DataError`.
+        skipped: As of `read_tsv`.
     """
     values: list[list[str]] = [[] for _ in columns]
     lines: list[int] = []
-    skipped: list[str] = []
-    for line, read in rows:
+    for line, record in records:
         try:
-            fields = read()
-            if len(fields) != len(columns):
-                raise DataError(f"{path}:{line}: expected {expected}, found {len(fields)}")
+            row = fields(line, record)
+            if len(row) != len(columns):
+                expected = f"{len(columns)} fields ({join_names([*map(repr, columns)])})"
+                raise DataError(f"{path}:{line}: expected {expected}, found {len(row)}")
         except DataError as error:
-            if not skip_bad_lines:
-                raise
-            skipped.append(str(error))
+            leave_out(error, skipped)
             continue
         # Field by field: Python's garbage collection takes its time over a list for each record.
-        for column, field in zip(values, fields, strict=True):
+        for column, field in zip(values, row, strict=True):
             column.append(field)
         lines.append(line)
-    return Table(path, dict(zip(columns, values, strict=True)), lines, tuple(skipped))
+    return Table(path, dict(zip(columns, values, strict=True)), lines)

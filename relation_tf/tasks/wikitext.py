@@ -39,7 +39,7 @@ import numpy as np
 
 from relation_tf.errors import DataError
 from relation_tf.tasks.rows import FileTexts
-from relation_tf.tasks.tables import decode_record
+from relation_tf.tasks.tables import decode_record, leave_out, readable
 from relation_tf.tasks.task import Task, TextSplit
 
 SAMPLE = "train_head_noblank.txt"
@@ -58,14 +58,9 @@ _HEADER = re.compile(rb"^" + _ABOVE + _LINE + _BELOW, re.MULTILINE)
 _INSTANCE = np.dtype([("start", np.int64), ("end", np.int64), ("line", int), ("label", np.int32)])
 
 
-def header_rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
-    """Read the instances of a file, their text left in it.
-
-    Returns:
-        The rows, their `index` the line of the header from 0, and a message for each left out.
-    """
+def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
+    """Read the instances of a file, their text left in it; `index` is the line from 0."""
     header = _BALANCED if path.name == SAMPLE else _HEADER
-    skipped: list[str] = []
 
     def instances(data: mmap.mmap) -> Iterator[tuple[int, int, int, bool]]:
         line = 0
@@ -73,31 +68,21 @@ def header_rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit
             passage = data[start:end]
             try:
                 if marks:
-                    _check(path, line, passage)
+                    decode_record(path, line + 1, passage)
                     yield start, end, line, marks == _SECONDARY
             except DataError as error:
-                if not skip_bad_lines:
-                    raise
-                skipped.append(str(error))
+                leave_out(error, skipped)
             line += passage.count(b"\n")
 
-    with _mapped(path) as data:
+    with readable(path), path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with data:
         rows = np.fromiter(instances(data), _INSTANCE)
     if not len(rows):
         lone = " between blank lines" if header is _HEADER else ""
         raise DataError(f"{path}: expected headers such as ' = = Title = = '{lone}, found none")
     texts = FileTexts(path, rows["start"].copy(), rows["end"].copy(), _passage_text)
-    return TextSplit((texts,), rows["label"].copy(), rows["line"].copy()), tuple(skipped)
-
-
-def _mapped(path: Path) -> mmap.mmap:
-    try:
-        with path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # what there is nothing of cannot be mapped
-        raise DataError(f"{path}: expected text, the file is empty") from error
+    return TextSplit((texts,), rows["label"].copy(), rows["line"].copy())
 
 
 def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
@@ -106,11 +91,6 @@ def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, i
     for found in header.finditer(data):
         yield found.start("marks") - 1, found["marks"].count(b"=")
     yield len(data), 0
-
-
-def _check(path: Path, line: int, passage: bytes) -> None:
-    for number, record in enumerate(passage.split(b"\n"), line + 1):
-        decode_record(path, number, record)
 
 
 def _passage_text(passage: bytes) -> str:

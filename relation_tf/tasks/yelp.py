@@ -14,39 +14,28 @@ from typing import Any
 
 from relation_tf.errors import DataError
 from relation_tf.tasks.readers import collect_rows
-from relation_tf.tasks.tables import decode_record, read_records
+from relation_tf.tasks.tables import parse_object, readable
 from relation_tf.tasks.task import Task, TextSplit
 
-_LABELS = ("0", "1", "2", "3", "4")
 _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9A-Fa-f]{4})')
 
 
-def sample_rows(task: Task, path: Path, skip_bad_lines: bool) -> tuple[TextSplit, tuple[str, ...]]:
+def sample_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
     """Read a file of the sample; `index` is the number of the entry from 0."""
 
-    def parse(number: int, entry: tuple[str, Any]) -> tuple[str, int]:
+    def fields(_: int, entry: tuple[str, Any]) -> tuple[str, str]:
         match entry[1]:
-            case {"ori": str(text), "label": str(label)} if label in _LABELS:
-                return unescape(text), _LABELS.index(label)
+            case {"ori": str(text), "label": str(label)} if label in labels:
+                return labels[label], unescape(text)
         raise DataError(
             f'{path}: entry {entry[0]!r:.40}: expected {{"ori": text, "label": "0" to "4"}}, '
             f"found {entry[1]!r:.76}"
         )
 
-    entries = enumerate(_read_object(path).items())
-    return collect_rows(entries, parse, path, skip_bad_lines=skip_bad_lines)
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    records = enumerate(read_records(path), 1)
-    text = "\n".join(decode_record(path, line, record) for line, record in records)
-    try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: expected a JSON object of entries, found: {error}") from error
-    if not isinstance(entries, dict):
-        raise DataError(f"{path}: expected a JSON object of entries, found {entries!r:.76}")
-    return entries
+    labels = {str(i): label for i, label in enumerate(task.labels or ())}
+    with readable(path):
+        entries = parse_object(path, path.read_bytes())
+    return collect_rows(task, path, enumerate(entries.items(), 1), fields, skipped)
 
 
 def unescape(text: str) -> str:

@@ -80,7 +80,7 @@ def test_numbers_in_json_are_their_words(tmp_path):
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("[1, 2]", "expected a JSON object, found '[1, 2]'"),
+        ("[1, 2]", "expected a JSON object, found [1, 2]"),
         ('{"text": "x"', "expected a JSON object, found: "),
         ('{"text": "x"}', "expected 'stars' with a text or a number, found None"),
         ('{"text": ["x"], "stars": 1}', "expected 'text' with a text or a number, found ['x']"),

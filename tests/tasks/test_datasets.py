@@ -120,12 +120,12 @@ HEADER = "id\tlabel\trating\treview\n"
     [
         ("fdu-books", pair(*BOOKS, REVIEWS), "broken", "expected 0 or 1, a tab and a text"),
         ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"5","a","b"', "expected class 1 or 2 or 3"),
-        ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"1","a"', "expected 3 comma-separated"),
+        ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"1","a"', "expected 3 fields"),
         ("Yelp-full", pair(*YELP, '"5","Good"\n'), '"0","a"', "expected stars 1 or 2 or 3 or 4"),
         ("TREC", pair(*TREC, "NUM:date When ?\n"), "NUM:dat When ?", "expected DESC:def or "),
         ("TREC-fine", pair(*TREC, "NUM:date When ?\n"), "0 When ?", "expected DESC:def or "),
         ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "0\tso-so\t5\tA", "expected label neg"),
-        ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "x", "expected 4 tab-separated fields"),
+        ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "x", "expected 4 fields"),
         ("SST-1", SST, "(3 so good)", "expected a tree such as"),
     ],
 )

@@ -189,7 +189,7 @@ def test_a_cut_gzip_file_is_named_with_its_line(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.gz", b"the 1 2\n", r"a\.gz: cannot be read: Not a gzipped file"),
+        ("a.gz", b"the 1 2\n", r"a\.gz:1: cannot be read: Not a gzipped file"),
         ("a.zip", b"the 1 2\n", r"a\.zip: cannot be read: File is not a zip file"),
         ("a.gz", b"", r"a\.gz: expected word vectors, found none"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import GLUE, find_source, read_task
+from relation_tf.tasks import GLUE, read_task
 
 
 @pytest.mark.parametrize("name", GLUE)
@@ -71,36 +71,3 @@ def test_a_malformed_file_is_named_with_its_line(small_glue, tmp_path, name, fil
     with pytest.raises(DataError) as error:
         read_task(name, data)
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize("score", ["5.1", "-1", "nan", "good"])
-def test_a_score_out_of_range_is_refused(small_glue, tmp_path, score):
-    def change(lines):
-        fields = lines[1].split("\t")
-        return [lines[0], "\t".join([*fields[:-1], score]), *lines[2:]]
-
-    data = edit(small_glue, tmp_path, "STS-B", "train.tsv", change)
-    with pytest.raises(DataError, match=r"train.tsv:2: expected score a number in \[0, 5\]"):
-        read_task("STS-B", data)
-
-
-def test_bad_training_lines_can_be_left_out_but_never_those_that_are_scored(small_glue, tmp_path):
-    def cut(lines):
-        return [lines[0], "broken", *lines[1:]]
-
-    data = edit(small_glue, tmp_path / "a", "RTE", "train.tsv", cut)
-    text = read_task("RTE", data, skip_bad_lines=True)
-    assert len(text.splits["train"]) == len(read_task("RTE", small_glue).splits["train"])
-    assert [message.partition("train.tsv:")[2][0] for message in text.skipped] == ["2"]
-
-    data = edit(small_glue, tmp_path / "b", "RTE", "dev.tsv", cut)
-    with pytest.raises(DataError, match=r"dev\.tsv:2"):
-        read_task("RTE", data, skip_bad_lines=True)
-
-
-@pytest.mark.parametrize("place", ["glue_data/RTE", "RTE"])
-def test_both_places_are_looked_at(small_glue, tmp_path, place):
-    (tmp_path / place).parent.mkdir(exist_ok=True)
-    (tmp_path / place).symlink_to(small_glue / "RTE")
-    files = find_source("RTE", "files", tmp_path).files
-    assert files["train"] == tmp_path / place / "train.tsv"

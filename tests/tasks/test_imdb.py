@@ -110,7 +110,7 @@ def test_an_empty_folder_is_named(tmp_path):
 
 def test_no_review_that_can_be_read(tmp_path):
     data = write_folders(tmp_path, {"neg/0_2.txt": b"\xff", "pos/0_8.txt": b"\xff"})
-    with pytest.raises(DataError, match=r"aclImdb/train: expected reviews, found none"):
+    with pytest.raises(DataError, match=r"aclImdb/train: expected labelled rows, found none"):
         read_task("IMDb", data, skip_bad_lines=True)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
+from relation_tf.tasks import find_task
 from relation_tf.tasks.keras_archives import keras_orders, read_archive
 
 TRAIN = {"train": ("x", "y")}
@@ -33,9 +34,11 @@ def files_of(path):
     return {"train": path} | ({"word index": index} if index.exists() else {})
 
 
-def read(path, classes=2):
-    splits, notes = read_archive(files_of(path), TRAIN, classes)
-    return splits["train"], notes
+def read(path):
+    """The rows in the order of the archive, and the notes."""
+    text = read_archive(find_task("IMDb"), files_of(path), TRAIN)
+    split = text.splits["train"]
+    return split.take(np.argsort(split.index)), text.notes
 
 
 def test_ranks_become_their_words(tmp_path):
@@ -108,7 +111,7 @@ def test_a_file_that_is_no_archive_is_named(tmp_path):
     whole = path.read_bytes()
     for content in (b"", b"no archive", whole[: len(whole) // 2], whole[:-1]):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"imdb\.npz: expected an archive of NumPy, found: "):
+        with pytest.raises(DataError, match=r"imdb\.npz: cannot be read: "):
             read(path)
     path.write_bytes(whole.replace(b"NUMPY", b"OTHER"))  # the checksum is not that of the content
     with pytest.raises(DataError, match=r"Bad CRC-32"):
@@ -118,10 +121,10 @@ def test_a_file_that_is_no_archive_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "expected a JSON object of words, found: Expecting property name"),
-        ("[" * 200_000, "expected a JSON object of words, found: "),
-        ("[1]", "expected a JSON object of words, found [1]"),
-        ("{}", "expected a JSON object of words, found {}"),
+        ("{", "expected a JSON object, found: Expecting property name"),
+        ("[" * 200_000, "expected a JSON object, found: "),
+        ("[1]", "expected a JSON object, found [1]"),
+        ("{}", "expected words, found none"),
         ('{"so": "good"}', "expected words with a rank from 1 of their own, found 'so': 'good'"),
         ('{"so": 0}', "expected words with a rank from 1 of their own, found 'so': 0"),
         ('{"so": true}', "expected words with a rank from 1 of their own, found 'so': True"),

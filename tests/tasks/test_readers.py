@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import Table, find_task
-from relation_tf.tasks.readers import labelled_rows, named_column, read_labelled_lines
+from relation_tf.tasks.readers import labelled_rows, line_rows, named_column
 
-LABELS = ("0", "1")
+MR, IMDB, STS = map(find_task, ("MR", "IMDb", "STS-B"))
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=20)
 
 
-def read(folder, content, separator=" ", **options):
+def read(folder, content, separator=" ", skipped=None):
     path = folder / "lines.all"
     path.write_bytes(content)
-    return read_labelled_lines(path, LABELS, separator, **options)
+    return line_rows(separator)(MR, path, skipped)
 
 
 @given(
@@ -27,34 +27,33 @@ def read(folder, content, separator=" ", **options):
 @settings(max_examples=80, deadline=None)
 def test_reads_back_any_text(tmp_path_factory, lines, separator):
     content = "".join(f"{label}{separator}{text}\n" for label, text in lines).encode()
-    split, skipped = read(tmp_path_factory.mktemp("lines"), content, separator)
+    split = read(tmp_path_factory.mktemp("lines"), content, separator)
     assert split.texts == ([text for _, text in lines],)
     assert split.labels.tolist() == [label for label, _ in lines]
     assert split.index.tolist() == list(range(len(lines)))
-    assert skipped == ()
 
 
 def test_other_line_separators_are_text(tmp_path):
     content = "1 so\u0085good\u2028really\x0b\x0c\x1c\n0 bad\n".encode()
-    split, _ = read(tmp_path, content)
+    split = read(tmp_path, content)
     assert split.texts == (["so\u0085good\u2028really\x0b\x0c\x1c", "bad"],)
 
 
 def test_utf8_and_windows_1252_in_one_file(tmp_path):
-    split, _ = read(tmp_path, b"1 caf\xe9 \x85 it\x92s\n0 caf\xc3\xa9 \xc2\x85\n")
+    split = read(tmp_path, b"1 caf\xe9 \x85 it\x92s\n0 caf\xc3\xa9 \xc2\x85\n")
     assert split.texts == (["café … it’s", "café \u0085"],)
 
 
 def test_crlf_byte_order_mark_and_no_last_end(tmp_path):
-    split, _ = read(tmp_path, b"\xef\xbb\xbf1 good\r\n0 bad")
+    split = read(tmp_path, b"\xef\xbb\xbf1 good\r\n0 bad")
     assert split.texts == (["good", "bad"],)
     # In a file whose lines end at LF a carriage return is text.
-    assert read(tmp_path, b"1 good\n0 bad\r\n")[0].texts == (["good", "bad\r"],)
+    assert read(tmp_path, b"1 good\n0 bad\r\n").texts == (["good", "bad\r"],)
 
 
 def test_a_text_may_be_empty_and_hold_the_separator(tmp_path):
-    assert read(tmp_path, b"0 \n1  a b \n")[0].texts == (["", " a b "],)
-    assert read(tmp_path, b"0\t\n1\ta\tb\n", "\t")[0].texts == (["", "a\tb"],)
+    assert read(tmp_path, b"0 \n1  a b \n").texts == (["", " a b "],)
+    assert read(tmp_path, b"0\t\n1\ta\tb\n", "\t").texts == (["", "a\tb"],)
 
 
 @pytest.mark.parametrize(
@@ -81,44 +80,40 @@ def test_a_malformed_line_is_named(tmp_path, content, separator, message):
 
 
 def test_bad_lines_are_left_out_where_asked_and_the_others_keep_their_numbers(tmp_path):
-    split, skipped = read(tmp_path, b"1 good\n\nx\n0 b\x81d\n0 bad\n", skip_bad_lines=True)
+    skipped = []
+    split = read(tmp_path, b"1 good\n\nx\n0 b\x81d\n0 bad\n", skipped=skipped)
     assert split.texts == (["good", "bad"],)
     assert split.index.tolist() == [0, 4]
     assert [message.split(":")[1] for message in skipped] == ["2", "3", "4"]
     with pytest.raises(DataError, match="expected labelled rows, found none"):
-        read(tmp_path, b"x\ny\n", skip_bad_lines=True)
-
-
-IMDB, STS = find_task("IMDb"), find_task("STS-B")
+        read(tmp_path, b"x\ny\n", skipped=[])
 
 
 def table(*words):
     lines = list(range(2, 2 + len(words)))
-    return Table(Path("reviews.tsv"), {"label": list(words)}, lines, ("an earlier one",))
+    return Table(Path("reviews.tsv"), {"label": list(words)}, lines)
 
 
 def test_rows_of_a_table_have_classes_and_the_numbers_of_their_lines():
-    split, skipped = labelled_rows(IMDB, table("pos", "neg"), [["good", "bad"]])
+    split = labelled_rows(IMDB, table("pos", "neg"), texts=[["good", "bad"]])
     assert split.texts == (["good", "bad"],)
     assert (split.labels.tolist(), split.labels.dtype) == ([1, 0], "int32")
     assert split.index.tolist() == [1, 2]
-    assert skipped == ("an earlier one",)
 
 
 @pytest.mark.parametrize("word", ["", "Pos", " pos", "1", "neg\n"])
 def test_another_label_is_named_or_left_out(word):
     with pytest.raises(DataError) as error:
-        labelled_rows(IMDB, table("pos", word), [["good", "bad"]])
+        labelled_rows(IMDB, table("pos", word), texts=[["good", "bad"]])
     message = f"reviews.tsv:3: expected label neg or pos, found {word!r}".replace("\n", "\\n")
     assert str(error.value) == message
-    split, skipped = labelled_rows(
-        IMDB, table("pos", word, "neg"), [["good", "fair", "bad"]], skip_bad_lines=True
-    )
+    skipped = ["an earlier one"]
+    split = labelled_rows(IMDB, table("pos", word, "neg"), skipped, [["good", "fair", "bad"]])
     assert split.texts == (["good", "bad"],)
     assert split.index.tolist() == [1, 3]
-    assert skipped == ("an earlier one", message)
+    assert skipped == ["an earlier one", message]
     with pytest.raises(DataError, match="expected labelled rows, found none"):
-        labelled_rows(IMDB, table(word), [["fair"]], skip_bad_lines=True)
+        labelled_rows(IMDB, table(word), [], [["fair"]])
 
 
 def test_a_missing_column_is_named():
@@ -128,9 +123,10 @@ def test_a_missing_column_is_named():
 
 def test_scores_of_named_columns():
     columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": ["5", "1.25"]}
-    split, _ = labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3], ()))
+    split = labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3]))
     assert split.texts == (["a", "b"], ["c", "d"])
     assert (split.labels.tolist(), split.labels.dtype) == ([1.0, 0.25], "float32")
-    columns["score"][1] = "5.1"
-    with pytest.raises(DataError, match=r"tsv:3: expected score a number in \[0, 5\], found '5"):
-        labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3], ()))
+    for word in ("5.1", "-1", "nan", "good"):
+        columns["score"][1] = word
+        with pytest.raises(DataError, match=rf"score a number in \[0, 5\], found '{word}"):
+            labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3]))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from pathlib import Path
+import csv
+import io
 
 import pytest
 from hypothesis import given, settings
@@ -8,75 +9,138 @@ from hypothesis import strategies as st
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import read_tsv
+from relation_tf.tasks.tables import read_csv
 
-FIELD = st.text(
+TAB_FIELD = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\0"), max_size=20
+)
+# CR is left out: it is a line end to some and text to others.
+COMMA_FIELD = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=20
 )
 
 
-def write(folder: Path, content: bytes) -> Path:
-    path = folder / "dev.tsv"
+def read(folder, content, columns=("class", "text"), skipped=None, reader=read_csv):
+    path = folder / "train.csv"
     path.write_bytes(content)
-    return path
+    return reader(path, columns, skipped)
 
 
-@given(rows=st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=8), mark=st.booleans())
+def rows(table):
+    return list(zip(*table.columns.values(), strict=True))
+
+
+@given(rows=st.lists(st.tuples(TAB_FIELD, TAB_FIELD), min_size=1, max_size=8), mark=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_reads_back_any_text(tmp_path_factory, rows, mark):
+def test_tab_separated_fields_come_back(tmp_path_factory, rows, mark):
     text = "\n".join(["a\tb", *map("\t".join, rows)]) + "\n"
     content = text.encode("utf-8-sig" if mark and not text.startswith("\ufeff") else "utf-8")
-    table = read_tsv(write(tmp_path_factory.mktemp("tsv"), content))
+    table = read(tmp_path_factory.mktemp("tsv"), content, None, reader=read_tsv)
     assert list(zip(table.columns["a"], table.columns["b"], strict=True)) == rows
     assert table.lines == list(range(2, len(rows) + 2))
 
 
-def test_quotes_and_other_line_separators_are_text(tmp_path):
-    path = write(tmp_path, 'a\tb\nHe said "yes.\tx\u0085y\u2028z\n"\t1\n'.encode())
-    assert read_tsv(path).columns == {"a": ['He said "yes.', '"'], "b": ["x\u0085y\u2028z", "1"]}
-
-
-def test_last_record_may_lack_its_end(tmp_path):
-    assert read_tsv(write(tmp_path, b"a\n1\n2")).columns == {"a": ["1", "2"]}
-
-
-def test_crlf_file_is_read_as_lf(tmp_path):
-    assert read_tsv(write(tmp_path, b"a\tb\r\n1\t2\r\n")).columns == {"a": ["1"], "b": ["2"]}
-
-
-def test_columns_given_for_a_file_without_header(tmp_path):
-    assert read_tsv(write(tmp_path, b"1\t2\n"), ("a", "b")).columns == {"a": ["1"], "b": ["2"]}
+@given(
+    fields=st.lists(st.tuples(COMMA_FIELD, COMMA_FIELD), min_size=1, max_size=6),
+    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+@settings(max_examples=100, deadline=None)
+def test_comma_separated_fields_come_back(tmp_path_factory, fields, quoting, end):
+    content = io.StringIO(newline="")
+    csv.writer(content, quoting=quoting, lineterminator=end).writerows([("a", "b"), *fields])
+    table = read(tmp_path_factory.mktemp("csv"), content.getvalue().encode(), None)
+    assert list(table.columns) == ["a", "b"]
+    assert rows(table) == fields
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("reader", "content", "expected", "lines"),
     [
-        (b"", "the file is empty"),
-        (b"a\tb\n1\n", ":2: expected 2 tab-separated fields (a, b), found 1"),
-        (b"a\tb\n1\t2\n1\t2\t3\n", ":3: expected 2 tab-separated fields (a, b), found 3"),
-        (b"a\n\xe9t\xe9\n", ":2: expected UTF-8, byte 1 of the line is 0xE9"),
-        (b"a\nx\0\n", ":2: expected text, found a NUL byte"),
+        (read_tsv, b"1\t2\n3\t4", [("1", "2"), ("3", "4")], [1, 2]),
+        (read_tsv, b"1\t2\r\n", [("1", "2")], [1]),
+        (read_tsv, 'He said "yes.\tx\u0085y\u2028z\n"\t1\n'.encode(),
+         [('He said "yes.', "x\u0085y\u2028z"), ('"', "1")], [1, 2]),
+        (read_csv, b'"1","He said ""yes"",\nthen\n\n""no"""\n2,plain\n"3",""\n',
+         [("1", 'He said "yes",\nthen\n\n"no"'), ("2", "plain"), ("3", "")], [1, 5, 6]),
+        (read_csv, '1,so\u0085good\u2028really\x0b\x0c\x1c\n"2","a\u0085b"\n'.encode(),
+         [("1", "so\u0085good\u2028really\x0b\x0c\x1c"), ("2", "a\u0085b")], [1, 2]),
+        (read_csv, b'\xef\xbb\xbf"1","a\r\nb"\r\n2,c', [("1", "a\nb"), ("2", "c")], [1, 3]),
     ],
-)
-def test_malformed_file_is_named_with_its_line(tmp_path, content, message):
+)  # fmt: skip
+def test_what_ends_a_row_and_what_is_text(tmp_path, reader, content, expected, lines):
+    table = read(tmp_path, content, reader=reader)
+    assert rows(table) == expected
+    assert table.lines == lines
+
+
+def test_a_field_may_be_longer_than_the_limit_of_csv_which_stays(tmp_path):
+    text = "long " * 40_000
+    limit = csv.field_size_limit(1000)
+    try:
+        assert rows(read(tmp_path, f'1,"{text}"\n'.encode())) == [("1", text)]
+        assert csv.field_size_limit() == 1000
+        with pytest.raises(DataError):
+            read(tmp_path, b'1,"x\n')
+        assert csv.field_size_limit() == 1000
+    finally:
+        csv.field_size_limit(limit)
+
+
+@pytest.mark.parametrize(
+    ("reader", "content", "message"),
+    [
+        (read_tsv, b"", "the file is empty"),
+        (read_tsv, b"1\t2\n1\n", ":2: expected 2 fields ('class', 'text'), found 1"),
+        (read_tsv, b"1\t2\n1\t2\t3\n", ":2: expected 2 fields ('class', 'text'), found 3"),
+        (read_tsv, b"1\t2\n\xe9t\t\xe9\n", ":2: expected UTF-8, byte 1 of the line is 0xE9"),
+        (read_tsv, b"1\t2\nx\t\0\n", ":2: expected text, found a NUL byte"),
+        (read_csv, b"", "the file is empty"),
+        (read_csv, b"1,a\n2\n", ":2: expected 2 fields ('class', 'text'), found 1"),
+        (read_csv, b"1,a\n2,b,c\n", ":2: expected 2 fields ('class', 'text'), found 3"),
+        (read_csv, b"1,a\n\n2,b\n", ":2: expected 2 fields ('class', 'text'), found 0"),
+        (read_csv, b'1,a\n2,"b\nb"c"\n', ":2: expected comma-separated fields, a quote within "
+         "quotes written twice, found in line 3: ',' expected after '\"'"),
+        (read_csv, b'1,a\n2,"b\nc\nd\n', ":2: expected comma-separated fields, a quote within "
+         "quotes written twice, found in line 4: unexpected end of data"),
+        (read_csv, b"1,a\n2,b\rc\n", ":2: expected comma-separated fields"),
+        (read_csv, b"1,a\n2,caf\xe9\n", ":2: expected UTF-8, byte 6 of the line is 0xE9"),
+        (read_csv, b'1,a\n2,"b\ncaf\xe9"\n', ":3: expected UTF-8, byte 4 of the line is 0xE9"),
+        (read_csv, b"1,a\n2,b\0\n", ":2: expected text, found a NUL byte"),
+    ],
+)  # fmt: skip
+def test_a_malformed_row_is_named(tmp_path, reader, content, message):
     with pytest.raises(DataError) as error:
-        read_tsv(write(tmp_path, content))
-    assert str(tmp_path / "dev.tsv") in str(error.value)
+        read(tmp_path, content, reader=reader)
+    assert str(tmp_path / "train.csv") in str(error.value)
     assert message in str(error.value)
 
 
 def test_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"nothing\.tsv: cannot be read"):
+    with pytest.raises(DataError, match=r"nothing\.tsv: cannot be read: No such file"):
         read_tsv(tmp_path / "nothing.tsv")
 
 
-def test_bad_lines_are_left_out_and_reported_where_asked(tmp_path):
-    table = read_tsv(write(tmp_path, b"a\tb\n1\t2\nbad\n\xff\t1\n3\t4\n"), skip_bad_lines=True)
-    assert table.columns == {"a": ["1", "3"], "b": ["2", "4"]}
-    assert table.lines == [2, 5]
-    assert [message.split(":")[1] for message in table.skipped] == ["3", "4"]
+@pytest.mark.parametrize(
+    ("reader", "content", "expected", "lines", "bad"),
+    [
+        (read_tsv, b"1\t2\nbad\n\xff\t1\n3\t4\n", [("1", "2"), ("3", "4")], [1, 4], [2, 3]),
+        (read_csv, b'1,a\n\n2,caf\xe9\n3,"b\nb"c"\n4,"d\ne"\n5\n6,f\n7,"g\n8,h\n',
+         [("1", "a"), ("4", "d\ne"), ("6", "f")], [1, 6, 9], [2, 3, 4, 8, 10]),
+    ],
+)  # fmt: skip
+def test_bad_rows_are_left_out_and_the_others_keep_their_lines(
+    tmp_path, reader, content, expected, lines, bad
+):
+    skipped = []
+    table = read(tmp_path, content, skipped=skipped, reader=reader)
+    assert rows(table) == expected
+    assert table.lines == lines
+    assert [int(each.partition("train.csv:")[2].split(":")[0]) for each in skipped] == bad
 
 
-def test_a_column_that_is_named_twice(tmp_path):
-    (tmp_path / "a.tsv").write_text("text\tlabel\ttext\n")
-    with pytest.raises(DataError, match=r"a\.tsv:1: expected columns of different names, f"):
-        read_tsv(tmp_path / "a.tsv")
+def test_a_bad_header_is_never_left_out(tmp_path):
+    with pytest.raises(DataError, match=r"train\.csv:1: expected comma-separated fields"):
+        read(tmp_path, b'a,"b"c\n1,2\n', None, [])
+    with pytest.raises(DataError, match=r"train\.csv:1: expected columns of different names, fou"):
+        read(tmp_path, b"text\tlabel\ttext\n", None, [], read_tsv)

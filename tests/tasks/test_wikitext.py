@@ -184,7 +184,7 @@ def test_bad_passages_are_named_or_left_out_of_train_alone(tmp_path, bad, messag
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", r"wiki\.train\.tokens: expected text, the file is empty"),
+        ("", r"wiki\.train\.tokens: cannot be read: cannot mmap an empty file"),
         (" Text . \n", r"expected headers such as ' = = Title = = ' between blank lines, found no"),
         (" = X = \n Text . \n", "between blank lines, found none"),
     ],
