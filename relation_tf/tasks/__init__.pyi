@@ -3,10 +3,10 @@ from .catalogue import find_source, find_task, read_task
 from .custom import CustomTask
 from .datasets import GLUE
 from .encoding import EncodedSplit, EncodedTask, load_task
-from .generated import GENERATED, Characters, GeneratedTask, SequencePairs, dates, reversal
+from .generated import GENERATED, Characters, GeneratedTask, dates, reversal
 from .glove import read_glove
 from .group import TaskGroup
-from .listing import Overview, examples, label_counts, overview
+from .listing import examples
 from .plain_text import read_plain_text
 from .rows import FileTexts, Ragged, Texts
 from .scoring import score
@@ -28,9 +28,7 @@ __all__ = [
     "Folders",
     "GeneratedTask",
     "Missing",
-    "Overview",
     "Ragged",
-    "SequencePairs",
     "Table",
     "Task",
     "TaskGroup",
@@ -43,9 +41,7 @@ __all__ = [
     "examples",
     "find_source",
     "find_task",
-    "label_counts",
     "load_task",
-    "overview",
     "plan_batches",
     "read_glove",
     "read_plain_text",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relation_tf.errors import DataError
 from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import datasets, decoding_speed, generated, tfds
+from relation_tf.tasks import datasets, generated, tfds
 from relation_tf.tasks.cache import miniglue_folder
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup, joined_source
@@ -23,11 +23,7 @@ class NotFoundError(DataError):
 Entry = str | CustomTask | TaskGroup
 """An entry of a suite: a registered task, a task of its own, or several together."""
 
-for _dataset in (
-    *datasets.DATASETS,
-    *generated.DATASETS,
-    *decoding_speed.DATASETS,
-):
+for _dataset in (*datasets.DATASETS, *generated.DATASETS):
     TASKS.add(_dataset.task.name, _dataset, __name__)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, get_args
@@ -14,15 +13,15 @@ import numpy as np
 import tokenizers
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import decoding_speed
+from relation_tf.tasks import generated
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.catalogue import Entry, find_source
-from relation_tf.tasks.generated import GENERATED, Characters
+from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.splits import cut
 from relation_tf.tasks.task import Task, TaskText, TextSplit
-from relation_tf.tasks.vocabulary import Vocabulary, parts_of
+from relation_tf.tasks.vocabulary import Chained, Vocabulary, parts_of
 
 Tokens = Literal["word", "wordpiece", "text"]
 
@@ -30,6 +29,8 @@ _CUT = "validation"  # the split that is cut from the training rows
 
 VALIDATION = 0.1
 """The share of the training rows that stops the training where a task has no rows for it."""
+
+_LEAST = {"vocabulary_size": 3, "max_length": 1}
 
 _FORMAT = 4  # raised with any change of the files, or of how text is read, cut or split
 
@@ -150,10 +151,8 @@ def load_task(
     given = None if vocabulary is None else _given(vocabulary, tokens, start_token, vocabulary_size)
     found = find_source(name, source, data, tfds_folder)
     task, digest = found.task, found.digest()
-    if task.written:
-        return _made(found, digest)
-    if task.timed:
-        return _timed(found, digest)
+    if task.generated:
+        return _generated(found, digest)
     shares = [_share(each, validation_split) for each in task.each()]
     settings = {
         "format": _FORMAT,
@@ -180,8 +179,12 @@ def load_task(
                 splits[name], splits[task.split_of(each, _CUT)] = cut(
                     splits[name], share, f"task {each.name}, validation split"
                 )
-        texts = _Columns(tuple(column for name in train for column in splits[name].texts))
-        own = given or _vocabulary(texts, tokens, start_token, vocabulary_size, text.spaced)
+        texts = Chained(iter, [column for name in train for column in splits[name].texts])
+        own = given
+        if own is None and tokens != "text":
+            own = Vocabulary.train(
+                texts, vocabulary_size, tokens, start_token=start_token, spaced=text.spaced
+            )
         _write(folder, own, splits, text, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
@@ -194,23 +197,15 @@ def load_task(
         ) from error
 
 
-def _made(source: TaskSource, digest: str) -> EncodedTask:
-    """A generated task, which is made faster than it is kept."""
-    made = GENERATED[source.task.name]()
+def _generated(source: TaskSource, digest: str) -> EncodedTask:
+    """Return a generated task, which is made faster than it is kept."""
+    made = generated.GENERATED[source.task.name]()
     splits = {
-        name: EncodedSplit((pairs.sources, pairs.targets), None, np.arange(len(pairs)))
-        for name, pairs in made.splits.items()
+        name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))
+        for name, rows in made.splits.items()
     }
     own = str(source.task.validation)
     return EncodedTask(source.task, made.source, splits, own, digest, source, targets=made.target)
-
-
-def _timed(source: TaskSource, digest: str) -> EncodedTask:
-    """A generated text that networks read at a measured speed."""
-    text = decoding_speed.letters(decoding_speed.length_of(source.task))
-    splits = {"train": EncodedSplit((text,), None, np.arange(1))}
-    own = str(source.task.validation)
-    return EncodedTask(source.task, decoding_speed.ALPHABET, splits, own, digest, source)
 
 
 def _share(task: Task, validation_split: float | None) -> float | None:
@@ -235,22 +230,21 @@ def _check(
             "validation_split must be a share of the training rows, above 0 and below 1. "
             f"Received: validation_split={validation_split!r}"
         )
-    for argument, value, least in (
-        ("vocabulary_size", vocabulary_size, 3),
-        ("max_length", max_length, 1),
-    ):
-        if value is not None and value < least:
-            raise DataError(f"{argument} must be {least} or more. Received: {argument}={value}")
-    for argument, value in {
+    settings = {
         "start_token": start_token or None,
         "vocabulary_size": vocabulary_size,
         "max_length": max_length,
-    }.items():
-        if tokens == "text" and value is not None:
+    }
+    for argument, value in settings.items():
+        if value is None:
+            continue
+        if tokens == "text":
             raise DataError(
                 f"{argument} has no meaning with tokens='text': a network that reads text splits "
                 f"and cuts it by itself. Received: {argument}={value}"
             )
+        if value < (least := _LEAST.get(argument, 0)):
+            raise DataError(f"{argument} must be {least} or more. Received: {argument}={value}")
 
 
 def _given(
@@ -268,24 +262,6 @@ def _given(
                 f"pieces. Received: {argument}={value!r}"
             )
     return Vocabulary.read(path)
-
-
-def _vocabulary(
-    texts: _Columns, tokens: Tokens, start_token: bool, vocabulary_size: int | None, spaced: bool
-) -> Vocabulary | None:
-    if tokens == "text":
-        return None
-    return Vocabulary.train(texts, vocabulary_size, tokens, start_token=start_token, spaced=spaced)
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The texts of all columns, from the first one as often as they are gone through."""
-
-    texts: tuple[Sequence[str], ...]
-
-    def __iter__(self) -> Iterator[str]:
-        return itertools.chain.from_iterable(self.texts)
 
 
 def _write(

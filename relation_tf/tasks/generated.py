@@ -1,4 +1,4 @@
-"""Pairs of sequences made from a seed, without any file: reversed strings, and dates.
+"""Rows made from a seed, without any file: reversed strings, dates, and texts to be timed.
 
 What decides the target:
 
@@ -8,17 +8,19 @@ What decides the target:
   year, those between dots day, month and year; of two digits, 70 to 99 are years after 1900 and 00
   to 69 those after 2000. So each source names one day.
 
-No source stands in two splits.
+No source stands in two splits. `decode-512` and the like are one text of so many letters without a
+target, see `decoding`.
 """
 
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +32,9 @@ _Row = TypeVar("_Row")
 
 SEED = 2022
 END = "[END]"
+
+LENGTHS = (128, 512, 2048, 8192)
+"""Numbers of letters of the texts to be timed."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -60,6 +65,13 @@ class Characters:
     Args:
         characters: The characters, in the order of their ids.
 
+    Attributes:
+        tokens: The token of each id.
+        words: The id of each token.
+        size: Number of ids.
+        start: Id of the start.
+        end: Id of the end.
+
     Example:
         >>> letters = Characters("abc")
         >>> rows = letters.encode(["cab"], ends=True)
@@ -67,56 +79,37 @@ class Characters:
         ([1, 5, 3, 4, 2], ['cab'])
     """
 
+    start, end = 1, 2
+
     def __init__(self, characters: str) -> None:
         self.tokens = (PADDING, START, END, *characters)
-        self._ids = {character: i for i, character in enumerate(self.tokens)}
-
-    @property
-    def size(self) -> int:
-        """Number of ids."""
-        return len(self.tokens)
-
-    @property
-    def words(self) -> dict[str, int]:
-        """The id of each token."""
-        return dict(self._ids)
-
-    @property
-    def start(self) -> int:
-        """Id of the start."""
-        return self._ids[START]
-
-    @property
-    def end(self) -> int:
-        """Id of the end."""
-        return self._ids[END]
+        self.words = {token: i for i, token in enumerate(self.tokens)}
+        self.size = len(self.tokens)
 
     def encode(self, texts: Iterable[str], ends: bool = False) -> Ragged:
-        """A row of ids for each text.
+        """Return a row of ids for each text.
 
         Args:
             texts: Texts of these characters.
-            ends: Whether start and end stand around each.
+            ends: If True, put start and end around each.
 
         Raises:
             ValueError: For another character.
         """
-        rows = [[self._id(character, text) for character in text] for text in texts]
+        try:
+            rows = [[self.words[character] for character in text] for text in texts]
+        except KeyError as error:
+            characters = "".join(self.tokens[self.end + 1 :])
+            raise ValueError(
+                f"a text must have the characters {characters!r}. Received: {error}"
+            ) from error
         if ends:
             rows = [[self.start, *row, self.end] for row in rows]
-        ids = np.array([one for row in rows for one in row], np.int32)
+        ids = np.array([*itertools.chain.from_iterable(rows)], np.int32)
         return Ragged(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64))
 
-    def _id(self, character: str, text: str) -> int:
-        if character not in self._ids:
-            raise ValueError(
-                f"a text must have the characters {''.join(self.tokens[3:])!r}. "
-                f"Received: {character!r} in {text!r}"
-            )
-        return self._ids[character]
-
     def decode(self, ids: np.ndarray) -> list[str]:
-        """The text of each row of an array `(rows, tokens)`, up to its end."""
+        """Return the text of each row of an array `(rows, tokens)`, up to its end."""
         texts = []
         for row in ids.tolist():
             row = row[: row.index(self.end)] if self.end in row else row
@@ -125,37 +118,29 @@ class Characters:
 
 
 @dataclass(frozen=True)
-class SequencePairs:
-    """Sources and their targets.
-
-    Attributes:
-        sources: A row of ids each.
-        targets: The same, from start to end: all but the last id of a row go in, all but the
-            first are to come out.
-    """
-
-    sources: Ragged
-    targets: Ragged
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-
-@dataclass(frozen=True)
 class GeneratedTask:
-    """A task from one sequence to another.
+    """Rows of text made from a seed.
 
     Attributes:
-        name: Of the task.
         source: Characters of the sources.
-        target: Characters of the targets.
-        splits: `train`, `dev`, `test`, and what else there is.
+        target: Characters of the targets, or None where rows have none.
+        splits: The rows of `train`, `dev`, `test`, and what else there is: source and target.
     """
 
-    name: str
     source: Characters
-    target: Characters
-    splits: Mapping[str, SequencePairs]
+    target: Characters | None
+    splits: Mapping[str, Sequence[tuple[str, ...]]]
+
+    def encode(self, split: str) -> tuple[Ragged, ...]:
+        """Return the ids of the sources and of the targets, these from start to end.
+
+        All but the last id of a target go in, all but the first are to come out.
+        """
+        rows = self.splits[split]
+        sources = self.source.encode(row[0] for row in rows)
+        if self.target is None:
+            return (sources,)
+        return sources, self.target.encode((row[1] for row in rows), ends=True)
 
 
 def reversal(
@@ -166,7 +151,7 @@ def reversal(
     lengths: tuple[int, int] = (3, 10),
     long: tuple[int, int] = (11, 14),
 ) -> GeneratedTask:
-    """Strings of letters to be written from the last letter to the first.
+    """Generate strings of letters to be written from the last letter to the first.
 
     Args:
         seed: Decides all rows.
@@ -177,20 +162,13 @@ def reversal(
             string comes twice.
         long: The same for the split `long`.
 
-    Returns:
-        The task.
-
     Raises:
         ValueError: Where more than half of all strings of the longest length are asked for, or the
             long ones are not longer.
 
     Example:
-        >>> task = reversal(train=2, dev=1, test=1)
-        >>> rows = task.splits["train"]
-        >>> task.source.decode(rows.sources.pad(np.arange(2)))
-        ['nqrrqxys', 'qvj']
-        >>> task.target.decode(rows.targets.pad(np.arange(2)))
-        ['syxqrrqn', 'jvq']
+        >>> reversal(train=2, dev=1, test=1).splits["train"]
+        [('nqrrqxys', 'syxqrrqn'), ('qvj', 'jvq')]
     """
     shortest, longest = lengths
     if not 1 <= shortest <= longest < long[0] <= long[1]:
@@ -200,24 +178,22 @@ def reversal(
         )
     random = np.random.RandomState(seed)
 
-    def drawn(count: int, lengths: tuple[int, int]) -> list[str]:
-        def draw() -> str:
-            length = random.randint(lengths[0], lengths[1] + 1)
-            return "".join(LETTERS[i] for i in random.randint(len(LETTERS), size=length))
+    def drawn(count: int, lengths: tuple[int, int]) -> list[tuple[str, str]]:
+        def draw() -> tuple[str, str]:
+            text = _word(random, random.randint(lengths[0], lengths[1] + 1))
+            return text, text[::-1]
 
         return _different(draw, count, len(LETTERS) ** lengths[1])
 
-    texts = _cut(drawn(train + dev + test, lengths), {"train": train, "dev": dev, "test": test})
-    texts["long"] = drawn(test, long)
+    rows = _cut(drawn(train + dev + test, lengths), train, dev, test)
     letters = Characters(LETTERS)
-    pairs = {split: [(text, text[::-1]) for text in own] for split, own in texts.items()}
-    return _task("reversal", letters, letters, pairs)
+    return GeneratedTask(letters, letters, {**rows, "long": drawn(test, long)})
 
 
 def dates(
     seed: int = SEED, train: int = 10_000, dev: int = 1_000, test: int = 1_000
 ) -> GeneratedTask:
-    """Dates as people write them, to be written as `2012-03-03`.
+    """Generate dates as people write them, to be written as `2012-03-03`.
 
     Days are of 1970 to 2069; a day of the test set may stand in the training set in other words.
 
@@ -227,19 +203,12 @@ def dates(
         dev: Rows of `dev`.
         test: Rows of `test`.
 
-    Returns:
-        The task.
-
     Raises:
         ValueError: Where that is more than half of all the texts that can be made.
 
     Example:
-        >>> task = dates(train=2, dev=1, test=1)
-        >>> rows = task.splits["train"]
-        >>> task.source.decode(rows.sources.pad(np.arange(2)))
-        ['2028/7/8', 'Saturday, 2 May 2015']
-        >>> task.target.decode(rows.targets.pad(np.arange(2)))
-        ['2028-07-08', '2015-05-02']
+        >>> dates(train=2, dev=1, test=1).splits["train"]
+        [('2028/7/8', '2028-07-08'), ('Saturday, 2 May 2015', '2015-05-02')]
     """
     random = np.random.RandomState(seed)
 
@@ -250,8 +219,26 @@ def dates(
     pairs = _different(draw, train + dev + test, _DAYS * len(_FORMATS))
     written = "".join((*_FORMATS, *_MONTHS, *_WEEKDAYS, "stndrdth", "0123456789"))
     source = Characters("".join(sorted(set(written) - set("{}_:"))))
-    cut = _cut(pairs, {"train": train, "dev": dev, "test": test})
-    return _task("dates", source, Characters("-0123456789"), cut)
+    return GeneratedTask(source, Characters("-0123456789"), _cut(pairs, train, dev, test))
+
+
+def decoding(length: int, rows: int = 1) -> GeneratedTask:
+    """Generate texts that a network decodes token by token at a measured speed.
+
+    Nothing is learned: any other letters cost the same.
+
+    Example:
+        >>> decoding(6, rows=2).splits["train"]
+        [('nqrrqx',), ('ysyqvj',)]
+    """
+    random = np.random.RandomState(SEED)
+    texts = [(_word(random, length),) for _ in range(rows)]
+    return GeneratedTask(Characters(LETTERS), None, {"train": texts})
+
+
+def length_of(task: Task) -> int:
+    """Return the number of letters of a task of `decoding`."""
+    return int(task.name.partition("-")[2])
 
 
 def write_date(day: datetime.date, format: int) -> str:
@@ -278,49 +265,46 @@ def write_date(day: datetime.date, format: int) -> str:
     )
 
 
-GENERATED: Mapping[str, Callable[..., GeneratedTask]] = MappingProxyType(
-    {"reversal": reversal, "dates": dates}
-)
+GENERATED: Mapping[str, Callable[..., GeneratedTask]] = {
+    "reversal": reversal,
+    "dates": dates,
+    **{f"decode-{length}": partial(decoding, length) for length in LENGTHS},
+}
 """Functions that generate each task, by its name."""
 
 
 def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
     """Return the generated rows as text."""
-    made = GENERATED[task.name]()
-    splits = {}
-    for name, pairs in made.splits.items():
-        rows = np.arange(len(pairs))
-        texts = (
-            made.source.decode(pairs.sources.pad(rows)),
-            made.target.decode(pairs.targets.pad(rows)),
-        )
-        splits[name] = TextSplit(texts, None, rows)
+    splits = {
+        name: TextSplit(tuple(map(list, zip(*rows, strict=True))), None, np.arange(len(rows)))
+        for name, rows in GENERATED[task.name]().splits.items()
+    }
     return TaskText(task, splits)
 
 
-_LAYOUT = FileLayout(f"seed {SEED}", _text)
+def _dataset(name: str, metric: str, scored: Mapping[str, str], **fields: Any) -> Dataset:
+    task = Task(name=name, label="", labels=None, metrics=(metric,), scored=scored, **fields)
+    return Dataset(task, (FileLayout(f"seed {SEED}", _text),), "it is generated")
 
 
-def _written(name: str, scored: Mapping[str, str]) -> Task:
-    return Task(
-        name=name,
-        inputs=("source", "target"),
-        label="",
-        labels=None,
-        metrics=("exact_match",),
-        validation="dev",
-        scored=scored,
-        written=True,
-    )
+_WRITTEN: Mapping[str, Any] = {
+    "inputs": ("source", "target"), "validation": "dev", "written": True
+}  # fmt: skip
+_TIMED: Mapping[str, Any] = {"inputs": ("text",), "validation": "train", "timed": True}
 
-
-DATASETS = tuple(
-    Dataset(_written(name, scored), (_LAYOUT,), "it is generated")
-    for name, scored in {
-        "reversal": {"reversal": "test", "reversal-long": "long"},
-        "dates": {"dates": "test"},
-    }.items()
+DATASETS = (
+    _dataset("reversal", "exact_match", {"reversal": "test", "reversal-long": "long"}, **_WRITTEN),
+    _dataset("dates", "exact_match", {"dates": "test"}, **_WRITTEN),
+    *(
+        _dataset(name, "tokens_per_second", {name: "train"}, **_TIMED)
+        for name in GENERATED
+        if name.startswith("decode-")
+    ),
 )
+
+
+def _word(random: np.random.RandomState, length: int) -> str:
+    return "".join(LETTERS[i] for i in random.randint(len(LETTERS), size=length))
 
 
 def _different(draw: Callable[[], _Row], count: int, all_there_are: int) -> list[_Row]:
@@ -336,25 +320,9 @@ def _different(draw: Callable[[], _Row], count: int, all_there_are: int) -> list
     return list(found)
 
 
-def _cut(rows: Sequence[_Row], sizes: Mapping[str, int]) -> dict[str, Sequence[_Row]]:
-    ends = np.cumsum(list(sizes.values())).tolist()
+def _cut(rows: Sequence[_Row], train: int, dev: int, test: int) -> dict[str, Sequence[_Row]]:
     return {
-        split: rows[end - size : end]
-        for (split, size), end in zip(sizes.items(), ends, strict=True)
+        "train": rows[:train],
+        "dev": rows[train : train + dev],
+        "test": rows[train + dev : train + dev + test],
     }
-
-
-def _task(
-    name: str,
-    source: Characters,
-    target: Characters,
-    pairs: Mapping[str, Sequence[tuple[str, str]]],
-) -> GeneratedTask:
-    splits = {
-        split: SequencePairs(
-            source.encode(text for text, _ in own),
-            target.encode((text for _, text in own), ends=True),
-        )
-        for split, own in pairs.items()
-    }
-    return GeneratedTask(name, source, target, MappingProxyType(splits))

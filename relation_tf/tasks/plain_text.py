@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
-import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ import tokenizers
 from relation_tf.errors import DataError
 from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.sources import digest_of_file
-from relation_tf.tasks.tables import decode_record
-from relation_tf.tasks.vocabulary import WORDPIECES, Vocabulary
+from relation_tf.tasks.tables import decode_record, readable
+from relation_tf.tasks.vocabulary import WORDPIECES, Chained, Vocabulary
 
 HELD_OUT = 0.05
 """The share of the blocks that is held out where no file is."""
@@ -103,12 +102,12 @@ def read_plain_text(
     key = hashlib.sha256(repr(said).encode()).hexdigest()[:32]
 
     def make(folder: Path) -> None:
-        lines = _Lines(paths)
+        lines = Chained(read_lines, paths)
         vocabulary = Vocabulary.train(lines, vocabulary_size, "wordpiece")
         (folder / "vocabulary.json").write_text(vocabulary.to_json(), encoding="utf-8")
         _write_ids(folder / "train.ids", vocabulary, lines)
         if apart is not None:
-            _write_ids(folder / "held_out.ids", vocabulary, _Lines((apart,)))
+            _write_ids(folder / "held_out.ids", vocabulary, read_lines(apart))
 
     folder = made_once(f"text-{key}", make)
     try:
@@ -143,14 +142,9 @@ def read_lines(path: Path) -> Iterator[str]:
     Raises:
         DataError: For what cannot be read or is not UTF-8; it names the file and the line.
     """
-    try:
-        packed = path.suffix == ".gz"
-        with cast(BinaryIO, gzip.open(path, "rb") if packed else path.open("rb")) as file:
-            yield from _decoded(path, file)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
+    open_file = gzip.open if path.suffix == ".gz" else Path.open
+    with readable(path), cast(BinaryIO, open_file(path, "rb")) as file:
+        yield from _decoded(path, file)
 
 
 def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
@@ -170,22 +164,9 @@ def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
         yield text
 
 
-@dataclass(frozen=True)
-class _Lines(Iterable[str]):
-    """The lines of some files, as often as they are gone through."""
-
-    files: tuple[Path, ...]
-
-    def __iter__(self) -> Iterator[str]:
-        for path in self.files:
-            yield from read_lines(path)
-
-
 def _digest(path: Path) -> str:
-    try:
+    with readable(path):
         return digest_of_file(path).hex()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _dtype(vocabulary: Vocabulary) -> np.dtype[np.unsignedinteger]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -24,6 +25,22 @@ _CHARACTERS = 1000  # that a WordPiece vocabulary spells words with, as in BERT'
 _PART = 2**20  # characters encoded at once
 _WORDS = 500_000  # different words remembered at once, some 70 MB
 _GROUP = 1000  # words handed to `tokenizers` as one text
+
+
+@dataclass(frozen=True)
+class Chained(Iterable[str]):
+    """Texts of several parts, one after the other, that can be iterated more than once.
+
+    Attributes:
+        read: Returns the texts of a part.
+        parts: The parts, such as files.
+    """
+
+    read: Callable[[Any], Iterable[str]]
+    parts: Sequence[Any]
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(map(self.read, self.parts))
 
 
 class Vocabulary:

@@ -14,8 +14,8 @@ import tensorflow as tf
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.networks.next_token import NextTokenNetwork
-from relation_tf.tasks.decoding_speed import length_of, letters
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
+from relation_tf.tasks.generated import decoding, length_of
 from relation_tf.training.building import dtype_policy
 from relation_tf.training.checkpoint import Checkpoint
 from relation_tf.training.stopping import Stop
@@ -178,4 +178,6 @@ def _build(config: RunConfig, vocabulary_size: int) -> NextTokenNetwork:
 
 def _rows(task: EncodedTask, count: int) -> EncodedSplit:
     """Return a batch of so many rows of the text."""
-    return EncodedSplit((letters(length_of(task.task), count),), None, np.arange(count))
+    return EncodedSplit(
+        decoding(length_of(task.task), count).encode("train"), None, np.arange(count)
+    )

@@ -28,8 +28,7 @@ def _few_rows(monkeypatch):
         "reversal": functools.partial(reversal, **few, lengths=(2, 4), long=(5, 6)),
         "dates": functools.partial(dates, **few),
     }
-    for module in ("generated", "encoding"):
-        monkeypatch.setattr(f"relation_tf.tasks.{module}.GENERATED", made)
+    monkeypatch.setattr("relation_tf.tasks.generated.GENERATED", made)
 
 
 @pytest.fixture

@@ -114,25 +114,6 @@ def test_texts_may_all_be_empty(tmp_path, tokens):
         assert batch.tolist() == (["", ""] if tokens == "text" else [[0], [0]])
 
 
-@pytest.mark.parametrize("tokens", ["word", "wordpiece"])
-@pytest.mark.parametrize("max_length", [None, 3])
-def test_a_start_token_stands_before_each_text(small_glue, tokens, max_length):
-    settings = {"data": small_glue, "tokens": tokens}
-    with_start = load_task("RTE", **settings, start_token=True, max_length=max_length)
-    without = load_task("RTE", **settings, max_length=max_length and max_length - 1)
-    assert with_start.vocabulary.words["[START]"] == 2
-    assert "[START]" not in without.vocabulary.words
-    for name, split in with_start.splits.items():
-        for rows in split.inputs:
-            assert (rows.pad(np.arange(len(rows)))[:, 0] == 2).all()
-            assert (rows.ids == 2).sum() == len(rows)
-        if tokens == "word":
-            assert np.array_equal(split.lengths, without.splits[name].lengths + 1)
-            for rows, other in zip(split.inputs, without.splits[name].inputs, strict=True):
-                ids = rows.ids[rows.ids != 2]
-                assert np.array_equal(ids - (ids > 1), other.ids)
-
-
 @pytest.mark.parametrize(("spaced", "word"), [(False, "don"), (True, "don't")])
 def test_words_that_are_apart_already_are_left_alone(tmp_path, monkeypatch, spaced, word):
     (tmp_path / "subj.all").write_text("".join(f"{i % 2} I don't .\n" for i in range(40)))

@@ -13,19 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relation_tf.tasks.generated import Characters, GeneratedTask, dates, reversal, write_date
+from relation_tf.tasks import find_source, load_task
+from relation_tf.tasks.generated import (
+    LENGTHS,
+    Characters,
+    dates,
+    decoding,
+    reversal,
+    write_date,
+)
 
 SIZES = {"train": 300, "dev": 40, "test": 50}
 FORMATS = 13
 MONTHS = {"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8,
           "sep": 9, "oct": 10, "nov": 11, "dec": 12}  # fmt: skip
-
-
-def texts(task: GeneratedTask, split: str) -> list[tuple[str, str]]:
-    pairs = task.splits[split]
-    rows = np.arange(len(pairs))
-    sources = task.source.decode(pairs.sources.pad(rows))
-    return list(zip(sources, task.target.decode(pairs.targets.pad(rows)), strict=True))
 
 
 def read_date(text: str) -> datetime.date:
@@ -48,9 +49,8 @@ def read_date(text: str) -> datetime.date:
 @pytest.mark.parametrize("make", [reversal, dates])
 def test_splits(make: Any) -> None:
     task = make(**SIZES)
-    sources = {split: {source for source, _ in texts(task, split)} for split in task.splits}
+    sources = {split: {source for source, _ in task.splits[split]} for split in task.splits}
     assert {split: len(own) for split, own in sources.items() if split != "long"} == SIZES
-    assert {split: len(pairs) for split, pairs in task.splits.items() if split != "long"} == SIZES
     for one, other in itertools.combinations(sources.values(), 2):
         assert not one & other
 
@@ -58,14 +58,14 @@ def test_splits(make: Any) -> None:
 def test_reversal() -> None:
     task = reversal(**SIZES)
     for split, lengths in (("train", range(3, 11)), ("long", range(11, 15))):
-        pairs = texts(task, split)
+        pairs = task.splits[split]
         assert all(target == source[::-1] for source, target in pairs)
         assert {len(source) for source, _ in pairs} == set(lengths)
     assert len(task.splits["long"]) == SIZES["test"]
 
 
 def test_dates() -> None:
-    pairs = texts(dates(**SIZES), "train")
+    pairs = dates(**SIZES).splits["train"]
     for source, target in pairs:
         assert read_date(source).isoformat() == target
     days = [datetime.date.fromisoformat(target) for _, target in pairs]
@@ -100,16 +100,12 @@ def test_words_of_a_date_are_right() -> None:
 
 def test_rows_as_networks_take_them() -> None:
     task = dates(**SIZES)
-    pairs = task.splits["dev"]
-    targets = pairs.targets.pad(np.arange(len(pairs)))
+    sources, targets = (ids.pad(np.arange(SIZES["dev"])) for ids in task.encode("dev"))
     assert targets.dtype == np.int32
     assert (targets[:, 0] == task.target.start).all()
     assert (targets[:, -1] == task.target.end).all()  # all dates have ten characters
-    sources = pairs.sources.pad(np.arange(len(pairs)))
-    assert sources.max() < task.source.size
-    assert (
-        (sources == 0).argmax(axis=1) == np.where(sources[:, -1], 0, pairs.sources.lengths)
-    ).all()
+    assert task.source.decode(sources) == [source for source, _ in task.splits["dev"]]
+    assert task.target.decode(targets) == [target for _, target in task.splits["dev"]]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +114,32 @@ def test_rows_as_networks_take_them() -> None:
     ids=["reversal", "dates"],
 )
 def test_the_same_rows_for_ever(make: Any, digest: str) -> None:
-    train = make(**SIZES).splits["train"]
-    data = b"".join(row.ids.astype("<i4").tobytes() for row in (train.sources, train.targets))
+    task = make(**SIZES)
+    data = b"".join(rows.ids.astype("<i4").tobytes() for rows in task.encode("train"))
     assert hashlib.sha256(data).hexdigest()[:16] == digest
-    other = make(seed=1, **SIZES).splits["train"]
-    assert other.sources.ids.tolist() != train.sources.ids.tolist()
+    assert make(seed=1, **SIZES).splits["train"] != task.splits["train"]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_timed_task_is_one_text_of_its_length(length: int) -> None:
+    name = f"decode-{length}"
+    task = load_task(name)
+    (text,) = task.splits["train"].inputs
+    assert text.lengths.tolist() == [length]
+    assert task.vocabulary.size == 29
+    assert task.task.timed
+    assert task.task.scored == {name: "train"}
+    assert task.source.kind == "generated"
+    texts = find_source(name).read().splits["train"].texts
+    assert task.vocabulary.decode(text.pad(np.arange(1))) == list(texts[0])
+
+
+def test_timed_texts_are_the_same_each_time_and_differ_by_length() -> None:
+    digests = {find_source(f"decode-{length}").digest() for length in LENGTHS}
+    assert digests == {find_source(f"decode-{length}").digest() for length in LENGTHS}
+    assert len(digests) == len(LENGTHS)
+    first, second = decoding(40, rows=2).splits["train"]
+    assert first != second
 
 
 @given(st.lists(st.text("abcxyz", max_size=6), min_size=1, max_size=4), st.booleans())
@@ -141,7 +158,7 @@ def test_what_comes_after_the_end_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Characters("ab").encode(["aXb"]), r"characters 'ab'\. Received: 'X' in 'aXb'$"),
+        (lambda: Characters("ab").encode(["aXb"]), r"characters 'ab'\. Received: 'X'$"),
         (
             lambda: reversal(lengths=(2, 11)),
             r"Received: lengths=\(2, 11\), long=\(11, 14\)$",

@@ -23,21 +23,6 @@ def test_lower_case_with_punctuation_apart():
     assert words["[UNK]"] == 1
 
 
-def test_unknown_words_and_empty_text():
-    vocabulary = Vocabulary.train(TEXTS)
-    rows = vocabulary.encode(["cat DOG", "", "stop"])
-    assert rows.lengths.tolist() == [2, 0, 1]
-    assert rows.ids.tolist() == [vocabulary.words["cat"], 1, vocabulary.words["stop"]]
-
-
-def test_same_text_gives_same_ids_and_survives_json():
-    first, second = Vocabulary.train(TEXTS), Vocabulary.train(TEXTS)
-    assert first.words == second.words
-    again = Vocabulary.from_json(first.to_json())
-    assert again.words == first.words
-    assert again.encode(TEXTS).ids.tolist() == first.encode(TEXTS).ids.tolist()
-
-
 def test_sizes_can_be_limited():
     vocabulary = Vocabulary.train(TEXTS, max_size=4)
     assert vocabulary.size == 4
