@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,76 +16,6 @@ from relation_tf.tasks.task import Task
 
 _SHOWN = 40  # tokens of an example, and so words of text; what is left out is counted
 _WIDTHS = (24, 18, 8, 7, 13, 13, 12)
-
-
-@dataclass(frozen=True)
-class Overview:
-    """A task in a line.
-
-    Attributes:
-        name: Its name.
-        source: Where its text was found.
-        rows: Rows of each split.
-        classes: How many, if there are any.
-        target: What is to be told of a row: `"class"`, `"score"`, `"written"` (a sequence), or
-            `"timed"` where nothing is learned.
-        mean: Mean tokens of a training row, for each input.
-        longest: The most tokens of a row of any split, for each input.
-        digest: SHA-256 of the files.
-    """
-
-    name: str
-    source: str
-    rows: dict[str, int]
-    classes: int | None
-    target: str
-    mean: tuple[float, ...]
-    longest: tuple[int, ...]
-    digest: str
-
-
-def overview(task: EncodedTask) -> Overview:
-    """Look a task over.
-
-    Example:
-        >>> from relation_tf.tasks import load_task
-        >>> overview(load_task("RTE", "miniglue")).classes
-        2
-    """
-    splits = task.splits.values()
-    labels = task.task.labels
-    return Overview(
-        name=task.task.name,
-        source=f"{task.source.kind}: {task.source.layout.name}",
-        rows={name: len(split) for name, split in task.splits.items()},
-        classes=None if labels is None else len(labels),
-        target=_target(task.task),
-        mean=tuple(task.splits["train"].lengths.mean(axis=1).tolist()),
-        longest=tuple(
-            np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0).tolist()
-        ),
-        digest=task.digest,
-    )
-
-
-def _target(task: Task) -> str:
-    if task.labels is not None:
-        return "class"
-    return "written" if task.written else "timed" if task.timed else "score"
-
-
-def label_counts(task: EncodedTask) -> dict[str, dict[str, int]]:
-    """For each labelled split of a classification the rows of each class."""
-    words = task.task.labels
-    if words is None:
-        return {}
-    return {
-        name: dict(
-            zip(words, np.bincount(split.labels, minlength=len(words)).tolist(), strict=True)
-        )
-        for name, split in task.splits.items()
-        if split.labels is not None
-    }
 
 
 def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterator[str]:
@@ -108,18 +37,15 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
     known = [task.vocabulary, task.targets or task.vocabulary]
     words = [{} if own is None else {i: w for w, i in own.words.items()} for own in known]
     for row in np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int):
-        lines = [f"label: {_label(task, rows, row)}"] if rows.labels is not None else []
+        lines = [] if rows.labels is None else [f"label: {_label(task.task, rows.labels[row])}"]
         # A task has one input or two; what is to be written has characters of its own.
         for name, column, own in zip(task.task.inputs, rows.inputs, words, strict=False):
             lines += _input(name, column, row, own)
         yield "\n".join(lines)
 
 
-def _label(task: EncodedTask, rows: EncodedSplit, row: int) -> str:
-    assert rows.labels is not None
-    if task.task.labels is None:
-        return f"{rows.labels[row] * task.task.maximum:g}"
-    return task.task.labels[rows.labels[row]]
+def _label(task: Task, label: Any) -> str:
+    return f"{label * task.maximum:g}" if task.labels is None else task.labels[label]
 
 
 def _input(name: str, column: Ragged | Texts, row: int, words: dict[int, str]) -> list[str]:
@@ -168,7 +94,7 @@ def lines(
         except DataError as error:
             yield _line(name, f"cannot be read: {error}")
         else:
-            yield from (_line(*_columns(overview(member))) for member in task.members)
+            yield from (_line(*_columns(member)) for member in task.members)
     if missing:
         yield f"not found: {', '.join(missing)}"
         yield "`relation-tf tasks NAME` says where one was looked for, and how to get it."
@@ -196,49 +122,65 @@ def describe(
 
 
 def _described(task: EncodedTask) -> str:
-    seen = overview(task)
+    mean, longest = _lengths(task)
     facts = {
-        "source": ", ".join([seen.source, *map(str, [*task.source.files.values()][:1])]),
-        "digest": seen.digest,
-        "rows": _rows(seen.rows),
+        "source": ", ".join([_source(task), *map(str, [*task.source.files.values()][:1])]),
+        "digest": task.digest,
+        "rows": _rows(task.splits),
         "inputs": ", ".join(task.task.inputs),
         "metrics": ", ".join(task.task.metrics),
         "stops on": task.validation,
         "scores": ", ".join(f"{key} ({split})" for key, split in task.task.scored.items()),
-        "mean tokens": _by_input(seen.mean),
-        "longest": _by_input(seen.longest),
+        "mean tokens": mean,
+        "longest": longest,
         "vocabulary": "none, text" if task.vocabulary is None else f"{task.vocabulary.size:,}",
-        **{
-            f"classes of {split}": ", ".join(f"{word} {count:,}" for word, count in counts.items())
-            for split, counts in label_counts(task).items()
-        },
     }
+    words = task.task.labels or ()
+    for name, split in task.splits.items():
+        if words and split.labels is not None:
+            counts = np.bincount(split.labels, minlength=len(words)).tolist()
+            classes = zip(words, counts, strict=True)
+            facts[f"classes of {name}"] = ", ".join(f"{word} {count:,}" for word, count in classes)
     notes = [f"note: {note}" for note in task.notes]
     if task.skipped:
         notes.append(f"{len(task.skipped)} malformed lines left out, the first: {task.skipped[0]}")
     table = [f"{key + ': ':24}{value}" for key, value in facts.items()]
-    return "\n".join([seen.name, *table, *notes, "", *_spaced(examples(task))])
+    blocks = [f"{block}\n" for block in examples(task)]
+    return "\n".join([task.task.name, *table, *notes, "", *blocks])
 
 
-def _spaced(blocks: Iterable[str]) -> Iterator[str]:
-    for block in blocks:
-        yield from (block, "")
+def _columns(task: EncodedTask) -> tuple[str, ...]:
+    labels = task.task.labels
+    others = {name: split for name, split in task.splits.items() if name != "train"}
+    return (
+        task.task.name,
+        _source(task),
+        f"{len(task.splits['train']):,}",
+        _target(task.task) if labels is None else str(len(labels)),
+        *_lengths(task),
+        task.digest[:12],
+        _rows(others),
+    )
 
 
-def _columns(seen: Overview) -> tuple[str, ...]:
-    mean, longest = _by_input(seen.mean), _by_input(seen.longest)
-    others = {split: count for split, count in seen.rows.items() if split != "train"}
-    classes = seen.target if seen.classes is None else str(seen.classes)
-    first = (seen.name, seen.source, f"{seen.rows['train']:,}", classes, mean, longest)
-    return *first, seen.digest[:12], _rows(others)
+def _source(task: EncodedTask) -> str:
+    return f"{task.source.kind}: {task.source.layout.name}"
 
 
-def _rows(rows: Mapping[str, int]) -> str:
-    return ", ".join(f"{split} {count:,}" for split, count in rows.items())
+def _target(task: Task) -> str:
+    return "written" if task.written else "timed" if task.timed else "score"
 
 
-def _by_input(values: Iterable[float]) -> str:
-    return " + ".join(f"{v:,}" if isinstance(v, int) else f"{v:,.1f}" for v in values)
+def _lengths(task: EncodedTask) -> tuple[str, str]:
+    """Return mean tokens of a training row and the most of any row, for each input."""
+    mean = task.splits["train"].lengths.mean(axis=1)
+    splits = task.splits.values()
+    longest = np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0)
+    return " + ".join(f"{n:,.1f}" for n in mean), " + ".join(f"{n:,}" for n in longest)
+
+
+def _rows(splits: Mapping[str, EncodedSplit]) -> str:
+    return ", ".join(f"{name} {len(split):,}" for name, split in splits.items())
 
 
 def _line(*cells: str) -> str:
