@@ -19,7 +19,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -60,7 +60,7 @@ class Prepared:
     name: str
     version: str
     splits: Mapping[str, str]
-    features: tuple[str, ...]
+    features: Sequence[str]
     labels: Mapping[str, str]
     label: str = "label"
     index: str | None = None
@@ -73,17 +73,14 @@ class Prepared:
         return self.apart.get(split, self.name)
 
 
-def _prepared(text: str | None = None, **fields: Any) -> Prepared:
-    features = tuple(fields.pop("features"))
-    return Prepared(features=features, text=TEXTS[text] if text else None, **fields)
+def _prepared() -> Iterator[tuple[str, Prepared]]:
+    path = resources.files("relation_tf.tasks") / "tfds.toml"
+    for name, fields in tomllib.loads(path.read_text("utf-8")).items():
+        text = TEXTS[fields.pop("text")] if "text" in fields else None
+        yield name, Prepared(text=text, **fields)
 
 
-PREPARED: dict[str, Prepared] = {
-    name: _prepared(**fields)
-    for name, fields in tomllib.loads(
-        (resources.files("relation_tf.tasks") / "tfds.toml").read_text("utf-8")
-    ).items()
-}
+PREPARED: dict[str, Prepared] = dict(_prepared())
 """The tasks that TFDS has."""
 
 
@@ -176,11 +173,6 @@ def _files(task: Task, root: Path) -> dict[str, Path]:
     return files
 
 
-def _root(folder: Path, set_name: str) -> Path:
-    """The folder of TFDS, from that of a set."""
-    return folder.parents[set_name.count("/")]
-
-
 def _splits_of(folder: Path) -> list[str]:
     """The splits of a prepared set as TFDS names them."""
     if not folder.exists():
@@ -210,93 +202,71 @@ LAYOUT = FileLayout("TFDS", _read)
 
 
 def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSplit:
-    where = f"{folder}: split {prepared.splits[split]} of {prepared.set_of(split)}"
+    where = f"split {prepared.splits[split]} of {prepared.set_of(split)}"
+    with _one_line(f"{folder}: TFDS cannot read {where}"):
+        columns, names = _columns(prepared, prepared.splits[split], folder)
     answered = split in task.answered.values()
-    columns, classes = _columns(prepared, split, folder)
     if prepared.index is not None:
-        numbers = columns.pop(prepared.index)
+        numbers = columns[prepared.index]
         order = np.argsort(numbers, kind="stable")
-        if answered:
-            _check_numbers(where, prepared.index, numbers[order])
+        wrong = np.flatnonzero(numbers[order] != np.arange(len(numbers)))
+        # Answers are given by number: from 0 on, none twice and none left out.
+        if answered and len(wrong):
+            found = numbers[order][wrong[0]]
+            raise DataError(
+                f"{folder}: {where}: expected {prepared.index} {wrong[0]}, found {found}"
+            )
         columns = {name: column[order] for name, column in columns.items()}
-    with _one_line(f"{where}: expected UTF-8"):
+    with _one_line(f"{folder}: {where}: expected UTF-8"):
         texts = tuple([text.decode() for text in columns[name]] for name in prepared.features)
     if prepared.text is not None:
         texts = (list(map(prepared.text, *texts)),)
-    labels = None
-    if not answered:
-        values = columns[prepared.label]
-        labels = (
-            _scores(where, values, task.maximum)
-            if task.labels is None
-            else _classes(where, values, classes, prepared.labels, task.labels)
-        )
+    values = columns[prepared.label]
+    labels = None if answered else _labels(f"{folder}: {where}", task, prepared, values, names)
     return TextSplit(texts, labels, np.arange(len(texts[0])))
 
 
 def _columns(
     prepared: Prepared, split: str, folder: Path
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The features of all rows, in the order of the folder, and the classes that TFDS names."""
+    """Return the features of all rows, in the order of the folder, and TFDS's classes."""
     import tensorflow_datasets as tfds
 
-    set_name = prepared.set_of(split)
     wanted = [*prepared.features, prepared.label, *([prepared.index] if prepared.index else [])]
-    with _one_line(f"{folder}: TFDS cannot read split {prepared.splits[split]} of {set_name}"):
-        builder = tfds.builder(
-            f"{set_name}:{prepared.version}", data_dir=_root(folder.parent, set_name)
-        )
-        features = builder.info.features
-        for name in wanted:
-            if name not in features:
-                found = ", ".join(map(repr, sorted(features)))
-                raise DataError(f"{folder}: expected a feature {name!r}, found {found}")
-        batches: list[dict[str, Any]] = list(
-            tfds.as_numpy(
-                builder.as_dataset(
-                    split=prepared.splits[split],
-                    batch_size=_ROWS_AT_ONCE,
-                    read_config=tfds.ReadConfig(
-                        interleave_cycle_length=1,  # one file after the other
-                        try_autocache=False,  # they are read once
-                        override_buffer_size=_BUFFER_SIZE,
-                    ),
-                )
-            )
-        )
-        classes = features[prepared.label].names if prepared.labels else []
+    builder = tfds.builder_from_directory(folder)
+    features = builder.info.features
+    for name in wanted:
+        if name not in features:
+            found = ", ".join(map(repr, sorted(features)))
+            raise DataError(f"{folder}: expected a feature {name!r}, found {found}")
+    reading = tfds.ReadConfig(
+        interleave_cycle_length=1,  # one file after the other
+        try_autocache=False,  # they are read once
+        override_buffer_size=_BUFFER_SIZE,
+    )
+    rows = builder.as_dataset(split=split, batch_size=_ROWS_AT_ONCE, read_config=reading)
+    batches: list[dict[str, Any]] = list(tfds.as_numpy(rows))
     if not batches:
-        raise DataError(f"{folder}: expected rows of split {prepared.splits[split]}, found none")
-    return {name: np.concatenate([rows[name] for rows in batches]) for name in wanted}, classes
+        raise DataError(f"{folder}: expected rows of split {split}, found none")
+    names = features[prepared.label].names if prepared.labels else []
+    return {name: np.concatenate([rows[name] for rows in batches]) for name in wanted}, names
 
 
-def _check_numbers(where: str, index: str, numbers: np.ndarray) -> None:
-    """Answers are given by number: from 0 on, none twice and none left out."""
-    wrong = np.flatnonzero(numbers != np.arange(len(numbers)))
-    if len(wrong):
-        raise DataError(f"{where}: expected {index} {wrong[0]}, found {numbers[wrong[0]]}")
-
-
-def _scores(where: str, values: np.ndarray, maximum: float) -> np.ndarray:
-    wrong = values[~((values >= 0) & (values <= maximum))]
-    if len(wrong):
-        raise DataError(f"{where}: expected scores in [0, {maximum:g}], found {wrong[0]:g}")
-    return values.astype(np.float32) / np.float32(maximum)
-
-
-def _classes(
-    where: str,
-    values: np.ndarray,
-    names: list[str],
-    words: Mapping[str, str],
-    labels: tuple[str, ...],
+def _labels(
+    where: str, task: Task, prepared: Prepared, values: np.ndarray, names: list[str]
 ) -> np.ndarray:
+    """Return labels as in `TextSplit`, from the values and the names of classes that TFDS has."""
+    words = prepared.labels
     if set(names) != set(words):
         raise DataError(f"{where}: expected labels {', '.join(words)}, found {', '.join(names)}")
-    wrong = values[(values < 0) | (values >= len(names))]
+    largest = task.maximum if task.labels is None else len(names) - 1
+    wrong = values[~((values >= 0) & (values <= largest))]
     if len(wrong):
-        raise DataError(f"{where}: expected labels from 0 to {len(names) - 1}, found {wrong[0]}")
-    return np.array([labels.index(words[name]) for name in names], np.int32)[values]
+        kind = "scores in [0, {:g}]" if task.labels is None else "labels from 0 to {}"
+        raise DataError(f"{where}: expected {kind.format(largest)}, found {wrong[0]:g}")
+    if task.labels is None:
+        return values.astype(np.float32) / np.float32(task.maximum)
+    return np.array([task.labels.index(words[name]) for name in names], np.int32)[values]
 
 
 @contextlib.contextmanager
