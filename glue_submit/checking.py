@@ -8,7 +8,7 @@ import stat
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -98,28 +98,24 @@ class _File(io.BufferedReader):
         return super().read(size)
 
 
-class _Findings:
-    """Faults grouped by kind: the first few of a kind in full, the others counted."""
+_Finding = tuple[str, Fault]
+"""The kind of a fault, and the fault."""
 
-    def __init__(self, file: str | None, shown: int) -> None:
-        self._file = file
-        self._shown = shown
-        self._named: dict[str, list[Fault]] = {}
-        self._counts: Counter[str] = Counter()
 
-    def add(
-        self, kind: str, message: str, line: int | None = None, file: str | None = None
-    ) -> None:
-        self._counts[kind] += 1
-        named = self._named.setdefault(kind, [])
-        if len(named) < self._shown:
-            named.append(Fault(file or self._file, line, message))
-
-    def __iter__(self) -> Iterator[Fault]:
-        for kind, named in self._named.items():
-            yield from named
-            if (more := self._counts[kind] - len(named)) > 0:
-                yield Fault(self._file, None, f"... and {more:,} more: {kind}")
+def _first_of_each_kind(
+    findings: Iterable[_Finding], file: str | None, shown: int
+) -> Iterator[Fault]:
+    """Yield the first few faults of each kind, and how many more there are."""
+    named: dict[str, list[Fault]] = {}
+    counts: Counter[str] = Counter()
+    for kind, fault in findings:
+        counts[kind] += 1
+        if counts[kind] <= shown:
+            named.setdefault(kind, []).append(fault)
+    for kind, faults in named.items():
+        yield from faults
+        if (more := counts[kind] - shown) > 0:
+            yield Fault(file, None, f"... and {more:,} more: {kind}")
 
 
 def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None) -> CheckReport:
@@ -171,13 +167,14 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
 
 
 def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= _NAME_SHOWN else f"{text[: _NAME_SHOWN - 3]}..."
+    return _shorten(" ".join(str(error).split()) or type(error).__name__)
 
 
 def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, int]) -> CheckReport:
-    faults, warnings = list(_entry_faults(archive)), []
+    # The name as it is stored: zipfile's `filename` is cut at a NUL.
     entries = {entry.orig_filename: entry for entry in archive.infolist()}
+    names = Counter(entry.orig_filename for entry in archive.infolist())
+    faults, warnings = [*_first_of_each_kind(_entry_faults(names), None, _ENTRIES_SHOWN)], []
     for task in TASKS.values():
         if task.file not in entries:
             continue
@@ -187,41 +184,38 @@ def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, in
         except SubmissionError as error:
             faults.append(Fault(task.file, None, str(error)))
             continue
-        found, odd = _check_file(content, task, rows)
-        faults += found
-        warnings += odd
+        if ends := content.count(b"\r\n"):
+            message = f"expected LF line ends. Received: {ends:,} CRLF"
+            warnings.append(Fault(task.file, None, message))
+        findings = _file_faults(content, task, rows)
+        faults += _first_of_each_kind(findings, task.file, _LINES_SHOWN)
     return CheckReport(path, tuple(faults), tuple(warnings))
 
 
-def _entry_faults(archive: zipfile.ZipFile) -> _Findings:
-    findings = _Findings(None, _ENTRIES_SHOWN)
-    files = {task.file for task in TASKS.values()}
-    spelling = {file.lower(): file for file in files}
-    # The name as it is stored: zipfile's `filename` is cut at a NUL.
-    names = Counter(entry.orig_filename for entry in archive.infolist())
-    for task in TASKS.values():
-        if task.file not in names:
-            findings.add("missing files", "missing from the archive", file=task.file)
+def _entry_faults(names: Mapping[str, int]) -> Iterator[_Finding]:
+    """Yield what is wrong with the names of the entries; `names` counts each."""
+    files = {task.file.lower(): task.file for task in TASKS.values()}
+    for file in files.values():
+        if file not in names:
+            yield "missing files", Fault(file, None, "missing from the archive")
     for name, times in names.items():
         base = name.replace("\\", "/").rpartition("/")[2]
-        shown = name if len(name) <= _NAME_SHOWN else f"{name[: _NAME_SHOWN - 3]}..."
-        shown = shown if name and name.isprintable() else ascii(shown)
-        if name in files:
-            if times > 1:
-                findings.add(
-                    "repeated files", f"expected once in the archive. Received: {times}", file=shown
-                )
-        elif base in files:
-            findings.add("nested files", f"nested; expected {base} outside any folder", file=shown)
+        kind, message = "extra files", "extra file, not one of the eleven"
+        if name in files.values():
+            kind, message = "repeated files", f"expected once in the archive. Received: {times}"
+        elif base in files.values():
+            kind, message = "nested files", f"nested; expected {base} outside any folder"
         elif not base:
-            findings.add("folders", "a folder; expected files only", file=shown)
-        elif base.lower() in spelling:
-            findings.add(
-                "extra files", f"extra file; expected it as {spelling[base.lower()]}", file=shown
-            )
-        else:
-            findings.add("extra files", "extra file, not one of the eleven", file=shown)
-    return findings
+            kind, message = "folders", "a folder; expected files only"
+        elif base.lower() in files:
+            message = f"extra file; expected it as {files[base.lower()]}"
+        if kind != "repeated files" or times > 1:
+            shown = _shorten(name)
+            yield kind, Fault(shown if name and name.isprintable() else ascii(shown), None, message)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _NAME_SHOWN else f"{text[: _NAME_SHOWN - 3]}..."
 
 
 def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) -> bytes:
@@ -243,12 +237,15 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) ->
         raise SubmissionError(f"expected a readable file. Received: {_reason(error)}") from error
 
 
-def _check_file(content: bytes, task: Task, rows: int) -> tuple[list[Fault], list[Fault]]:
-    findings = _Findings(task.file, _LINES_SHOWN)
-    warnings = []
+def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
+    """Yield what is wrong in a file."""
+
+    def found(kind: str, message: str, line: int | None = None) -> _Finding:
+        return kind, Fault(task.file, line, message)
+
     if content.startswith(b"\xef\xbb\xbf"):
         # Read as plain UTF-8 the mark belongs to the first column's name, which is then not found.
-        findings.add(
+        yield found(
             "byte order mark", "expected the header first. Received: a byte order mark", line=1
         )
         content = content[3:]
@@ -256,82 +253,62 @@ def _check_file(content: bytes, task: Task, rows: int) -> tuple[list[Fault], lis
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        findings.add("encoding", f"expected UTF-8. Received: {error.reason}", line=line)
+        yield found("encoding", f"expected UTF-8. Received: {error.reason}", line)
         text = content.decode("utf-8", "backslashreplace")
-    if ends := text.count("\r\n"):
-        warnings.append(Fault(task.file, None, f"expected LF line ends. Received: {ends:,} CRLF"))
-        text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n").removesuffix("\n")
     # Of lines beyond the last that there may be a few are enough to name.
-    text, shown = text.removesuffix("\n"), rows + 1 + _ENTRIES_SHOWN
+    shown = rows + 1 + _ENTRIES_SHOWN
     lines = text.split("\n", shown)[:shown]
-    body = lines[1:]
+    header = 1
     if lines[0] != HEADER:
-        findings.add("header", f"expected the header {HEADER!r}. {received(lines[0])}", line=1)
+        yield found("header", f"expected the header {HEADER!r}. {received(lines[0])}", line=1)
         if INDEX.fullmatch(lines[0].partition("\t")[0]):
-            body = lines  # no header at all: the first line is a row
-    if not _rows_are_right(body, task, rows):
-        header = len(lines) - len(body)
-        if (count := text.count("\n") + 1 - header) != rows:
-            findings.add("row count", f"expected {rows} rows. Received: {count}")
-        _find_row_faults(findings, body, header + 1, task, rows)
-    return list(findings), warnings
+            header = 0  # the first line is a row
+    if (count := text.count("\n") + 1 - header) != rows:
+        yield found("row count", f"expected {rows} rows. Received: {count}")
+    for kind, message, row in _row_faults(lines[header:], task, rows):
+        yield found(kind, message, None if row is None else row + header + 1)
 
 
-def _rows_are_right(body: Sequence[str], task: Task, rows: int) -> bool:
-    if len(body) != rows:
-        return False
-    cells = [row.partition("\t") for row in body]
-    return [index for index, _, _ in cells] == list(map(str, range(rows))) and not any(
-        _refusal(task, prediction) for prediction in {prediction for _, _, prediction in cells}
-    )
+def _row_faults(
+    body: Sequence[str], task: Task, rows: int
+) -> Iterator[tuple[str, str, int | None]]:
+    """Yield kind, message and number of each row that is wrong, and the indices missing."""
 
+    @cache
+    def refusal(prediction: str) -> str | None:
+        try:
+            task.spell(prediction)
+        except SubmissionError as error:
+            return str(error)
+        return None
 
-def _refusal(task: Task, prediction: str) -> str | None:
-    try:
-        task.spell(prediction)
-    except SubmissionError as error:
-        return str(error)
-    return None
-
-
-def _find_row_faults(
-    findings: _Findings, body: Sequence[str], first_line: int, task: Task, rows: int
-) -> None:
-    refusal = cache(lambda prediction: _refusal(task, prediction))
-    line_of: dict[int, int] = {}
+    seen: set[int] = set()
     previous = -1
-    for line, row in enumerate(body, first_line):
+    for number, row in enumerate(body):
         index, *predictions = row.split("\t")
         if len(predictions) != 1:
-            findings.add(
-                "rows without two columns", f"expected index and prediction. {received(row)}", line
-            )
-        elif message := refusal(predictions[0]):
-            findings.add("refused predictions", message, line)
+            message = f"expected index and prediction. {received(row)}"
+            yield "rows without two columns", message, number
+        elif refused := refusal(predictions[0]):
+            yield "refused predictions", refused, number
         position = int(index) if INDEX.fullmatch(index) else rows
         if position >= rows:
-            findings.add(
-                "no such index", f"expected an index from 0 to {rows - 1}. {received(index)}", line
-            )
-        elif position in line_of:
-            findings.add(
-                "repeated index",
-                f"expected each index once. Received: {index} again, first on line "
-                f"{line_of[position]}",
-                line,
-            )
+            message = f"expected an index from 0 to {rows - 1}. {received(index)}"
+            yield "no such index", message, number
+        elif position in seen:
+            message = f"expected each index once. Received: {index} again"
+            yield "repeated index", message, number
         else:
             if position < previous:
-                findings.add(
-                    "rows out of order",
-                    f"expected an index above {previous}. Received: {index}",
-                    line,
-                )
-            line_of[position] = line
+                message = f"expected an index above {previous}. Received: {index}"
+                yield "rows out of order", message, number
+            seen.add(position)
             previous = position
-    missing = (position for position in range(rows) if position not in line_of)
+    missing = (position for position in range(rows) if position not in seen)
     # Neighbours differ by one in value and in order alike, so each gap has one difference.
     for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
         gap = [position for _, position in run]
         through = f" to {gap[-1]}" if len(gap) > 1 else ""
-        findings.add("missing index", f"expected index {gap[0]}{through}. Received: no such row")
+        message = f"expected index {gap[0]}{through}. Received: no such row"
+        yield "missing index", message, None

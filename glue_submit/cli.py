@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, cast
@@ -28,15 +26,6 @@ app = typer.Typer(
 _UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of lines for people.")]
-
-
-@contextmanager
-def _refusing_bad_input() -> Iterator[None]:
-    try:
-        yield
-    except SubmissionError as error:
-        typer.echo(f"glue-submit: {error}", err=True)
-        raise typer.Exit(2) from None
 
 
 @app.command()
@@ -63,8 +52,7 @@ def pack(
     Each <Task>.tsv has the columns index and prediction, rows in any order, further columns
     ignored. The zip is read back and checked before it takes its name.
     """
-    with _refusing_bad_input():
-        typer.echo(pack_predictions(predictions, out, fill_missing=fill_missing))
+    typer.echo(pack_predictions(predictions, out, fill_missing=fill_missing))
 
 
 @app.command()
@@ -77,17 +65,9 @@ def check(
     Exits 0 where it is accepted, 1 for any fault (not a zip included), 2 for wrong usage or no such
     file.
     """
-    with _refusing_bad_input():
-        report = check_archive(file)
+    report = check_archive(file)
     if as_json:
-        _echo_json(
-            {
-                "path": str(report.path),
-                "ok": report.ok,
-                "faults": [asdict(fault) for fault in report.faults],
-                "warnings": [asdict(warning) for warning in report.warnings],
-            }
-        )
+        _echo_json({**asdict(report), "path": str(report.path), "ok": report.ok})
     else:
         typer.echo(report)
     raise typer.Exit(0 if report.ok else 1)
@@ -114,12 +94,9 @@ def score(
     MNLI-m is scored on dev_matched, MNLI-mm on dev_mismatched, and AX where
     diagnostic/diagnostic-full.tsv is there. JSON holds fractions, the table percent.
     """
-    with _refusing_bad_input():
-        scores = score_predictions(predictions, labels)
+    scores = score_predictions(predictions, labels)
     if as_json:
-        _echo_json(
-            {"tasks": scores.tasks, "average": scores.average, "unlabelled": scores.unlabelled}
-        )
+        _echo_json({**asdict(scores), "average": scores.average})
     else:
         typer.echo(scores)
 
@@ -129,9 +106,12 @@ def _echo_json(content: object) -> None:
 
 
 def main() -> None:
-    """Run the command; wrong usage is one line and exit code 2."""
+    """Run the command; wrong usage or bad input is one line and exit code 2."""
     try:
         code = app(standalone_mode=False)
+    except SubmissionError as error:
+        typer.echo(f"glue-submit: {error}", err=True)
+        code = 2
     except _UsageError as error:
         message = " ".join(cast("typer.BadParameter", error).format_message().split())
         typer.echo(f"glue-submit: {message} (see glue-submit --help)", err=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from glue_submit.errors import SubmissionError
 from glue_submit.metrics import evaluate, glue_average
-from glue_submit.tables import Predictions, as_list, converted, in_index_order, locate, read_column
+from glue_submit.tables import Predictions, as_list, converted, in_index_order, locate, read_columns
 from glue_submit.tasks import TASKS, Task, get_task, received
 
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
@@ -127,8 +127,8 @@ def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | fl
     """
     task = get_task(task_name)
     path, column = _labelled_file(Path(folder), task)
-    cells = read_column(path, column)
-    return [converted(cell, task.parse, f"{path}, line {line}") for line, cell in cells]
+    cells = read_columns(path, column)
+    return [converted(cell, task.parse, f"{path}, line {line}") for line, (cell,) in cells]
 
 
 def _labelled_file(folder: Path, task: Task) -> tuple[Path, str | int]:

@@ -50,37 +50,37 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
-def read_column(path: Path, column: str | int) -> Iterator[tuple[int, str]]:
-    """Read one column of a tab-separated file without quoting.
+def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[str]]]:
+    """Read columns of a tab-separated file without quoting.
 
     Args:
         path: The file.
-        column: A name in its header, or a position from 0 in a file that has no header.
+        *columns: Names in its header, or positions from 0 in a file that has no header.
 
     Yields:
-        The line number, from 1, and the cell.
+        The line number, from 1, and the cells.
 
     Raises:
-        SubmissionError: The file, the column or a cell of it is not there.
+        SubmissionError: The file, a column or a cell of it is not there.
     """
     lines = read_lines(path)
-    if isinstance(column, int):
-        position, first = column, 0
-    else:
-        header = lines[0].split("\t")
-        if column not in header:
-            raise SubmissionError(
-                f"{path}, line 1: expected a column {column!r}. {received(lines[0])}"
-            )
-        position, first = header.index(column), 1
+    header = lines[0].split("\t")
+    names = [column for column in columns if isinstance(column, str)]
+    if not {*names} <= {*header}:
+        raise SubmissionError(
+            f"{path}, line 1: expected a header with {' and '.join(map(repr, names))}. "
+            f"{received(lines[0])}"
+        )
+    positions = [header.index(each) if isinstance(each, str) else each for each in columns]
+    width = max(positions) + 1
+    first = 1 if names else 0
     for number, line in enumerate(lines[first:], first + 1):
         cells = line.split("\t")
-        if position >= len(cells):
+        if len(cells) < width:
             raise SubmissionError(
-                f"{path}, line {number}: expected {position + 1} columns or more. "
-                f"Received: {len(cells)}"
+                f"{path}, line {number}: expected {width} columns or more. {received(line)}"
             )
-        yield number, cells[position]
+        yield number, [cells[position] for position in positions]
 
 
 def locate(predictions: Predictions) -> dict[str, Source]:
@@ -104,11 +104,8 @@ def locate(predictions: Predictions) -> dict[str, Source]:
         raise SubmissionError(f"expected a folder of predictions. {received(str(folder))}")
     found = {}
     for task in TASKS.values():
-        files = [
-            file
-            for file in (folder / task.file, folder / "predictions" / task.file)
-            if file.is_file()
-        ]
+        places = folder / task.file, folder / "predictions" / task.file
+        files = [file for file in places if file.is_file()]
         if len(files) > 1:
             raise SubmissionError(
                 f"{task.name}: expected one file of predictions. "
@@ -139,7 +136,9 @@ def in_index_order(
             `convert` refuses; the message names the place.
     """
     if isinstance(source, str | os.PathLike):
-        return _placed(_file_rows(Path(source)), str(source), rows, convert)
+        read = read_columns(Path(source), "index", "prediction")
+        entries = ((f"line {number}", index, prediction) for number, (index, prediction) in read)
+        return _placed(entries, str(source), rows, convert)
     if hasattr(source, "columns"):
         return _placed(_frame_rows(source, task), f"{task.name} predictions", rows, convert)
     what = f"{task.name} predictions"
@@ -186,24 +185,6 @@ def as_list(values: Any, what: str) -> list[Any]:
     if not isinstance(plain, Sequence) or isinstance(plain, str | bytes):
         raise SubmissionError(f"{what}: expected a sequence or array. {received(values)}")
     return list(plain)
-
-
-def _file_rows(path: Path) -> Iterator[tuple[str, str, str]]:
-    lines = read_lines(path)
-    header = lines[0].split("\t")
-    if "index" not in header or "prediction" not in header:
-        raise SubmissionError(
-            f"{path}, line 1: expected the columns 'index' and 'prediction'. {received(lines[0])}"
-        )
-    index, prediction = header.index("index"), header.index("prediction")
-    width = max(index, prediction) + 1
-    for number, line in enumerate(lines[1:], 2):
-        cells = line.split("\t")
-        if len(cells) < width:
-            raise SubmissionError(
-                f"{path}, line {number}: expected {width} columns or more. {received(line)}"
-            )
-        yield f"line {number}", cells[index], cells[prediction]
 
 
 def _frame_rows(frame: Any, task: Task) -> Iterator[tuple[str, str, object]]:

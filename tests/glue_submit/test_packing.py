@@ -118,7 +118,10 @@ def test_constant_predictions_are_a_warning(predictions, rows, tmp_path):
     ("text", "message"),
     [
         ("", "expected rows. Received: an empty file"),
-        ("id\tlabel\n0\t1\n", "line 1: expected the columns 'index' and 'prediction'. Received: "),
+        (
+            "id\tlabel\n0\t1\n",
+            "line 1: expected a header with 'index' and 'prediction'. Received: ",
+        ),
         ("index\tprediction\n0\t1\n1\n", "line 3: expected 2 columns or more. Received: '1'"),
         ("index\tprediction\n0\t1\n2\t0\n3\t0\n", "index 1 is missing. Received: 3 rows"),
         ("index\tprediction\n0\t1\n0\t1\n", "line 3: expected each index once. Received: 0 again"),

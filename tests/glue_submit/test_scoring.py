@@ -73,7 +73,7 @@ def test_tasks_may_be_absent_and_scores_leave_the_range():
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("RTE/dev.tsv", "index\tsentence1\n0\ta\n", "line 1: expected a column 'label'"),
+        ("RTE/dev.tsv", "index\tsentence1\n0\ta\n", "line 1: expected a header with 'label'"),
         ("RTE/dev.tsv", "index\tlabel\n0\tentailment\n1\n", "line 3: expected 2 columns or more"),
         ("RTE/dev.tsv", "index\tlabel\n0\tyes\n", "line 2: expected one of entailment"),
         ("RTE/dev.tsv", "index\tlabel\n0\tentailment\n", "RTE.tsv, line 2: expected an index from"),
