@@ -35,6 +35,7 @@ from __future__ import annotations
 import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import resources
 from itertools import chain, repeat
 from pathlib import Path
@@ -236,14 +237,6 @@ def _mnli(
     return premise, _sentences(*second, _at(matters, told, opposite, draw.index(2)))
 
 
-def _mnli_mismatched(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    return _mnli(draw, labels, places=_WORDS.mismatched_places)
-
-
-def _ax(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    return _mnli(draw, labels, negated=(0.5, 0.5, 0.5))
-
-
 def _qnli(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
     all_agents, all_deeds, all_things = _WORDS.agents, _WORDS.deeds, _WORDS.things
     wh, agent = draw.common(len(_WORDS.wh)), draw.index(len(all_agents))
@@ -298,8 +291,8 @@ _GRAMMARS: dict[str, Callable[[_Draw, Integers], tuple[Strings, ...]]] = {
     "STS-B": _sts_b,
     "QQP": _qqp,
     "MNLI": _mnli,
-    "MNLI-mismatched": _mnli_mismatched,
-    "AX": _ax,
+    "MNLI-mismatched": partial(_mnli, places=_WORDS.mismatched_places),
+    "AX": partial(_mnli, negated=(0.5, 0.5, 0.5)),
     "QNLI": _qnli,
     "RTE": _rte,
     "WNLI": _wnli,
@@ -365,26 +358,12 @@ def _bookkeeping(column: str, count: int) -> Iterable[str]:
     return (form.format(row=row, even=2 * row, odd=2 * row + 1) for row in range(count))
 
 
-def _test_rows(test_rows: Mapping[str, int] | int | None) -> dict[str, int]:
-    official = {name: task.test_rows for name, task in TASKS.items()}
-    if test_rows is None:
-        return official
-    if isinstance(test_rows, int):
-        return dict.fromkeys(official, test_rows)
-    if unknown := test_rows.keys() - official.keys():
-        raise ValueError(
-            f"test_rows must name tasks out of {', '.join(official)}. "
-            f"Received: {', '.join(sorted(unknown))}"
-        )
-    return {**official, **test_rows}
-
-
 def write(
     folder: Path,
     seed: int = 0,
     train_rows: int = 1000,
     dev_rows: int = 400,
-    test_rows: Mapping[str, int] | int | None = None,
+    test_rows: int | None = None,
 ) -> None:
     """Write all eleven tasks into a folder, as the official `glue_data` has them.
 
@@ -397,13 +376,10 @@ def write(
         seed: which data, 0 or above.
         train_rows: rows of each train file.
         dev_rows: rows of each dev file; MNLI has two.
-        test_rows: rows of each test file, one number for all or a number for each task by its
-            leaderboard name (tasks left out keep the official size). `None` for the official sizes,
-            which a submission needs.
+        test_rows: rows of each test file; by default the official sizes, which a submission needs.
 
     Raises:
-        ValueError: if a number is negative, if `test_rows` names an unknown task, or if a grammar
-            has too few sentences to keep the files apart.
+        ValueError: if a grammar has too few sentences to keep the files apart.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -416,12 +392,9 @@ def write(
         The film is very brilliant at times. 1
         <BLANKLINE>
     """
-    tests = _test_rows(test_rows)
-    numbers = {"seed": seed, "train_rows": train_rows, "dev_rows": dev_rows}
-    numbers |= {f"test_rows[{task!r}]": count for task, count in tests.items()}
-    for name, number in numbers.items():
-        if number < 0:
-            raise ValueError(f"{name} must be 0 or above. Received: {name}={number}")
+    tests = {
+        name: task.test_rows if test_rows is None else test_rows for name, task in TASKS.items()
+    }
     rows = {"train": train_rows, "dev": dev_rows, **tests}
     for kind in _DATA["set"]:
         _write_set(folder, kind, seed, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,14 +117,10 @@ def _digest(path: Path) -> bytes:
     if path.is_file():
         return digest_of_file(path)
     digest = hashlib.sha256()
-    for file in _files_below(path):
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
         digest.update(file.relative_to(path).as_posix().encode())
         digest.update(digest_of_file(file))
     return digest.digest()
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    return iter(sorted(path for path in folder.rglob("*") if path.is_file()))
 
 
 def digest_of_file(path: Path) -> bytes:

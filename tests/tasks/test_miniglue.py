@@ -144,11 +144,6 @@ class TestLayout:
         for task, file in TESTS.items():
             assert len(rows(tmp_path, file)) == TASKS[task].test_rows
 
-    def test_sizes_of_single_tests(self, tmp_path: Path) -> None:
-        small = dict.fromkeys(TASKS, 2)
-        miniglue.write(tmp_path, train_rows=4, dev_rows=4, test_rows={**small, "AX": 7, "RTE": 0})
-        assert [len(rows(tmp_path, TESTS[task])) for task in ("AX", "RTE", "QQP")] == [7, 0, 2]
-
 
 class TestDeterminism:
     def test_bytes_are_those_of_this_version(self, tmp_path: Path) -> None:
@@ -287,24 +282,6 @@ class TestSentences:
         assert 150 <= len(words) <= 400
 
 
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"seed": -1}, r"seed must be 0 or above\. Received: seed=-1"),
-            ({"train_rows": -2}, r"train_rows must be .* Received: train_rows=-2"),
-            ({"dev_rows": -3}, r"dev_rows must be .* Received: dev_rows=-3"),
-            ({"test_rows": {"RTE": -4}}, r"test_rows\['RTE'\] must be .* Received: .*-4"),
-            ({"test_rows": {"MNLI": 4}}, r"MNLI-m, .* Received: MNLI$"),
-        ],
-    )
-    def test_bad_arguments(
-        self, tmp_path: Path, arguments: dict[str, object], message: str
-    ) -> None:
-        with pytest.raises(ValueError, match=message):
-            miniglue.write(tmp_path, **arguments)  # type: ignore[arg-type]
-        assert not list(tmp_path.iterdir())
-
-    def test_too_many_rows_for_the_grammar(self, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match=r"CoLA/dev\.tsv: too few sentences .* Received: \d+"):
-            miniglue.write(tmp_path, train_rows=300_000, dev_rows=50, test_rows=1)
+def test_too_many_rows_for_the_grammar(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"CoLA/dev\.tsv: too few sentences .* Received: \d+"):
+        miniglue.write(tmp_path, train_rows=300_000, dev_rows=50, test_rows=1)
