@@ -7,8 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import width_of
 from relation_tf.layers.masking import softmax, to_float32, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer, width_of
+from relation_tf.layers.token_mixer import TokenMixer
 
 
 class CausalMixer(TokenMixer):
@@ -92,10 +93,6 @@ class CausalMixer(TokenMixer):
     def zeros(self, *shape: int) -> Any:
         """Zeros to sum up in, in float32 or wider."""
         return ops.zeros(shape, keras.backend.result_type(self.compute_dtype, "float32"))
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {**super().get_config(), "causal": self.causal}
 
 
 def check_steps(layer: Any) -> None:

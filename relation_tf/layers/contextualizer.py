@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.token_mixer import width_of
+from relation_tf.layers.arguments import one_of, positive_integer, width_of
+from relation_tf.layers.base import WeightedLayer
+from relation_tf.layers.masking import boolean, to_float32, zero_masked
 
 _INITIAL_CONTEXTS = ("ones", "learned", "uniform")
 _ALGORITHMS = ("auto", "tokens", "moments")
@@ -28,7 +28,7 @@ class _Step(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class Contextualizer(keras.layers.Layer):
+class Contextualizer(WeightedLayer):
     """A document's context vector, refined in steps that weigh its tokens in the light of it.
 
     From `c_0`, for `k = 1 .. num_steps`, each step with weights of its own:
@@ -54,12 +54,8 @@ class Contextualizer(keras.layers.Layer):
             `"uniform"`, drawn from U(-1, 1) afresh for each document, in inference too.
         algorithm: `"tokens"`, `"moments"` or `"auto"`.
         epsilon: Added to the variance in LayerNorm, above 0.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases `b`.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases `b`.
         seed: Seed of the uniform initial context.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -85,29 +81,20 @@ class Contextualizer(keras.layers.Layer):
         initial_context: str = "ones",
         algorithm: str = "auto",
         epsilon: float = 1e-5,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.rank = _positive_integer("rank", rank)
-        self.num_steps = _positive_integer("num_steps", num_steps)
-        self.initial_context = _one_of("initial_context", initial_context, _INITIAL_CONTEXTS)
-        self.algorithm = _one_of("algorithm", algorithm, _ALGORITHMS)
+        self.rank = positive_integer("rank", rank)
+        self.num_steps = positive_integer("num_steps", num_steps)
+        self.initial_context = one_of("initial_context", initial_context, _INITIAL_CONTEXTS)
+        self.algorithm = one_of("algorithm", algorithm, _ALGORITHMS)
         if not epsilon > 0:
             raise ValueError(f"`epsilon` must be above 0. Received: epsilon={epsilon!r}")
         self.epsilon = epsilon
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
         self.seed = seed
         if initial_context == "uniform":
             self.seed_generator = keras.random.SeedGenerator(seed)
-        self.supports_masking = True
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the weights: one 2-D variable for each matrix, in the order of the equations."""
@@ -119,27 +106,12 @@ class Contextualizer(keras.layers.Layer):
 
     def _add_step(self, k: int, width: int) -> _Step:
         return _Step(
-            w=self._add_kernel(f"w_kernel_{k}", self.rank, width),
-            u=self._add_kernel(f"u_kernel_{k}", width, self.rank),
-            v=self._add_kernel(f"v_kernel_{k}", width, self.rank),
-            bias=self.add_weight(
-                name=f"bias_{k}",
-                shape=(width,),
-                initializer=self.bias_initializer.clone(),
-                regularizer=self.bias_regularizer,
-            ),
+            w=self.add_kernel(f"w_kernel_{k}", self.rank, width),
+            u=self.add_kernel(f"u_kernel_{k}", width, self.rank),
+            v=self.add_kernel(f"v_kernel_{k}", width, self.rank),
+            bias=self.add_bias(f"bias_{k}", width),
             scale=self._add_vector(f"scale_{k}", width, "ones"),
             offset=self._add_vector(f"offset_{k}", width, "zeros"),
-        )
-
-    def _add_kernel(self, name: str, rows: int, columns: int) -> Any:
-        return self.add_weight(
-            name=name,
-            shape=(rows, columns),
-            # An initializer without a seed draws one when it is made: matrices that shared it
-            # would start alike.
-            initializer=self.kernel_initializer.clone(),
-            regularizer=self.kernel_regularizer,
         )
 
     def _add_vector(self, name: str, width: int, initializer: str) -> Any:
@@ -148,8 +120,7 @@ class Contextualizer(keras.layers.Layer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Refine the context."""
-        if mask is not None:
-            x = zero_masked(x, ops.cast(mask, "bool"))
+        x = zero_masked(x, boolean(mask))
         start, length = self._start(x), x.shape[1]
         if self.algorithm != "auto":
             context = self._refine(start, x, self.algorithm)
@@ -217,22 +188,6 @@ class Contextualizer(keras.layers.Layer):
         """`(batch, width)`."""
         return (x_shape[0], x_shape[-1])
 
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "rank": self.rank,
-            "num_steps": self.num_steps,
-            "initial_context": self.initial_context,
-            "algorithm": self.algorithm,
-            "epsilon": self.epsilon,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
-            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
-            "seed": self.seed,
-        }
-
 
 def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:
     """The function from a step and a context to `sum_i a_i * x_i`, as written."""
@@ -276,16 +231,3 @@ def _second_moment(x: Any) -> tuple[Any, Callable[..., Any]]:
         return ops.matmul(x, upstream + ops.transpose(upstream, (0, 2, 1)))
 
     return ops.matmul(ops.transpose(x, (0, 2, 1)), x), gradient
-
-
-def _positive_integer(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
-    return int(value)
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        names = ", ".join(map(repr, allowed))
-        raise ValueError(f"`{name}` must be one of {names}. Received: {value!r}")
-    return value

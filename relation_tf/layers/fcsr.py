@@ -7,13 +7,15 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.layers.fofe import check_reach, contexts
-from relation_tf.layers.masking import zero_masked
-from relation_tf.layers.token_mixer import affine, width_of
+from relation_tf.layers.arguments import width_of
+from relation_tf.layers.base import WeightedLayer
+from relation_tf.layers.fofe import checked_reach, contexts
+from relation_tf.layers.masking import boolean, zero_masked
+from relation_tf.layers.token_mixer import affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class FCSR(keras.layers.Layer):
+class FCSR(WeightedLayer):
     """Each token with all that stands left and right of it, through two gated cells.
 
     With `S` the tokens and `S_l`, `S_r` their left and right contexts (see `FOFE`), and gates
@@ -29,11 +31,7 @@ class FCSR(keras.layers.Layer):
     Args:
         decay: Weight of a token relative to its nearer neighbour, in [0, 1).
         window: How many of the nearest tokens on each side count, at least 1; None for all.
-        kernel_initializer: Initializer of the matrices.
-        bias_initializer: Initializer of the biases.
-        kernel_regularizer: Regularizer of the matrices.
-        bias_regularizer: Regularizer of the biases.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -56,25 +54,9 @@ class FCSR(keras.layers.Layer):
         - The FCSR preprint, "Full-context semantic representation".
     """
 
-    def __init__(
-        self,
-        decay: float = 0.2,
-        window: int | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, decay: float = 0.2, window: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_reach(decay, window)
-        self.decay = float(decay)
-        self.window = None if window is None else int(window)
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
-        self.supports_masking = True
+        self.decay, self.window = checked_reach(decay, window)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """A matrix and a bias for each cell."""
@@ -85,7 +67,7 @@ class FCSR(keras.layers.Layer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """The two cells."""
-        mask = None if mask is None else ops.cast(mask, "bool")
+        mask = boolean(mask)
         x = zero_masked(x, mask)
         left, right = contexts(x, mask, self.decay, self.window)
         c, c_hat = _cell(x, left, right, self.integration_kernel, self.integration_bias)
@@ -97,33 +79,8 @@ class FCSR(keras.layers.Layer):
         return (*x_shape[:-1], 4 * width_of("x", x_shape))
 
     def _add_cell(self, name: str, width: int) -> tuple[Any, Any]:
-        kernel = self.add_weight(
-            name=f"{name}_kernel",
-            shape=(3 * width, 4 * width),
-            # An initializer without a seed draws one when it is made: cells that shared it would
-            # start alike.
-            initializer=self.kernel_initializer.clone(),
-            regularizer=self.kernel_regularizer,
-        )
-        bias = self.add_weight(
-            name=f"{name}_bias",
-            shape=(4 * width,),
-            initializer=self.bias_initializer.clone(),
-            regularizer=self.bias_regularizer,
-        )
-        return kernel, bias
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "decay": self.decay,
-            "window": self.window,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
-            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
-        }
+        kernel = self.add_kernel(f"{name}_kernel", 3 * width, 4 * width)
+        return kernel, self.add_bias(f"{name}_bias", 4 * width)
 
 
 def _cell(q: Any, k: Any, v: Any, kernel: Any, bias: Any) -> tuple[Any, Any]:

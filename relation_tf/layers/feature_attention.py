@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.token_mixer import width_of
+from relation_tf.layers.arguments import positive_integer, width_of
+from relation_tf.layers.base import WeightedLayer
+from relation_tf.layers.masking import boolean, to_float32, zero_masked
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class FeatureAttention(keras.layers.Layer):
+class FeatureAttention(WeightedLayer):
     """One vector for a sequence, from how its features go together.
 
     `relu((R W_q)^T (R W_k) / sqrt(units)) W_f`: equation 9 of the FCSR preprint, read so that its
@@ -22,9 +22,7 @@ class FeatureAttention(keras.layers.Layer):
 
     Args:
         units: Number of features compared, and width of the output.
-        kernel_initializer: Initializer of the three matrices.
-        kernel_regularizer: Regularizer of the three matrices.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`, where there are no biases.
 
     Call arguments:
         r: Tensor of shape `(batch, tokens, width)`.
@@ -46,37 +44,21 @@ class FeatureAttention(keras.layers.Layer):
         - The FCSR preprint, equation 9.
     """
 
-    units: int
-    kernel_initializer: Any
-    kernel_regularizer: Any
-
-    def __init__(
-        self,
-        units: int,
-        kernel_initializer: Any = "glorot_uniform",
-        kernel_regularizer: Any = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if isinstance(units, bool) or not isinstance(units, Integral) or units < 1:
-            raise ValueError(f"`units` must be a positive integer. Received: units={units!r}")
-        self.units = int(units)
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.supports_masking = True
+        self.units = positive_integer("units", units)
 
     def build(self, r_shape: tuple[int | None, ...]) -> None:
         """W_q, W_k, W_f."""
         width = width_of("r", r_shape)
-        self.query_kernel = self._add_kernel("query_kernel", (width, self.units))
-        self.key_kernel = self._add_kernel("key_kernel", (width, self.units))
-        self.feature_kernel = self._add_kernel("feature_kernel", (self.units, 1))
+        self.query_kernel = self.add_kernel("query_kernel", width, self.units)
+        self.key_kernel = self.add_kernel("key_kernel", width, self.units)
+        self.feature_kernel = self.add_kernel("feature_kernel", self.units, 1)
         self.built = True
 
     def call(self, r: Any, mask: Any = None) -> Any:
         """Equation 9."""
-        if mask is not None:
-            r = zero_masked(r, ops.cast(mask, "bool"))
+        r = zero_masked(r, boolean(mask))
         q = to_float32(ops.matmul(r, self.query_kernel) * self.units**-0.5)
         k = to_float32(ops.matmul(r, self.key_kernel))
         related = ops.relu(ops.matmul(ops.transpose(q, (0, 2, 1)), k))  # (batch, units, units)
@@ -90,22 +72,3 @@ class FeatureAttention(keras.layers.Layer):
     def compute_output_shape(self, r_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """`(batch, units)`."""
         return (r_shape[0], self.units)
-
-    def _add_kernel(self, name: str, shape: tuple[int, int]) -> Any:
-        return self.add_weight(
-            name=name,
-            shape=shape,
-            # An initializer without a seed draws one when it is made: matrices that shared it
-            # would start alike.
-            initializer=self.kernel_initializer.clone(),
-            regularizer=self.kernel_regularizer,
-        )
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
-        }

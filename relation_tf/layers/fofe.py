@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.token_mixer import width_of
+from relation_tf.layers.arguments import positive_integer, rate, width_of
+from relation_tf.layers.base import BaseLayer
+from relation_tf.layers.masking import boolean, to_float32, zero_masked
 
 _Linear = Callable[[Any], Any]
 
@@ -21,7 +21,7 @@ _BLOCK = 32
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class FOFE(keras.layers.Layer):
+class FOFE(BaseLayer):
     """What stands left and right of each token, the nearer the heavier.
 
     With `f(i) = S_i + decay f(i - 1)` the left context of token t is `f` over `S_1 .. S_{t-1}`; the
@@ -64,10 +64,7 @@ class FOFE(keras.layers.Layer):
 
     def __init__(self, decay: float = 0.2, window: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_reach(decay, window)
-        self.decay = float(decay)
-        self.window = None if window is None else int(window)
-        self.supports_masking = True
+        self.decay, self.window = checked_reach(decay, window)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Check the shape; there are no weights."""
@@ -76,7 +73,7 @@ class FOFE(keras.layers.Layer):
 
     def call(self, x: Any, mask: Any = None) -> tuple[Any, Any]:
         """The two contexts."""
-        mask = None if mask is None else ops.cast(mask, "bool")
+        mask = boolean(mask)
         return contexts(x, mask, self.decay, self.window)
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> tuple[Any, Any]:
@@ -89,21 +86,12 @@ class FOFE(keras.layers.Layer):
         """Twice the shape of `x`."""
         return tuple(x_shape), tuple(x_shape)
 
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {**super().get_config(), "decay": self.decay, "window": self.window}
 
-
-def check_reach(decay: float, window: int | None) -> None:
-    """Refuse a decay or a window that no context can have."""
-    if not 0.0 <= decay < 1.0:
-        raise ValueError(f"`decay` must be in [0, 1). Received: decay={decay!r}")
-    if window is not None and (
-        isinstance(window, bool) or not isinstance(window, Integral) or window < 1
-    ):
-        raise ValueError(
-            f"`window` must be a positive integer or None. Received: window={window!r}"
-        )
+def checked_reach(decay: float, window: int | None) -> tuple[float, int | None]:
+    """Return decay and window; refuse those that no context can have."""
+    return float(rate("decay", decay)), None if window is None else positive_integer(
+        "window", window
+    )
 
 
 def contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, Any]:

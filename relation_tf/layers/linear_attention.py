@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import one_of
 from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
 from relation_tf.layers.masking import softmax, to_float32, zero_masked
@@ -98,12 +99,7 @@ class LinearAttention(CausalMixer):
                 f"Received: dropout={self.dropout}"
             )
         normalization = self.preset("normalization", normalization)
-        if normalization not in _NORMALIZATIONS:
-            allowed = ", ".join(map(repr, _NORMALIZATIONS))
-            raise ValueError(
-                f"`normalization` must be one of {allowed}. Received: {normalization!r}"
-            )
-        self.normalization = normalization
+        self.normalization = one_of("normalization", normalization, _NORMALIZATIONS)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
         """W_Q, W_K, W_V."""
@@ -215,10 +211,6 @@ class LinearAttention(CausalMixer):
         if num_tokens is not None and num_tokens <= chunk_of(self.units):
             return "scores"
         return "factored" if width < self.units else "direct"
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {**super().get_config(), "normalization": self.normalization}
 
 
 def _feature_map(x: Any) -> Any:

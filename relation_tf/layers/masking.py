@@ -19,6 +19,11 @@ def softmax(x: Any) -> Any:
     return ops.ones_like(x) if x.shape[-1] == 1 else ops.softmax(x, axis=-1)
 
 
+def boolean(mask: Any) -> Any:
+    """Return a mask as booleans; None stays None."""
+    return None if mask is None else ops.cast(mask, "bool")
+
+
 def zero_masked(x: Any, mask: Any) -> Any:
     """Replace masked tokens by zero, whatever they hold, NaN and infinities included.
 

@@ -86,11 +86,3 @@ class PointwiseMLP(TokenMixer):
             return self.activation(affine(gated, self.kernel3, self.bias3))
         hidden = self.activation(affine(self.activation(first), self.kernel2, self.bias2))
         return affine(self.drop(hidden, training), self.kernel3, self.bias3)
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "activation": keras.activations.serialize(self.activation),
-            "gated": self.gated,
-        }

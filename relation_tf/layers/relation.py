@@ -89,7 +89,7 @@ class Relation(CausalMixer):
         """W_G, W_H, W."""
         self.g_kernel, self.g_bias = self.add_projection("g", query_width)
         self.h_kernel, self.h_bias = self.add_projection("h", value_width)
-        self.kernel = self.add_kernel("kernel", self.units)
+        self.kernel = self.add_kernel("kernel", self.units, self.units)
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Equations 7-12."""
@@ -134,7 +134,3 @@ class Relation(CausalMixer):
         num_queries, width = query_shape
         drops = training and self.dropout > 0
         return not drops and num_queries is not None and num_queries > width
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {**super().get_config(), "activation": keras.activations.serialize(self.activation)}

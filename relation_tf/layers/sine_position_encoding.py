@@ -8,12 +8,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers.masking import zero_masked
-from relation_tf.layers.token_mixer import width_of
+from relation_tf.layers.arguments import width_of
+from relation_tf.layers.base import BaseLayer
+from relation_tf.layers.masking import boolean, zero_masked
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class SinePositionEncoding(keras.layers.Layer):
+class SinePositionEncoding(BaseLayer):
     """Add sine positions: `x + p`.
 
     `p(pos, i) = sin(pos / 10000^(2 floor(i / 2) / width) + (i mod 2) pi / 2)`, positions from 0:
@@ -41,10 +42,6 @@ class SinePositionEncoding(keras.layers.Layer):
         - Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Check the shape; there are no weights."""
         width_of("x", x_shape)
@@ -58,7 +55,7 @@ class SinePositionEncoding(keras.layers.Layer):
         position = ops.cast(ops.arange(ops.shape(x)[1], dtype="int32"), "float32")
         encoding = ops.sin(position[:, None] * rate + phase)  # (tokens, width)
         x = x + ops.cast(encoding, x.dtype)
-        return x if mask is None else zero_masked(x, ops.cast(mask, "bool"))
+        return zero_masked(x, boolean(mask))
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The shape of `x`."""

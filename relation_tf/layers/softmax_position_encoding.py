@@ -7,12 +7,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import width_of
+from relation_tf.layers.base import BaseLayer
 from relation_tf.layers.masking import to_float32, zero_masked
-from relation_tf.layers.token_mixer import width_of
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class SoftmaxPositionEncoding(keras.layers.Layer):
+class SoftmaxPositionEncoding(BaseLayer):
     """Weigh each feature of the tokens by a learned softmax over positions: `x * p`.
 
     `p(i)_j = exp(i s_j) / sum_k exp(k s_j)`, the sum over the kept tokens, with a learned slope
@@ -46,7 +47,6 @@ class SoftmaxPositionEncoding(keras.layers.Layer):
     def __init__(self, initializer: Any = "zeros", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.initializer = keras.initializers.get(initializer)
-        self.supports_masking = True
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the slopes `s`."""
@@ -71,11 +71,6 @@ class SoftmaxPositionEncoding(keras.layers.Layer):
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """The shape of `x`."""
         return x_shape
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        initializer = keras.initializers.serialize(self.initializer)
-        return {**super().get_config(), "initializer": initializer}
 
 
 def _weights(slope: Any, kept: Any) -> Any:

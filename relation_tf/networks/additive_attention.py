@@ -21,8 +21,7 @@ class AdditiveAttentionPooling(SentenceEncoder):
 
     Args:
         units: Width of the hidden layer that scores the tokens.
-        kernel_initializer: Initializer of W and v.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.

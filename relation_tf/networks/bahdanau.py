@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.base import BaseLayer, built_child
 from relation_tf.layers.masking import masked_softmax, to_float32, zero_masked
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.recurrent import RecurrentNetwork
@@ -68,24 +69,18 @@ class RecurrentEncoderDecoder(EncoderDecoder):
 
     def build_parts(self) -> None:
         """Encoder, attention, the decoder's cell and the last hidden layer."""
-        units = self.units
-        self.encoder = RecurrentNetwork(
-            units,
-            "gru",
-            bidirectional=True,
-            return_sequences=True,
-            dtype=self.dtype_policy,
-            name="encoder",
+        units, dense = self.units, keras.layers.Dense
+        both_ways = {"bidirectional": True, "return_sequences": True}
+        self.encoder = built_child(
+            self, RecurrentNetwork, "encoder", units, units, "gru", **both_ways
         )
-        self.encoder.build((None, None, units))
-        self.first = self.add_dense("first", units, units, "tanh")
+        self.first = built_child(self, dense, "first", units, units, "tanh")
         self.attention = AdditiveAttention(units, dtype=self.dtype_policy, name="attention")
         self.attention.build((None, units), (None, None, 2 * units))
-        self.cell = keras.layers.GRUCell(
-            units, reset_after=False, dtype=self.dtype_policy, name="cell"
+        self.cell = built_child(
+            self, keras.layers.GRUCell, "cell", 3 * units, units, reset_after=False
         )
-        self.cell.build((None, 3 * units))
-        self.hidden = self.add_dense("hidden", 4 * units, units, "tanh")
+        self.hidden = built_child(self, dense, "hidden", 4 * units, units, "tanh")
 
     def encode(self, source_ids: Any, training: bool) -> tuple[Any, Any, Any]:
         """`h_j`, `U h_j` and the mask."""
@@ -133,7 +128,7 @@ class RecurrentEncoderDecoder(EncoderDecoder):
         return self.hidden(ops.concatenate([s, context, x], axis=-1))
 
 
-class AdditiveAttention(keras.layers.Layer):
+class AdditiveAttention(BaseLayer):
     """One query for each sequence: `e_j = v^T tanh(W q + U h_j)`, `sum_j softmax(e)_j h_j`.
 
     Softmax and sum are in float32 or wider. Where no token is kept the sum is zero.
@@ -155,19 +150,18 @@ class AdditiveAttention(keras.layers.Layer):
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.units = units
-        self.supports_masking = True
 
     def build(self, query_shape: tuple[int | None, ...], states_shape: tuple[Any, ...]) -> None:
         """W, U and v."""
-        self.query_dense = self._dense("query", query_shape[-1], self.units)
-        self.states_dense = self._dense("states", states_shape[-1], self.units)
-        self.score = self._dense("score", self.units, 1)
+        self.query_dense, self.states_dense, self.score = (
+            built_child(self, keras.layers.Dense, name, width, units, use_bias=False)
+            for name, width, units in (
+                ("query", query_shape[-1], self.units),
+                ("states", states_shape[-1], self.units),
+                ("score", self.units, 1),
+            )
+        )
         self.built = True
-
-    def _dense(self, name: str, width: int | None, units: int) -> Any:
-        dense = keras.layers.Dense(units, use_bias=False, dtype=self.dtype_policy, name=name)
-        dense.build((None, width))
-        return dense
 
     def project(self, states: Any) -> Any:
         """`U h_j`."""

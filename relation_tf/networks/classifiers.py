@@ -22,6 +22,7 @@ import numpy as np
 from keras import ops
 
 from relation_tf.layers import FeatureAttention, SinePositionEncoding, SoftmaxPositionEncoding
+from relation_tf.layers.base import BaseLayer
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured
@@ -35,6 +36,8 @@ from relation_tf.networks.mixing import (
     refuse_options,
 )
 
+_HEADS = {"feature-attention": FeatureAttention, "additive-attention": AdditiveAttentionPooling}
+_POSITIONS = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
 _LEAKY_SLOPE = 0.3  # Keras 2's LeakyReLU, which the program used; keras.activations has 0.2.
 
 
@@ -193,8 +196,7 @@ class TextEncoder:
             self.embedding = embedding
             if embedding is None:
                 self._embed(vocabulary_size)
-            makers = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
-            make = makers.get(self.entry.positions or "")
+            make = _POSITIONS.get(self.entry.positions or "")
             self.positions = None if make is None else make(name=f"{prefix}positions")
             self.head = self._head()
         self.contextual: Any = None
@@ -236,16 +238,11 @@ class TextEncoder:
 
     def _head(self) -> Any:
         """The layer that makes one vector of the tokens; None where one token is read."""
-        if self.entry.head == "feature-attention":
-            make: Any = FeatureAttention
-        elif self.entry.head == "additive-attention":
-            make = AdditiveAttentionPooling
-        else:
+        make = _HEADS.get(self.entry.head)
+        if make is None:
             return None
-        kernel_initializer = self.initializer.clone()
-        return make(
-            self.config.units, kernel_initializer=kernel_initializer, name=f"{self.prefix}head"
-        )
+        initializer = self.initializer.clone()
+        return make(self.config.units, kernel_initializer=initializer, name=f"{self.prefix}head")
 
     def inputs(self, number: int, suffix: str = "") -> list[Any]:
         """What a network is given, one text or a pair: token ids, or strings."""
@@ -329,7 +326,7 @@ class TextEncoder:
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class Frozen(keras.layers.Layer):
+class Frozen(BaseLayer):
     """A layer that is never trained, and computes in training as it does after it.
 
     A functional network hands its own `training` to each of its layers, whatever they are called
@@ -343,7 +340,7 @@ class Frozen(keras.layers.Layer):
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.layer = layer
-        self.layer.supports_masking = self.supports_masking = True
+        self.layer.supports_masking = True
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Build the layer; what it would make later would be trained."""
@@ -354,11 +351,6 @@ class Frozen(keras.layers.Layer):
     def call(self, x: Any, mask: Any = None) -> Any:
         """The layer's output, without dropout."""
         return self.layer(x, mask=mask, training=False)
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        layer = keras.saving.serialize_keras_object(self.layer)
-        return {**super().get_config(), "layer": layer}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from relation_tf.errors import UnknownNameError
+from relation_tf.layers.arguments import one_of
 
 if TYPE_CHECKING:
     import keras
@@ -61,12 +62,8 @@ class NetworkConfig:
     contextual: keras.layers.Layer | None = None
 
     def __post_init__(self) -> None:
-        if self.compute not in ("readout", "all"):
-            raise ValueError(f"`compute` must be 'readout' or 'all'. Received: {self.compute!r}")
-        if self.network not in ("benchmark", "plain"):
-            raise ValueError(
-                f"`network` must be 'benchmark' or 'plain'. Received: {self.network!r}"
-            )
+        one_of("compute", self.compute, get_args(Compute))
+        one_of("network", self.network, get_args(Network))
         if self.network == "plain" and self.hidden_units is not None:
             raise ValueError(
                 "`hidden_units` must be None for network='plain', which has no hidden Dense. "

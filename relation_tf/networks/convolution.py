@@ -8,8 +8,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.base import built_child
 from relation_tf.layers.masking import zero_masked
-from relation_tf.networks.sentence_encoder import SentenceEncoder, positive_integer
+from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -31,8 +33,7 @@ class ConvolutionalNetwork(SentenceEncoder):
         widths: Widths of the windows, in tokens.
         num_layers: Number of convolutions on top of each other.
         activation: Activation of each.
-        kernel_initializer: Initializer of the kernels.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -84,17 +85,8 @@ class ConvolutionalNetwork(SentenceEncoder):
         ]
 
     def _convolution(self, name: str, window: int, width: int) -> keras.layers.Conv1D:
-        convolution = keras.layers.Conv1D(
-            self.units,
-            window,
-            padding="same",
-            activation=self.activation,
-            kernel_initializer=self.kernel_initializer.clone(),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-        convolution.build((None, None, width))
-        return convolution
+        arguments = {"padding": "same", "activation": self.activation, **self.weight_arguments()}
+        return built_child(self, keras.layers.Conv1D, name, width, self.units, window, **arguments)
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
         """The maxima of all widths, side by side."""
@@ -105,15 +97,6 @@ class ConvolutionalNetwork(SentenceEncoder):
                 y = convolution(zero_masked(y, mask))
             maxima.append(_masked_max(y, mask))
         return ops.concatenate(maxima, axis=-1)
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "widths": self.widths,
-            "num_layers": self.num_layers,
-            "activation": keras.activations.serialize(self.activation),
-        }
 
 
 def _masked_max(y: Any, mask: Any) -> Any:

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from relation_tf.layers.arguments import positive_integer
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
-from relation_tf.networks.sentence_encoder import positive_integer
 
 
 @dataclass(frozen=True)

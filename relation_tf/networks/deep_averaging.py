@@ -7,8 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import positive_integer, rate
 from relation_tf.layers.masking import masked_mean, zero_masked
-from relation_tf.networks.sentence_encoder import SentenceEncoder, positive_integer
+from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -27,8 +28,7 @@ class DeepAveragingNetwork(SentenceEncoder):
         activation: Activation of each.
         word_dropout: Rate in [0, 1) at which whole tokens are dropped in training.
         seed: Seed of the word dropout.
-        kernel_initializer: Initializer of the matrices.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -61,13 +61,9 @@ class DeepAveragingNetwork(SentenceEncoder):
         **kwargs: Any,
     ) -> None:
         super().__init__(units, **kwargs)
-        if not 0.0 <= word_dropout < 1.0:
-            raise ValueError(
-                f"`word_dropout` must be in [0, 1). Received: word_dropout={word_dropout!r}"
-            )
         self.num_layers = positive_integer("num_layers", num_layers)
         self.activation = keras.activations.get(activation)
-        self.word_dropout = word_dropout
+        self.word_dropout = rate("word_dropout", word_dropout)
         self.seed = seed
         if word_dropout > 0:
             self.seed_generator = keras.random.SeedGenerator(seed)
@@ -97,13 +93,3 @@ class DeepAveragingNetwork(SentenceEncoder):
         surviving = ops.logical_and(kept, drawn >= self.word_dropout)
         none = ops.logical_not(ops.any(surviving, axis=1, keepdims=True))
         return ops.logical_or(surviving, ops.logical_and(kept, none))
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "activation": keras.activations.serialize(self.activation),
-            "word_dropout": self.word_dropout,
-            "seed": self.seed,
-        }

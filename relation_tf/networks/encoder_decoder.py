@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import positive_integer, rate
+from relation_tf.layers.base import built_child, constructor_arguments
 from relation_tf.layers.masking import zero_masked
-from relation_tf.networks.sentence_encoder import positive_integer
 
 
 class DecoderState(NamedTuple):
@@ -60,9 +61,7 @@ class EncoderDecoder(keras.Model):
         self.source_vocabulary = positive_integer("source_vocabulary", source_vocabulary)
         self.target_vocabulary = positive_integer("target_vocabulary", target_vocabulary)
         self.units = positive_integer("units", units)
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"`dropout` must be in [0, 1). Received: dropout={dropout!r}")
-        self.dropout = dropout
+        self.dropout = rate("dropout", dropout)
         self.seed = seed
         self.drop = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="drop")
 
@@ -73,7 +72,9 @@ class EncoderDecoder(keras.Model):
         self.build_parts()
         # Probabilities of half precision give no loss worth the name.
         wide = keras.backend.result_type(self.compute_dtype, "float32")
-        self.logits = self.add_dense("logits", self.units, self.target_vocabulary, dtype=wide)
+        self.logits = built_child(
+            self, keras.layers.Dense, "logits", self.units, self.target_vocabulary, dtype=wide
+        )
         self.built = True
 
     def build_parts(self) -> None:
@@ -152,14 +153,6 @@ class EncoderDecoder(keras.Model):
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
         return keras.KerasTensor((*inputs[1].shape, self.target_vocabulary), dtype=dtype)
 
-    def add_dense(
-        self, name: str, width: int, units: int, activation: Any = None, dtype: Any = None
-    ) -> Any:
-        """A Dense from `width` to `units`, built."""
-        dense = keras.layers.Dense(units, activation, dtype=dtype or self.dtype_policy, name=name)
-        dense.build((None, None, width))
-        return dense
-
     def _embedding(self, name: str, size: int) -> Any:
         embedding = keras.layers.Embedding(size, self.units, dtype=self.dtype_policy, name=name)
         embedding.build()
@@ -167,14 +160,7 @@ class EncoderDecoder(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "source_vocabulary": self.source_vocabulary,
-            "target_vocabulary": self.target_vocabulary,
-            "units": self.units,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
+        return {**super().get_config(), **constructor_arguments(self)}
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import one_of, positive_integer, rate, width_of
+from relation_tf.layers.base import BaseLayer, built_child
 from relation_tf.layers.causal import check_steps
-from relation_tf.layers.masking import zero_masked
-from relation_tf.layers.token_mixer import width_of
-from relation_tf.networks.mechanisms import by_equations, load, make_layer
+from relation_tf.layers.masking import boolean, zero_masked
+from relation_tf.networks.mechanisms import by_equations, make_layer
 from relation_tf.networks.mixing import copy_of, entry_of, is_layer, mix_all, refuse_options
 from relation_tf.networks.safe_mode import refuse_in_safe_mode
-from relation_tf.networks.sentence_encoder import positive_integer
-from relation_tf.registry import Mechanism
 
 Norm = Literal["post", "pre"]
 
@@ -25,7 +23,7 @@ _EPSILON = 1e-5  # Keras's own 1e-3 is not small beside the variance of narrow, 
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
-class Encoder(keras.layers.Layer):
+class Encoder(BaseLayer):
     """A stack of blocks, each a mechanism and a feed-forward network, residual and normalised.
 
     With `mix` the mechanism, `feed(x) = activation(x W1 + b1) W2 + b2` and LN layer normalization:
@@ -98,22 +96,15 @@ class Encoder(keras.layers.Layer):
         super().__init__(**kwargs)
         # Not a layer among the children: a template has no part in the computation.
         self.mixer = _Mixer(mechanism, num_heads, options, causal)
-        if norm not in ("post", "pre"):
-            raise ValueError(f"`norm` must be 'post' or 'pre'. Received: norm={norm!r}")
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"`dropout` must be in [0, 1). Received: dropout={dropout!r}")
         self.num_layers = positive_integer("num_layers", num_layers)
         self.units = None if units is None else positive_integer("units", units)
-        self.feed_forward_units = (
-            None
-            if feed_forward_units is None
-            else positive_integer("feed_forward_units", feed_forward_units)
-        )
-        self.norm = norm
-        self.dropout = dropout
+        self.feed_forward_units = feed_forward_units
+        if feed_forward_units is not None:
+            positive_integer("feed_forward_units", feed_forward_units)
+        self.norm = one_of("norm", norm, get_args(Norm))
+        self.dropout = rate("dropout", dropout)
         self.activation = keras.activations.get(activation)
         self.seed = seed
-        self.supports_masking = True
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the blocks, and what stands before and after them."""
@@ -121,15 +112,11 @@ class Encoder(keras.layers.Layer):
         units = self.units or width
         self.projection = None
         if units != width:
-            self.projection = keras.layers.Dense(units, dtype=self.dtype_policy, name="projection")
-            self.projection.build((None, None, width))
+            self.projection = built_child(self, keras.layers.Dense, "projection", width, units)
         self.blocks = [self._block(i, units) for i in range(self.num_layers)]
         self.closing = None
         if self.norm == "pre":
-            self.closing = keras.layers.LayerNormalization(
-                epsilon=_EPSILON, dtype=self.dtype_policy, name="closing"
-            )
-            self.closing.build((None, None, units))
+            self.closing = built_norm(self, "closing", units)
         self.built = True
 
     def make_block(self, *args: Any, **kwargs: Any) -> EncoderBlock:
@@ -150,26 +137,32 @@ class Encoder(keras.layers.Layer):
         block.build((None, None, units))
         return block
 
-    def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
+    def call(
+        self, x: Any, mask: Any = None, training: bool | None = None, source: Any = None
+    ) -> Any:
         """Through all blocks.
 
         Args:
             x: Tensor of shape `(batch, tokens, width)`.
             mask: Boolean tensor of shape `(batch, tokens)`, True where a token is kept.
             training: Whether to apply dropout.
+            source: What each block of a `Decoder` looks at.
 
         Returns:
             Tensor of shape `(batch, tokens, units)`, zero at masked tokens.
         """
-        mask = None if mask is None else ops.cast(mask, "bool")
-        x = zero_masked(x, mask)
-        if self.projection is not None:
-            x = zero_masked(self.projection(x), mask)
-        for block in self.blocks:
-            x = block(x, mask=mask, training=training)
-        return self.close(x, mask)
+        mask = boolean(mask)
+        x = self._enter(x, mask)
+        for block, seen in zip(self.blocks, source or [None] * self.num_layers, strict=True):
+            x = block(x, mask=mask, training=training, source=seen)
+        return self._close(x, mask)
 
-    def close(self, x: Any, mask: Any) -> Any:
+    def _enter(self, x: Any, mask: Any) -> Any:
+        """Bring the tokens to the width of the blocks, zero where masked."""
+        x = zero_masked(x, mask)
+        return x if self.projection is None else zero_masked(self.projection(x), mask)
+
+    def _close(self, x: Any, mask: Any) -> Any:
         """Normalize the output, where `norm="pre"`."""
         return x if self.closing is None else zero_masked(self.closing(x), mask)
 
@@ -226,18 +219,28 @@ class Encoder(keras.layers.Layer):
         """
         x = ops.convert_to_tensor(x, dtype=self.compute_dtype)
         mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else ops.cast(mask, "bool")
-        x = zero_masked(x, mask)
-        if self.projection is not None:
-            x = zero_masked(self.projection(x), mask)
-        after = []
-        for block, before in zip(self.blocks, state, strict=True):
-            x, own = block.step(x, before, mask)
-            after.append(own)
-        return self.close(x, mask), tuple(after)
+        return self.advance(x, state, mask)[:2]
 
-    def compute_mask(self, x: Any, previous_mask: Any = None) -> Any:
-        """The output keeps the mask."""
-        return previous_mask
+    def advance(
+        self, x: Any, state: tuple[Any, ...], mask: Any, source: Any = None
+    ) -> tuple[Any, tuple[Any, ...], Any]:
+        """Go through all blocks with the next token, not in training.
+
+        Args:
+            x: As in `step`.
+            state: As in `step`.
+            mask: As in `step`, not None.
+            source: As in `call`.
+
+        Returns:
+            The output, the next state, and the weights of the last block's look at its source.
+        """
+        x, after, weights = self._enter(x, mask), [], None
+        source = source or [None] * self.num_layers
+        for block, before, seen in zip(self.blocks, state, source, strict=True):
+            x, own, weights = block.step(x, before, mask, seen)
+            after.append(own)
+        return self._close(x, mask), tuple(after), weights
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """`(batch, tokens, units)`."""
@@ -245,17 +248,7 @@ class Encoder(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            **self.mixer.get_config(),
-            "num_layers": self.num_layers,
-            "units": self.units,
-            "feed_forward_units": self.feed_forward_units,
-            "norm": self.norm,
-            "dropout": self.dropout,
-            "activation": keras.activations.serialize(self.activation),
-            "seed": self.seed,
-        }
+        return {**super().get_config(), **self.mixer.get_config()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
@@ -275,7 +268,7 @@ class Encoder(keras.layers.Layer):
         return super().from_config({**config, **objects})
 
 
-class EncoderBlock(keras.layers.Layer):
+class EncoderBlock(BaseLayer):
     """One block of an `Encoder`.
 
     Args:
@@ -304,51 +297,37 @@ class EncoderBlock(keras.layers.Layer):
         self.norm = norm
         self.activation = activation
         self.drop = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="drop")
-        self.supports_masking = True
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """Create the normalizations and the feed-forward network; build the mixer by a call."""
         units = width_of("x", x_shape)
         # Masks go by name; without this Keras warns that they are lost.
         self.mixer.supports_masking = True
-        given = tuple(
-            mix_all(
-                self.mixer, keras.KerasTensor((None, None, units), self.compute_dtype), None
-            ).shape
-        )
+        tokens = keras.KerasTensor((None, None, units), self.compute_dtype)
+        given = tuple(mix_all(self.mixer, tokens, None).shape)
         if given != (None, None, units):
             raise ValueError(
                 f"{type(self.mixer).__name__} must give (batch, tokens, units={units}) to stand in "
                 f"an encoder. Received: an output of shape {given}"
             )
-        self.mixer_norm = self._norm("mixer_norm", units)
-        self.hidden = self._dense("hidden", units, self.feed_forward_units, self.activation)
-        self.output_dense = self._dense("output", self.feed_forward_units, units)
-        self.feed_norm = self._norm("feed_norm", units)
+        dense = keras.layers.Dense
+        self.mixer_norm = built_norm(self, "mixer_norm", units)
+        self.hidden = built_child(
+            self, dense, "hidden", units, self.feed_forward_units, self.activation
+        )
+        self.output_dense = built_child(self, dense, "output", self.feed_forward_units, units)
+        self.feed_norm = built_norm(self, "feed_norm", units)
         self.built = True
 
-    def _norm(self, name: str, units: int) -> Any:
-        norm = keras.layers.LayerNormalization(epsilon=_EPSILON, dtype=self.dtype_policy, name=name)
-        norm.build((None, None, units))
-        return norm
-
-    def _dense(self, name: str, width: int, units: int, activation: Any = None) -> Any:
-        dense = keras.layers.Dense(units, activation, dtype=self.dtype_policy, name=name)
-        dense.build((None, None, width))
-        return dense
-
-    def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
+    def call(
+        self, x: Any, mask: Any = None, training: bool | None = None, source: Any = None
+    ) -> Any:
         """Mix, then feed forward."""
         x = self.add(self.mixer_norm, lambda x: mix_all(self.mixer, x, mask), x, training)
-        return zero_masked(self.add(self.feed_norm, self.feed, x, training), mask)
+        return self.after_mixing(x, mask, source, training)[0]
 
-    def step(self, x: Any, state: Any, mask: Any) -> tuple[Any, Any]:
-        """The same for one more token, not in training, and the mixer's next state."""
-        x, state = self.mix_step(x, state, mask)
-        return zero_masked(self.add(self.feed_norm, self.feed, x, training=False), mask), state
-
-    def mix_step(self, x: Any, state: Any, mask: Any) -> tuple[Any, Any]:
-        """Add the mixer's step; return the sum and the mixer's next state."""
+    def step(self, x: Any, state: Any, mask: Any, source: Any = None) -> tuple[Any, Any, Any]:
+        """The same for one more token, not in training: output, mixer's next state, weights."""
 
         def mix(x: Any) -> Any:
             nonlocal state
@@ -356,7 +335,14 @@ class EncoderBlock(keras.layers.Layer):
             return mixed
 
         x = self.add(self.mixer_norm, mix, x, training=False)
-        return x, state
+        x, weights = self.after_mixing(x, mask, source, training=False)
+        return x, state, weights
+
+    def after_mixing(
+        self, x: Any, mask: Any, source: Any, training: bool | None
+    ) -> tuple[Any, Any]:
+        """Feed forward. A block that looks at no source has no weights."""
+        return zero_masked(self.add(self.feed_norm, self.feed, x, training), mask), None
 
     def add(self, norm: Any, part: Any, x: Any, training: bool | None) -> Any:
         """Add to `x` the output of a part, and normalize before or after."""
@@ -368,13 +354,10 @@ class EncoderBlock(keras.layers.Layer):
         """Feed forward."""
         return self.output_dense(self.hidden(x))
 
-    def compute_mask(self, x: Any, previous_mask: Any = None) -> Any:
-        """The output keeps the mask."""
-        return previous_mask
 
-    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The shape of `x`."""
-        return x_shape
+def built_norm(parent: Any, name: str, units: int) -> Any:
+    """Layer normalization, built."""
+    return built_child(parent, keras.layers.LayerNormalization, name, units, epsilon=_EPSILON)
 
 
 def encoder(
@@ -424,39 +407,34 @@ class _Mixer:
     causal: bool
 
     def __post_init__(self) -> None:
-        entry = entry_of(self.mechanism)
-        refuse_options(self.mechanism, self.options)
+        entry_of(self.mechanism)
+        refuse_options(self.mechanism, self._options)
         if self.causal and is_layer(self.mechanism) and not self.is_causal:
             raise ValueError(
                 f"`causal` is for a mechanism that is made here; {self.mechanism.name!r} is made, "
                 "and is not causal. Received: causal=True"
             )
-        if self.num_heads is None:
-            return
-        positive_integer("num_heads", self.num_heads)
-        if is_layer(self.mechanism) or not _takes_heads(entry):
-            template = self.mechanism.name if is_layer(self.mechanism) else None
-            what = template or self.get_config()["mechanism"]
-            raise ValueError(
-                f"`num_heads` is for a mechanism that is made with heads, which {what!r} is "
-                f"not. Received: num_heads={self.num_heads}"
-            )
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """The options, heads among them."""
+        heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
+        return {**(self.options or {}), **heads}
 
     @property
     def is_causal(self) -> bool:
         """Whether the mechanism says that no token sees a later one."""
         if is_layer(self.mechanism):
             return bool(getattr(self.mechanism, "causal", False))
-        return self.causal or bool((self.options or {}).get("causal", False))
+        return self.causal or bool(self._options.get("causal", False))
 
     def make(self, units: int, dropout: float, dtype: Any) -> Any:
         """One mixing layer."""
         if is_layer(self.mechanism):
             return copy_of(self.mechanism, name="mixer", dtype=dtype)
-        heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
         entry = entry_of(self.mechanism)
         causal = {**by_equations(entry), "causal": True} if self.causal else {}
-        options = {"dtype": dtype, **causal, **(self.options or {}), **heads}
+        options = {"dtype": dtype, **causal, **self._options}
         return make_layer(entry, units, dropout, options, name="mixer")
 
     def get_config(self) -> dict[str, Any]:
@@ -471,8 +449,3 @@ class _Mixer:
             "options": None if self.options is None else serialize(dict(self.options)),
             "causal": self.causal,
         }
-
-
-def _takes_heads(entry: Mechanism) -> bool:
-    factory = load(entry.factory) if isinstance(entry.factory, str) else entry.factory
-    return "num_heads" in inspect.signature(factory).parameters

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import keras
 from keras import ops
 
 from relation_tf.layers import SinePositionEncoding
+from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.layers.base import constructor_arguments
 from relation_tf.networks.encoder_stack import Encoder, Norm
-from relation_tf.networks.sentence_encoder import positive_integer
 
 Objective = Literal["masked", "causal"]
 
@@ -56,10 +56,7 @@ class LanguageModel(keras.Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if objective not in ("masked", "causal"):
-            raise ValueError(
-                f"`objective` must be 'masked' or 'causal'. Received: objective={objective!r}"
-            )
+        self.objective = one_of("objective", objective, get_args(Objective))
         if encoder.causal != (objective == "causal"):
             raise ValueError(
                 f"`encoder` must {'' if objective == 'causal' else 'not '}be causal for "
@@ -70,7 +67,6 @@ class LanguageModel(keras.Model):
         self.encoder = encoder
         self.vocabulary_size = positive_integer("vocabulary_size", vocabulary_size)
         self.embedding_dim = positive_integer("embedding_dim", embedding_dim or encoder.units)
-        self.objective = objective
         # Young logits are of unit variance: the encoder's outputs are normalized.
         self.embedding = keras.layers.Embedding(
             self.vocabulary_size + (objective == "masked"),
@@ -132,36 +128,24 @@ class LanguageModel(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {
-            "name": self.name,
-            "dtype": keras.saving.serialize_keras_object(self.dtype_policy),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "vocabulary_size": self.vocabulary_size,
-            "embedding_dim": self.embedding_dim,
-            "objective": self.objective,
-        }
+        return {**super().get_config(), **constructor_arguments(self)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         """A model like the one whose configuration it is."""
-        objects = {
-            name: keras.saving.deserialize_keras_object(config[name], custom_objects)
-            for name in ("encoder", "dtype")
-        }
-        return cls(**{**config, **objects})
+        encoder = keras.saving.deserialize_keras_object(config["encoder"], custom_objects)
+        return cls(**{**config, "encoder": encoder})
 
 
 def language_model(
     mechanism: Any,
     vocabulary_size: int,
     objective: Objective = "masked",
+    embedding_dim: int | None = None,
     num_layers: int = 4,
     units: int = 128,
-    embedding_dim: int | None = None,
-    dropout: float = 0.1,
     norm: Norm = "pre",
-    options: Mapping[str, Any] | None = None,
-    num_heads: int | None = None,
+    **kwargs: Any,
 ) -> LanguageModel:
     """A deep language model around any mechanism.
 
@@ -171,13 +155,11 @@ def language_model(
         vocabulary_size: Number of word ids, 0 (padding) included.
         objective: `"masked"` to tell masked words from both sides, `"causal"` to tell each next one
             from those before it.
+        embedding_dim: Width of the embedding, by default `units`.
         num_layers: Number of blocks.
         units: Width of the blocks.
-        embedding_dim: Width of the embedding, by default `units`.
-        dropout: Rate in [0, 1).
         norm: `"pre"` or `"post"`.
-        options: Further arguments of the mechanism.
-        num_heads: Number of heads of a mechanism that has heads.
+        **kwargs: Further arguments of `Encoder`, such as `dropout`, `options` and `num_heads`.
 
     Returns:
         A built model from ids `(batch, tokens)` to logits `(batch, tokens, vocabulary_size)`; with
@@ -194,16 +176,9 @@ def language_model(
         >>> tuple(model(ids).shape), tuple(model(ids, at=np.array([[1]])).shape)
         ((1, 3, 50), (1, 1, 50))
     """
+    causal = objective == "causal"
     encoder = Encoder(
-        mechanism,
-        num_layers,
-        units,
-        num_heads,
-        norm=norm,
-        dropout=dropout,
-        options=options,
-        causal=objective == "causal",
-        name="mechanism",
+        mechanism, num_layers, units, norm=norm, causal=causal, name="mechanism", **kwargs
     )
     model = LanguageModel(encoder, vocabulary_size, embedding_dim, objective)
     model.build()

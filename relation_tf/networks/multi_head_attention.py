@@ -7,8 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.token_mixer import TokenMixer
-from relation_tf.networks.sentence_encoder import positive_integer
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -71,13 +71,10 @@ class MultiHeadSelfAttention(TokenMixer):
             dropout=self.dropout,
             use_bias=self.use_bias,
             output_shape=self.units,
-            kernel_initializer=self.kernel_initializer.clone(),
-            bias_initializer=self.bias_initializer.clone(),
-            kernel_regularizer=self.kernel_regularizer,
-            bias_regularizer=self.bias_regularizer,
             seed=self.seed,
             dtype=self.dtype_policy,
             name="attention",
+            **self.weight_arguments(),
         )
         self.attention.build((None, None, query_width), (None, None, value_width))
 
@@ -90,7 +87,3 @@ class MultiHeadSelfAttention(TokenMixer):
         seen = ops.logical_or(value_mask, ops.logical_not(some))[:, None, :]
         mixed = self.attention(query, value, attention_mask=seen, training=training)
         return ops.where(some[..., None], mixed, ops.zeros_like(mixed))
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {**super().get_config(), "num_heads": self.num_heads}

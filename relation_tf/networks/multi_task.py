@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import one_of
+from relation_tf.layers.base import BaseLayer
 from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.networks.config import NetworkConfig, configured
 
@@ -81,11 +83,7 @@ def multi_task_networks(
         Liu, Qiu and Huang 2017, "Adversarial Multi-task Learning for Text Classification" (ACL);
         the form of the penalty is that of Bousmalis et al. 2016, "Domain Separation Networks".
     """
-    if sharing not in ("shared", "shared-private", "adversarial"):
-        raise ValueError(
-            "`sharing` must be 'shared', 'shared-private' or 'adversarial'. "
-            f"Received: sharing={sharing!r}"
-        )
+    one_of("sharing", sharing, get_args(Sharing))
     names = [head.name for head in heads]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"`heads` must be some tasks, each once. Received: names {names}")
@@ -142,25 +140,13 @@ class GradientReversal(keras.layers.Layer):
         """Tensor to the same tensor."""
         return 2 * ops.stop_gradient(x) - x
 
-    def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """That of the input."""
-        return x_shape
 
-
-class _Penalty(keras.layers.Layer):
+class _Penalty(BaseLayer):
     """Gives the first of two tensors as it is; what is of both is a loss of the training."""
 
     def __init__(self, weight: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.weight = weight
-
-    def compute_output_shape(self, shapes: list[tuple[int | None, ...]]) -> tuple[int | None, ...]:
-        """That of the first."""
-        return shapes[0]
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {**super().get_config(), "weight": self.weight}
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -190,10 +176,6 @@ class TaskAdversary(_Penalty):
             likelihoods = ops.log_softmax(ops.cast(logits, "float32"))[:, self.task]
             self.add_loss(-self.weight * ops.mean(likelihoods))
         return vector
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {**super().get_config(), "task": self.task}
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")

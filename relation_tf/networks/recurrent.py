@@ -7,7 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from relation_tf.networks.sentence_encoder import SentenceEncoder, positive_integer
+from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 _CELLS = {"rnn": keras.layers.SimpleRNN, "gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
 
@@ -33,8 +34,7 @@ class RecurrentNetwork(SentenceEncoder):
         recurrent_initializer: Initializer of the recurrent kernels. Where the weights themselves
             are in half precision (not mixed), Keras draws no orthogonal ones: not bfloat16 on
             TensorFlow, not float16 on JAX.
-        kernel_initializer: Initializer of the input kernels.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -72,19 +72,11 @@ class RecurrentNetwork(SentenceEncoder):
         **kwargs: Any,
     ) -> None:
         super().__init__(units, **kwargs)
-        if cell not in _CELLS:
-            allowed = ", ".join(map(repr, _CELLS))
-            raise ValueError(f"`cell` must be one of {allowed}. Received: cell={cell!r}")
-        self.cell = cell
+        self.cell = one_of("cell", cell, _CELLS)
         self.num_layers = positive_integer("num_layers", num_layers)
         self.bidirectional = bidirectional
         self.return_sequences = return_sequences
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
-
-    @property
-    def gives_tokens(self) -> bool:
-        """As `return_sequences` says."""
-        return self.return_sequences
 
     def output_width(self, width: int) -> int:
         """The states of all directions."""
@@ -101,7 +93,7 @@ class RecurrentNetwork(SentenceEncoder):
         name = f"{self.cell}_{layer}"
         recurrence = _CELLS[self.cell](
             self.units,
-            kernel_initializer=self.kernel_initializer.clone(),
+            **self.weight_arguments(),
             recurrent_initializer=self.recurrent_initializer.clone(),
             return_sequences=self.return_sequences or layer < self.num_layers - 1,
             dtype=self.dtype_policy,
@@ -132,17 +124,6 @@ class RecurrentNetwork(SentenceEncoder):
         for recurrence in self.recurrences:
             x = recurrence(x, mask=mask)
         return x
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "cell": self.cell,
-            "num_layers": self.num_layers,
-            "bidirectional": self.bidirectional,
-            "return_sequences": self.return_sequences,
-            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
-        }
 
 
 def _kept_first(mask: Any) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.masking import masked_mean, to_float32, zero_masked
-from relation_tf.networks.sentence_encoder import SentenceEncoder, positive_integer
+from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -40,8 +41,7 @@ class SentenceStateLSTM(SentenceEncoder):
         num_steps: Number of steps.
         window: Number of words that a word sees on each side in a step.
         return_sequences: Whether to give the words' states instead of the sentence's.
-        kernel_initializer: Initializer of the matrices.
-        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -76,32 +76,20 @@ class SentenceStateLSTM(SentenceEncoder):
         self.window = positive_integer("window", window)
         self.return_sequences = return_sequences
 
-    @property
-    def gives_tokens(self) -> bool:
-        """As `return_sequences` says."""
-        return self.return_sequences
-
     def build_encoder(self, width: int) -> None:
         """One matrix for all gates that read the same states, gates side by side."""
         units = self.units
         # Columns: i, l, r, f, s, o, u.
-        self.word_kernel = self._add_kernel("word_kernel", 3 * units, 7 * units)
-        self.input_kernel = self._add_kernel("input_kernel", width, 7 * units)
-        self.context_kernel = self._add_kernel("context_kernel", units, 7 * units)
-        self.word_bias = self._add_vector("word_bias", 7 * units)
+        self.word_kernel = self.add_kernel("word_kernel", 3 * units, 7 * units)
+        self.input_kernel = self.add_kernel("input_kernel", width, 7 * units)
+        self.context_kernel = self.add_kernel("context_kernel", units, 7 * units)
+        self.word_bias = self.add_bias("word_bias", 7 * units)
         # Columns: f_g, o, f_i; f_g and o; f_i.
-        self.sentence_kernel = self._add_kernel("sentence_kernel", units, 3 * units)
-        self.mean_kernel = self._add_kernel("mean_kernel", units, 2 * units)
-        self.forget_kernel = self._add_kernel("forget_kernel", units, units)
-        self.sentence_bias = self._add_vector("sentence_bias", 3 * units)
-        self.initial_state = self._add_vector("initial_state", units)
-
-    def _add_kernel(self, name: str, rows: int, columns: int) -> Any:
-        initializer = self.kernel_initializer.clone()
-        return self.add_weight(name=name, shape=(rows, columns), initializer=initializer)
-
-    def _add_vector(self, name: str, width: int) -> Any:
-        return self.add_weight(name=name, shape=(width,), initializer="zeros")
+        self.sentence_kernel = self.add_kernel("sentence_kernel", units, 3 * units)
+        self.mean_kernel = self.add_kernel("mean_kernel", units, 2 * units)
+        self.forget_kernel = self.add_kernel("forget_kernel", units, units)
+        self.sentence_bias = self.add_bias("sentence_bias", 3 * units)
+        self.initial_state = self.add_bias("initial_state", units)
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
         """All steps."""
@@ -141,15 +129,6 @@ class SentenceStateLSTM(SentenceEncoder):
         mixed = weight_g * to_float32(c_g) + ops.sum(weights * to_float32(c), axis=1)
         c_g = ops.cast(mixed / (weight_g + ops.sum(weights, axis=1)), c.dtype)
         return o * ops.tanh(c_g), c_g
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "num_steps": self.num_steps,
-            "window": self.window,
-            "return_sequences": self.return_sequences,
-        }
 
 
 def _neighbours(x: Any, window: int) -> tuple[Any, Any]:

@@ -8,13 +8,14 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from relation_tf.layers.masking import masked_softmax, to_float32, zero_masked
+from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.base import BaseLayer, built_child
+from relation_tf.layers.masking import masked_softmax, to_float32
 from relation_tf.layers.sine_position_encoding import SinePositionEncoding
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
-from relation_tf.networks.encoder_stack import Encoder, EncoderBlock, Norm
+from relation_tf.networks.encoder_stack import Encoder, EncoderBlock, Norm, built_norm
 from relation_tf.networks.mechanisms import by_equations
-from relation_tf.networks.mixing import entry_of, is_layer, mix_all
-from relation_tf.networks.sentence_encoder import positive_integer
+from relation_tf.networks.mixing import entry_of, is_layer
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -88,12 +89,12 @@ class TransformerEncoderDecoder(EncoderDecoder):
             if not part.built:
                 part.build((None, None, self.units))
 
-    def encode(self, source_ids: Any, training: bool) -> tuple[Any, Any]:
-        """Keys and values for each block of the decoder, and the mask."""
+    def encode(self, source_ids: Any, training: bool) -> Any:
+        """Keys, values and the mask for each block of the decoder."""
         kept = ops.not_equal(source_ids, 0)
         x = self.positions(self._embed(self.source_embedding, source_ids), mask=kept)
         x = self.encoder(self.drop(x, training=training), mask=kept, training=training)
-        return self.decoder.project(x), kept
+        return self.decoder.project(x, kept)
 
     def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
         """Through the decoder."""
@@ -123,12 +124,7 @@ class TransformerEncoderDecoder(EncoderDecoder):
         """The arguments of the constructor."""
         config = super().get_config()
         del config["units"]
-        serialize = keras.saving.serialize_keras_object
-        return {
-            **config,
-            "encoder": serialize(self.encoder),
-            "decoder": serialize(self.decoder),
-        }
+        return config
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
@@ -157,7 +153,7 @@ class Decoder(Encoder):
     Call arguments:
         x: Tensor of shape `(batch, tokens, units)`.
         mask: Boolean, `(batch, tokens)`.
-        source: What `project` gives for the source, and its mask, `(batch, source_tokens)`.
+        source: What `project` gives for the source.
 
     Returns:
         Tensor of shape `(batch, tokens, units)`.
@@ -187,47 +183,9 @@ class Decoder(Encoder):
         """Make a block, not built, from the arguments of `EncoderBlock`."""
         return DecoderBlock(*args, source_heads=self.source_heads, **kwargs)
 
-    def project(self, x: Any) -> tuple[Any, ...]:
-        """Keys and values of the source, `(batch, source_tokens, units)`, for each block."""
-        return tuple(block.look.project(x) for block in self.blocks)
-
-    def call(
-        self, x: Any, mask: Any = None, training: bool | None = None, source: Any = None
-    ) -> Any:
-        """Through all blocks, zero at masked tokens."""
-        mask = None if mask is None else ops.cast(mask, "bool")
-        x = zero_masked(x, mask)
-        projected, kept = source
-        for block, own in zip(self.blocks, projected, strict=True):
-            x = block(x, mask=mask, training=training, source=(*own, kept))
-        return self.close(x, mask)
-
-    def advance(
-        self, x: Any, state: tuple[Any, ...], mask: Any, source: Any
-    ) -> tuple[Any, tuple[Any, ...], Any]:
-        """The next token of each sequence, not in training.
-
-        Args:
-            x: Tensor of shape `(batch, 1, units)`.
-            state: What `initial_state` or the step before gave.
-            mask: Boolean tensor of shape `(batch, 1)`.
-            source: As in a call.
-
-        Returns:
-            The output, `(batch, 1, units)`, the next state, and the last block's weights,
-            `(batch, 1, source_tokens)`.
-        """
-        x = zero_masked(x, mask)
-        projected, kept = source
-        after, weights = [], None
-        for block, before, own in zip(self.blocks, state, projected, strict=True):
-            x, last, weights = block.advance(x, before, mask, (*own, kept))
-            after.append(last)
-        return self.close(x, mask), tuple(after), weights
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {**super().get_config(), "source_heads": self.source_heads}
+    def project(self, x: Any, kept: Any) -> tuple[Any, ...]:
+        """Keys, values and mask of the source for each block."""
+        return tuple((*block.look.project(x), kept) for block in self.blocks)
 
 
 class DecoderBlock(EncoderBlock):
@@ -248,24 +206,13 @@ class DecoderBlock(EncoderBlock):
         super().build(x_shape)
         units = x_shape[-1]
         assert units is not None
-        self.look = SourceAttention(units, self.source_heads, dtype=self.dtype_policy, name="look")
-        self.look.build(x_shape)
-        self.look_norm = self._norm("look_norm", units)
+        self.look = built_child(self, SourceAttention, "look", units, units, self.source_heads)
+        self.look_norm = built_norm(self, "look_norm", units)
 
-    def call(
-        self, x: Any, mask: Any = None, training: bool | None = None, source: Any = None
-    ) -> Any:
-        """Mix, look at the source, then feed forward."""
-        x = self.add(self.mixer_norm, lambda x: mix_all(self.mixer, x, mask), x, training)
-        return self._after(x, mask, source, training)[0]
-
-    def advance(self, x: Any, state: Any, mask: Any, source: Any) -> tuple[Any, Any, Any]:
-        """The same for one more token, not in training: output, mixer's next state, weights."""
-        x, state = self.mix_step(x, state, mask)
-        x, weights = self._after(x, mask, source, training=False)
-        return x, state, weights
-
-    def _after(self, x: Any, mask: Any, source: Any, training: bool | None) -> tuple[Any, Any]:
+    def after_mixing(
+        self, x: Any, mask: Any, source: Any, training: bool | None
+    ) -> tuple[Any, Any]:
+        """Look at the source, then feed forward."""
         weights = None
 
         def look(x: Any) -> Any:
@@ -274,11 +221,10 @@ class DecoderBlock(EncoderBlock):
             return seen
 
         x = self.add(self.look_norm, look, x, training)
-        x = self.add(self.feed_norm, self.feed, x, training)
-        return zero_masked(x, mask), weights
+        return super().after_mixing(x, mask, source, training)[0], weights
 
 
-class SourceAttention(keras.layers.Layer):
+class SourceAttention(BaseLayer):
     """Multi-head attention to a source whose keys and values are computed once.
 
     Softmax is in float32 or wider. Where no token of the source is kept the heads are zero.
@@ -303,19 +249,14 @@ class SourceAttention(keras.layers.Layer):
         super().__init__(**kwargs)
         self.units = units
         self.num_heads = num_heads
-        self.supports_masking = True
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
         """W_Q, W_K, W_V, W_O."""
         self.query, self.key, self.value, self.output_dense = (
-            self._dense(name) for name in ("query", "key", "value", "output")
+            built_child(self, keras.layers.Dense, name, self.units, self.units)
+            for name in ("query", "key", "value", "output")
         )
         self.built = True
-
-    def _dense(self, name: str) -> Any:
-        dense = keras.layers.Dense(self.units, dtype=self.dtype_policy, name=name)
-        dense.build((None, None, self.units))
-        return dense
 
     def project(self, source: Any) -> tuple[Any, Any]:
         """Keys and values."""
@@ -344,15 +285,15 @@ def transformer_encoder_decoder(
     mechanism: Any = "attention",
     decoder_mechanism: Any = None,
     *,
-    num_layers: int = 2,
-    source_heads: int = 4,
-    feed_forward_units: int | None = None,
-    norm: Norm = "pre",
-    dropout: float = 0.1,
-    activation: Any = "relu",
     options: Mapping[str, Any] | None = None,
     decoder_options: Mapping[str, Any] | None = None,
+    source_heads: int = 4,
+    num_layers: int = 2,
+    norm: Norm = "pre",
+    dropout: float = 0.1,
     seed: int | None = None,
+    name: str | None = None,
+    dtype: Any = None,
     **kwargs: Any,
 ) -> TransformerEncoderDecoder:
     """An encoder and a decoder around any mechanism, made by its equations.
@@ -364,17 +305,17 @@ def transformer_encoder_decoder(
         mechanism: What mixes the source tokens, as in `encoder`.
         decoder_mechanism: What mixes the target tokens, by default the same; it has a causal form:
             `"relation"`, `"linear-attention"`, `"attention"`, or a layer of one's own.
-        num_layers: Number of blocks of each stack.
-        source_heads: Heads of the attention from target to source.
-        feed_forward_units: Width of the hidden layer of the blocks, by default `2 * units`.
-        norm: `"pre"` or `"post"`.
-        dropout: Rate in [0, 1).
-        activation: Activation of that hidden layer.
         options: Further arguments of `mechanism`.
         decoder_options: Further arguments of `decoder_mechanism`; by default, where that is the
             same, `options`.
+        source_heads: Heads of the attention from target to source.
+        num_layers: Number of blocks of each stack.
+        norm: `"pre"` or `"post"`.
+        dropout: Rate in [0, 1).
         seed: Seed of the dropout.
-        **kwargs: Arguments of `keras.Model`: `name` and `dtype`.
+        name: Name of the network.
+        dtype: Its dtype policy.
+        **kwargs: Further arguments of both stacks: `feed_forward_units`, `activation`.
 
     Returns:
         A `TransformerEncoderDecoder`.
@@ -390,42 +331,21 @@ def transformer_encoder_decoder(
     if decoder_mechanism is None:
         decoder_mechanism = mechanism
         decoder_options = options if decoder_options is None else decoder_options
-    shared: dict[str, Any] = {
-        "num_layers": num_layers,
-        "units": units,
-        "feed_forward_units": feed_forward_units,
-        "norm": norm,
-        "dropout": dropout,
-        "activation": activation,
-        "dtype": kwargs.get("dtype"),
-    }
-    seeds = (None, None, None) if seed is None else (seed, seed + num_layers, seed + 2 * num_layers)
+    if not is_layer(mechanism):
+        # As the decoder, whose mechanism is causal: the released code has no causal form.
+        options = {**by_equations(entry_of(mechanism)), **(options or {})}
+    stack: dict[str, Any] = {"num_layers": num_layers, "units": units, "norm": norm}
+    stack |= {"dropout": dropout, "dtype": dtype, **kwargs}
+    seeds = [None if seed is None else seed + i * num_layers for i in range(3)]
+    encoder = Encoder(mechanism, options=options, seed=seeds[0], name="encoder", **stack)
+    stack |= {"source_heads": source_heads, "seed": seeds[1], "name": "decoder"}
     return TransformerEncoderDecoder(
-        Encoder(
-            mechanism,
-            options=_by_equations(mechanism, options),
-            seed=seeds[0],
-            name="encoder",
-            **shared,
-        ),
-        Decoder(
-            decoder_mechanism,
-            options=_by_equations(decoder_mechanism, decoder_options),
-            source_heads=source_heads,
-            seed=seeds[1],
-            name="decoder",
-            **shared,
-        ),
+        encoder,
+        Decoder(decoder_mechanism, options=decoder_options, **stack),
         source_vocabulary,
         target_vocabulary,
         dropout,
         seeds[2],
-        **kwargs,
+        name=name,
+        dtype=dtype,
     )
-
-
-def _by_equations(mechanism: Any, options: Mapping[str, Any] | None) -> Any:
-    """Return options that make both stacks alike: the released code has no causal form."""
-    if is_layer(mechanism):
-        return options
-    return {**by_equations(entry_of(mechanism)), **(options or {})}

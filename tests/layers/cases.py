@@ -120,6 +120,20 @@ def poisoned(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return np.where(mask[..., None], x, poison)
 
 
+def some(seed: int, batch: int, length: int) -> np.ndarray:
+    """A random mask with gaps that keeps the last token, and nothing of the last sequence."""
+    mask = np.random.default_rng(seed).random((batch, length)) < 0.6
+    mask[:, -1] = True
+    mask[-1] = False
+    return mask
+
+
+def weights_of(layer: Any) -> dict[str, np.ndarray]:
+    """The weights by name, in float64."""
+    arrays = layer.get_weights()
+    return {v.name: w.astype("float64") for v, w in zip(layer.weights, arrays, strict=True)}
+
+
 def randomize(layer: Any, seed: int = 0) -> None:
     """Give all weights random values, biases too."""
     rng = np.random.default_rng(seed)

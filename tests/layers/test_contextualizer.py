@@ -11,9 +11,8 @@ import pytest
 
 from relation_tf.layers import Contextualizer, SoftmaxPositionEncoding, contextualizer
 from tests.backends import BACKEND, array, close, compiled, vjp
-from tests.keras_testing import run_layer_test
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, tokens
+from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 from tests.layers.test_masks import IDS
 
 RANK, WIDTH, STEPS = 3, 4, 2
@@ -38,11 +37,6 @@ def built(**arguments: Any) -> Contextualizer:
     return layer
 
 
-def weights(layer: Contextualizer) -> dict[str, np.ndarray]:
-    arrays = layer.get_weights()
-    return {v.name: w.astype("float64") for v, w in zip(layer.weights, arrays, strict=True)}
-
-
 def start(layer: Contextualizer, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The initial context that the next call takes: with scale and offset zero nothing is added."""
     twin = Contextualizer.from_config(layer.get_config())
@@ -62,14 +56,6 @@ def twin(
     return np.stack([naive.contextualizer(d[kept], w, c, STEPS) for d, kept, c in documents])
 
 
-def some(seed: int, batch: int, length: int) -> np.ndarray:
-    """A random mask with gaps that keeps nothing of the last document."""
-    mask = np.random.default_rng(seed).random((batch, length)) < 0.6
-    mask[:, -1] = True
-    mask[-1] = False
-    return mask
-
-
 @pytest.mark.parametrize("length", [1, 3, 63])
 @fixed_contexts
 @all_algorithms
@@ -78,7 +64,7 @@ def test_equation_and_gradients(algorithm: str, initial_context: str, length: in
     x, cotangent = poisoned(tokens(2, 3, length, WIDTH), mask), tokens(3, 3, WIDTH)
     layer = built(algorithm=algorithm, initial_context=initial_context)
     output, [for_x], for_weights = vjp(lambda x: layer(x, mask=mask), [x], layer.weights, cotangent)
-    w, wide = weights(layer), x.astype("float64")
+    w, wide = weights_of(layer), x.astype("float64")
 
     def loss() -> float:
         return float(np.sum(twin(w, wide, mask) * cotangent))
@@ -96,12 +82,12 @@ def test_uniform_context_follows_the_equation(algorithm: str) -> None:
     x, mask = tokens(7, 3, 5, WIDTH), some(8, 3, 5)
     layer = built(algorithm=algorithm, initial_context="uniform", seed=1)
     starts = start(layer, x, mask)
-    close(array(layer(x, mask=mask)), twin(weights(layer), x.astype("float64"), mask, starts))
+    close(array(layer(x, mask=mask)), twin(weights_of(layer), x.astype("float64"), mask, starts))
 
 
 def test_an_empty_document_follows_the_formula() -> None:
     layer = built(initial_context="learned")
-    w = weights(layer)
+    w = weights_of(layer)
     expected = w["context"] + w["offset_1"] + w["offset_2"]
     x = np.full((1, 3, WIDTH), np.nan, "float32")
     close(array(layer(x, mask=np.zeros((1, 3), bool))), expected[None])
@@ -114,7 +100,7 @@ def test_float64_is_float64_throughout(algorithm: str) -> None:
     x, everything = tokens(10, 2, 5, WIDTH).astype("float64"), np.ones((2, 5), bool)
     layer = built(algorithm=algorithm, dtype="float64")
     output = keras.ops.convert_to_numpy(layer(x))
-    np.testing.assert_allclose(output, twin(weights(layer), x, everything), rtol=1e-11)
+    np.testing.assert_allclose(output, twin(weights_of(layer), x, everything), rtol=1e-11)
 
 
 def test_weights_stand_in_the_order_of_the_equations() -> None:
@@ -237,7 +223,7 @@ def test_ten_thousand_tokens_with_positions(algorithm: str) -> None:
     positions.set_weights([slope])
     layer = built(algorithm=algorithm)
     document = naive.softmax_position_encoding(x[0].astype("float64"), slope.astype("float64"))
-    close(array(layer(positions(x))), twin(weights(layer), document[None], mask), 1e-3)
+    close(array(layer(positions(x))), twin(weights_of(layer), document[None], mask), 1e-3)
 
 
 @needs_compiler
@@ -251,62 +237,10 @@ def test_compilation_of_a_uniform_context() -> None:
     assert len(np.unique(drawn)) == drawn.size
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"initial_context": "learned", "kernel_regularizer": "l2", "bias_regularizer": "l1"},
-        {"initial_context": "uniform", "seed": 1},
-    ],
-    ids=["learned-regularized", "uniform"],
-)
-def test_keras_contract(more: dict[str, Any]) -> None:
-    context = more.get("initial_context")
-    run_layer_test(
-        Contextualizer,
-        {"rank": RANK, "num_steps": STEPS, **more},
-        input_shape=(2, 5, WIDTH),
-        expected_output_shape=(2, WIDTH),
-        expected_output_dtype="float32",
-        expected_num_trainable_weights=STEPS * len(PER_STEP) + (context == "learned"),
-        expected_num_non_trainable_weights=0,
-        expected_num_seed_generators=int(context == "uniform"),
-        expected_num_losses=4 * STEPS if "kernel_regularizer" in more else 0,
-        supports_masking=True,
-    )
-
-
-def test_regularizers_and_initializers_reach_the_weights() -> None:
-    layer = made(
-        initial_context="learned",
-        kernel_initializer="ones",
-        bias_initializer="ones",
-        kernel_regularizer=keras.regularizers.L1(1.0),
-        bias_regularizer=keras.regularizers.L1(0.5),
-    )
-    layer.build((None, None, WIDTH))
-    assert all((w == (0 if "offset" in name else 1)).all() for name, w in weights(layer).items())
-    assert array(sum(layer.losses)) == STEPS * (3 * WIDTH * RANK + 0.5 * WIDTH)
-
-
-@pytest.mark.parametrize(
-    "initializer",
-    ["glorot_uniform", keras.initializers.RandomNormal(), keras.initializers.GlorotUniform()],
-    ids=["name", "normal", "glorot"],
-)
-def test_no_two_matrices_start_equal(initializer: Any) -> None:
-    layer = made(kernel_initializer=initializer)
-    layer.build((None, None, RANK))
-    matrices = [w for w in layer.get_weights() if w.ndim == 2]
-    assert len(matrices) == 3 * STEPS
-    for i, one in enumerate(matrices):
-        for other in matrices[:i]:
-            assert not np.allclose(one, other)
-
-
 @pytest.mark.parametrize("epsilon", [1e-5, 10.0])
 def test_epsilon_is_added_to_the_variance(epsilon: float) -> None:
     layer, x = built(num_steps=1, epsilon=epsilon), tokens(26, 1, 3, WIDTH)
-    expected = naive.contextualizer(x[0], weights(layer), np.ones(WIDTH), 1, epsilon)
+    expected = naive.contextualizer(x[0], weights_of(layer), np.ones(WIDTH), 1, epsilon)
     close(array(layer(x)), expected[None])
 
 
@@ -322,28 +256,3 @@ def test_keras_file_keeps_the_seed_of_a_uniform_context(tmp_path: Path) -> None:
     again = keras.saving.load_model(tmp_path / "model.keras")
     output, expected = again.predict(IDS, verbose=0), model.predict(IDS, verbose=0)
     np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"rank": 0}, r"^`rank` must be a positive integer\. Received: rank=0$"),
-        ({"rank": None}, r"Received: rank=None$"),
-        ({"num_steps": 0}, r"^`num_steps` must be a positive integer\. Received: num_steps=0$"),
-        ({"num_steps": "5"}, r"Received: num_steps='5'$"),
-        (
-            {"initial_context": "zeros"},
-            r"^`initial_context` must be one of 'ones', 'learned', 'uniform'\. Received: 'zeros'$",
-        ),
-        (
-            {"algorithm": "direct"},
-            r"^`algorithm` must be one of 'auto', 'tokens', 'moments'\. Received: 'direct'$",
-        ),
-        ({"epsilon": 0}, r"^`epsilon` must be above 0\. Received: epsilon=0$"),
-        ({"epsilon": -1e-5}, r"Received: epsilon=-1e-05$"),
-        ({"epsilon": float("nan")}, r"Received: epsilon=nan$"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        made(**arguments)

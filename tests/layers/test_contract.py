@@ -1,10 +1,12 @@
-"""The contract of the layers of one input; that of the token mixers has a file for each part."""
+"""The contract of the layers; what is special to token mixers has a file for each part."""
 
 from __future__ import annotations
 
 import pytest
 
 from relation_tf.layers import FCSR, Contextualizer, FeatureAttention, SoftmaxPositionEncoding
+from tests.layers.cases import CASES as MIXERS
+from tests.layers.cases import PLAIN, UNITS
 from tests.layers.contract import *  # noqa: F403
 from tests.layers.contract import Case
 
@@ -25,6 +27,10 @@ CASES = (
     Case(FCSR, {"decay": 0.2, "window": 2}, 16, output_type="tokens"),
     Case(FeatureAttention, {"units": 3}, 3),
     Case(SoftmaxPositionEncoding, {}, 4, output_type="tokens"),
+    *(
+        Case(mixer.layer, {"units": UNITS, **mixer.arguments}, UNITS, output_type="tokens")
+        for mixer in (*MIXERS, PLAIN[-1])
+    ),
 )
 
 

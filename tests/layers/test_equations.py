@@ -11,7 +11,7 @@ import pytest
 from relation_tf.layers import Attention, LinearAttention, Relation
 from tests.backends import array, close, vjp
 from tests.layers import naive
-from tests.layers.cases import CASES, Case, poisoned, randomize, tokens
+from tests.layers.cases import CASES, Case, poisoned, randomize, tokens, weights_of
 
 all_cases = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -28,8 +28,7 @@ def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None
         layer.build(*(x.shape for x in arrays))
         randomize(layer)
     wide = [x.astype("float64") for x in arrays]
-    w = {v.name: value.astype("float64")
-         for v, value in zip(layers[0].weights, layers[0].get_weights(), strict=True)}  # fmt: skip
+    w = weights_of(layers[0])
 
     def expected() -> np.ndarray:
         return case.mix(w, wide[0], wide[-1], masks[0], masks[-1])
@@ -82,34 +81,31 @@ def test_two_inputs_with_poisoned_padding(case: Case, queries: int, length: int)
     check(case, [query, value], masks)
 
 
+MASK = some(10, 2, 5)
+WHOLE = np.ones((2, 5), bool)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({}, {"query_mask": WHOLE, "value_mask": WHOLE}),
+        ({"query_mask": MASK}, {"query_mask": MASK, "value_mask": MASK}),
+        ({"value_mask": MASK}, {"value_mask": MASK}),
+        # A token may be masked as a query and seen as a value.
+        (
+            {"query_mask": MASK, "value_mask": ~MASK},
+            {"query_mask": MASK, "value_mask": ~MASK},
+        ),
+    ],
+    ids=["none", "query", "value", "both"],
+)
 @all_cases
-def test_no_mask_keeps_all(case: Case) -> None:
-    x = tokens(8, 2, 5, 4)
-    layer = case.make()
-    everything = np.ones((2, 5), bool)
-    close(array(layer(x)), array(layer(x, query_mask=everything, value_mask=everything)))
-
-
-@all_cases
-def test_value_is_the_query_by_default(case: Case) -> None:
-    x, mask = tokens(9, 2, 5, 4), some(10, 2, 5)
-    layer = case.make()
-    close(array(layer(x, query_mask=mask)), array(layer(x, x, query_mask=mask, value_mask=mask)))
-
-
-@all_cases
-def test_value_mask_alone_hides_tokens_from_the_queries(case: Case) -> None:
-    x, mask = tokens(9, 2, 5, 4), some(10, 2, 5)
-    layer = case.make()
-    close(array(layer(x, value_mask=mask)), array(layer(x, x, value_mask=mask)))
-
-
-@all_cases
-def test_a_token_may_be_masked_as_a_query_and_seen_as_a_value(case: Case) -> None:
+def test_value_and_its_mask_are_the_query_and_its_mask_by_default(
+    case: Case, given: dict[str, Any], meant: dict[str, Any]
+) -> None:
     x = tokens(9, 2, 5, 4)
     layer = case.make()
-    masks = {"query_mask": some(10, 2, 5), "value_mask": ~some(10, 2, 5)}
-    close(array(layer(x, **masks)), array(layer(x, x, **masks)))
+    close(array(layer(x, **given)), array(layer(x, x, **meant)))
 
 
 @pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import FeatureAttention
-from tests.backends import BACKEND, array, close, vjp
-from tests.keras_testing import run_layer_test
+from tests.backends import array, close, vjp
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, tokens
-from tests.layers.test_masks import IDS
+from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 
 UNITS, WIDTH = 3, 4
-needs_compiler = pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
 
 
 def built(**arguments: Any) -> FeatureAttention:
@@ -26,11 +23,6 @@ def built(**arguments: Any) -> FeatureAttention:
     return layer
 
 
-def weights(layer: FeatureAttention) -> dict[str, np.ndarray]:
-    arrays = layer.get_weights()
-    return {v.name: w.astype("float64") for v, w in zip(layer.weights, arrays, strict=True)}
-
-
 def twin(w: dict[str, np.ndarray], r: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The equation on the kept tokens of each sequence."""
     return np.stack(
@@ -38,23 +30,15 @@ def twin(w: dict[str, np.ndarray], r: np.ndarray, mask: np.ndarray) -> np.ndarra
     )
 
 
-def some(batch: int, length: int) -> np.ndarray:
-    """A random mask with gaps that keeps nothing of the last sequence."""
-    mask = np.random.default_rng(2).random((batch, length)) < 0.6
-    mask[:, -1] = True
-    mask[-1] = False
-    return mask
-
-
 @pytest.mark.parametrize("length", [1, 3, 63])
 def test_equation_and_gradients(length: int) -> None:
-    layer, mask = built(), some(3, length)
+    layer, mask = built(), some(2, 3, length)
     # Sums of about 1, so that what cancels in float32 is as small at any length.
     r, cotangent = tokens(0, 3, length, WIDTH) / np.float32(length**0.5), tokens(1, 3, UNITS)
     output, [for_r], for_weights = vjp(
         lambda r: layer(r, mask=mask), [poisoned(r, mask)], layer.weights, cotangent
     )
-    w, wide = weights(layer), r.astype("float64")
+    w, wide = weights_of(layer), r.astype("float64")
     close(output, twin(w, wide, mask))
 
     def loss() -> float:
@@ -70,18 +54,9 @@ def test_weights_and_their_order() -> None:
     assert [v.shape for v in layer.weights] == [(WIDTH, UNITS), (WIDTH, UNITS), (UNITS, 1)]
 
 
-@pytest.mark.parametrize(
-    "initializer", ["glorot_uniform", keras.initializers.RandomNormal()], ids=["name", "normal"]
-)
-def test_queries_and_keys_start_apart(initializer: Any) -> None:
-    layer = FeatureAttention(UNITS, kernel_initializer=initializer)
-    layer.build((None, None, WIDTH))
-    assert not np.allclose(*layer.get_weights()[:2])
-
-
 @pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.
 def test_float64_is_float64_throughout() -> None:
-    layer, mask = built(dtype="float64"), some(3, 9)
+    layer, mask = built(dtype="float64"), some(2, 3, 9)
     r = tokens(4, 3, 9, WIDTH).astype("float64")
     output = keras.ops.convert_to_numpy(layer(r, mask=mask))
     w = {v.name: keras.ops.convert_to_numpy(v) for v in layer.weights}
@@ -96,34 +71,3 @@ def test_sums_are_not_made_in_half_precision(dtype: str) -> None:
     layer.set_weights([np.ones((1, 1)), np.ones((1, 1)), np.full((1, 1), 2.0**-10)])
     output = array(layer(np.ones((1, 70_000, 1), dtype="float32")))
     np.testing.assert_allclose(output, [[70_000 / 1024]], rtol=4e-3)
-
-
-@needs_compiler
-def test_xla_changes_no_training() -> None:
-    def trained(*, xla: bool) -> list[np.ndarray]:
-        ids = keras.Input((None,), dtype="int32")
-        x = FeatureAttention(UNITS)(keras.layers.Embedding(10, 4, mask_zero=True)(ids))
-        model = keras.Model(ids, keras.layers.Dense(2)(x))
-        randomize(model)
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(keras.optimizers.SGD(0.1), loss, jit_compile=xla)
-        model.train_on_batch(IDS, np.array([0, 1, 1]))
-        return model.get_weights()
-
-    for one, other in zip(trained(xla=True), trained(xla=False), strict=True):
-        close(one, other)
-
-
-def test_keras_contract() -> None:
-    run_layer_test(
-        FeatureAttention,
-        {"units": UNITS, "kernel_regularizer": "l2"},
-        input_shape=(2, 5, 4),
-        expected_output_shape=(2, UNITS),
-        expected_output_dtype="float32",
-        expected_num_trainable_weights=3,
-        expected_num_non_trainable_weights=0,
-        expected_num_seed_generators=0,
-        expected_num_losses=3,
-        supports_masking=True,
-    )

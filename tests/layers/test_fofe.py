@@ -258,32 +258,3 @@ def test_keras_contract() -> None:
         run_training_check=False,  # There is nothing to train.
     )
     assert set(FOFE().get_config()) == {"decay", "window", "name", "dtype", "trainable"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"decay": 1}, r"`decay` must be in \[0, 1\)\. Received: decay=1$"),
-        ({"decay": -0.1}, r"Received: decay=-0\.1$"),
-        ({"decay": float("nan")}, r"Received: decay=nan$"),
-        ({"window": 0}, r"`window` must be a positive integer or None\. Received: window=0$"),
-        ({"window": -2}, r"Received: window=-2$"),
-        ({"window": 1.5}, r"Received: window=1\.5$"),
-        ({"window": True}, r"Received: window=True$"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FOFE(**arguments)
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])
-def test_wrong_shape(shape: tuple[int | None, ...]) -> None:
-    with pytest.raises(
-        ValueError, match=r"`x` must be of shape \(batch, tokens, width\)"
-    ) as caught:
-        FOFE().build(shape)
-    assert str(caught.value).endswith(f"x.shape={shape}")
-
-
-# What holds for every sequence

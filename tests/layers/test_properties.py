@@ -57,17 +57,6 @@ def test_permuted_tokens_permute_the_output(case: Case, batch: Any, data: st.Dat
     close(mix(permuted, permuted, permuted_mask, permuted_mask), mix(x, x, mask, mask)[:, order])
 
 
-@all_cases
-@few
-@given(batch=batches())
-def test_masked_tokens_might_as_well_not_be_there(case: Case, batch: Any) -> None:
-    mix, (x, mask) = mixer(case), batch
-    for one, kept, output in zip(x, mask, mix(x, x, mask, mask), strict=True):
-        if kept.any():
-            close(output[kept][None], mix(one[None, kept], one[None, kept], None, None))
-        assert not output[~kept].any()
-
-
 @without_positions
 @few
 @given(batch=batches())

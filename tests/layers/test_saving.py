@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import (
+    FCSR,
     Attention,
+    Contextualizer,
+    FeatureAttention,
     LinearAttention,
     PointwiseMLP,
     Relation,
@@ -70,20 +74,21 @@ def test_every_argument_is_in_the_configuration(
             assert getattr(again, name) == value
 
 
-@pytest.mark.parametrize("layer_class", MIXERS)
+@pytest.mark.parametrize("layer_class", [*MIXERS, Contextualizer])
 def test_regularizers_and_initializers_reach_the_weights(layer_class: type) -> None:
+    biased = {} if layer_class is Contextualizer else {"use_bias": True}
     layer = layer_class(
         4,
-        use_bias=True,
         kernel_initializer="ones",
         bias_initializer="ones",
         kernel_regularizer=keras.regularizers.L1(1.0),
         bias_regularizer=keras.regularizers.L1(0.5),
+        **biased,
     )
     layer.build((None, None, 4))
-    assert all((w == 1).all() for w in layer.get_weights())
-    matrices = sum(w.ndim == 2 for w in layer.get_weights())
-    biases = sum(w.ndim == 1 for w in layer.get_weights())
+    own = [w for w in layer.weights if w.name.startswith("bias") or "kernel" in w.name or biased]
+    assert all((array(w) == 1).all() for w in own)
+    matrices, biases = (sum(len(w.shape) == axes for w in own) for axes in (2, 1))
     assert biases > 0
     assert array(sum(layer.losses)) == matrices * 16 + biases * 2
 
@@ -93,9 +98,17 @@ def test_regularizers_and_initializers_reach_the_weights(layer_class: type) -> N
     ["glorot_uniform", keras.initializers.RandomNormal(), keras.initializers.GlorotUniform()],
     ids=["name", "normal", "glorot"],
 )
-@pytest.mark.parametrize("layer_class", MIXERS)
-def test_no_two_matrices_start_equal(layer_class: type, initializer: Any) -> None:
-    layer = layer_class(4, kernel_initializer=initializer, output_projection=True)
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(partial(mixer, 4, output_projection=True) for mixer in MIXERS),
+        FCSR,
+        partial(FeatureAttention, 4),
+        partial(Contextualizer, 4),
+    ],
+)
+def test_no_two_matrices_start_equal(make: Any, initializer: Any) -> None:
+    layer = make(kernel_initializer=initializer)
     layer.build((None, None, 4))
     matrices = [w for w in layer.get_weights() if w.ndim == 2]
     assert len(matrices) > 1

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import SoftmaxPositionEncoding
-from tests.backends import BACKEND, array, close, vjp
+from tests.backends import array, close, vjp
 from tests.layers import naive
 from tests.layers.cases import poisoned, tokens
 
 SLOPE = np.array([0.0, 0.7, -0.4, 5.0], "float32")
-needs_compiler = pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
 
 
 def built(slope: Any = SLOPE, **arguments: Any) -> SoftmaxPositionEncoding:

@@ -26,6 +26,10 @@ tensorflow = pytest.mark.tensorflow
 class Mean(keras.layers.Layer):
     """Tokens times their mean, through a Dense: nothing is wrong with it."""
 
+    def __init_subclass__(cls, registered: bool = True) -> None:
+        if registered:
+            keras.saving.register_keras_serializable(package="tests")(cls)
+
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.units = units
@@ -47,36 +51,27 @@ class Mean(keras.layers.Layer):
         return {**super().get_config(), "units": self.units}
 
 
-def registered(cls: Any) -> Any:
-    return keras.saving.register_keras_serializable(package="tests")(cls)
-
-
-@registered
 class Raises(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         raise RuntimeError("out of ideas\nand of lines")
 
 
-@registered
 class WrongWidth(Mean):
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
         self.dense = keras.layers.Dense(units + 1)
 
 
-@registered
 class DropsTheBatch(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         return super().call(x, mask)[0]
 
 
-@registered
 class TellsAnotherShape(Mean):
     def compute_output_shape(self, x_shape: Any) -> Any:
         return (*x_shape[:-1], self.units + 1)
 
 
-@registered
 class FixedLength(Mean):
     def build(self, x_shape: Any) -> None:
         super().build(x_shape)
@@ -86,46 +81,39 @@ class FixedLength(Mean):
         return ops.einsum("ij,bjd->bid", self.mixing, super().call(x, mask))
 
 
-@registered
 class AsksForTheLength(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         return super().call(x, mask) if x.shape[1] > 2 else 0 * super().call(x, mask)
 
 
-@registered
 class VarianceOfOne(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         length = ops.cast(ops.shape(x)[1], x.dtype)
         return super().mean(x, count) * (length - 1) / (length - 1)
 
 
-@registered
 class NoMask(Mean):
     def call(self, x: Any) -> Any:
         return super().call(x)
 
 
-@registered
 class LeaksThroughSoftmax(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         weights = ops.softmax(ops.sum(x, axis=-1, keepdims=True), axis=1)
         return self.dense(zero_masked(ops.clip(x, -9, 9) + ops.sum(weights * x, 1, True), mask))
 
 
-@registered
 class CountsPadding(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         return ops.mean(x, axis=1, keepdims=True)
 
 
-@registered
 class NaNTimesZero(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         kept = ops.cast(mask, x.dtype)[..., None]
         return self.dense(x * kept * self.mean(x * kept, ops.sum(kept, axis=1, keepdims=True)))
 
 
-@registered
 class GradientOfNaN(Mean):
     """The outputs are clean, and what flows back is not."""
 
@@ -133,29 +121,25 @@ class GradientOfNaN(Mean):
         return zero_masked(self.dense(x), mask)
 
 
-@registered
 class EmptyRow(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         return ops.sum(x, axis=1, keepdims=True) / count
 
 
-@registered
 class NameIsTaken(Mean):
     """Registered, and then another class under the same name."""
 
 
 keras.saving.register_keras_serializable(package="tests", name="NameIsTaken")(
-    type("Other", (Mean,), {"__module__": __name__})
+    type("Other", (Mean,), {"__module__": __name__}, registered=False)
 )
 
 
-@registered
 class MixesTheBatch(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         return ops.mean(super().mean(x, count), axis=0, keepdims=True)
 
 
-@registered
 class BatchNorm(Mean):
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
@@ -169,7 +153,6 @@ class BatchNorm(Mean):
         return self.norm(super().call(x, mask))
 
 
-@registered
 class OtherValue(Mean):
     """Its `value` means something else."""
 
@@ -180,7 +163,6 @@ class OtherValue(Mean):
         return y if value is None else y + ops.sum(zero_masked(value, value_mask))
 
 
-@registered
 class DeadWeight(Mean):
     def build(self, x_shape: Any) -> None:
         super().build(x_shape)
@@ -191,14 +173,12 @@ class DeadWeight(Mean):
         return super().call(x, mask) + ops.sum(ops.sign(self.dead)) / 9
 
 
-@registered
 class InfiniteGradient(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         zero = ops.sum(0 * self.dense.kernel)
         return super().mean(x, count) + ops.cast(ops.sqrt(zero), x.dtype)
 
 
-@registered
 class OwnSeed(Mean):
     def build(self, x_shape: Any) -> None:
         super().build(x_shape)
@@ -206,33 +186,28 @@ class OwnSeed(Mean):
         self.dense.kernel.assign(kernel)
 
 
-@registered
 class OwnNoise(Mean):
     def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
         noise = np.random.default_rng().normal() if training else 0.0
         return super().call(x, mask) + ops.cast(noise, self.compute_dtype)
 
 
-@registered
 class ForgetsAnArgument(Mean):
     def __init__(self, units: int, scale: float = 1.0, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
         self.scale = scale
 
 
-@registered
 class ForgetsUnits(Mean):
     def get_config(self) -> dict[str, Any]:
         return keras.layers.Layer.get_config(Mean(3))
 
 
-@registered
 class CannotBeConfigured(Mean):
     def get_config(self) -> dict[str, Any]:
         raise NotImplementedError("no configuration")
 
 
-@registered
 class ChangesWhenLoaded(Mean):
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
@@ -248,17 +223,15 @@ class ChangesWhenLoaded(Mean):
         return layer
 
 
-class Unregistered(Mean):
+class Unregistered(Mean, registered=False):
     pass
 
 
-@registered
 class Float32Constant(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         return ops.multiply(super().call(x, mask), ops.convert_to_tensor(np.full(1, 2, "float32")))
 
 
-@registered
 class RoughInHalfPrecision(Mean):
     def mean(self, x: Any, count: Any) -> Any:
         return super().mean(x, count) + (
@@ -266,7 +239,6 @@ class RoughInHalfPrecision(Mean):
         )
 
 
-@registered
 class NoXLA(Mean):
     def call(self, x: Any, mask: Any = None) -> Any:
         import tensorflow as tf
@@ -275,7 +247,6 @@ class NoXLA(Mean):
         return super().call(x, mask) * ops.cast(ops.reshape(one, ()), self.compute_dtype)
 
 
-@registered
 class RunningMean(Mean):
     """Goes one token at a time too."""
 
@@ -297,20 +268,17 @@ class RunningMean(Mean):
         return self.dense(x * total / count), (total, count)
 
 
-@registered
 class SeesLaterTokens(RunningMean):
     def mean(self, x: Any, count: Any) -> Any:
         return Mean.mean(self, x, count)
 
 
-@registered
 class OtherSteps(RunningMean):
     def step(self, x: Any, state: Any) -> Any:
         total, count = state[0] + x, state[1] + 1
         return self.dense(x * total), (total, count)
 
 
-@registered
 class GrowingState(RunningMean):
     def initial_state(self, batch_size: int, max_length: int) -> Any:
         return ops.zeros((batch_size, 0, self.width))

@@ -1,0 +1,40 @@
+"""Checks of constructor arguments. Imports no Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """Return the value of an argument that must be a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
+    return int(value)
+
+
+def rate(name: str, value: float) -> float:
+    """Return the value of an argument that must be in [0, 1)."""
+    if not 0.0 <= value < 1.0:
+        raise ValueError(f"`{name}` must be in [0, 1). Received: {name}={value!r}")
+    return value
+
+
+def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
+    """Return the value of an argument that must be one of some names."""
+    allowed = [*allowed]
+    if value not in allowed:
+        names = ", ".join(map(repr, allowed))
+        raise ValueError(f"`{name}` must be one of {names}. Received: {name}={value!r:.80}")
+    return value
+
+
+def width_of(name: str, shape: tuple[int | None, ...]) -> int:
+    """Return the width of `(batch, tokens, width)`; refuse any other shape."""
+    if len(shape) != 3 or shape[-1] is None:
+        raise ValueError(
+            f"`{name}` must be of shape (batch, tokens, width) with a known width. "
+            f"Received: {name}.shape={tuple(shape)}"
+        )
+    return shape[-1]
