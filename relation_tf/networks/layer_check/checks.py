@@ -153,20 +153,14 @@ def _padding(subject: Subject) -> str:
     names = " and ".join(f"`{name}`" for name in subject.masks)
     expected = _kept(subject.mixed(subject.x, KEPT))
     other = np.where(KEPT[..., None], subject.x, _PADDING * subject.x[::-1])
-    _expect_same(
-        _kept(subject.mixed(other, KEPT)),
-        expected,
-        f"the same outputs at kept tokens whatever masked tokens hold ({names})",
-        f"replace masked tokens by zero first: ops.where({subject.masks[-1]}[..., None], x, 0.).",
-    )
+    what = f"the same outputs at kept tokens whatever masked tokens hold ({names})"
+    mend = f"replace masked tokens by zero first: ops.where({subject.masks[-1]}[..., None], x, 0.)."
+    _expect_same(_kept(subject.mixed(other, KEPT)), expected, what, mend)
     longer = np.pad(other, ((0, 0), (0, 3), (0, 0)), constant_values=_PADDING)
     output = subject.mixed(longer, np.pad(KEPT, ((0, 0), (0, 3))))
-    _expect_same(
-        _kept(output[:, :TOKENS] if output.ndim == 3 else output),
-        expected,
-        f"the same outputs with 3 more padded tokens ({names})",
-        "divide by the number of kept tokens, not by that of all.",
-    )
+    kept = _kept(output[:, :TOKENS] if output.ndim == 3 else output)
+    what = f"the same outputs with 3 more padded tokens ({names})"
+    _expect_same(kept, expected, what, "divide by the number of kept tokens, not by that of all.")
     return f"{names}: neither what it holds nor how long it is changes an output."
 
 
@@ -212,11 +206,9 @@ def _nan_padding(subject: Subject) -> str:
 def _empty_row(subject: Subject) -> str:
     mask = KEPT.copy()
     mask[1] = False
-    _expect_finite(
-        subject.mixed(subject.x, mask)[1],
-        "outputs for a row without a kept token",
-        "divide by ops.maximum(count, 1); mask a softmax by -1e9, not by -inf.",
-    )
+    mend = "divide by ops.maximum(count, 1); mask a softmax by -1e9, not by -inf."
+    what = "outputs for a row without a kept token"
+    _expect_finite(subject.mixed(subject.x, mask)[1], what, mend)
     return "a row without a kept token gives finite values."
 
 
@@ -246,21 +238,12 @@ def _determinism(subject: Subject) -> str:
     for _ in range(2):
         models.append(subject.model())
         outputs.append(array(models[-1]([subject.x, KEPT], training=True)))
+    what, mend = "the same seed to give the same weights", "draw with Keras initializers."
     for one, other in zip(*(model.weights for model in models), strict=True):
-        _expect_same(
-            array(other),
-            array(one),
-            "the same seed to give the same weights",
-            "draw with Keras initializers.",
-            tolerance=0,
-            more=f" in {one.path}",
-        )
-    _expect_same(
-        outputs[1],
-        outputs[0],
-        "the same seed to give the same outputs with training=True",
-        "draw with keras.random and a keras.random.SeedGenerator made in __init__.",
-    )
+        _expect_same(array(other), array(one), what, mend, tolerance=0, more=f" in {one.path}")
+    what = "the same seed to give the same outputs with training=True"
+    mend = "draw with keras.random and a keras.random.SeedGenerator made in __init__."
+    _expect_same(outputs[1], outputs[0], what, mend)
     return "the same seed gives the same weights and the same outputs in training."
 
 
@@ -277,13 +260,10 @@ def _training_batch(subject: Subject) -> str:
         raise NotApplicableError("Outputs in training are random: rows cannot be compared.")
     # A new model: training may have changed the state of the first.
     together = array(subject.model()([subject.x, KEPT], training=True))
-    _expect_same(
-        alone,
-        together[:1],
-        "a row alone as in a batch with training=True",
-        "use LayerNormalization instead of BatchNormalization, if that is not meant.",
-        more=": padding and other rows have a part in it",
-    )
+    what = "a row alone as in a batch with training=True"
+    mend = "use LayerNormalization instead of BatchNormalization, if that is not meant."
+    more = ": padding and other rows have a part in it"
+    _expect_same(alone, together[:1], what, mend, more=more)
     return "a row alone gives the same as in a batch, in training too."
 
 
@@ -300,12 +280,9 @@ def _read_out(subject: Subject) -> str:
             f"Expected layer(x[:, :1], value=x) of shape {expected.shape}, got {first.shape}.",
             "give one output for each token of the first argument.",
         )
-    _expect_same(
-        first,
-        expected,
-        "layer(x[:, :1], value=x) to equal the first token of layer(x)",
-        "let `value` be the tokens that are mixed, or give that argument another name.",
-    )
+    what = "layer(x[:, :1], value=x) to equal the first token of layer(x)"
+    mend = "let `value` be the tokens that are mixed, or give that argument another name."
+    _expect_same(first, expected, what, mend)
     return "layer(x[:, :1], value=x) equals the first token of layer(x)."
 
 
@@ -315,15 +292,12 @@ def _causal(subject: Subject) -> str:
         raise NotApplicableError("The layer is not `causal`.")
     seen = TOKENS // 2
     other = np.concatenate([subject.x[:, :seen], subject.x[::-1, seen:]], axis=1)
-    outputs = [subject.mixed(x, EVERYTHING) for x in (other, subject.x)]
-    if outputs[0].ndim != 3:
+    changed, expected = (subject.mixed(x, EVERYTHING) for x in (other, subject.x))
+    if expected.ndim != 3:
         raise NotApplicableError("It gives no output for each token.")
-    _expect_same(
-        outputs[0][:, :seen],
-        outputs[1][:, :seen],
-        "later tokens to change no output of a causal layer",
-        "let the output at position i depend on x[:, : i + 1] alone, or set causal=False.",
-    )
+    what = "later tokens to change no output of a causal layer"
+    mend = "let the output at position i depend on x[:, : i + 1] alone, or set causal=False."
+    _expect_same(changed[:, :seen], expected[:, :seen], what, mend)
     return "later tokens change no output."
 
 
@@ -343,16 +317,14 @@ def _steps(subject: Subject) -> str:
     if grown := state_change(layer, subject.width):
         mend = "make room in `initial_state` for what comes."
         raise FaultError(f"{grown[0].upper()}{grown[1:]}.", mend)
+    mend = "let `step` take (batch, 1, width) and give (batch, 1, units) and the next state."
     state, outputs = layer.initial_state(BATCH, TOKENS), []
     for place in range(TOKENS):
         output, state = layer.step(tensor(subject.x[:, place : place + 1]), state)
         outputs.append(array(output))
-    _expect_same(
-        np.concatenate(outputs, axis=1),
-        subject.mixed(subject.x, EVERYTHING),
-        "steps to give what the whole text gives",
-        "let `step` take (batch, 1, width) and give (batch, 1, units) and the next state.",
-    )
+    whole = subject.mixed(subject.x, EVERYTHING)
+    what = "steps to give what the whole text gives"
+    _expect_same(np.concatenate(outputs, axis=1), whole, what, mend)
     return "one token at a time gives what the whole text gives."
 
 
@@ -382,12 +354,9 @@ def _saving(subject: Subject) -> str:
     model = subject.model()
     load_fault = "take in __init__ what get_config gives, and build children in build()."
     again = _saved_and_loaded(model, load_fault if registered else f"{register}.")
-    _expect_same(
-        array(again([subject.x, KEPT])),
-        array(model([subject.x, KEPT])),
-        "the same outputs from a saved model",
-        "keep all that outputs depend on in weights or in get_config().",
-    )
+    loaded, expected = (array(one([subject.x, KEPT])) for one in (again, model))
+    mend = "keep all that outputs depend on in weights or in get_config()."
+    _expect_same(loaded, expected, "the same outputs from a saved model", mend)
     hint = "" if registered else f" (elsewhere too, if you {register})"
     return f"a saved model loads and gives the same{hint}."
 
@@ -425,25 +394,18 @@ def _mixed_precision(subject: Subject) -> str:
             "cast constants to x.dtype, and hand dtype=self.dtype_policy to children.",
         )
     half = _kept(array(output))
-    _expect_same(
-        half,
-        exact,
-        f"outputs under mixed_bfloat16 within {_percent(_HALF_TOLERANCE)} of float32's",
-        "sum over tokens, and take exponentials, in float32.",
-        tolerance=_HALF_TOLERANCE,
-    )
+    what = f"outputs under mixed_bfloat16 within {_percent(_HALF_TOLERANCE)} of float32's"
+    mend = "sum over tokens, and take exponentials, in float32."
+    _expect_same(half, exact, what, mend, tolerance=_HALF_TOLERANCE)
     return f"under mixed_bfloat16 within {_percent(_difference(half, exact))} of float32."
 
 
 @_check("XLA", "use keras.ops, and shapes that are known.", needed=False)
 def _xla(subject: Subject) -> str:
     call = compiled(lambda x, mask: mix_all(subject.mixer, x, mask))
-    _expect_same(
-        array(call(tensor(subject.x), tensor(KEPT))),
-        subject.mixed(subject.x, KEPT),
-        "the same outputs compiled by XLA",
-        "look for what depends on Python's state, or for a division by zero that is masked.",
-    )
+    output = array(call(tensor(subject.x), tensor(KEPT)))
+    mend = "look for what depends on Python's state, or for a division by zero that is masked."
+    _expect_same(output, subject.mixed(subject.x, KEPT), "the same outputs compiled by XLA", mend)
     return "compiles, and gives the same."
 
 
