@@ -157,6 +157,7 @@ class Mechanism:
         size: The layer's argument that a network's `units` fills; None where it has none.
         input_type: `"tokens"`, or `"text"` for a sentence encoder that takes strings.
         options: Default options; those of a method override them.
+        pretrainable: If True, it can start from an encoder that was pre-trained on plain text.
     """
 
     factory: str | Callable[..., Any]
@@ -166,6 +167,7 @@ class Mechanism:
     size: str | None = "units"
     input_type: Literal["tokens", "text"] = "tokens"
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    pretrainable: bool = False
 
 
 MECHANISMS: Registry[Mechanism] = Registry("mechanism", "relation_tf.networks.mechanisms")

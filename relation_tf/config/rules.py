@@ -121,7 +121,7 @@ _RULES = (
         "in a suite without 'pretrained'",
     ),
     Rule(
-        lambda f, m: m.mechanism != "encoder",
+        lambda f, m: not find_mechanism(m.mechanism).pretrainable,
         {"encoder_weights": (None, "frozen", "random")},
         "for a mechanism that is not 'encoder'",
     ),

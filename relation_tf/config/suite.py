@@ -15,6 +15,7 @@ from relation_tf.config.rules import MAX_RUNS, check
 from relation_tf.config.run import RunConfig
 from relation_tf.config.table_layout import TableLayout
 from relation_tf.config.training import Override, TrainingSettings, name_in
+from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import PROCEDURES
 from relation_tf.tasks.catalogue import Entry, find_task
 from relation_tf.tasks.custom import CustomTask
@@ -158,7 +159,7 @@ class Suite(TrainingSettings):
         if self.pretrained is None:
             return method.encoder_weights or "random"
         return method.encoder_weights or (
-            "pretrained" if method.mechanism == "encoder" else "frozen"
+            "pretrained" if find_mechanism(method.mechanism).pretrainable else "frozen"
         )
 
     def _override(self, task: str) -> dict[str, Any]:

@@ -68,7 +68,9 @@ _BUILT_IN = {
     ),
     # Any of the others in blocks: options = { mechanism = "relation", num_layers = 4 }.
     "encoder": Mechanism(
-        "relation_tf.networks.encoder_stack:encoder", options={"mechanism": "attention"}
+        "relation_tf.networks.encoder_stack:encoder",
+        options={"mechanism": "attention"},
+        pretrainable=True,
     ),
     "gru-encoder-decoder": Mechanism(
         "relation_tf.networks.bahdanau:recurrent_encoder_decoder",
