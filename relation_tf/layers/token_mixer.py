@@ -18,9 +18,9 @@ Variant = Literal["equations", "released_code"]
 class TokenMixer(WeightedLayer):
     """A layer that gives each query token a view of the tokens of `value`.
 
-    It owns what all mechanisms share: checked arguments, masks and the
-    closing projection `y = dropout(relu(y)) W_output` of the Relation paper's released code. A
-    mechanism adds its weights in `build_mechanism` and its equation in `mix`.
+    It owns what all mechanisms share: checked arguments, masks and the closing projection
+    `y = dropout(relu(y)) W_output` of the Relation paper's released code. A mechanism adds its
+    weights in `build_mechanism` and its equation in `mix`.
 
     `variant="equations"` is the layer as the paper prints it, `variant="released_code"` as its
     released code computes it. A variant is a set of defaults: the class's `presets`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -69,18 +70,14 @@ class RecurrentEncoderDecoder(EncoderDecoder):
 
     def build_parts(self) -> None:
         """Encoder, attention, the decoder's cell and the last hidden layer."""
-        units, dense = self.units, keras.layers.Dense
+        units, child = self.units, partial(built_child, self)
         both_ways = {"bidirectional": True, "return_sequences": True}
-        self.encoder = built_child(
-            self, RecurrentNetwork, "encoder", units, units, "gru", **both_ways
-        )
-        self.first = built_child(self, dense, "first", units, units, "tanh")
+        self.encoder = child(RecurrentNetwork, "encoder", units, units, "gru", **both_ways)
+        self.first = child(keras.layers.Dense, "first", units, units, "tanh")
         self.attention = AdditiveAttention(units, dtype=self.dtype_policy, name="attention")
         self.attention.build((None, units), (None, None, 2 * units))
-        self.cell = built_child(
-            self, keras.layers.GRUCell, "cell", 3 * units, units, reset_after=False
-        )
-        self.hidden = built_child(self, dense, "hidden", 4 * units, units, "tanh")
+        self.cell = child(keras.layers.GRUCell, "cell", 3 * units, units, reset_after=False)
+        self.hidden = child(keras.layers.Dense, "hidden", 4 * units, units, "tanh")
 
     def encode(self, source_ids: Any, training: bool) -> tuple[Any, Any, Any]:
         """`h_j`, `U h_j` and the mask."""
@@ -153,14 +150,10 @@ class AdditiveAttention(BaseLayer):
 
     def build(self, query_shape: tuple[int | None, ...], states_shape: tuple[Any, ...]) -> None:
         """W, U and v."""
-        self.query_dense, self.states_dense, self.score = (
-            built_child(self, keras.layers.Dense, name, width, units, use_bias=False)
-            for name, width, units in (
-                ("query", query_shape[-1], self.units),
-                ("states", states_shape[-1], self.units),
-                ("score", self.units, 1),
-            )
-        )
+        dense = partial(built_child, self, keras.layers.Dense, use_bias=False)
+        self.query_dense = dense("query", query_shape[-1], self.units)
+        self.states_dense = dense("states", states_shape[-1], self.units)
+        self.score = dense("score", self.units, 1)
         self.built = True
 
     def project(self, states: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self, get_args
 
 import keras
@@ -310,12 +311,10 @@ class EncoderBlock(BaseLayer):
                 f"{type(self.mixer).__name__} must give (batch, tokens, units={units}) to stand in "
                 f"an encoder. Received: an output of shape {given}"
             )
-        dense = keras.layers.Dense
+        dense = partial(built_child, self, keras.layers.Dense)
         self.mixer_norm = built_norm(self, "mixer_norm", units)
-        self.hidden = built_child(
-            self, dense, "hidden", units, self.feed_forward_units, self.activation
-        )
-        self.output_dense = built_child(self, dense, "output", self.feed_forward_units, units)
+        self.hidden = dense("hidden", units, self.feed_forward_units, self.activation)
+        self.output_dense = dense("output", self.feed_forward_units, units)
         self.feed_norm = built_norm(self, "feed_norm", units)
         self.built = True
 

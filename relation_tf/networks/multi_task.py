@@ -165,7 +165,7 @@ class TaskAdversary(_Penalty):
         The vector.
     """
 
-    def __init__(self, task: int, weight: float = 0.05, **kwargs: Any) -> None:
+    def __init__(self, task: int, weight: float, **kwargs: Any) -> None:
         super().__init__(weight, **kwargs)
         self.task = task
 
@@ -192,9 +192,6 @@ class Orthogonality(_Penalty):
     Returns:
         The shared vectors.
     """
-
-    def __init__(self, weight: float = 0.01, **kwargs: Any) -> None:
-        super().__init__(weight, **kwargs)
 
     def call(self, inputs: list[Any], training: bool | None = None) -> Any:
         """Shared and private vectors to the shared ones."""

@@ -14,9 +14,9 @@ from relation_tf.layers.masking import boolean, zero_masked
 class SentenceEncoder(WeightedLayer):
     """A layer from the tokens of a sentence to one vector, or to tokens that know the sentence.
 
-    It owns what all encoders share: `units` and masks. An
-    encoder adds its weights in `build_encoder` and its equation in `encode`; it says by
-    `return_sequences` and `output_width` what comes out.
+    It owns what all encoders share: `units` and masks. An encoder adds its weights in
+    `build_encoder` and its equation in `encode`; `return_sequences` and `output_width` say what
+    comes out.
 
     Args:
         units: Width of the layer, at least 1.

@@ -14,7 +14,6 @@ all_cases = pytest.mark.parametrize("case", PLAIN, ids=str)
 settings = pytest.mark.parametrize(
     "more",
     [
-        {},
         {"dropout": 0.5, "seed": 1},
         {
             "use_bias": True,
@@ -23,7 +22,7 @@ settings = pytest.mark.parametrize(
             "bias_regularizer": "l1",
         },
     ],
-    ids=["plain", "dropout", "regularized"],
+    ids=["dropout", "regularized"],
 )
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
 import pytest
 
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
@@ -11,6 +16,8 @@ from relation_tf.networks.encoder_stack import Encoder
 from relation_tf.networks.multi_head_attention import MultiHeadSelfAttention
 from relation_tf.networks.recurrent import RecurrentNetwork
 from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
+from tests.backends import array
+from tests.layers.cases import randomize, tokens
 from tests.layers.contract import *  # noqa: F403
 from tests.layers.contract import Case
 
@@ -52,3 +59,49 @@ CASES = (
 @pytest.fixture(params=CASES, ids=str)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(DeepAveragingNetwork, 8),
+        partial(MultiHeadSelfAttention, 4, dropout=0.5),
+        partial(Encoder, "relation", 2, dropout=0.5, options={"variant": "equations"}),
+    ],
+    ids=lambda make: make.func.__name__,
+)
+def test_dropout_in_training_only_and_by_its_seed(make: Callable[..., Any]) -> None:
+    x = tokens(0, 2, 5, 4)
+
+    def trained(seed: int) -> np.ndarray:
+        layer = make(seed=seed)
+        layer.build(x.shape)
+        randomize(layer)
+        assert (array(layer(x)) == array(layer(x, training=False))).all()
+        return array(layer(x, training=True))
+
+    np.testing.assert_array_equal(trained(1), trained(1))
+    assert np.abs(trained(1) - trained(2)).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("layer", "arguments", "message"),
+    [
+        (DeepAveragingNetwork, {"num_layers": 0}, r"positive integer\. Received: num_layers=0$"),
+        (DeepAveragingNetwork, {"word_dropout": 1}, r"in \[0, 1\)\. Received: word_dropout=1$"),
+        (ConvolutionalNetwork, {"widths": []}, r"one or more positive .* Received: widths=\[\]$"),
+        (ConvolutionalNetwork, {"widths": 3}, r"one or more positive .* Received: widths=3$"),
+        (ConvolutionalNetwork, {"widths": "345"}, r"Received: widths='345'$"),
+        (ConvolutionalNetwork, {"widths": (3, 0)}, r"positive integer\. Received: widths=0$"),
+        (ConvolutionalNetwork, {"num_layers": 0}, r"Received: num_layers=0$"),
+        (RecurrentNetwork, {"cell": "elman"}, r"'rnn', 'gru', 'lstm'\. Received: cell='elman'$"),
+        (RecurrentNetwork, {"num_layers": 0}, r"positive .* Received: num_layers=0$"),
+        (SentenceStateLSTM, {"num_steps": 0}, r"positive integer\. Received: num_steps=0$"),
+        (SentenceStateLSTM, {"window": 0}, r"positive integer\. Received: window=0$"),
+        (MultiHeadSelfAttention, {"num_heads": 3}, r"Received: units=4, num_heads=3$"),
+        (MultiHeadSelfAttention, {"num_heads": 0}, r"positive .* Received: num_heads=0$"),
+    ],
+)
+def test_wrong_arguments(layer: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        layer(4, **arguments)

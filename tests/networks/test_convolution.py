@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -49,18 +47,3 @@ def test_negative_maxima_are_not_hidden_by_padding() -> None:
     x = -np.ones((1, 3, 1), "float32")
     mask = np.array([[True, True, False]])
     assert array(layer(x, mask=mask)) == -1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"widths": []}, r"`widths` must be one or more positive .* Received: widths=\[\]$"),
-        ({"widths": 3}, r"`widths` must be one or more positive .* Received: widths=3$"),
-        ({"widths": "345"}, r"Received: widths='345'$"),
-        ({"widths": (3, 0)}, r"`widths` must be a positive integer\. Received: widths=0$"),
-        ({"num_layers": 0}, r"Received: num_layers=0$"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ConvolutionalNetwork(4, **arguments)

@@ -55,27 +55,3 @@ def test_word_dropout_leaves_out_whole_tokens(masked: bool) -> None:
 def test_word_dropout_never_leaves_nothing() -> None:
     weights = averages(np.eye(6, dtype=bool), 0.99, 6)
     close(weights, np.eye(6))
-
-
-def test_word_dropout_in_training_only_and_by_its_seed() -> None:
-    x = tokens(0, 2, 5, 4)
-
-    def trained(seed: int) -> np.ndarray:
-        layer = DeepAveragingNetwork(8, seed=seed, kernel_initializer="ones")
-        assert (array(layer(x)) == array(layer(x, training=False))).all()
-        return array(layer(x, training=True))
-
-    np.testing.assert_array_equal(trained(1), trained(1))
-    assert np.abs(trained(1) - trained(2)).max() > 1e-4
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_layers": 0}, r"`num_layers` must be a positive integer\. Received: num_layers=0$"),
-        ({"word_dropout": 1}, r"`word_dropout` must be in \[0, 1\)\. Received: word_dropout=1$"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        DeepAveragingNetwork(4, **arguments)

@@ -266,14 +266,6 @@ def test_later_targets_change_nothing(make: Make) -> None:
     close(*first)
 
 
-@every
-def test_each_row_is_on_its_own(make: Make) -> None:
-    model = built(make)
-    whole = array(model([SOURCES, TARGETS]))
-    close(array(model([SOURCES[:1], TARGETS[:1]])), whole[:1])
-    close(array(model([SOURCES[::-1], TARGETS[::-1]])), whole[::-1])
-
-
 def settings_of(model: Any) -> list[Any]:
     """The configuration, that of the stacks without the shapes that they were built for."""
     stacks = [

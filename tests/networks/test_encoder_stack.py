@@ -135,20 +135,6 @@ def test_transformer() -> None:
     assert layer.blocks[0].mixer.num_heads == 4
 
 
-def test_dropout_in_training_only_and_by_its_seed() -> None:
-    x = tokens(0, 2, 5, 4)
-
-    def trained(seed: int) -> np.ndarray:
-        layer = Encoder("relation", num_layers=2, dropout=0.5, seed=seed, options=EQUATIONS)
-        layer.build(x.shape)
-        randomize(layer)
-        assert (array(layer(x)) == array(layer(x, training=False))).all()
-        return array(layer(x, training=True))
-
-    np.testing.assert_array_equal(trained(1), trained(1))
-    assert np.abs(trained(1) - trained(2)).max() > 1e-3
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -37,22 +37,3 @@ def test_one_token_can_be_asked_for() -> None:
     x = tokens(0, 2, 5, 4)
     layer = MultiHeadSelfAttention(4, num_heads=2)
     close(array(layer(x[:, :1], x)), array(layer(x))[:, :1])
-
-
-def test_dropout_in_training_only_and_by_its_seed() -> None:
-    x = tokens(0, 2, 5, 4)
-
-    def trained(seed: int) -> np.ndarray:
-        layer = MultiHeadSelfAttention(4, dropout=0.5, seed=seed, kernel_initializer="ones")
-        assert (array(layer(x)) == array(layer(x, training=False))).all()
-        return array(layer(x, training=True))
-
-    np.testing.assert_array_equal(trained(1), trained(1))
-    assert np.abs(trained(1) - trained(2)).max() > 1e-3
-
-
-def test_heads_must_divide_units() -> None:
-    with pytest.raises(ValueError, match=r"divisible by .* Received: units=10, num_heads=4$"):
-        MultiHeadSelfAttention(10)
-    with pytest.raises(ValueError, match=r"`num_heads` must be a positive .* num_heads=0$"):
-        MultiHeadSelfAttention(10, num_heads=0)

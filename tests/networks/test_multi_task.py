@@ -163,7 +163,7 @@ def test_the_discriminator_learns_and_the_shared_part_unlearns():
 @reads_losses
 def test_vectors_that_are_all_alike_have_a_gradient():
     same = np.ones((3, 4), "float32")
-    layer = Orthogonality()
+    layer = Orthogonality(0.01)
 
     def cost(x):
         layer([x, x], training=True)

@@ -76,15 +76,3 @@ def test_masks_are_what_cudnn_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(masks) == 2
     for mask in masks:
         np.testing.assert_array_equal(mask, expected)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"cell": "elman"}, r"must be one of 'rnn', 'gru', 'lstm'\. Received: cell='elman'$"),
-        ({"num_layers": 0}, r"`num_layers` must be a positive .* Received: num_layers=0$"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        RecurrentNetwork(4, **arguments)

@@ -8,7 +8,7 @@ import pytest
 from relation_tf.networks.sentence_state_lstm import SentenceStateLSTM
 from tests.backends import close, vjp
 from tests.layers import naive
-from tests.layers.cases import poisoned, randomize, tokens
+from tests.layers.cases import poisoned, randomize, tokens, weights_of
 
 UNITS = 2
 MASK = np.array([[True] * 4, [True, True, False, False], [False] * 4])
@@ -70,10 +70,7 @@ def test_equations(num_steps: int, window: int, return_sequences: bool) -> None:
     layer.build(x.shape)
     randomize(layer)
     wide = x.astype("float64")
-    w = {
-        variable.name: value.astype("float64")
-        for variable, value in zip(layer.weights, layer.get_weights(), strict=True)
-    }
+    w = weights_of(layer)
 
     def expected() -> np.ndarray:
         output = np.zeros((3, 4, UNITS) if return_sequences else (3, UNITS))
@@ -95,9 +92,3 @@ def test_equations(num_steps: int, window: int, return_sequences: bool) -> None:
     close(for_x, np.where(MASK[..., None], naive.gradient(loss, wide), 0))
     for value, actual in zip(w.values(), for_weights, strict=True):
         close(actual, naive.gradient(loss, value))
-
-
-@pytest.mark.parametrize("name", ["num_steps", "window"])
-def test_wrong_arguments(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"`{name}` must be a positive integer.*{name}=0$"):
-        SentenceStateLSTM(4, **{name: 0})
