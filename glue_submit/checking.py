@@ -146,15 +146,10 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
         (False, "CoLA.tsv, line 2: expected one of 0, 1. Received: 'yes'")
     """
     path, counts = Path(path), row_table(rows)
-    if not path.is_file():
-        kind = "a folder" if path.is_dir() else "no such file"
-        raise SubmissionError(f"{path}: expected a zip file. Received: {kind}")
     try:
         stream = _File(io.FileIO(path))
     except OSError as error:
-        raise SubmissionError(
-            f"{path}: expected a readable file. Received: {error.strerror}"
-        ) from error
+        raise SubmissionError(f"{path}: expected a zip file. Received: {error.strerror}") from error
     with stream:
         try:
             archive = zipfile.ZipFile(stream)

@@ -97,14 +97,10 @@ def pack(
             column = in_index_order(sources[task.name], task, count, task.spell)
             if count > 1 and len(set(column)) == 1:
                 warnings.append(f"{task.file}: all {count} predictions are {column[0]}")
-        members[task.file] = _tsv(column)
+        rows_of_task = (f"{index}\t{prediction}\n" for index, prediction in enumerate(column))
+        members[task.file] = "".join([f"{HEADER}\n", *rows_of_task]).encode()
     _write(path, members, rows)
     return Packed(path, missing, tuple(warnings))
-
-
-def _tsv(column: list[str]) -> bytes:
-    body = "".join(f"{index}\t{prediction}\n" for index, prediction in enumerate(column))
-    return f"{HEADER}\n{body}".encode()
 
 
 def _write(path: Path, members: Mapping[str, bytes], rows: Mapping[str, int] | None) -> None:

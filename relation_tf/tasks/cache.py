@@ -54,6 +54,17 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
 
 
 @contextlib.contextmanager
+def broken_named(folder: Path) -> Iterator[None]:
+    """Name a folder of the cache whose files cannot be read, and say what to do."""
+    try:
+        yield
+    except Exception as error:  # that of `tokenizers` has no kind of its own
+        raise DataError(
+            f"{folder}: broken, remove it and it is made again ({type(error).__name__}: {error})"
+        ) from error
+
+
+@contextlib.contextmanager
 def _named_in_errors(folder: Path) -> Iterator[None]:
     try:
         yield

@@ -14,7 +14,7 @@ import tokenizers
 
 from relation_tf.errors import DataError
 from relation_tf.tasks import generated
-from relation_tf.tasks.cache import made_once
+from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.rows import Ragged, Texts
@@ -188,13 +188,9 @@ def load_task(
         _write(folder, own, splits, text, max_length)
 
     folder = made_once(f"{task.name}-{key[:32]}", make)
-    try:
-        own = _CUT if shares[0] else str(task.validation)
-        return _read(folder, found, "each task's own" if task.members else own, digest)
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{folder}: broken, remove it and it is made anew ({type(error).__name__}: {error})"
-        ) from error
+    own = "each task's own" if task.members else _CUT if shares[0] else str(task.validation)
+    with broken_named(folder):
+        return _read(folder, found, own, digest)
 
 
 def _generated(source: TaskSource, digest: str) -> EncodedTask:

@@ -19,7 +19,7 @@ import numpy as np
 import tokenizers
 
 from relation_tf.errors import DataError
-from relation_tf.tasks.cache import made_once
+from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.tables import decode_record, readable
 from relation_tf.tasks.vocabulary import WORDPIECES, Chained, Vocabulary
@@ -110,14 +110,10 @@ def read_plain_text(
             _write_ids(folder / "held_out.ids", vocabulary, read_lines(apart))
 
     folder = made_once(f"text-{key}", make)
-    try:
+    with broken_named(folder):
         vocabulary = Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8"))
         train = _blocks(folder / "train.ids", vocabulary, length)
         other = None if apart is None else _blocks(folder / "held_out.ids", vocabulary, length)
-    except Exception as error:  # of Rust, which has no kind of its own
-        raise DataError(
-            f"{folder}: broken, remove it and it is made anew ({type(error).__name__}: {error})"
-        ) from error
     if other is None:
         count = max(1, round(cast(float, held_out) * len(train)))
         if len(train) == count:

@@ -175,9 +175,9 @@ def test_not_a_zip(tmp_path, content):
 
 
 def test_no_such_file(tmp_path):
-    with pytest.raises(SubmissionError, match="Received: no such file"):
+    with pytest.raises(SubmissionError, match=r"a zip file\. Received: No such file"):
         check(tmp_path / "none.zip")
-    with pytest.raises(SubmissionError, match="Received: a folder"):
+    with pytest.raises(SubmissionError, match="Received: Is a directory"):
         check(tmp_path)
 
 

@@ -105,7 +105,7 @@ def test_score(run, tmp_path):
         (["check", "--fast", "a.zip"], "No such option"),
         (["score", "run"], "Missing option"),
         (["score", ".", "--labels", "none"], "expected predictions for one of CoLA"),
-        (["check", "none.zip"], "none.zip: expected a zip file. Received: no such file"),
+        (["check", "none.zip"], "none.zip: expected a zip file. Received: No such file"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(run, arguments, message):
