@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -13,32 +12,6 @@ from relation_tf.stats import FriedmanNemenyiResult, default_procedure, what_can
 from relation_tf.stats.design import format_level, format_pvalue
 
 _MOST_PAIRS = 12  # more are counted, not listed
-
-
-@dataclass
-class _Pair:
-    """Two methods, and the tasks where one, the other or neither is better.
-
-    `sizes` are how many seeds they have where neither is.
-    """
-
-    a: str
-    b: str
-    better: list[str] = field(default_factory=list)
-    worse: list[str] = field(default_factory=list)
-    undecided: list[str] = field(default_factory=list)
-    sizes: set[int] = field(default_factory=set)
-
-    @property
-    def tasks(self) -> list[str]:
-        """Those that test the pair."""
-        return [*self.better, *self.worse, *self.undecided]
-
-    def turned(self) -> _Pair:
-        """With the method first that is better more often."""
-        if len(self.better) >= len(self.worse):
-            return self
-        return replace(self, a=self.b, b=self.a, better=self.worse, worse=self.better)
 
 
 def short_answer(scores: Scores, comparisons: Mapping[str, Comparison]) -> list[str]:
@@ -55,22 +28,30 @@ def short_answer(scores: Scores, comparisons: Mapping[str, Comparison]) -> list[
 
 
 def ranked_over_tasks(several: FriedmanNemenyiResult | None, scores: Scores) -> Iterator[str]:
-    """Whom Nemenyi's test separates over all tasks, each once by its means.
+    """Name whom Nemenyi's test separates over all tasks, each once by its means.
 
     With a control nothing is said: the test is of all pairs.
     """
     if several is None or scores.control is not None:
         return
-    found = [
-        f"{row.better} from {row.a if row.better == row.b else row.b}"
-        for row in rows_of(several.pairs())
-        if row.significant
-    ]
-    if found:
+    if found := better_of(several.pairs(), "from"):
         yield (
             f"Over the {len(several.ranks)} tasks together, by ranks of their means, Nemenyi's "
             f"test separates {_first(found)} ({format_level(scores.alpha)})."
         )
+
+
+def better_of(pairs: pd.DataFrame, words: str = "better than") -> list[str]:
+    """Return the pairs that differ significantly in words, such as "a better than b".
+
+    Args:
+        pairs: `pairs()` of a result: columns `a`, `b` and `better`.
+        words: What stands between the two methods.
+    """
+    return [
+        f"{row.better} {words} {row.a if row.better == row.b else row.b}"
+        for row in rows_of(pairs[pairs["better"].notna()])
+    ]
 
 
 def progress(runs: pd.DataFrame) -> Iterator[str]:
@@ -186,51 +167,47 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
 
 
 def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
-    pairs: dict[tuple[str, str], _Pair] = {}
-    for row in rows_of(pvalues):
-        pair = pairs.setdefault((row.a, row.b), _Pair(row.a, row.b))
-        if not row.significant:
-            pair.undecided.append(row.task)
-            pair.sizes |= {row.n_a, row.n_b}
-        else:
-            (pair.better if row.ahead == row.a else pair.worse).append(row.task)
-    decided = [pair.turned() for pair in pairs.values() if pair.better or pair.worse]
+    pairs = [pair for _, pair in pvalues.groupby(["a", "b"], sort=False)]
+    decided = [pair for pair in pairs if pair["significant"].any()]
     for pair in decided[:_MOST_PAIRS]:
         yield _pair_sentence(pair, scores)
     if len(decided) > _MOST_PAIRS:
         yield f"{len(decided) - _MOST_PAIRS} more pairs differ somewhere; the tables list them."
-    rest = [pair for pair in pairs.values() if not (pair.better or pair.worse)]
-    if len(rest) == len(pairs) > 1:
-        where = _any_of([*dict.fromkeys(pvalues["task"])], scores)
-        yield f"{_capital(_nobody(scores))} by {_seeds(rest)} on {where}."
+    if not decided and len(pairs) > 1:
+        where = _any_of([*pvalues["task"].unique()], scores)
+        yield f"{_capital(_nobody(scores))} by {_seeds(pvalues)} on {where}."
         return
-    by_tasks: dict[str, list[_Pair]] = {}
-    for pair in rest:
-        by_tasks.setdefault(_any_of(pair.tasks, scores), []).append(pair)
+    by_tasks: dict[str, list[pd.DataFrame]] = {}
+    for pair in pairs:
+        if not pair["significant"].any():
+            by_tasks.setdefault(_any_of([*pair["task"]], scores), []).append(pair)
     for where, alike in by_tasks.items():
-        named = "; ".join(f"{pair.a} and {pair.b}" for pair in alike)
+        named = "; ".join(" and ".join(pair[["a", "b"]].iloc[0]) for pair in alike)
         who = f"{len(alike)} other pairs" if len(alike) > _MOST_PAIRS else named
-        yield f"Cannot be separated by {_seeds(alike)} on {where}: {who}."
+        yield f"Cannot be separated by {_seeds(pd.concat(alike))} on {where}: {who}."
 
 
-def _pair_sentence(pair: _Pair, scores: Scores) -> str:
+def _pair_sentence(pair: pd.DataFrame, scores: Scores) -> str:
+    a, b = pair[["a", "b"]].iloc[0]
+    is_better = pair["significant"] & (pair["ahead"] == a)
+    better, worse = [*pair["task"][is_better]], [*pair["task"][pair["significant"] & ~is_better]]
+    if len(better) < len(worse):
+        a, b, better, worse = b, a, worse, better
+    undecided = pair[~pair["significant"]]
     level = format_level(scores.alpha)
-    total = len(pair.tasks)
+    total = len(pair)
     if total == 1:
-        where = f"{pair.better[0]} ({level})"
-    elif len(pair.better) == total:
+        where = f"{better[0]} ({level})"
+    elif len(better) == total:
         every = f"all {total}" if total > 2 else "both"
         where = f"{every} {_tested(total, scores)} ({level})"
     else:
-        where = (
-            f"{len(pair.better)} of {total} {_tested(total, scores)} "
-            f"({level}: {', '.join(pair.better)})"
-        )
-    parts = [f"{pair.a} is better than {pair.b} on {where}"]
-    if pair.worse:
-        parts.append(f"worse on {len(pair.worse)} ({', '.join(pair.worse)})")
-    if pair.undecided:
-        parts.append(f"cannot be separated from it by {_seeds([pair])} on {len(pair.undecided)}")
+        where = f"{len(better)} of {total} {_tested(total, scores)} ({level}: {', '.join(better)})"
+    parts = [f"{a} is better than {b} on {where}"]
+    if worse:
+        parts.append(f"worse on {len(worse)} ({', '.join(worse)})")
+    if len(undecided):
+        parts.append(f"cannot be separated from it by {_seeds(undecided)} on {len(undecided)}")
     return in_words(parts) + "."
 
 
@@ -242,15 +219,10 @@ def _nobody(scores: Scores) -> str:
 
 
 def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
-    found = [
-        f"{row.ahead} better than {row.a if row.ahead == row.b else row.b}"
-        for row in rows_of(pairs[pairs["significant"]])
-    ]
-    others = rows_of(pairs[~pairs["significant"]])
-    sizes = {size for row in others for size in (row.n_a, row.n_b)}
+    found, others = better_of(pairs), pairs[~pairs["significant"]]
     if not found:
-        return f"On the {_title(name)}, {_nobody(scores)} by {_range_of(sizes)}."
-    rest = f"; the other pairs cannot be separated by {_range_of(sizes)}" if sizes else ""
+        return f"On the {_title(name)}, {_nobody(scores)} by {_seeds(others)}."
+    rest = f"; the other pairs cannot be separated by {_seeds(others)}" if len(others) else ""
     return f"On the {_title(name)} ({format_level(scores.alpha)}): {_first(found)}{rest}."
 
 
@@ -307,12 +279,8 @@ def _is_whole(scores: Scores, comparisons: Mapping[str, Comparison]) -> bool:
     )
 
 
-def _seeds(pairs: Iterable[_Pair]) -> str:
-    return _range_of({size for pair in pairs for size in pair.sizes})
-
-
-def _range_of(sizes: set[int]) -> str:
-    return f"{_between(sizes)} seeds"
+def _seeds(pairs: pd.DataFrame) -> str:
+    return f"{_between([*pairs['n_a'], *pairs['n_b']])} seeds"
 
 
 def _between(numbers: Collection[int]) -> str:

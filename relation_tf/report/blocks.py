@@ -6,12 +6,13 @@ HTML, Markdown and LaTeX render the same blocks, so what a section says is in al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
+from relation_tf.report.comparisons import rows_of
 from relation_tf.report.pictures.drawing import Picture, Style
 
 if TYPE_CHECKING:
@@ -52,17 +53,19 @@ def inline(text: Text, escape: Callable[[str], str], patterns: Mapping[str, str]
     Args:
         text: The text.
         escape: Escapes what is shown as it is.
-        patterns: By kind of span, what stands around its text `{0}` and target `{1}`.
+        patterns: By kind of span, what stands around its text `{0}` and target `{1}`; other kinds
+            are shown as plain text.
     """
     shown = []
     for part in spans(text):
         if isinstance(part, Span):
-            shown.append(patterns[part.kind].format(escape(part.text), part.target))
+            pattern = patterns.get(part.kind, "{0}")
+            shown.append(pattern.format(escape(part.text), escape(part.target)))
         else:
-            # Escaping strips the spaces next to marked text.
-            text = escape(part)
+            # Escaping may strip the spaces next to marked text.
+            own = escape(part.strip())
             before, after = part[:1].isspace() * " ", part[-1:].isspace() * " "
-            shown.append(f"{before}{text}{after}" if text else before)
+            shown.append(f"{before}{own}{after}" if own else before)
     return "".join(shown)
 
 
@@ -321,6 +324,35 @@ def figure_with_note(
     if picture is None or not picture.panels:
         return []
     return [Figure(picture, legend or {}), Paragraph(note, "note")]
+
+
+Show: TypeAlias = Callable[[Any], Cell | str]
+"""Makes the cell of a column from a row of a data frame."""
+
+
+def table_by_task(label: str, data: pd.DataFrame, columns: Mapping[Column, Show]) -> Table:
+    """Make a table with a row for each task and method.
+
+    Args:
+        label: What it shows.
+        data: A row for each task and method, with columns `task` and `method`.
+        columns: The columns with their cells.
+    """
+    rows = {
+        str(task): [
+            Row([show(row) for show in columns.values()], [row.method]) for row in rows_of(own)
+        ]
+        for task, own in data.groupby("task", sort=False)
+    }
+    return Table(label, [*columns], rows)
+
+
+def file_links(names: Iterable[str]) -> list[str | Span]:
+    """Return links to tables that are written as CSV, as the end of a sentence."""
+    links: list[str | Span] = []
+    for name in names:
+        links += [", ", Span(f"{name}.csv", "link", f"{name}.csv")]
+    return [*links[1:], "."]
 
 
 def within(blocks: Sequence[Block]) -> Iterator[Block]:

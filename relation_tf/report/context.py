@@ -37,7 +37,7 @@ from relation_tf.stats.design import format_level
 from relation_tf.tasks.metrics import find_metric
 
 if TYPE_CHECKING:
-    from relation_tf.report.sections.layout import LaidOut
+    from relation_tf.report.sections.learning_time import LearningTimes
     from relation_tf.report.sections.predictions import Predicted
 
 _MOST_PAIRS = 100  # the tests of more stand in their file only
@@ -236,27 +236,29 @@ class ReportContext:
         for key, group in self.summary.groupby(["task", "method"], sort=False):
             task, method = key
             own = group[group["metric"] == SCORE].iloc[0]
-            shown = group[group["metric"] != SCORE]
-            rows = [*rows_of(group if shown.empty else shown)]
+            metrics = group[group["metric"] != SCORE]
             best = lowest if task in self.scores.lower_is_better else highest
+            mean, sd = self._shown(task, group if metrics.empty else metrics)
             cells[method, task] = Cell(
-                " / ".join(self._shown(each.mean, task, each.metric) for each in rows),
+                mean,
                 bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
                 letters=str(own["letters"]),
-                deviation=" / ".join(self._shown(each.sd, task, each.metric) for each in rows)
-                if own["n"] > 1
-                else "",
+                deviation=sd if own["n"] > 1 else "",
                 notes=[f"n = {own['n']}"] if own["n"] != self.scores.seeds else [],
             )
         return cells
 
-    def _shown(self, value: float, task: str, metric: str) -> str:
-        factor, digits = self.scores.factor(task), self.scores.digits(task)
-        if self.results is not None and metric != SCORE:
-            points = find_metric(metric).points
+    def _shown(self, task: str, rows: pd.DataFrame) -> tuple[str, str]:
+        """Return the means and the deviations of a task's metrics."""
+        means, deviations = [], []
+        for row in rows_of(rows):
+            factor, digits = self.scores.factor(task), self.scores.digits(task)
+            points = factor if row.metric == SCORE else find_metric(row.metric).points
             if points != factor:  # not counted in the score, whose digits are others
                 factor, digits = points, 1 if points == 100 else 3
-        return f"{factor * value:z.{digits}f}"
+            means.append(f"{factor * row.mean:z.{digits}f}")
+            deviations.append(f"{factor * row.sd:z.{digits}f}")
+        return " / ".join(means), " / ".join(deviations)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -270,20 +272,11 @@ class ReportContext:
         return how_runs_went.how_run(self.runs)
 
     @cached_property
-    def learning_times(self) -> pd.DataFrame:
-        """The runs of a suite that stops at an accuracy."""
+    def learning_times(self) -> LearningTimes | None:
+        """Times of a suite that stops at a target."""
         from relation_tf.report.sections.learning_time import learning_times
 
-        return pd.DataFrame() if self.results is None else learning_times(self.results)
-
-    @cached_property
-    def time_summary(self) -> pd.DataFrame:
-        """Means of `learning_times`."""
-        from relation_tf.report.sections.learning_time import summarize_times
-
-        if self.results is None:
-            return pd.DataFrame()
-        return summarize_times(self.learning_times, self.results)
+        return None if self.results is None else learning_times(self.results)
 
     @cached_property
     def published(self) -> Published | None:
@@ -292,39 +285,11 @@ class ReportContext:
         return load_published(path) if path else None
 
     @cached_property
-    def laid_out(self) -> list[LaidOut]:
-        """The tables of the suite's layout."""
-        from relation_tf.report.sections import layout
-
-        if self.results is None:
-            return []
-        return layout.laid_out(
-            self.results, self.scores, self.summary, self.how, self.time_summary, self.published
-        )
-
-    @cached_property
-    def settings(self) -> dict[str, str]:
-        """How all networks were trained."""
-        return {} if self.results is None else provenance.settings(self.results)
-
-    @cached_property
     def predicted(self) -> Predicted | None:
         """What the runs predicted."""
         from relation_tf.report.sections import predictions
 
         return None if self.results is None else predictions.predicted(self.results, self.look)
-
-    @cached_property
-    def widths(self) -> dict[str, str]:
-        """The width of each method."""
-        methods = [] if self.results is None else self.results.suite.methods()
-        return {str(method.name): str(method.units) for method in methods}
-
-    @cached_property
-    def filter_tasks(self) -> list[str]:
-        """The tasks that the page's filter lists."""
-        tasks = [] if self.results is None else self.results.suite.tasks
-        return [*dict.fromkeys([*self.scores.tasks, *tasks])]
 
     @cached_property
     def _all_scores(self) -> pd.DataFrame:

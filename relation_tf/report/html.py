@@ -6,9 +6,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from relation_tf.report.blocks import Bullets, Column, Figure, Table, Text, spans, within
+from relation_tf.report.blocks import Bullets, Column, Figure, Table, Text, inline, within
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import swatch
 
@@ -20,13 +20,18 @@ _SPANS = {
     "link": '<a href="{1}">{0}</a>',
     "section": '<a href="#{1}">{0}</a>',
     "digest": '<code title="{1}">{0}</code>',
-    "shaded": "{0}",
 }
 
 
 def page(context: ReportContext) -> str:
     """Return a page with everything in it, which needs no network."""
-    return _render("page.html.jinja", context)
+    suite = None if context.results is None else context.results.suite
+    return _render(
+        "page.html.jinja",
+        context,
+        tasks=dict.fromkeys([*context.scores.tasks, *(suite.tasks if suite else ())]),
+        widths={method.name: str(method.units) for method in (suite.methods() if suite else ())},
+    )
 
 
 def notebook(context: ReportContext) -> str:
@@ -56,10 +61,7 @@ def _render(template: str, context: ReportContext, **values: Any) -> str:
 
 
 def _inline(text: Text) -> Markup:
-    return Markup("").join(
-        part if isinstance(part, str) else Markup(_SPANS[part.kind]).format(part.text, part.target)
-        for part in spans(text)
-    )
+    return Markup(inline(text, escape, _SPANS))
 
 
 class _Head(NamedTuple):

@@ -32,9 +32,6 @@ _SPANS = {
     "italic": r"\textit{{{0}}}",
     "code": r"\texttt{{{0}}}",
     "superscript": r"\textsuperscript{{{0}}}",
-    "link": "{0}",
-    "section": "{0}",
-    "digest": "{0}",
     "shaded": "Bold",
 }
 

@@ -24,14 +24,11 @@ from relation_tf.report.context import ReportContext
 _SPANS = {
     "bold": "**{0}**",
     "italic": "*{0}*",
-    "code": "{0}",
     "superscript": "<sup>{0}</sup>",
     "link": "[{0}]({1})",
-    "section": "{0}",
     "digest": "{1}",
     "shaded": "Bold",
 }
-_PLAIN = dict.fromkeys(_SPANS, "{0}")
 
 
 def markdown(context: ReportContext) -> str:
@@ -74,7 +71,7 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
         elif isinstance(block, Table):
             yield _table(block)
         elif isinstance(block, Folded):
-            yield f"### {inline(block.summary, escape_markdown, _PLAIN)}"
+            yield f"### {inline(block.summary, escape_markdown, {})}"
             yield from _blocks(block.blocks)
 
 

@@ -16,6 +16,22 @@ GRID = {
 }
 
 
+def laid_out(report):
+    """The tables, each by the names of its row, joined, and its column."""
+    (section,) = (each for each in report.context.sections if each.name == "layout")
+    tables = []
+    for table in section.blocks[1::2]:
+        heads = sum(column.kind == "head" for column in table.columns)
+        names = [column.name for column in table.columns[heads:]]
+        cells = {}
+        for row in table.rows:
+            texts = [*row]
+            name = " ".join(cell.text for cell in texts[:heads])
+            cells |= {(name, of): cell for of, cell in zip(names, texts[heads:], strict=True)}
+        tables.append(cells)
+    return tables
+
+
 def level(config, task, metric):
     steps = config.options.get("num_steps", 0)
     return (
@@ -27,12 +43,11 @@ def test_options_make_rows_and_columns(suite_of, fabricate):
     layout = {"rows": ["initial_context"], "columns": ["num_steps"]}
     suite = suite_of(tasks=["MR"], method=[GRID], layout=layout)
     report = make_report(fabricate(suite, level))
-    (table,) = report.context.laid_out
-    assert table.rows == [("ones",), ("uniform",)]
-    assert [table.heading(column) for column in table.columns] == ["num_steps 1", "num_steps 5"]
-    cell = table.cells[("ones",), ("5",)]
-    assert (cell.mean, cell.deviation, cell.best) == ("85.3", "0.2", True)
-    assert table.cells[("uniform",), ("1",)].mean == "55.3"
+    (cells,) = laid_out(report)
+    assert [*cells] == [(x, f"num_steps {n}") for x in ("ones", "uniform") for n in (1, 5)]
+    cell = cells["ones", "num_steps 5"]
+    assert (cell.text, cell.deviation, cell.bold) == ("85.3", "0.2", True)
+    assert cells["uniform", "num_steps 1"].text == "55.3"
     assert re.search(
         r"\| ones \| 65.3<sup>[a-d]</sup> ± 0.2 \| \*\*85.3\*\*<sup>[a-d]</sup> ± 0.2",
         report.markdown(),
@@ -51,18 +66,17 @@ def test_nested_rows_stand_together(suite_of, fabricate):
 
     suite = suite_of(tasks=["CoLA", "MNLI"], method=methods, layout=layout)
     report = make_report(fabricate(suite, lambda config, *_: config.units / 20, change))
-    scores, epochs, batches = report.context.laid_out
-    assert scores.rows == epochs.rows == [
-        ("8", "relation"), ("8", "attention"), ("16", "relation"), ("16", "attention")
-    ]  # fmt: skip
-    assert scores.columns == [("CoLA",), ("MNLI-m",), ("MNLI-mm",), ("mean of these tasks",)]
-    assert epochs.columns == [("CoLA",), ("MNLI",)]
-    assert epochs.cells[("16", "relation"), ("MNLI",)].mean == "2.00"
-    assert batches.cells[("8", "attention"), ("CoLA",)].mean == "8.0"
+    scores, epochs, batches = laid_out(report)
+    names = ["8 relation", "8 attention", "16 relation", "16 attention"]
+    tasks = ["CoLA", "MNLI-m", "MNLI-mm", "mean of these tasks"]
+    assert [*scores] == [(name, task) for name in names for task in tasks]
+    assert [*epochs] == [(name, task) for name in names for task in ("CoLA", "MNLI")]
+    assert epochs["16 relation", "MNLI"].text == "2.00"
+    assert batches["8 attention", "CoLA"].text == "8.0"
     # The least time is the best one; the highest score.
-    assert epochs.cells[("8", "relation"), ("CoLA",)].best
-    assert not epochs.cells[("16", "relation"), ("CoLA",)].best
-    assert scores.cells[("16", "attention"), ("CoLA",)].best
+    assert epochs["8 relation", "CoLA"].bold
+    assert not epochs["16 relation", "CoLA"].bold
+    assert scores["16 attention", "CoLA"].bold
 
 
 def test_published_figures_stand_in_their_cells(suite_of, fabricate, tmp_path):
@@ -84,9 +98,9 @@ def test_published_figures_stand_in_their_cells(suite_of, fabricate, tmp_path):
             lambda config, files: files["result"]["seconds"].update(batch=0.0125),
         )
     )
-    score, batch = (table.cells[("relation",), ("MR",)] for table in report.context.laid_out)
-    assert (score.mean, score.published, score.difference) == ("80.0", "77.0", "+3.0")
-    assert (batch.mean, batch.published, batch.difference) == ("12.5", "9.0", "+3.5")
+    score, batch = (cells["relation", "MR"] for cells in laid_out(report))
+    assert (score.text, score.paper_note, *score.notes) == ("80.0", "77.0", "paper 77.0 (+3.0)")
+    assert (batch.text, batch.paper_note, *batch.notes) == ("12.5", "9.0", "paper 9.0 (+3.5)")
     assert "paper 77.0 (+3.0)" in report.html()
 
 
@@ -100,10 +114,8 @@ def test_a_time_that_some_seeds_did_not_reach_is_none(suite_of, fabricate):
 
     suite = suite_of(tasks=["RTE"], method=methods, layout=layout, stopping="accuracy_reached")
     report = make_report(fabricate(suite, lambda *_: 0.9, change))
-    (table,) = report.context.laid_out
-    assert ("relation",) in {row for row, _ in table.cells}
-    assert ("attention",) not in {row for row, _ in table.cells}
-    assert table.rows == [("relation",), ("attention",)]
+    (cells,) = laid_out(report)
+    assert [bool(cell.text) for cell in cells.values()] == [True, False]
 
 
 @pytest.mark.parametrize(

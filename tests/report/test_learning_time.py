@@ -7,7 +7,7 @@ import pytest
 
 from relation_tf.bench import read_results
 from relation_tf.report import make_report, render
-from relation_tf.report.sections.learning_time import compare_times, learning_times, summarize_times
+from relation_tf.report.sections.learning_time import learning_times
 
 SECONDS = {"attention": 40.0, "linear": 30.0, "relation": 20.0, "baseline": 90.0}
 
@@ -39,7 +39,7 @@ def results(suite_of, fabricate):
 
 def test_a_row_for_each_run(results):
     found = results()
-    times = learning_times(found)
+    times = learning_times(found).runs
     assert len(times) == len(found.runs) == 2 * 4 * 5
     row = times[(times["method"] == "relation") & (times["seed"] == 3)].iloc[0]
     assert row["seconds"] == pytest.approx(23.0)
@@ -49,8 +49,7 @@ def test_a_row_for_each_run(results):
 
 
 def test_means_are_of_the_seeds_that_got_there(results):
-    found = results()
-    table = summarize_times(learning_times(found), found).set_index(["task", "method"])
+    table = learning_times(results()).means.set_index(["task", "method"])
     relation, baseline = table.loc[("RTE", "relation")], table.loc[("RTE", "baseline")]
     assert (relation["n"], relation["reached"], baseline["reached"]) == (5, 5, 0)
     assert relation["seconds"] == pytest.approx(23.0)
@@ -62,14 +61,12 @@ def test_means_are_of_the_seeds_that_got_there(results):
 
 
 def test_who_never_got_there_is_the_slowest(results):
-    found = results()
-    times = learning_times(found)
-    pairs = compare_times(times, found)["RTE"].pairs().set_index(["a", "b"])
+    pairs = learning_times(results()).tests["RTE"].pairs().set_index(["a", "b"])
     assert pairs["significant"].all()
     assert pairs.loc[("relation", "baseline"), "statistic"] > 0
     assert pairs.loc[("attention", "relation"), "statistic"] < 0
     none = results(never=tuple(SECONDS))
-    assert compare_times(learning_times(none), none) == {}
+    assert learning_times(none).tests == {}
     assert "learning times" not in answer_of(none)
 
 
@@ -87,14 +84,14 @@ def test_the_report_says_who_was_faster(results):
     assert "| baseline | 0 of 5 | – | – | – |" in markdown
     assert "Faster on RTE" in answer_of(found)
     kept = pd.read_csv(found.folder / "report" / "times.csv")
-    pd.testing.assert_frame_equal(kept, learning_times(found), check_dtype=False)
+    pd.testing.assert_frame_equal(kept, learning_times(found).runs, check_dtype=False)
 
 
 def test_the_lucky_seeds_of_a_method_are_not_its_time(results):
     """Relation gets there with one seed, faster than the others: that makes it no winner."""
     missed = [(task, "relation", seed) for task in ("MRPC", "RTE") for seed in (2, 3, 4, 5)]
     found = results(missed=missed)
-    table = summarize_times(learning_times(found), found).set_index(["task", "method"])
+    table = learning_times(found).means.set_index(["task", "method"])
     assert math.isnan(table.loc[("RTE", "relation"), "ratio"])
     assert table.loc[("RTE", "linear"), "ratio"] == 1
     answer = answer_of(found)

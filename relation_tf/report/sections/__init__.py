@@ -1,14 +1,12 @@
-"""The sections of a report, each a class in a file of its own, in the order of the page.
+"""The sections of a report, in the order of the page.
 
 A section of another module is registered with `relation_tf.registry.register_section`.
 """
 
 from importlib import import_module
 
-_ORDER = (
-    "answer", "learning_time", "scores", "seeds", "layout", "published", "differences", "effects",
-    "over_tasks", "learning_curves", "costs", "predictions", "tests", "runs", "made",
-)  # fmt: skip
-
-for _name in _ORDER:
+for _name in (
+    "answer", "learning_time", "scores", "published", "differences", "over_tasks", "costs",
+    "predictions", "tests", "runs",
+):  # fmt: skip
     import_module(f"{__name__}.{_name}")

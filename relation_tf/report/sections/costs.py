@@ -1,4 +1,4 @@
-"""What a score, or a decoded token, costs."""
+"""Learning curves, and what a score or a decoded token costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,23 @@ from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Figure, Paragraph, Section, figure_with_note, plural
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
+from relation_tf.report.pictures.runs import learning_curves
 from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
+
+
+@register_section("learning")
+class LearningCurves(Section):
+    """Validation cost and metric by epoch."""
+
+    heading = "Learning curves"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the picture."""
+        if context.results is None:
+            return []
+        note = "A line is a seed; the mark is the epoch whose weights are kept."
+        picture = learning_curves(context.results, context.look)
+        return figure_with_note(picture, note, context.look)
 
 
 @register_section("time")

@@ -3,56 +3,60 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.config.suite import Suite
 from relation_tf.registry import STOPPING_RULES, register_section
+from relation_tf.report.answer import better_of
 from relation_tf.report.blocks import (
     SHADED,
     Block,
     Column,
     Paragraph,
-    Row,
     Section,
+    Show,
     Span,
-    Table,
     number,
     pair_table,
     plural,
     spread,
+    table_by_task,
 )
-from relation_tf.report.comparisons import (
-    Comparison,
-    all_pvalues,
-    compare_samples,
-    pair_cells,
-    rows_of,
-)
+from relation_tf.report.comparisons import Comparison, all_pvalues, compare, pair_cells, rows_of
 from relation_tf.report.context import ReportContext
+from relation_tf.report.scores import Scores
 from relation_tf.stats.design import format_level
 
-_COLUMNS: Mapping[Column, Callable[[Any], str]] = {
+_HELD, _EPOCH = "Until it held", "An epoch with validation"
+_COLUMNS: Mapping[Column, Show] = {
     Column("Method", "method"): lambda row: row.method,
     Column("Reached", "number"): lambda row: f"{row.reached} of {row.n}",
     Column("Epochs", "number"): lambda row: spread(row.epochs, row.epochs_sd),
-    Column("s", "number", "Until it held"): lambda row: spread(row.seconds, row.seconds_sd),
-    Column("× the least", "number", "Until it held"): lambda row: number(row.ratio, 2),
-    Column("s", "number", "An epoch with validation"): lambda row: spread(
-        row.seconds_epoch, row.seconds_epoch_sd, 2
-    ),
-    Column("× the least", "number", "An epoch with validation"): lambda row: number(
-        row.ratio_epoch, 2
-    ),
-    Column("of it s training input", "number", "An epoch with validation"): lambda row: number(
-        row.seconds_input, 2
-    ),
+    Column("s", "number", _HELD): lambda row: spread(row.seconds, row.seconds_sd),
+    Column("× the least", "number", _HELD): lambda row: number(row.ratio, 2),
+    Column("s", "number", _EPOCH): lambda row: spread(row.seconds_epoch, row.seconds_epoch_sd, 2),
+    Column("× the least", "number", _EPOCH): lambda row: number(row.ratio_epoch, 2),
+    Column("of it s training input", "number", _EPOCH): lambda row: number(row.seconds_input, 2),
     Column("s compiling", "number"): lambda row: number(row.seconds_compilation, 2),
 }
+
+
+class LearningTimes(NamedTuple):
+    """Times until the target of a suite's stopping rule was reached.
+
+    Attributes:
+        runs: A row for each finished run, see `learning_times`.
+        means: A row for each task and method, see `summarize_times`.
+        tests: The test of each task, see `compare_times`.
+    """
+
+    runs: pd.DataFrame
+    means: pd.DataFrame
+    tests: Mapping[str, Comparison]
 
 
 @register_section("learning-time")
@@ -63,38 +67,40 @@ class LearningTime(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the table of times, and that of pairs."""
-        if context.results is None or context.time_summary.empty:
+        times, results = context.learning_times, context.results
+        if times is None or results is None:
             return []
-        rows = {
-            str(task): [
-                Row([show(row) for show in _COLUMNS.values()], [row.method]) for row in rows_of(own)
-            ]
-            for task, own in context.time_summary.groupby("task", sort=False)
-        }
         return [
-            Table("Table: learning time", [*_COLUMNS], rows),
-            Paragraph(_note(context.results), "note"),
-            *_pairs(context, compare_times(context.learning_times, context.results)),
+            table_by_task("Table: learning time", times.means, _COLUMNS),
+            Paragraph(_note(results), "note"),
+            *_pairs(context, times.tests),
         ]
 
     def answer(self, context: ReportContext) -> Sequence[str]:
         """Return who was how fast."""
-        if context.results is None or context.time_summary.empty:
+        times, results = context.learning_times, context.results
+        if times is None or results is None:
             return []
-        tested = compare_times(context.learning_times, context.results)
-        return [*learning_sentences(context.time_summary, tested, context.results)]
+        tested = (_separated(task, test) for task, test in times.tests.items())
+        return [*_sentences(times.means, results), *tested]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
         """Return the times and the tests of them."""
-        if context.results is None or context.time_summary.empty:
+        times = context.learning_times
+        if times is None:
             return {}
-        tested = compare_times(context.learning_times, context.results)
-        return {"times": context.learning_times, "time-pvalues": all_pvalues(tested)}
+        return {"times": times.runs, "time-pvalues": all_pvalues(times.tests)}
+
+
+def learning_times(results: Results) -> LearningTimes | None:
+    """Return the times of a suite whose stopping rule has a target; None for other suites."""
+    runs = _times_of_runs(results)
+    return None if runs.empty else LearningTimes(runs, _means(runs), _compare(runs, results))
 
 
 def _note(results: Results) -> str:
     suite = results.suite
-    limits = "; ".join(f"{task} {learning_limit(results, task)}" for task in suite.tasks)
+    limits = "; ".join(f"{task} {_limit(suite, task)}" for task in suite.tasks)
     return (
         f"Until {_target(suite)} held ({STOPPING_RULES.find(suite.stopping).description}): "
         "training and validation, without compilation; "
@@ -111,167 +117,133 @@ def _target(suite: Suite) -> str:
     return "the target" if target is None else target(suite)
 
 
-def _pairs(context: ReportContext, tested: Mapping[str, Comparison]) -> list[Block]:
-    pairs = pair_cells(all_pvalues(tested), context.scores.alpha)
+def _limit(suite: Suite, task: str) -> str:
+    """Return how far a run of a task went at most, in words."""
+    seconds = suite.setting(task, "time_limit")
+    return f"{suite.setting(task, 'epochs')} epochs" + (
+        "" if seconds is None else f" or {seconds:g} s"
+    )
+
+
+def _pairs(context: ReportContext, tests: Mapping[str, Comparison]) -> list[Block]:
+    pairs = pair_cells(all_pvalues(tests), context.scores.alpha)
     if not pairs:
         return []
-    own_notes = [note for task, test in tested.items() for note in notes(task, test)]
+    # Ties are of runs that did not get there.
+    ours, theirs = "the seeds that did not get there", "rounded or constant scores"
+    notes = [
+        f" {task}: {note.replace(theirs, ours)}."
+        for task, test in tests.items()
+        for note in test.notes()
+    ]
     note: list[str | Span] = [
         "p by Steel-Dwass on these seconds, a seed that did not get there being slower "
         "than any that did. ▲: the first method takes longer, ▼: less time. ",
         SHADED,
-        f": {context.level}." + "".join(f" {note}." for note in own_notes),
+        f": {context.level}.{''.join(notes)}",
     ]
     words = "faster", "slower"
-    table = pair_table("Pairs of learning times", [*tested], pairs, words, better="▼")
+    table = pair_table("Pairs of learning times", [*tests], pairs, words, better="▼")
     return [table, Paragraph(note, "note")]
 
 
-def learning_times(results: Results) -> pd.DataFrame:
-    """A row for each finished run of a suite with that stopping rule; none for other suites.
+def _times_of_runs(results: Results) -> pd.DataFrame:
+    """Return a row for each finished run that had a target.
 
     Columns: `task`, `method`, `seed`, `reached`, `epochs`, `seconds` (all epochs, training and
     validation, without compilation and without what is answered at the end), `seconds_epoch` (their
     mean), `seconds_input` (of it the making of batches), `seconds_compilation`.
     """
-    names = ["task", "method", "seed", "reached", "epochs"]
     rows = []
     for run in results.runs:
         if run.get("reached") is not None:
             epochs, took = run["epochs"], run["seconds"]
             seconds = took["training"] + took["evaluation"]
-            each = seconds, seconds / epochs, took["input"] / epochs, took["compilation"]
-            rows.append([*(run[name] for name in names), *each])
-    names += ["seconds", "seconds_epoch", "seconds_input", "seconds_compilation"]
-    return pd.DataFrame(rows, columns=names)
+            row = {name: run[name] for name in ("task", "method", "seed", "reached", "epochs")}
+            rows.append(
+                {
+                    **row,
+                    "seconds": seconds,
+                    "seconds_epoch": seconds / epochs,
+                    "seconds_input": took["input"] / epochs,
+                    "seconds_compilation": took["compilation"],
+                }
+            )
+    return pd.DataFrame(rows)
 
 
-def summarize_times(times: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """A row for each task and method: means over seeds, and ratios to the least of the task.
+def _means(times: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each task and method: means over seeds, and ratios to the least of the task.
 
-    Columns: `task`, `method`, `n`, `reached` (how many), `epochs`, `epochs_sd`, `seconds`,
-    `seconds_sd` (these four of the runs that reached the accuracy), `ratio` (where all seeds did),
-    `seconds_epoch`, `seconds_epoch_sd`, `ratio_epoch`, `seconds_input`, `seconds_compilation` (of
-    all runs).
+    `epochs`, `seconds` and their deviations are of the runs that reached the target, `ratio` is
+    of methods whose seeds all did; the rest is of all runs.
     """
-    rows = []
-    for task in results.suite.tasks:
-        for method in _methods(results):
-            own = times[(times["task"] == task) & (times["method"] == method)]
-            if len(own):
-                rows.append({"task": task, "method": method, **_means(own)})
-    table = pd.DataFrame(rows)
-    if len(table):
-        # A mean over the lucky seeds of a method is no time of the method.
-        whole = table["seconds"].where(table["reached"] == table["n"])
-        table["ratio"] = whole / whole.groupby(table["task"]).transform("min")
-        epoch = table["seconds_epoch"]
-        table["ratio_epoch"] = epoch / epoch.groupby(table["task"]).transform("min")
-    return table
+    reached = times["reached"].astype(bool)
+    of_reached = {name: times[name].where(reached) for name in ("epochs", "seconds")}
+    means: dict[str, Any] = {"n": ("seed", "size"), "reached": ("reached", "sum")}
+    for name in ("epochs", "seconds", "seconds_epoch"):
+        means |= {name: (name, "mean"), f"{name}_sd": (name, "std")}
+    means["seconds_input"] = "seconds_input", "mean"
+    means["seconds_compilation"] = "seconds_compilation", "median"
+    runs = times.assign(reached=reached, **of_reached)
+    table = runs.groupby(["task", "method"], sort=False, as_index=False).agg(**means)
+    # A mean over the lucky seeds of a method is no time of the method.
+    whole = table["seconds"].where(table["reached"] == table["n"])
+    least = whole.groupby(table["task"]).transform("min")
+    least_epoch = table.groupby("task")["seconds_epoch"].transform("min")
+    return table.assign(ratio=whole / least, ratio_epoch=table["seconds_epoch"] / least_epoch)
 
 
-def compare_times(times: pd.DataFrame, results: Results) -> dict[str, Comparison]:
-    """The Steel-Dwass test of each task's seconds; a run that never got there took for ever.
+def _compare(times: pd.DataFrame, results: Results) -> dict[str, Comparison]:
+    """Return the Steel-Dwass test of each task's seconds.
 
-    A task where no run got there has no times to compare.
+    A run that never got there took infinitely long, which only a test of ranks can compare. A task
+    where no run got there has no times to compare.
     """
-    comparisons = {}
-    for task in results.suite.tasks:
-        own = times[times["task"] == task]
-        if not own["reached"].any():
-            continue
-        seconds = own["seconds"].where(own["reached"].astype(bool), math.inf)
-        samples = {
-            name: list(seconds[own["method"] == name])
-            for name in _methods(results)
-            if (own["method"] == name).any()
-        }
-        comparison = compare_samples(samples, results.suite.alpha, higher_is_better=False)
-        if comparison is not None:
-            comparisons[task] = comparison
-    return comparisons
+    suite, reached = results.suite, times["reached"].astype(bool)
+    there = {*times["task"][reached]}
+    scores = Scores(
+        times.assign(score=times["seconds"].where(reached, math.inf)),
+        methods=[str(method.name) for method in suite.methods()],
+        tasks=[task for task in suite.tasks if task in there],
+        seeds=len(suite.seeds),
+        lower_is_better=frozenset(there),
+        alpha=suite.alpha,
+    )
+    return compare(scores)
 
 
-def learning_sentences(
-    table: pd.DataFrame, comparisons: Mapping[str, Comparison], results: Results
-) -> Iterator[str]:
-    """Who came how fast to the accuracy, and which of these times can be told apart."""
-    suite = results.suite
-    if table.empty:
-        return
-    goal = _target(suite)
-    for task, own in table.groupby("task", sort=False):
-        all_seeds = own[own["reached"] == own["n"]].sort_values("seconds")
+def _sentences(means: pd.DataFrame, results: Results) -> Iterator[str]:
+    """Summarize the time to the target of each task."""
+    goal = _target(results.suite)
+    for task, own in means.groupby("task", sort=False):
         found = [
             f"{row.method} {_seconds(row.seconds)} ({row.epochs:.0f} epochs)"
-            for row in rows_of(all_seeds)
+            for row in rows_of(own[own["reached"] == own["n"]].sort_values("seconds"))
         ]
         some = [
             f"{row.method} in {row.reached} of {row.n} seeds ({_seconds(row.seconds)})"
-            for row in rows_of(own[(own["reached"] > 0) & (own["reached"] < own["n"])])
+            for row in rows_of(own[own["reached"].between(0, own["n"], inclusive="neither")])
         ]
         never = [
             f"{row.method} ({plural(row.n, 'seed')})" for row in rows_of(own[own["reached"] == 0])
         ]
         parts = [f"until {goal} held, fastest first: {', '.join(found)}"] if found else []
         parts += [f"{goal} held for {', '.join(some)}"] if some else []
-        limit = learning_limit(results, str(task))
+        limit = _limit(results.suite, str(task))
         parts += [f"{goal} did not hold within {limit} for {', '.join(never)}"] if never else []
         yield f"{task}: {'; '.join(parts)}."
-    for task, comparison in comparisons.items():
-        yield _separated(task, comparison)
-
-
-def notes(task: str, comparison: Comparison) -> list[str]:
-    """What a reader has to know beside the numbers; ties are of runs that did not get there."""
-    ours, theirs = "the seeds that did not get there", "rounded or constant scores"
-    return [f"{task}: {note.replace(theirs, ours)}" for note in comparison.notes()]
-
-
-def learning_limit(results: Results, task: str) -> str:
-    """How far a run of a task went at most, in words."""
-    epochs = results.suite.setting(task, "epochs")
-    seconds = results.suite.setting(task, "time_limit")
-    return f"{epochs} epochs" + (f" or {seconds:g} s" if seconds is not None else "")
 
 
 def _separated(task: str, comparison: Comparison) -> str:
     pairs = comparison.pairs()
-    decided = [
-        f"{row.ahead} than {row.a if row.ahead == row.b else row.b}"
-        for row in rows_of(pairs[pairs["significant"]])
-    ]
-    if not decided:
+    faster = better_of(pairs, "than")
+    if not faster:
         return f"No two learning times on {task} can be separated by these seeds."
+    rest = len(pairs) - len(faster)
+    others = f"; the other {plural(rest, 'pair')} cannot be separated" if rest else ""
     level = format_level(comparison.result.alpha)
-    rest = len(pairs) - len(decided)
-    others = f"; the other {plural(rest, 'pair')} cannot be separated"
-    return f"Faster on {task} ({level}): {', '.join(decided)}{others if rest else ''}."
-
-
-def _methods(results: Results) -> list[str]:
-    return [str(method.name) for method in results.suite.methods()]
-
-
-def _means(runs: pd.DataFrame) -> dict[str, Any]:
-    there = runs[runs["reached"].astype(bool)]
-    return {
-        "n": len(runs),
-        "reached": len(there),
-        **_mean_and_sd("epochs", there["epochs"]),
-        **_mean_and_sd("seconds", there["seconds"]),
-        **_mean_and_sd("seconds_epoch", runs["seconds_epoch"]),
-        "seconds_input": runs["seconds_input"].mean(),
-        "seconds_compilation": runs["seconds_compilation"].median(),
-    }
-
-
-def _mean_and_sd(name: str, values: pd.Series[float]) -> dict[str, float]:
-    array = values.to_numpy(dtype=float)
-    return {
-        name: float(array.mean()) if len(array) else math.nan,
-        f"{name}_sd": float(np.std(array, ddof=1)) if len(array) > 1 else math.nan,
-    }
+    return f"Faster on {task} ({level}): {', '.join(faster)}{others}."
 
 
 def _seconds(value: float) -> str:

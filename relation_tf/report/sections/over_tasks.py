@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relation_tf.registry import register_section
+from relation_tf.report.answer import better_of
 from relation_tf.report.blocks import (
     Block,
     Column,
@@ -16,7 +17,6 @@ from relation_tf.report.blocks import (
     Table,
     number,
 )
-from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.significance import critical_difference
 from relation_tf.stats import FriedmanNemenyiResult
@@ -37,15 +37,6 @@ class OverTasks(Section):
             *(() if several is None else _ranks(several, context)),
             *(_wins(context) if context.wins else ()),
         ]
-
-
-def separated(several: FriedmanNemenyiResult) -> list[str]:
-    """Return in words which methods differ significantly over tasks."""
-    return [
-        f"{row.better} better than {row.a if row.better == row.b else row.b}"
-        for row in rows_of(several.pairs())
-        if row.significant
-    ]
 
 
 def _both_mnli(context: ReportContext) -> bool:
@@ -82,7 +73,7 @@ def _tests(several: FriedmanNemenyiResult, context: ReportContext) -> str:
     exact = "exact" if several.exact else "approximate"
     # Of few tasks it is too small to tell anything by.
     iman = f", Iman and Davenport {format_pvalue(several.f_pvalue, alpha)}"
-    found = "; ".join(separated(several))
+    found = "; ".join(better_of(several.pairs()))
     verdict = (
         f"Separated by Nemenyi's test ({context.level}): {found}."
         if found

@@ -1,17 +1,31 @@
-"""Published figures beside ours, and why some cannot be compared."""
+"""Published figures next to ours, and the suite's table as its paper lays it out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.config.published import Published
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Column, Paragraph, Row, Section, Table, spread
-from relation_tf.report.comparisons import rows_of
+from relation_tf.report.blocks import (
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Paper,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    spread,
+)
+from relation_tf.report.comparisons import SCORE, rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.provenance import notes
@@ -19,6 +33,8 @@ from relation_tf.report.scores import Scores
 from relation_tf.tasks.metrics import find_metric
 
 MILLISECONDS = "milliseconds a batch"
+
+_Names = tuple[str, ...]
 
 
 @register_section("published")
@@ -33,7 +49,7 @@ class PublishedFigures(Section):
         if results is None or published is None or not context.cells:
             return []
         unlike = reasons(results, published)
-        beside = beside_published(results, context.summary, context.how, published)
+        beside = _beside(context, results, published)
         blocks: list[Block] = []
         if unlike:
             blocks.append(Paragraph(f"Not comparable: {'; '.join(unlike)}.", "warning"))
@@ -47,11 +63,11 @@ class PublishedFigures(Section):
         """Return the figures and ours."""
         if context.results is None or context.published is None:
             return {}
-        beside = beside_published(context.results, context.summary, context.how, context.published)
+        beside = _beside(context, context.results, context.published)
         return {} if beside.empty else {"published": beside}
 
 
-def _table(beside: pd.DataFrame, comparable: bool) -> Table:
+def _table(beside: pd.DataFrame, *, comparable: bool) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
     columns += [Column(name, "number") for name in ("Published", "Here", "Difference")]
     rows = []
@@ -66,47 +82,30 @@ def _table(beside: pd.DataFrame, comparable: bool) -> Table:
     return Table("Table: published figures", columns, rows)
 
 
-def beside_published(
-    results: Results, summary: pd.DataFrame, how: pd.DataFrame, published: Published
-) -> pd.DataFrame:
-    """Published figures and ours, in points or milliseconds.
+def _beside(context: ReportContext, results: Results, published: Published) -> pd.DataFrame:
+    """Return published figures and ours, in points or milliseconds.
 
-    A figure stands beside the method of its name, or the only one of its mechanism. Columns:
-    `task`, `metric`, `method` (ours, or the paper's where there is none), `published`,
-    `published_sd`, `mean`, `sd`, `n`, `difference`.
+    A figure stands beside the method of its name, or the only one of its mechanism.
     """
-    ours = _measured_points(summary, how)
+    ours = {
+        (row.task, row.method, MILLISECONDS): (1000 * row.seconds_batch, math.nan, row.n)
+        for row in rows_of(context.how)
+    }
+    for row in rows_of(context.summary):
+        points = find_metric(row.metric).points
+        ours[row.task, row.method, row.metric] = points * row.mean, points * row.sd, row.n
     rows = []
     for figure in published.figure:
         name = own_name(results, figure.method)
-        n, mean, sd = ours.get((figure.task, name, figure.metric), (0, math.nan, math.nan))
-        row = (figure.task, figure.metric, name, figure.value, figure.sd, mean, sd, n)
-        rows.append((*row, mean - figure.value))
-    return pd.DataFrame(
-        rows,
-        columns=["task", "metric", "method", "published", "published_sd", "mean", "sd", "n",
-                 "difference"],
-    ).astype({"published_sd": float})  # fmt: skip
-
-
-def _measured_points(
-    summary: pd.DataFrame, how: pd.DataFrame
-) -> dict[tuple[str, str, str], tuple[int, float, float]]:
-    points = {
-        (row.task, row.method, row.metric): (
-            row.n,
-            (factor := find_metric(row.metric).points) * row.mean,
-            factor * row.sd,
-        )
-        for row in rows_of(summary)
-    }
-    for row in rows_of(how):
-        points[row.task, row.method, MILLISECONDS] = (row.n, 1000 * row.seconds_batch, math.nan)
-    return points
+        own = ours.get((figure.task, name, figure.metric), (math.nan, math.nan, 0))
+        row = (figure.task, figure.metric, name, figure.value, figure.sd, *own)
+        rows.append((*row, own[0] - figure.value))
+    names = ["task", "metric", "method", "published", "published_sd", "mean", "sd", "n"]
+    return pd.DataFrame(rows, columns=[*names, "difference"]).astype({"published_sd": float})
 
 
 def own_name(results: Results, name: str) -> str:
-    """Our method of a name, or the only one of that mechanism; else the paper's own name."""
+    """Return our method of a name, or the only one of that mechanism; else the paper's name."""
     methods = results.suite.methods()
     own = [str(method.name) for method in methods if method.mechanism == name]
     named = any(method.name == name for method in methods)
@@ -132,3 +131,126 @@ def reasons(results: Results, published: Published) -> list[str]:
 
 def _vectors(width: int | None) -> str:
     return "random embeddings" if width is None else f"word vectors of width {width}"
+
+
+@register_section("layout")
+class Layout(Section):
+    """The suite's table as its paper lays it out."""
+
+    heading = "As the paper lays it out"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return a table for each measure; none for several suites."""
+        results = context.results
+        if results is None or results.suite.layout is None or results.parts or not context.cells:
+            return []
+        unit = ", points" if context.scores.fractions == [*context.scores.tasks] else ""
+        blocks: list[Block] = []
+        for place, measure in enumerate(results.suite.layout.measures, start=1):
+            title = f"score{unit}" if measure == SCORE else measure
+            table = Table(
+                f"Table: {title}, as the paper lays it out",
+                *_grid(measure, context, results),
+                "scores",
+                Paper(f"layout-{place}", f"{context.title}: {title}"),
+            )
+            blocks += [Heading(title.capitalize()), table]
+        return blocks
+
+
+def _grid(measure: str, context: ReportContext, results: Results) -> tuple[list[Column], list[Row]]:
+    suite, published = results.suite, context.published
+    layout = suite.layout
+    assert layout is not None
+    places = {
+        (str(method.name), task): layout.place(method, task)
+        for method in suite.methods()
+        for task in (context.scores.tasks if measure == SCORE else suite.tasks)
+    }
+    rows, columns = (_nested(names) for names in zip(*places.values(), strict=True))
+    figures = _figures(results, published)
+    comparable = published is not None and not reasons(results, published)
+    cells = {
+        places[row.method, row.task]: _cell(
+            row, figures.get((row.method, row.task, measure)), comparable=comparable
+        )
+        for row in rows_of(_means(measure, context))
+    }
+    heads = [Column(name, "head") for name in layout.rows]
+    heads += [Column(_heading(layout.columns, column), "number") for column in columns]
+    return heads, [Row([*row, *(cells.get((row, column)) for column in columns)]) for row in rows]
+
+
+def _heading(names: Sequence[str], column: _Names) -> str:
+    """Return what stands over a column; a number says of what."""
+    named = zip(names, column, strict=True)
+    return " ".join(f"{name} {part}" if part[:1].isdigit() else part for name, part in named)
+
+
+def _nested(names: Iterable[_Names]) -> list[_Names]:
+    """Each once, those together that share their first part; parts in the order they came in."""
+    distinct = [*dict.fromkeys(names)]
+    orders = [[*dict.fromkeys(parts)] for parts in zip(*distinct, strict=True)]
+    return sorted(
+        distinct,
+        key=lambda name: [order.index(part) for order, part in zip(orders, name, strict=True)],
+    )
+
+
+def _means(measure: str, context: ReportContext) -> pd.DataFrame:
+    """Columns `task`, `method`, `mean`, `sd`, `letters`, `digits` and `best`."""
+    scores = context.scores
+    if measure == SCORE:
+        own = context.summary[context.summary["metric"] == SCORE]
+        factor = own["task"].map(scores.factor)
+        own = own.assign(mean=factor * own["mean"], sd=factor * own["sd"])
+        digits: Any = own["task"].map(scores.digits)
+        lower = own["task"].isin(scores.lower_is_better)
+    else:
+        digits = 2 if measure == "seconds an epoch" else 1
+        own = _times(measure, context).assign(letters="")
+        lower = pd.Series(data=True, index=own.index)
+    ranked = own["mean"].where(~lower, -own["mean"])
+    by_task = ranked.groupby(own["task"])
+    highest, lowest = by_task.transform("max"), by_task.transform("min")
+    best = np.isclose(ranked, highest) & (lowest < highest)
+    return own.assign(digits=digits, best=best)
+
+
+def _times(measure: str, context: ReportContext) -> pd.DataFrame:
+    how, times = context.how, context.learning_times
+    keys = ["task", "method"]
+    if measure == MILLISECONDS:
+        return how[keys].assign(mean=1000 * how["seconds_batch"], sd=math.nan)
+    if times is None:
+        return how[keys].assign(mean=how["seconds_epoch"], sd=math.nan)
+    column = "seconds" if measure == "seconds" else "seconds_epoch"
+    means = times.means
+    own = means[keys].assign(mean=means[column], sd=means[f"{column}_sd"])
+    # The mean of the lucky seeds is no time of the method.
+    return own[means["reached"] == means["n"]] if measure == "seconds" else own
+
+
+def _cell(row: Any, figure: float | None, *, comparable: bool) -> Cell | None:
+    def shown(value: float, sign: str = "") -> str:
+        return "" if math.isnan(value) else f"{value:{sign}z,.{row.digits}f}".replace("-", "−")
+
+    if math.isnan(row.mean):
+        return None
+    cell = Cell(shown(row.mean), bool(row.best), str(row.letters), shown(row.sd))
+    if figure is None:
+        return cell
+    published = shown(figure)
+    difference = f" ({shown(row.mean - figure, '+')})" if comparable else ""
+    return replace(cell, notes=[f"paper {published}{difference}"], paper_note=published)
+
+
+def _figures(results: Results, published: Published | None) -> dict[tuple[str, str, str], float]:
+    """The paper's figures by our method, task and measure; a task's score has one metric here."""
+    metrics = {name: task.metrics for task in results.suite.learned() for name in task.scored}
+    figures = {}
+    for figure in () if published is None else published.figure:
+        is_score = metrics.get(figure.task) == (figure.metric,)
+        measure = SCORE if is_score else figure.metric
+        figures[own_name(results, figure.method), figure.task, measure] = figure.value
+    return figures

@@ -1,4 +1,4 @@
-"""The table of scores."""
+"""The table of scores, and every seed as a dot."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from relation_tf.report.blocks import (
     Section,
     Span,
     Table,
+    figure_with_note,
     plural,
 )
 from relation_tf.report.context import ReportContext
+from relation_tf.report.pictures.runs import score_dots
 from relation_tf.tasks.metrics import counted
 
 
@@ -127,3 +129,20 @@ def _caption(context: ReportContext) -> str:
         else "",
     ]
     return "".join(parts)
+
+
+@register_section("seeds")
+class Seeds(Section):
+    """The score of every seed."""
+
+    heading = "Every seed"
+    notebook = True
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return the picture."""
+        scores = context.scores
+        points = "Score in points. " if scores.fractions else ""
+        points = f"Scores: {scores.times_100}. " if points and scores.points else points
+        interval = ", the level one its 95 % t interval" if scores.seeds > 1 else ""
+        note = f"{points}A mark is a seed; the upright line is the mean{interval}."
+        return figure_with_note(score_dots(scores, context.look), note)
