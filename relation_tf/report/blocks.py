@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
-from relation_tf.report.comparisons import rows_of
+from relation_tf.report.comparisons import rows_of, shown_pvalues
 from relation_tf.report.pictures.drawing import Picture, Style
+from relation_tf.stats.design import pvalue_only
 
 if TYPE_CHECKING:
     from relation_tf.report.context import ReportContext
@@ -397,39 +399,37 @@ def plural(count: int, noun: str) -> str:
 def pair_table(
     label: str,
     tasks: Sequence[str],
-    pairs: Mapping[tuple[str, str], Mapping[str, Any]],
-    words: tuple[str, str] = ("better", "worse"),
-    better: str = "▲",
-    **options: Any,
+    pvalues: pd.DataFrame,
+    alpha: float,
+    *,
+    marks: Mapping[str, str] = MappingProxyType({"▲": "better", "▼": "worse"}),
+    swatches: bool = True,
+    paper: Paper | None = None,
 ) -> Table:
     """Make a table with a row for each pair of methods and a column for each task.
 
     Args:
         label: What it shows.
         tasks: The columns.
-        pairs: By pair, by task its `PairCell`.
-        words: What the first method is where it is ahead, and where it is not.
-        better: Mark of the first method being ahead.
-        **options: Other arguments of `Table`; `swatches=False` leaves out the methods' marks.
+        pvalues: `all_pvalues` of comparisons.
+        alpha: Level of the tests.
+        marks: Mark and word of the first method being ahead, and of the second.
+        swatches: If True, methods have their mark.
+        paper: How LaTeX shows it.
     """
-    kind: Any = "method" if options.pop("swatches", True) else "head"
+    kind: Any = "method" if swatches else "head"
     columns = [Column("First", kind), Column("Second", kind)]
     columns += [Column(task, "number", task=task) for task in tasks]
-    worse = "▼" if better == "▲" else "▲"
-    rows = []
-    for (a, b), by_task in pairs.items():
-        cells: list[Cell | str | None] = [a, b]
-        for task in tasks:
-            cell = by_task.get(task)
-            ahead = cell is not None and cell.first == "better"
-            cells.append(
-                cell
-                and Cell(
-                    cell.pvalue,
-                    mark=(better if ahead else worse) if cell.first else "",
-                    meaning=f"{a} {words[0] if ahead else words[1]}",
-                    significant=cell.significant,
-                )
-            )
-        rows.append(Row(cells, methods=(a, b)))
-    return Table(label, columns, rows, "pairs", **options)
+    ahead, behind = marks.items()
+    shown = shown_pvalues(pvalues["pvalue"], pvalues["permutation_pvalue"], alpha)
+    pairs: dict[tuple[str, str], dict[str, Cell]] = {}
+    for row, pvalue in zip(rows_of(pvalues), shown, strict=True):
+        mark, word = ahead if row.ahead == row.a else behind
+        pairs.setdefault((row.a, row.b), {})[row.task] = Cell(
+            pvalue_only(pvalue, alpha),
+            mark=mark if row.ahead else "",
+            meaning=f"{row.a} {word}",
+            significant=bool(row.significant),
+        )
+    rows = [Row([*names, *map(own.get, tasks)], names) for names, own in pairs.items()]
+    return Table(label, columns, rows, "pairs", paper)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from relation_tf.stats import (
     win_tie_loss,
 )
 from relation_tf.stats.comparisons import PairTable, due_to_ties
-from relation_tf.stats.design import format_level, format_pvalue, pvalue_only, samples_needed
+from relation_tf.stats.design import format_level, format_pvalue, samples_needed
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
 from relation_tf.stats.samples import rank_samples
 from relation_tf.tasks import GLUE
@@ -31,20 +31,6 @@ PERMUTATIONS = 20_000
 
 # One network answers MNLI-m and MNLI-mm: over several tasks they are one, as in GLUE's average.
 _TRAINED = {name: task.name for task in GLUE.values() for name in task.scored}
-
-
-class PairCell(NamedTuple):
-    """A pair of methods on a task.
-
-    Attributes:
-        pvalue: Such as `.045` or `< .001`: the larger p where only one is below alpha.
-        first: "better" or "worse", as the first method's scores rank; empty where neither.
-        significant: If True, both p are below alpha.
-    """
-
-    pvalue: str
-    first: str
-    significant: bool
 
 
 @dataclass(frozen=True)
@@ -307,23 +293,6 @@ def shown_pvalues(pvalue: PairTable, permutation: PairTable, alpha: float) -> Pa
         alpha: Level of the tests.
     """
     return pvalue.mask((pvalue < alpha) & (permutation >= alpha), permutation)
-
-
-def pair_cells(pvalues: pd.DataFrame, alpha: float) -> dict[tuple[str, str], dict[str, PairCell]]:
-    """Return for each pair of methods the p of each task.
-
-    Args:
-        pvalues: `all_pvalues` of comparisons.
-        alpha: Level of the tests.
-    """
-    rows: dict[tuple[str, str], dict[str, PairCell]] = {}
-    shown = shown_pvalues(pvalues["pvalue"], pvalues["permutation_pvalue"], alpha)
-    for pair, pvalue in zip(rows_of(pvalues), shown, strict=True):
-        first = "" if not pair.ahead else "better" if pair.ahead == pair.a else "worse"
-        rows.setdefault((pair.a, pair.b), {})[pair.task] = PairCell(
-            pvalue_only(pvalue, alpha), first, bool(pair.significant)
-        )
-    return rows
 
 
 def _trained(name: str) -> str:

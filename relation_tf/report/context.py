@@ -20,11 +20,9 @@ from relation_tf.report.blocks import Block, Cell, Figure, Section, within
 from relation_tf.report.comparisons import (
     SCORE,
     Comparison,
-    PairCell,
     all_pvalues,
     compare,
     over_tasks,
-    pair_cells,
     rows_of,
     summarize,
     test_name,
@@ -192,14 +190,14 @@ class ReportContext:
         return all_pvalues(self.comparisons)
 
     @cached_property
-    def pairs(self) -> dict[tuple[str, str], dict[str, PairCell]]:
-        """For each pair of methods the p of each task."""
-        return pair_cells(self.pvalues, self.scores.alpha)
+    def num_pairs(self) -> int:
+        """Number of pairs of methods that some task tests."""
+        return len(self.pvalues[["a", "b"]].drop_duplicates())
 
     @property
     def pairs_listed(self) -> bool:
         """If False, there are more pairs than a page lists."""
-        return len(self.pairs) <= _MOST_PAIRS
+        return self.num_pairs <= _MOST_PAIRS
 
     @property
     def level(self) -> str:

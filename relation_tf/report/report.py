@@ -173,10 +173,10 @@ class Report:
                     f"{source}"
                 )
         ours = {*earlier}
-        if (folder / "report.json").exists() or _of_before(folder):
+        if (folder / "report.json").exists():
             ours |= {folder / f"report.{kind}" for kind in ("json", "html", "md", "tex")}
         for file in (folder / name for name in names):
-            if file.exists() and file not in ours and not _of_before(folder):
+            if file.exists() and file not in ours:
                 raise SuiteError(
                     f"{file}: expected no such file where a report is written, which would write "
                     "over it"
@@ -329,21 +329,16 @@ def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
 
 
 def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:
-    """What gives the same comparison in a shell; none where a shell cannot ask for it."""
-    words = ["relation-tf", "compare"]
-    for source in sources:
-        if not isinstance(source, str | os.PathLike):
-            return []
-        words.append(str(source))
+    """Return the shell command of a comparison; none where a shell cannot ask for it."""
+    if not all(isinstance(source, str | os.PathLike) for source in sources):
+        return []
+    words = ["relation-tf", "compare", *map(str, sources)]
     for option, value in options.items():
-        if value is True:
-            words.append(option)
-        elif value and isinstance(value, list):
-            if any("," in name for name in value):
-                return []
-            words += [option, ",".join(value)]
-        elif value:
-            words += [option, str(value)]
+        names = value if isinstance(value, list) else []
+        if any("," in name for name in names):
+            return []
+        if value:
+            words += [option] if value is True else [option, ",".join(names) or str(value)]
     return [shlex.join(words)]
 
 
@@ -415,14 +410,6 @@ def _earlier(folder: Path) -> list[Path]:
         return []
     # A name of a task cannot lead out of the folder, and a file that was changed must not.
     return [folder / name for name in names if name.count("/") == name.startswith("figures/")]
-
-
-def _of_before(folder: Path) -> bool:
-    """Whether a report lies there that is from before there was a `report.json`."""
-    page = folder / "report.html"
-    if (folder / "report.json").exists() or not page.is_file():
-        return False
-    return "relation_tf " in page.read_text(encoding="utf-8", errors="replace")
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

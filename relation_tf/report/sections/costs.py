@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
@@ -36,14 +36,14 @@ class Costs(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the pictures."""
-        results = context.results
-        if results is None or results.suite.timed or context.how.empty:
+        results, how = context.results, context.how
+        if results is None or results.suite.timed or how.empty:
             return []
-        suite, scores = results.suite, context.scores
         time, parameters = _scores_against(context, results)
-        if time is None:
+        if time is None or parameters is None:
             return []
-        deviation = " ± standard deviation" if scores.seeds > 1 else ""
+        suite = results.suite
+        deviation = " ± standard deviation" if context.scores.seeds > 1 else ""
         note = (
             f"Mean score{deviation} against the median time of an epoch of training (compute: "
             f"{suite.compute}, {plural(suite.threads, 'thread')} an operation) and against the "
@@ -51,9 +51,18 @@ class Costs(Section):
             "one that is ringed. Times hold for the processor named below and whatever else ran "
             "on it."
         )
-        pictures = [Figure(time, context.look)]
-        pictures += [] if parameters is None else [Figure(parameters)]
-        return [*pictures, Paragraph(note, "note"), *_by_length(context)]
+        lengths = how.assign(
+            milliseconds_per_batch=1000 * how["seconds_batch"], memory_mib=how["peak_memory_mib"]
+        )
+        by_length = (
+            "Time of a batch and the memory of a run against the mean length of a task's texts."
+        )
+        return [
+            Figure(time, context.look),
+            Figure(parameters),
+            Paragraph(note, "note"),
+            *figure_with_note(cost_against_length(lengths, context.look), by_length),
+        ]
 
 
 @register_section("lengths")
@@ -64,29 +73,24 @@ class TokenCosts(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the picture."""
-        if context.results is None or not context.results.suite.timed or context.how.empty:
+        results, how = context.results, context.how
+        if results is None or not results.suite.timed or how.empty:
             return []
-        how = context.how
         stepped = how.assign(
             milliseconds_per_step=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
         )
-        columns = ["task", "method", "mean_length", "milliseconds_per_step", "state_kib"]
         note = (
             "Time of a step, a token of each row of a batch, the median over seeds, and what is "
             "held of all tokens before it, against the length of the text. Attention has room for "
             "all tokens from the first, and reads it all at each step."
         )
-        picture = cost_against_length(stepped[columns], context.look)
-        return figure_with_note(picture, note, context.look)
+        return figure_with_note(cost_against_length(stepped, context.look), note, context.look)
 
 
-def _scores_against(
-    context: ReportContext, results: Results
-) -> tuple[Picture | None, Picture | None]:
-    """Return the pictures of score against time, and against parameters."""
-    scores, how = context.scores, context.how
+def _scores_against(context: ReportContext, results: Results) -> Iterator[Picture | None]:
+    """Iterate over the pictures of score against time, and against parameters."""
+    scores = context.scores
     samples, lower = {}, set[str]()
-    unit = "points" if {*scores.fractions} == {*scores.tasks} else "score"
     for task in results.suite.tasks:
         # MNLI is scored on two sets, and trained once; of a group it is the mean of its tasks.
         firsts = [next(iter(each.scored)) for each in results.suite.find_task(task).each()]
@@ -94,31 +98,16 @@ def _scores_against(
         table = scores.table[scores.table["task"].isin(firsts)]
         means = table.groupby(["method", "seed"], sort=False)["score"].mean()
         means *= scores.factor(firsts[0])
-        samples[task] = {
-            name: [*means[name]]
-            for name in scores.methods
-            if name in means.index.get_level_values(0)
-        }
-
-    def against(name: str, column: str, label: str) -> Picture | None:
+        samples[task] = {name: [*means[name]] for name in scores.methods if name in means.index}
+    for name, column, label in (
+        ("time", "seconds_epoch", "seconds an epoch"),
+        ("parameters", "without_embedding", "parameters, no embedding"),
+    ):
         costs = {
             str(task): dict(zip(rows["method"], rows[column], strict=True))
-            for task, rows in how.groupby("task", sort=False)
+            for task, rows in context.how.groupby("task", sort=False)
         }
-        return score_against(
+        unit = "points" if {*scores.fractions} == {*scores.tasks} else "score"
+        yield score_against(
             name, costs, samples, label, context.look, score_label=unit, lower_is_better=lower
         )
-
-    time = against("time", "seconds_epoch", "seconds an epoch")
-    return time, against("parameters", "without_embedding", "parameters, no embedding")
-
-
-def _by_length(context: ReportContext) -> list[Block]:
-    how = context.how
-    length = how.assign(
-        milliseconds_per_batch=1000 * how["seconds_batch"], memory_mib=how["peak_memory_mib"]
-    )
-    columns = ["task", "method", "mean_length", "milliseconds_per_batch", "memory_mib"]
-    picture = cost_against_length(length[columns].dropna(subset="mean_length"), context.look)
-    note = "Time of a batch and the memory of a run against the mean length of a task's texts."
-    return figure_with_note(picture, note)

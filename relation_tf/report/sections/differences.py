@@ -33,7 +33,7 @@ class Differences(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the table of p, and the same as pictures where all pairs are tested."""
-        if not context.pairs:
+        if not context.num_pairs:
             return []
         no_evidence = "cannot be separated by these seeds; that is no evidence that the methods are"
         details = (
@@ -56,7 +56,8 @@ class Differences(Section):
             pair_table(
                 "Table: pairs of methods",
                 scores.tasks,
-                context.pairs,
+                context.pvalues,
+                scores.alpha,
                 swatches=context.pairs_listed,
                 paper=Paper("pairs", [Span("p", "italic"), f" ({context.test})"], details),
             ),
@@ -101,12 +102,11 @@ class Effects(Section):
         picture = effect_sizes(effects, context.look)
         if picture is None:
             return []
-        pairs = len(context.pairs)
         return [
             Folded(
-                f"{plural(pairs, 'pair')} of methods, by task",
+                f"{plural(context.num_pairs, 'pair')} of methods, by task",
                 [Figure(picture)],
-                open=pairs <= _FEW_PAIRS,
+                open=context.num_pairs <= _FEW_PAIRS,
             ),
             Paragraph(
                 "Cliff's delta of each pair: how much more often a seed of one method scores "

@@ -26,7 +26,7 @@ from relation_tf.report.blocks import (
     spread,
     table_by_task,
 )
-from relation_tf.report.comparisons import Comparison, all_pvalues, compare, pair_cells, rows_of
+from relation_tf.report.comparisons import Comparison, all_pvalues, compare, rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.scores import Scores
 from relation_tf.stats.design import format_level
@@ -126,8 +126,7 @@ def _limit(suite: Suite, task: str) -> str:
 
 
 def _pairs(context: ReportContext, tests: Mapping[str, Comparison]) -> list[Block]:
-    pairs = pair_cells(all_pvalues(tests), context.scores.alpha)
-    if not pairs:
+    if not tests:
         return []
     # Ties are of runs that did not get there.
     ours, theirs = "the seeds that did not get there", "rounded or constant scores"
@@ -142,8 +141,10 @@ def _pairs(context: ReportContext, tests: Mapping[str, Comparison]) -> list[Bloc
         SHADED,
         f": {context.level}.{''.join(notes)}",
     ]
-    words = "faster", "slower"
-    table = pair_table("Pairs of learning times", [*tests], pairs, words, better="▼")
+    pvalues, marks = all_pvalues(tests), {"▼": "faster", "▲": "slower"}
+    table = pair_table(
+        "Pairs of learning times", [*tests], pvalues, context.scores.alpha, marks=marks
+    )
     return [table, Paragraph(note, "note")]
 
 
