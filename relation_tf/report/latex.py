@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from relation_tf.report.blocks import Cell, Paper, Table, inline, spans, within
 from relation_tf.report.context import ReportContext
@@ -65,23 +65,21 @@ def escape_latex(value: Any) -> str:
     return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼]", lambda found: _LATEX[found[0]], text)
 
 
-class _Fit(NamedTuple):
-    """The size of a table, and the columns of each part that fits a line."""
+def _fit(
+    names: Sequence[Sequence[str]], columns: Mapping[int, Sequence[str]]
+) -> tuple[bool, list[list[int]]]:
+    """Distribute columns of text over parts, each of which begins with the names.
 
-    small: bool
-    parts: list[list[int]]
-
-
-def _fit(names: Sequence[Sequence[str]], columns: Mapping[int, Sequence[str]]) -> _Fit:
-    """Distribute columns of text over parts, each of which begins with the names."""
+    Returns:
+        If the table must be small, and the columns of each part that fits a line.
+    """
 
     def width(texts: Sequence[str], between: float) -> float:
         return max(map(len, texts)) + between
 
     between, room = _NORMAL
-    total = sum(width(texts, between) for texts in (*names, *columns.values()))
-    if total <= room:
-        return _Fit(small=False, parts=[[*columns]])
+    if sum(width(texts, between) for texts in (*names, *columns.values())) <= room:
+        return False, [[*columns]]
     between, room = _SMALL
     room -= sum(width(texts, between) for texts in names)
     parts: list[list[int]] = []
@@ -92,7 +90,7 @@ def _fit(names: Sequence[Sequence[str]], columns: Mapping[int, Sequence[str]]) -
             left = room
         parts[-1].append(column)
         left -= width(texts, between)
-    return _Fit(small=True, parts=parts)
+    return True, parts
 
 
 def _table(table: Table, paper: Paper, slug: str) -> Iterator[str]:

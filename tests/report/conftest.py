@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from relation_tf.bench.run_folder import RunFolder
@@ -45,6 +46,22 @@ def suite_of() -> MakeSuite:
                 **values,
             },
         )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def table_of() -> Callable[[Mapping[str, Mapping[str, Sequence[float]]]], pd.DataFrame]:
+    """Make a table of scores: `table_of({task: {method: [score of each seed]}})`."""
+
+    def make(samples: Mapping[str, Mapping[str, Sequence[float]]]) -> pd.DataFrame:
+        rows = [
+            (task, method, seed, score)
+            for task, methods in samples.items()
+            for method, scores in methods.items()
+            for seed, score in enumerate(scores)
+        ]
+        return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
 
     return make
 

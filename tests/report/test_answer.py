@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
-from relation_tf.bench.results import read_results
 from relation_tf.report import compare as compare_sources
 from relation_tf.report import make_report
 from relation_tf.report.answer import design_sentence, short_answer
@@ -25,24 +23,19 @@ def answer(suite_of, fabricate):
 
 
 @pytest.fixture
-def answer_of():
+def answer_of(table_of):
     """Answer to levels: of each task each method's, and how many seeds it has."""
 
-    def answer_to(levels, control=None):
-        rows = [
-            (task, method, seed, level + seed / 100)
-            for task, methods in levels.items()
-            for method, (level, seeds) in methods.items()
-            for seed in range(seeds)
-        ]
-        table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-        scores = Scores(
-            table,
-            methods=[*dict.fromkeys(name for methods in levels.values() for name in methods)],
-            tasks=[*levels],
-            seeds=max(seeds for methods in levels.values() for _, seeds in methods.values()),
-            control=control,
-        )
+    def answer_to(levels):
+        samples = {
+            task: {
+                name: [level + seed / 100 for seed in range(n)] for name, (level, n) in own.items()
+            }
+            for task, own in levels.items()
+        }
+        table = table_of(samples)
+        seeds = int(table["seed"].max()) + 1
+        scores = Scores(table, [*table["method"].unique()], [*levels], seeds)
         comparisons = compare(scores)
         return short_answer(scores, comparisons), design_sentence(scores, comparisons)
 
@@ -112,11 +105,9 @@ def test_ties_can_separate_what_seeds_alone_cannot(answer):
     assert "On 5 columns, whose notes say so, equal scores (rounded" in " ".join(sentences)
 
 
-def test_a_better_one_whose_mean_is_worse_is_said_so():
+def test_a_better_one_whose_mean_is_worse_is_said_so(table_of):
     samples = {"a": [0.90 + i / 1000 for i in range(9)] + [0.05], "b": [0.85] * 9 + [0.86]}
-    rows = [("A", name, seed, score) for name, own in samples.items()
-            for seed, score in enumerate(own)]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    table = table_of({"A": samples})
     said = " ".join(compare_sources(table).context.answer)
     assert "a is better than b on A (p < .05)" in said
     by_ranks = "Better by ranks, which the test is of, with the worse mean, as some seeds are far "
@@ -167,6 +158,7 @@ def test_a_design_is_of_methods_and_seeds_that_were_tested_together(answer_of):
     sentences, design = answer_of({"T1": first, "T2": second})
     assert design is None
     assert sum("is better than" in sentence for sentence in sentences) == 7
+    assert answer_of({"T": {"a": (0.1, 1), "b": (0.5, 1)}})[1] is None
     assert answer_of({"T": {"a": (0.1, 10), "b": (0.5, 2), "c": (0.9, 1)}}) == (
         [
             "No pair can be significant with so few seeds for so many methods.",
@@ -176,25 +168,17 @@ def test_a_design_is_of_methods_and_seeds_that_were_tested_together(answer_of):
     )
 
 
-def test_with_a_control_nothing_is_said_of_other_pairs():
+def test_with_a_control_nothing_is_said_of_other_pairs(table_of):
     """Steel-Dwass of all pairs would separate b and c."""
     scores = {"base": [4, 5, 5.5, 6, 6.5], "b": [5.1, 6.1, 7, 8, 9], "c": [1, 2, 3, 4.5, 4.9]}
-    rows = [("T", name, seed, x) for name, own in scores.items() for seed, x in enumerate(own)]
-    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    said = compare_sources(table, control="base").context.answer
+    said = compare_sources(table_of({"T": scores}), control="base").context.answer
     assert "No method can be separated from base by 5 seeds on T." in said
     assert not any("two methods" in sentence for sentence in said)
 
 
-def test_design_sentence_needs_something_to_compare(suite_of, fabricate):
-    results = read_results(fabricate(suite_of(seeds=1), lambda *_: None))
-    assert design_sentence(Scores.of(results), {}) is None
-
-
-def test_whom_all_tasks_together_separate_is_said():
-    rows = [(f"t{task}", f"m{i}", seed, i / 100 + seed / 1000)
-            for task in range(3) for i in range(9) for seed in range(5)]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+def test_whom_all_tasks_together_separate_is_said(table_of):
+    samples = {f"m{i}": [i / 100 + seed / 1000 for seed in range(5)] for i in range(9)}
+    table = table_of(dict.fromkeys(("t0", "t1", "t2"), samples))
     first, *_, last = compare_sources(table).context.answer
     assert first.startswith("No pair can be significant on a task by itself: ")
     assert last.startswith("Over the 3 tasks together, by ranks of their means, Nemenyi's test")

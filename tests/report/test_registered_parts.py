@@ -105,17 +105,18 @@ def test_a_metric_whose_plugin_is_missing_is_named(regression, fabricate):
         make_report(folder)
 
 
-def table(levels):
-    rows = [
-        (task, name, seed, level + seed / 100)
-        for task in ("A", "B")
-        for name, level in levels.items()
-        for seed in range(5)
-    ]
-    return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+@pytest.fixture
+def table(table_of):
+    """Make a table of two tasks from the level of each method."""
+
+    def make(levels):
+        scores = {name: [level + seed / 100 for seed in range(5)] for name, level in levels.items()}
+        return table_of({"A": scores, "B": scores})
+
+    return make
 
 
-def test_a_procedure_of_another_library():
+def test_a_procedure_of_another_library(table):
     """It gives only `pvalue` and `statistic`, as SciPy's tests do."""
 
     @register_procedure("tukey", compares="all-pairs", title="Tukey's HSD", symbol="d")
@@ -139,7 +140,7 @@ def test_a_procedure_of_another_library():
     assert "(Tukey's HSD, p" in report.latex()
 
 
-def test_a_procedure_with_a_control():
+def test_a_procedure_with_a_control(table):
     @register_procedure("dunnett", compares="against-control", title="Dunnett's test", symbol="t")
     def dunnett(samples, control, alpha, higher_is_better):
         others = [own for name, own in samples.items() if name != control]
@@ -155,7 +156,7 @@ def test_a_procedure_with_a_control():
         compare(source, test="dunet")
 
 
-def test_a_section_is_on_every_page():
+def test_a_section_is_on_every_page(table):
     @register_section("seeds-used")
     class Used(Section):
         heading = "Seeds of mine"

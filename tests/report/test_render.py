@@ -30,12 +30,20 @@ def separated(config, task, metric):
     return LEVEL[config.method] + config.seed / 100 + (0.03 if metric == "accuracy" else 0)
 
 
+@pytest.fixture(scope="module")
+def folder(suite_of, fabricate_in, tmp_path_factory):
+    """The report of a whole suite, for tests that change nothing."""
+    suite = fabricate_in(tmp_path_factory.mktemp("whole"))(suite_of(), separated)
+    assert render(str(suite)) == suite / "report" / "report.html"
+    return suite / "report"
+
+
 def files_of(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_page_stands_alone_and_names_each_part_once(suite_of, fabricate):
-    page = render(fabricate(suite_of(), separated)).read_text(encoding="utf-8")
+def test_page_stands_alone_and_names_each_part_once(folder):
+    page = (folder / "report.html").read_text(encoding="utf-8")
     assert not re.findall(r"<(?:script \w|link|img|iframe)\b|@import|url\(['\"]?http", page)
     assert not re.findall(
         r"(?:src|href)=[\"'](?!#|scores\.csv|table\.csv|pvalues|ranks|runs)", page
@@ -69,10 +77,10 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
     assert r"# \<script\>alert('x')\</script\> \| \*b\* & " in markdown
 
 
-def test_with_a_control_no_letters_are_told_of(suite_of, fabricate):
-    folder = fabricate(suite_of(control="baseline"), separated)
-    page = render(folder).read_text(encoding="utf-8")
-    markdown = (folder / "report" / "report.md").read_text(encoding="utf-8")
+def test_with_a_control_no_letters_are_told_of(suite_of, fabricate, folder):
+    suite = fabricate(suite_of(control="baseline"), separated)
+    page = render(suite).read_text(encoding="utf-8")
+    markdown = (suite / "report" / "report.md").read_text(encoding="utf-8")
     assert "is better than baseline on" in page
     assert "No column separates a pair" not in page
     assert "p by Steel's test, each method of a column against baseline." in page.replace(
@@ -80,8 +88,7 @@ def test_with_a_control_no_letters_are_told_of(suite_of, fabricate):
     )
     for text in (page, markdown):
         assert "share a letter" not in text
-    without = render(fabricate(suite_of(), separated, name="b"))
-    assert "share a letter" in without.with_name("report.md").read_text(encoding="utf-8")
+    assert "share a letter" in (folder / "report.md").read_text(encoding="utf-8")
 
 
 def test_tables_hold_full_precision(suite_of, fabricate):
@@ -238,18 +245,14 @@ def test_what_the_scores_are_of(suite_of, fabricate, tasks, words, others):
     assert others not in text
 
 
-def test_writes_all_files_the_same_each_time(suite_of, fabricate, tmp_path):
-    folder = fabricate(suite_of(), separated)
-    assert render(str(folder)) == folder / "report" / "report.html"
-    again = render(read_results(folder), tmp_path / "elsewhere" / "here").parent
-    assert files_of(folder / "report") == files_of(again) == FILES
+def test_writes_all_files_the_same_each_time(folder, tmp_path):
+    again = render(read_results(folder.parent), tmp_path / "elsewhere" / "here").parent
+    assert files_of(folder) == files_of(again) == FILES
     for name in FILES:
-        assert (folder / "report" / name).read_bytes() == (again / name).read_bytes(), name
+        assert (folder / name).read_bytes() == (again / name).read_bytes(), name
 
 
-def test_markdown_is_whole(suite_of, fabricate):
-    folder = fabricate(suite_of(), separated) / "report"
-    render(folder.parent)
+def test_markdown_is_whole(folder):
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
     drawn = ["scores", "pvalues", "effects", "ranks", "learning", "time", "parameters"]

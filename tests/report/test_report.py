@@ -8,7 +8,6 @@ import re
 import tempfile
 from errno import EACCES, ENOSPC
 
-import pandas as pd
 import pytest
 
 from relation_tf.bench.results import read_results
@@ -18,14 +17,18 @@ from relation_tf.report.report import check_folder
 
 
 @pytest.fixture
-def small():
+def small(table_of):
     """A report that is soon drawn."""
+    return lambda task="MR", methods=("CNN", "GRU"): compare(
+        table_of({task: dict.fromkeys(methods, (0, 1 / 7))})
+    )
 
-    def make(task="MR", methods=("CNN", "GRU")):
-        rows = [(task, name, seed, seed / 7) for name in methods for seed in range(2)]
-        return compare(pd.DataFrame(rows, columns=["task", "method", "seed", "score"]))
 
-    return make
+@pytest.fixture
+def wide(table_of):
+    """Make a table of three methods and many tasks."""
+    scores = {f"method-{name}": [80 + seed / 7 for seed in range(3)] for name in range(3)}
+    return lambda tasks: table_of({f"Task {task}": scores for task in range(tasks)})
 
 
 def test_a_notebook_shows_the_answer_the_means_and_every_seed(suite_of, fabricate):
@@ -64,18 +67,8 @@ def test_latex_escapes_what_it_is_given(suite_of, fabricate):
         assert all(row.endswith(r" \\") for row in rows)
 
 
-def wide(tasks, methods=3):
-    rows = [
-        (f"Task {task}", f"method-{name}", seed, 80 + seed / 7)
-        for task in range(tasks)
-        for name in range(methods)
-        for seed in range(3)
-    ]
-    return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-
-
 @pytest.mark.parametrize(("tasks", "small", "tables"), [(2, 0, 1), (4, 1, 1), (9, 3, 3)])
-def test_latex_tables_fit_the_line(tasks, small, tables):
+def test_latex_tables_fit_the_line(wide, tasks, small, tables):
     """Smaller where they must be, and in parts where that is not enough."""
     scores = compare(wide(tasks)).latex().partition("-pairs}")[0].rpartition(r"\begin{table}")[0]
     assert scores.count(r"\begin{table}") == scores.count(r"\end{table}") == tables
@@ -179,13 +172,12 @@ def test_a_terminal_sees_means_and_answer(suite_of, fabricate):
     assert "\nMRPC (F1 / acc.) " in printed
 
 
-def test_latex_names_its_tables_after_the_title():
+def test_latex_names_its_tables_after_the_title(wide, table_of):
     latex = compare(wide(1), title="My_table 2").latex()
     assert r"\label{tab:my-table-2-scores}" in latex
     assert r"\label{tab:my-table-2-pairs}" in latex
     assert r"\caption{My\_table 2: mean" in latex
     assert "share a letter" not in latex
     assert r"\label{tab:report-scores}" in compare(wide(1), title="日本").latex()
-    rows = [("T", f"m{m}", seed, m + seed / 9) for m in range(2) for seed in range(5)]
-    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    assert "share a letter" in compare(table).latex()
+    separated = {f"m{m}": [m + seed / 9 for seed in range(5)] for m in range(2)}
+    assert "share a letter" in compare(table_of({"T": separated})).latex()

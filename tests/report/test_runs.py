@@ -30,23 +30,6 @@ def test_how_each_method_was_run(suite_of, fabricate):
     assert row["stopped"] == "not better (2); reached the end (1)"
 
 
-def test_tokens_a_second(suite_of, fabricate):
-    def change(config, files):
-        files["result"]["seconds"]["epoch"] = float(config.seed)
-        if config.method == "relation":
-            files["result"] |= {"tokens": 6000, "peak_memory_of": "run",
-                                "peak_device_memory_mib": None}  # fmt: skip
-
-    runs = all_runs(read_results(fabricate(suite_of(method=TWO, seeds=3), noisy, change)))
-    table = how_run(runs).set_index(["task", "method"])
-    assert table.loc[("CoLA", "relation"), "tokens_second"] == 3000
-    # A run of an earlier version.
-    assert np.isnan(table.loc[("CoLA", "baseline"), "tokens_second"])
-    of_process = table.loc["CoLA", "of_process"].to_dict()
-    assert of_process == {"baseline": True, "relation": False}
-    assert set(runs["tokens"].dropna()) == {6000}
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

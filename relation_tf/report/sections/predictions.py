@@ -13,7 +13,7 @@ from relation_tf.bench.results import Results
 from relation_tf.errors import SuiteError
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
-from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span
+from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span, file_links
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.calibration import calibration, calibration_table
 from relation_tf.report.pictures.drawing import Picture, Style
@@ -72,10 +72,9 @@ class PredictionPictures(Section):
             "the diagonal a method is too sure; the number is the expected error.",
             *(f" {note}" for note in found.notes),
             " The numbers: ",
+            *file_links(found.tables),
         ]
-        for name in found.tables:
-            note += [Span(f"{name}.csv", "link", f"{name}.csv"), ", "]
-        return [*blocks, Paragraph([*note[:-1], "."], "note")]
+        return [*blocks, Paragraph(note, "note")]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
         """Return the numbers of the pictures."""
@@ -162,18 +161,15 @@ def _rows(results: Results, task: str, split: str) -> int:
 
 
 def _read(results: Results, task: str, file: str, classes: list[str]) -> Predictions:
-    answers: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]] = {}
+    answers: dict[str, dict[int, tuple[np.ndarray, np.ndarray]]]
+    answers = {str(method.name): {} for method in results.suite.methods()}
     for run in results.runs:
-        if run["task"] != task:
-            continue
         path = Path(run["folder"]) / "predictions" / file
-        if path.is_file() and (read := _read_run(path, classes)) is not None:
-            answers.setdefault(run["method"], {})[run["seed"]] = read
-    return {name: answers[name] for name in _names(results) if name in answers}
-
-
-def _names(results: Results) -> list[str]:
-    return [str(method.name) for method in results.suite.methods()]
+        if run["task"] == task and path.is_file():
+            read = _read_run(path, classes)
+            if read is not None:
+                answers[run["method"]][run["seed"]] = read
+    return {name: runs for name, runs in answers.items() if runs}
 
 
 def _read_run(path: Path, classes: list[str]) -> tuple[np.ndarray, np.ndarray] | None:

@@ -50,11 +50,6 @@ class ScoresTable(Section):
         ]
 
 
-def _best(context: ReportContext) -> str:
-    lower = sorted(context.scores.lower_is_better)
-    return f", which is the lowest of {', '.join(lower)} and the highest of others" if lower else ""
-
-
 def _fewer(context: ReportContext) -> bool:
     return any(cell.notes for cell in context.cells.values())
 
@@ -70,8 +65,12 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     yield " ± standard deviation (n − 1)" if scores.seeds > 1 else ""
     yield f", {scores.times_100}. " if scores.times_100 else ". "
     yield Span("Bold")
+    yield ": the best mean"
+    if scores.lower_is_better:
+        lower = ", ".join(sorted(scores.lower_is_better))
+        yield f", which is the lowest of {lower} and the highest of others"
     both = "" if context.results is None else "; a task with two metrics counts the mean of both"
-    yield f": the best mean{_best(context)}{both}."
+    yield f"{both}."
     yield from _uncounted(context)
     test = f"({context.test}, {context.level})"
     if _lettered(context):
