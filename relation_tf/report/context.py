@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -42,22 +42,6 @@ _MOST_PAIRS = 100  # the tests of more stand in their file only
 _LAST = "made"  # the section that stays the last one
 
 
-class WrittenSection(NamedTuple):
-    """A section with its blocks.
-
-    Attributes:
-        name: Its name and anchor.
-        heading: Its heading.
-        blocks: What it shows.
-        notebook: If True, a part of the view of a notebook.
-    """
-
-    name: str
-    heading: str
-    blocks: Sequence[Block]
-    notebook: bool
-
-
 @dataclass(frozen=True)
 class ReportContext:
     """What a report is about; a section reads what it needs.
@@ -83,17 +67,8 @@ class ReportContext:
     pretraining: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
-    def sections(self) -> list[WrittenSection]:
-        """All sections that have something to show, in order."""
-        written = []
-        for name, section in self._sections.items():
-            blocks = section.blocks(self)
-            if blocks:
-                written.append(WrittenSection(name, section.heading, blocks, section.notebook))
-        return written
-
-    @cached_property
-    def _sections(self) -> dict[str, Section]:
+    def sections(self) -> dict[str, Section]:
+        """All sections by their names, in order."""
         order = [name for name in SECTIONS if SECTIONS.origin(name).startswith("relation_tf.")]
         for name in SECTIONS:
             after = SECTIONS[name].after
@@ -103,12 +78,18 @@ class ReportContext:
         return {name: SECTIONS[name]() for name in order}
 
     @cached_property
+    def blocks(self) -> dict[str, Sequence[Block]]:
+        """The blocks of each section that has something to show."""
+        blocks = {name: section.blocks(self) for name, section in self.sections.items()}
+        return {name: own for name, own in blocks.items() if own}
+
+    @cached_property
     def pictures(self) -> list[Picture]:
         """The pictures of all sections."""
         return [
             block.picture
-            for section in self.sections
-            for block in within(section.blocks)
+            for blocks in self.blocks.values()
+            for block in within(blocks)
             if isinstance(block, Figure)
         ]
 
@@ -123,7 +104,7 @@ class ReportContext:
             **({} if ranks is None else {"ranks": ranks.rename_axis("task").reset_index()}),
             **({} if self.results is None else {"runs": self.runs}),
         }
-        for section in self._sections.values():
+        for section in self.sections.values():
             tables |= section.tables(self)
         return tables
 
@@ -131,7 +112,7 @@ class ReportContext:
     def answer(self) -> list[str]:
         """The sentences of the short answer."""
         own = [*(progress(self.runs) if self.results is not None else ())]
-        for section in self._sections.values():
+        for section in self.sections.values():
             own += section.answer(self)
         if self.results is not None:
             own += tested_among(self.scores, self.comparisons)

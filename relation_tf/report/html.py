@@ -38,9 +38,9 @@ def notebook(context: ReportContext) -> str:
     """Return the short answer, the scores and every seed."""
     blocks = [
         block
-        for section in context.sections
-        if section.notebook
-        for block in within(section.blocks)
+        for name, own in context.blocks.items()
+        if context.sections[name].notebook
+        for block in within(own)
         if isinstance(block, Bullets | Table | Figure)
     ]
     return _render("notebook.html.jinja", context, blocks=blocks)

@@ -47,8 +47,8 @@ def latex(context: ReportContext) -> str:
         f"% {escape_latex(context.title)}",
         r"% Tables for a paper; they need \usepackage{booktabs}.",
     ]
-    for section in context.sections:
-        for block in within(section.blocks):
+    for blocks in context.blocks.values():
+        for block in within(blocks):
             if isinstance(block, Table) and block.paper is not None:
                 lines += _table(block, block.paper, slug)
     return "\n".join(lines) + "\n"

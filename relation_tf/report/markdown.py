@@ -35,8 +35,9 @@ def markdown(context: ReportContext) -> str:
     """Return Markdown with links to the pictures in `figures/`."""
     parts = [f"# {escape_markdown(context.title)}"]
     parts += [escape_markdown(context.question)] if context.question else []
-    for section in context.sections:
-        parts += [f"## {escape_markdown(section.heading)}", *_blocks(section.blocks)]
+    for name, blocks in context.blocks.items():
+        heading = escape_markdown(context.sections[name].heading)
+        parts += [f"## {heading}", *_blocks(blocks)]
     return "\n\n".join(parts) + "\n"
 
 

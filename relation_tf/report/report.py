@@ -49,7 +49,7 @@ class Report:
 
     def __post_init__(self) -> None:
         """Make all sections, so that a broken file is found now."""
-        _ = self.context.sections
+        _ = self.context.blocks
 
     def __str__(self) -> str:
         """The means, the short answer and the warnings, for a terminal."""

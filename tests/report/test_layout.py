@@ -18,9 +18,8 @@ GRID = {
 
 def laid_out(report):
     """The tables, each by the names of its row, joined, and its column."""
-    (section,) = (each for each in report.context.sections if each.name == "layout")
     tables = []
-    for table in section.blocks[1::2]:
+    for table in report.context.blocks["layout"][1::2]:
         heads = sum(column.kind == "head" for column in table.columns)
         names = [column.name for column in table.columns[heads:]]
         cells = {}

@@ -36,13 +36,13 @@ class Costs(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the pictures."""
-        results, how = context.results, context.how
-        if results is None or results.suite.timed or how.empty:
+        results = context.results
+        if results is None or results.suite.timed or context.how.empty:
             return []
         time, parameters = _scores_against(context, results)
         if time is None or parameters is None:
             return []
-        suite = results.suite
+        suite, how = results.suite, context.how
         deviation = " ± standard deviation" if context.scores.seeds > 1 else ""
         note = (
             f"Mean score{deviation} against the median time of an epoch of training (compute: "
@@ -73,9 +73,10 @@ class TokenCosts(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the picture."""
-        results, how = context.results, context.how
-        if results is None or not results.suite.timed or how.empty:
+        results = context.results
+        if results is None or not results.suite.timed or context.how.empty:
             return []
+        how = context.how
         stepped = how.assign(
             milliseconds_per_step=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
         )

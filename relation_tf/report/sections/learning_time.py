@@ -49,9 +49,9 @@ class LearningTimes(NamedTuple):
     """Times until the target of a suite's stopping rule was reached.
 
     Attributes:
-        runs: A row for each finished run, see `learning_times`.
-        means: A row for each task and method, see `summarize_times`.
-        tests: The test of each task, see `compare_times`.
+        runs: A row for each finished run, see `_times_of_runs`.
+        means: A row for each task and method, see `_means`.
+        tests: The test of each task, see `_compare`.
     """
 
     runs: pd.DataFrame
