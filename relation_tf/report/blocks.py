@@ -166,6 +166,31 @@ class Cell:
         return f"{shown} ± {self.deviation}" if self.deviation else shown
 
 
+def inline_cell(
+    cell: Cell, escape: Callable[[str], str], patterns: Mapping[str, str], notes: Sequence[str]
+) -> str:
+    """Render a cell where small print is not set apart.
+
+    Args:
+        cell: The cell.
+        escape: As for `inline`.
+        patterns: As for `inline`, and `deviation`: what stands around a deviation.
+        notes: The small print.
+    """
+    if not cell.text:
+        return escape("–")
+    text = inline(cell.text, escape, patterns)
+    if cell.bold or cell.significant:
+        text = patterns["bold"].format(text)
+    if cell.mark:
+        text = f"{escape(cell.mark)} {text}"
+    if cell.letters:
+        text += patterns["superscript"].format(escape(cell.letters))
+    if cell.deviation:
+        text += patterns["deviation"].format(escape(cell.deviation))
+    return text + "".join(f" ({escape(note)})" for note in notes)
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table.

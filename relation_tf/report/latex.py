@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from relation_tf.report.blocks import Cell, Paper, Table, inline, spans, within
+from relation_tf.report.blocks import Cell, Paper, Table, inline, inline_cell, spans, within
 from relation_tf.report.context import ReportContext
 
 # Between columns, and on a line of article (345 points), in digits of its type: 5 and 4.25 points.
@@ -33,6 +33,7 @@ _SPANS = {
     "code": r"\texttt{{{0}}}",
     "superscript": r"\textsuperscript{{{0}}}",
     "shaded": "Bold",
+    "deviation": r" {{\footnotesize $\pm$ {0}}}",
 }
 
 
@@ -125,14 +126,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    if not cell.text:
-        return "--"
-    text = inline(cell.text, escape_latex, _SPANS)
-    text = rf"\textbf{{{text}}}" if cell.bold or cell.significant else text
-    text = f"{escape_latex(cell.mark)} {text}" if cell.mark else text
-    text += rf"\textsuperscript{{{escape_latex(cell.letters)}}}" if cell.letters else ""
-    text += rf" {{\footnotesize $\pm$ {escape_latex(cell.deviation)}}}" if cell.deviation else ""
-    return text + (f" ({escape_latex(cell.paper_note)})" if cell.paper_note else "")
+    return inline_cell(cell, escape_latex, _SPANS, [cell.paper_note] if cell.paper_note else [])
 
 
 def _plain(cell: Cell) -> str:

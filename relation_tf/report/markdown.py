@@ -18,6 +18,7 @@ from relation_tf.report.blocks import (
     Table,
     Text,
     inline,
+    inline_cell,
 )
 from relation_tf.report.context import ReportContext
 
@@ -28,6 +29,7 @@ _SPANS = {
     "link": "[{0}]({1})",
     "digest": "{1}",
     "shaded": "Bold",
+    "deviation": " ± {0}",
 }
 
 
@@ -88,14 +90,7 @@ def _table(table: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    if not cell.text:
-        return "–"
-    text = _inline(cell.text)
-    text = f"**{text}**" if cell.bold or cell.significant else text
-    text = f"{cell.mark} {text}" if cell.mark else text
-    text += f"<sup>{escape_markdown(cell.letters)}</sup>" if cell.letters else ""
-    text += f" ± {escape_markdown(cell.deviation)}" if cell.deviation else ""
-    return text + "".join(f" ({escape_markdown(note)})" for note in cell.notes)
+    return inline_cell(cell, escape_markdown, _SPANS, cell.notes)
 
 
 def _inline(text: Text) -> str:

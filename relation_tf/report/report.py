@@ -148,17 +148,12 @@ class Report:
     def _files(self) -> dict[str, bytes]:
         """All files by their names; first the one that says which belong to a report."""
         pictures = {each.name: each for each in self.context.pictures}
-        texts = {
-            "report.json": self.json(),
-            **{
-                f"{name}.csv": table.to_csv(index=False, lineterminator="\n")
-                for name, table in self.tables.items()
-            },
-            **{f"figures/{name}.svg": picture.svg() for name, picture in pictures.items()},
-            "report.md": self.markdown(),
-            "report.tex": self.latex(),
-            "report.html": self.html(),
-        }
+        texts = {"report.json": self.json()}
+        for name, table in self.tables.items():
+            texts[f"{name}.csv"] = table.to_csv(index=False, lineterminator="\n")
+        texts |= {f"figures/{name}.svg": picture.svg() for name, picture in pictures.items()}
+        texts |= {"report.md": self.markdown(), "report.tex": self.latex()}
+        texts["report.html"] = self.html()
         files = {name: text.encode() for name, text in texts.items()}
         if "scores" in pictures:
             files["figures/scores.png"] = pictures["scores"].png()

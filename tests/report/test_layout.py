@@ -82,6 +82,7 @@ def test_published_figures_stand_in_their_cells(suite_of, fabricate, tmp_path):
     figures = tmp_path / "figures.toml"
     figures.write_text(
         'source = "A paper"\nsplit = "test"\n'
+        '[[figure]]\nmethod = "Char-CNN"\ntask = "MR"\nvalue = 76.0\nsd = 0.5\n'
         '[[figure]]\nmethod = "relation"\ntask = "MR"\nvalue = 77.0\n'
         '[[figure]]\nmethod = "relation"\ntask = "MR"\n'
         'metric = "milliseconds a batch"\nvalue = 9\n',
@@ -101,6 +102,10 @@ def test_published_figures_stand_in_their_cells(suite_of, fabricate, tmp_path):
     assert (score.text, score.paper_note, *score.notes) == ("80.0", "77.0", "paper 77.0 (+3.0)")
     assert (batch.text, batch.paper_note, *batch.notes) == ("12.5", "9.0", "paper 9.0 (+3.5)")
     assert "paper 77.0 (+3.0)" in report.html()
+    text = report.markdown()
+    assert "| MR | accuracy | Char-CNN | 76.0 ± 0.5 | – | – |" in text
+    assert "| MR | milliseconds a batch | relation | 9.0 | 12.5 | +3.50 |" in text
+    assert "Not comparable" not in text
 
 
 def test_a_time_that_some_seeds_did_not_reach_is_none(suite_of, fabricate):

@@ -101,18 +101,18 @@ def test_the_lucky_seeds_of_a_method_are_not_its_time(results):
 
 def test_ties_of_those_that_did_not_get_there_are_noted(results):
     found = results(never=("baseline",), time_limit=90.5, overrides={"RTE": {"epochs": 7}})
-    page = render(found).read_text(encoding="utf-8")
+    report = make_report(found)
+    page, pvalues = report.html(), report.tables["time-pvalues"]
     assert "MRPC 100 epochs or 90.5 s; RTE 7 epochs or 90.5 s" in page
     assert "RTE: p below 0.0447 is due to ties: the seeds that did not get there." in page
-    pvalues = pd.read_csv(found.folder / "report" / "time-pvalues.csv")
     assert len(pvalues) == 2 * 6
     assert "permutation_pvalue" in pvalues
 
 
 def test_other_suites_have_none(suite_of, fabricate):
-    page = render(fabricate(suite_of(), lambda *_: 0.8))
-    assert "Learning time" not in page.read_text(encoding="utf-8")
-    assert not page.with_name("times.csv").exists()
+    report = make_report(fabricate(suite_of(), lambda *_: 0.8))
+    assert "Learning time" not in report.html()
+    assert "times" not in report.tables
 
 
 def test_no_difference_is_said(results):

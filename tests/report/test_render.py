@@ -12,7 +12,7 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.files import write_json
-from relation_tf.report import render
+from relation_tf.report import make_report, render
 from relation_tf.report.latex import escape_latex
 from relation_tf.report.markdown import escape_markdown
 
@@ -36,6 +36,17 @@ def folder(suite_of, fabricate_in, tmp_path_factory):
     suite = fabricate_in(tmp_path_factory.mktemp("whole"))(suite_of(), separated)
     assert render(str(suite)) == suite / "report" / "report.html"
     return suite / "report"
+
+
+@pytest.fixture
+def pages_of(fabricate):
+    """Make a report: `report, (page, markdown) = pages_of(suite, score, change)`."""
+
+    def make(*values, **options):
+        report = make_report(fabricate(*values, **options))
+        return report, (report.html(), report.markdown())
+
+    return make
 
 
 def files_of(folder):
@@ -69,18 +80,16 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
     failed = next(iter(RunFolder(folder).done()))
     (failed / "result.json").unlink()
     write_json(failed / "error.json", {"error": f"DataError: {nasty}"})
-    page = render(folder).read_text(encoding="utf-8")
+    report = make_report(folder)
+    page, markdown = report.html(), report.markdown()
     assert page.count("<script") == 1  # our own
     assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; | *b* &amp; &#34;q&#34;" in page
-    markdown = (folder / "report" / "report.md").read_text(encoding="utf-8")
     assert "<script" not in markdown.replace(r"\<script", "")
     assert r"# \<script\>alert('x')\</script\> \| \*b\* & " in markdown
 
 
-def test_with_a_control_no_letters_are_told_of(suite_of, fabricate, folder):
-    suite = fabricate(suite_of(control="baseline"), separated)
-    page = render(suite).read_text(encoding="utf-8")
-    markdown = (suite / "report" / "report.md").read_text(encoding="utf-8")
+def test_with_a_control_no_letters_are_told_of(suite_of, pages_of, folder):
+    _, (page, markdown) = pages_of(suite_of(control="baseline"), separated)
     assert "is better than baseline on" in page
     assert "No column separates a pair" not in page
     assert "p by Steel's test, each method of a column against baseline." in page.replace(
@@ -128,7 +137,7 @@ def test_unfinished_suite(suite_of, fabricate):
     assert runs["status"].value_counts().to_dict() == {"done": 36, "not done": 23, "failed": 1}
 
 
-def test_diverged_runs_are_drawn_and_named(suite_of, fabricate):
+def test_diverged_runs_are_drawn_and_named(suite_of, pages_of):
     def diverge(config, files):
         if config.seed == 1 and config.method == "linear":
             files["history"]["val_loss"][3:] = [float("nan")] * (files["result"]["epochs"] - 3)
@@ -136,41 +145,38 @@ def test_diverged_runs_are_drawn_and_named(suite_of, fabricate):
             files["history"]["val_loss"][3] = float("inf")
             files["history"]["val_loss"][4] = 1e6
 
-    page = render(fabricate(suite_of(tasks=["CoLA"], seeds=2), separated, diverge))
-    text = page.read_text(encoding="utf-8")
+    _, (text, _) = pages_of(suite_of(tasks=["CoLA"], seeds=2), separated, diverge)
     for seed in (1, 2):
         assert f"CoLA/linear/seed-{seed}: a cost was not finite" in text
     assert "CoLA/relation/seed-1: a cost" not in text
 
 
 @pytest.mark.parametrize("older", [True, False])
-def test_speed_and_memory_are_shown(suite_of, fabricate, older):
+def test_speed_and_memory_are_shown(suite_of, pages_of, older):
     def change(config, files):
         files["result"]["seconds"]["epoch"] = 0.5
         if not older:
             files["result"] |= {"tokens": 61_725, "peak_memory_of": "run",
                                 "peak_device_memory_mib": None}  # fmt: skip
 
-    folder = render(fabricate(suite_of(tasks=["CoLA"]), separated, change)).parent
-    page, text = ((folder / name).read_text("utf-8") for name in ("report.html", "report.md"))
-    for written in (page, text):
+    report, pages = pages_of(suite_of(tasks=["CoLA"]), separated, change)
+    for written in pages:
         assert ("123,450" in written) is not older
         assert ("of the process" in written) is older
         assert "only the token that is read (compute = " in written
-    runs = pd.read_csv(folder / "runs.csv")
+    runs = report.tables["runs"]
     assert set(runs["peak_memory_of"]) == {"process" if older else "run"}
     assert runs["tokens_second"].isna().all() == older
     assert {"compute", "precision", "xla", "tokens", "peak_device_memory_mib"} <= set(runs)
 
 
-def test_tests_of_many_pairs_are_left_to_their_file(suite_of, fabricate):
+def test_tests_of_many_pairs_are_left_to_their_file(suite_of, pages_of):
     def listed(number, name):
         methods = [{"mechanism": "relation", "units": list(range(8, 8 + number))}]
         suite = suite_of(tasks=["CoLA"], method=methods, seeds=2)
-        folder = render(fabricate(suite, lambda config, *_: config.seed / 10, name=name)).parent
-        page = (folder / "report.html").read_text(encoding="utf-8")
-        markdown = (folder / "report.md").read_text(encoding="utf-8")
-        assert len(pd.read_csv(folder / "pvalues.csv")) == number * (number - 1) // 2
+        score = lambda config, *_: config.seed / 10  # noqa: E731
+        report, (page, markdown) = pages_of(suite, score, name=name)
+        assert len(report.tables["pvalues"]) == number * (number - 1) // 2
         return [
             ('aria-label="Tests of CoLA"' in page, "The pairs are in <a" in page),
             ("| Verdict |" in markdown, "The pairs are in [" in markdown),
@@ -180,17 +186,16 @@ def test_tests_of_many_pairs_are_left_to_their_file(suite_of, fabricate):
     assert listed(15, "many") == [(False, True)] * 2
 
 
-def test_published_figures_stand_beside_ours(suite_of, fabricate):
+def test_published_figures_stand_beside_ours(suite_of, pages_of):
     suite = suite_of(tasks=["CoLA", "SST-2"], published="relation-table1")
-    folder = render(fabricate(suite, separated)).parent
-    table = pd.read_csv(folder / "published.csv").set_index(["task", "method"])
+    report, pages = pages_of(suite, separated)
+    table = report.tables["published"].set_index(["task", "method"])
     row = table.loc[("SST-2", "relation")]
     # Five seeds at .81 ... .85, and .03 more of accuracy.
     assert (row["published"], row["mean"], row["n"]) == pytest.approx((80.6, 86.0, 5))
     assert row["difference"] == pytest.approx(5.4)
     assert len(table) == 5
-    for name in ("report.md", "report.html"):
-        text = (folder / name).read_text(encoding="utf-8")
+    for text in pages:
         assert "start from word vectors of width 100, these from random embeddings" in text
         assert "figures are of test sets, these of dev sets" in text
         assert "80.6" in text
@@ -201,33 +206,11 @@ def test_published_figures_stand_beside_ours(suite_of, fabricate):
 def test_a_figure_of_no_known_width_stands_beside_none_of_several(suite_of, fabricate):
     methods = [{"mechanism": "relation", "units": [8, 16]}, {"mechanism": "attention"}]
     suite = suite_of(tasks=["SST-2"], method=methods, published="relation-table1")
-    folder = render(fabricate(suite, lambda *_: 0.5)).parent
-    table = pd.read_csv(folder / "published.csv")
+    table = make_report(fabricate(suite, lambda *_: 0.5)).tables["published"]
     table = table[table["task"] == "SST-2"].set_index("method")
     assert table["n"].to_dict() == {
         "relation": 0, "linear-attention": 0, "attention-64": 5, "baseline": 0,
     }  # fmt: skip
-
-
-def test_figures_of_others_and_of_time(suite_of, fabricate, tmp_path):
-    figures = tmp_path / "figures.toml"
-    figures.write_text(
-        'source = "A paper"\n'
-        '[[figure]]\nmethod = "Char-CNN"\ntask = "MR"\nvalue = 77.0\nsd = 0.5\n'
-        '[[figure]]\nmethod = "relation"\ntask = "MR"\n'
-        'metric = "milliseconds a batch"\nvalue = 9\n',
-        encoding="utf-8",
-    )
-
-    def in_a_batch(config, files):
-        files["result"]["seconds"]["batch"] = 0.0125
-
-    suite = suite_of(tasks=["MR"], published=str(figures))
-    folder = render(fabricate(suite, separated, in_a_batch)).parent
-    text = (folder / "report.md").read_text(encoding="utf-8")
-    assert "| MR | accuracy | Char-CNN | 77.0 ± 0.5 | – | – |" in text
-    assert "| MR | milliseconds a batch | relation | 9.0 | 12.5 | +3.50 |" in text
-    assert "Not comparable" not in text
 
 
 @pytest.mark.parametrize(
@@ -239,8 +222,7 @@ def test_figures_of_others_and_of_time(suite_of, fabricate, tmp_path):
     ],
 )
 def test_what_the_scores_are_of(suite_of, fabricate, tasks, words, others):
-    folder = render(fabricate(suite_of(tasks=tasks), separated)).parent
-    text = (folder / "report.md").read_text(encoding="utf-8")
+    text = make_report(fabricate(suite_of(tasks=tasks, seeds=1), separated)).markdown()
     assert words in text
     assert others not in text
 
@@ -277,7 +259,7 @@ def test_markdown_is_whole(folder):
     ],
 )
 def test_means_and_the_best_of_them(suite_of, fabricate, score, bold):
-    page = render(fabricate(suite_of(), score)).read_text(encoding="utf-8")
+    page = make_report(fabricate(suite_of(), score)).html()
     assert re.findall(r'<span class="mean"><b>([^<]+)</b>', page) == bold
     assert ("No column separates a pair" in page) is not bool(bold)
     assert '"mean">-' not in page
