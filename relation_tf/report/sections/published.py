@@ -12,6 +12,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.config.published import Published
+from relation_tf.config.table_layout import TableLayout
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
     Block,
@@ -142,15 +143,16 @@ class Layout(Section):
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return a table for each measure; none for several suites."""
         results = context.results
-        if results is None or results.suite.layout is None or results.parts or not context.cells:
+        layout = None if results is None or results.parts else results.suite.layout
+        if results is None or layout is None or not context.cells:
             return []
         unit = ", points" if context.scores.fractions == [*context.scores.tasks] else ""
         blocks: list[Block] = []
-        for place, measure in enumerate(results.suite.layout.measures, start=1):
+        for place, measure in enumerate(layout.measures, start=1):
             title = f"score{unit}" if measure == SCORE else measure
             table = Table(
                 f"Table: {title}, as the paper lays it out",
-                *_grid(measure, context, results),
+                *_grid(measure, layout, context, results),
                 "scores",
                 Paper(f"layout-{place}", f"{context.title}: {title}"),
             )
@@ -158,10 +160,11 @@ class Layout(Section):
         return blocks
 
 
-def _grid(measure: str, context: ReportContext, results: Results) -> tuple[list[Column], list[Row]]:
+def _grid(
+    measure: str, layout: TableLayout, context: ReportContext, results: Results
+) -> tuple[list[Column], list[Row]]:
+    """Return the columns and the rows of a measure."""
     suite, published = results.suite, context.published
-    layout = suite.layout
-    assert layout is not None
     places = {
         (str(method.name), task): layout.place(method, task)
         for method in suite.methods()
