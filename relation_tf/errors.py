@@ -6,8 +6,9 @@ without a traceback and exits with code 2.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _NAMES_SHOWN = 8
 _LONGEST_NAME = 40
@@ -67,6 +68,25 @@ class UnknownNameError(RelationError):
         super().__init__(
             f"unknown {kind} {quote(name)}: expected one of {expected}.{did_you_mean(name, known)}"
         )
+
+
+@contextlib.contextmanager
+def in_one_line(where: str) -> Iterator[None]:
+    """Raise what other packages say about wrong arguments as one line that begins with a place.
+
+    Raises:
+        SuiteError: For a `TypeError`, `ValueError` or `RuntimeError`.
+
+    Example:
+        >>> with in_one_line("method relation"):
+        ...     raise TypeError("no argument 'speed'")
+        Traceback (most recent call last):
+        relation_tf.errors.SuiteError: method relation: no argument 'speed'
+    """
+    try:
+        yield
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SuiteError(f"{where}: {' '.join(str(error).split())}") from error
 
 
 def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:

@@ -10,7 +10,7 @@ import keras
 
 from relation_tf import networks
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.task import Task
@@ -92,23 +92,21 @@ def check_network(config: RunConfig) -> None:
         match = networks.Match(config.sized_by, value, 0, config.size)
         settings = networks.with_size(match, settings)
     try:
-        if networks.find_mechanism(config.mechanism).output_type == "sequence":
-            _encoder_decoder(config, 4, 4).build()
-            return
-        source = _source(config, config.seed)
-        size = 2 if source is None else source.vocabulary.size
-        with dtype_policy(config.precision):
-            model = networks.sequence_classifier(
-                config.mechanism,
-                vocabulary_size=size,
-                num_classes=2,
-                **settings,
-                **_contextual(config, source),
-            )
-        if source is not None:
-            fill(model, source, layer=_FILLED[config.encoder_weights])
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
+        with in_one_line(f"method {config.method}"):
+            if networks.find_mechanism(config.mechanism).output_type == "sequence":
+                _encoder_decoder(config, 4, 4).build()
+                return
+            source = _source(config, config.seed)
+            with dtype_policy(config.precision):
+                model = networks.sequence_classifier(
+                    config.mechanism,
+                    vocabulary_size=2 if source is None else source.vocabulary.size,
+                    num_classes=2,
+                    **settings,
+                    **_contextual(config, source),
+                )
+            if source is not None:
+                fill(model, source, layer=_FILLED[config.encoder_weights])
     finally:
         keras.backend.clear_session()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -64,22 +65,17 @@ class Checkpoint:
     def write(self, state: State) -> None:
         """Write a state, whole or not at all."""
         began = time.monotonic()
-        about = {
+        about = vars(state) | {
             "made_by": self._made_by,
-            "history": state.history,
-            "seconds": state.seconds,
-            "rule": state.rule,
-            "resumed": state.resumed,
             "variables": len(state.variables),
-            "kept": None if state.kept is None else len(state.kept),
+            "kept": state.kept is not None,
         }
-        arrays: dict[str, Any] = {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)}
-        arrays |= {f"variable_{i}": array for i, array in enumerate(state.variables)}
-        arrays |= {f"kept_{i}": array for i, array in enumerate(state.kept or [])}
+        text = np.frombuffer(json.dumps(about).encode(), np.uint8)
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             with temporary.open("wb") as file:
-                np.savez(file, allow_pickle=False, **arrays)
+                arrays = [text, *state.variables, *(state.kept or [])]
+                np.savez(file, *arrays, allow_pickle=False)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self._path)
@@ -92,21 +88,13 @@ class Checkpoint:
         """The last state; None where there is none, or one that others have made or damaged."""
         try:
             with self._path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                about = json.loads(file["about"].tobytes())
-                if about["made_by"] != self._made_by:
+                arrays = iter(file.values())
+                about = json.loads(next(arrays).tobytes())
+                if about.pop("made_by") != self._made_by:
                     return None
-                return State(
-                    about["history"],
-                    about["seconds"],
-                    about["rule"],
-                    _series(file, "variable", about["variables"]),
-                    None if about["kept"] is None else _series(file, "kept", about["kept"]),
-                    about["resumed"],
-                )
+                about["variables"] = [*itertools.islice(arrays, about["variables"])]
+                about["kept"] = [*arrays] if about["kept"] else None
+                return State(**about)
         except Exception:
             # Whatever is wrong with it: without a state the run begins anew.
             return None
-
-
-def _series(file: Mapping[str, np.ndarray], name: str, count: int) -> list[np.ndarray]:
-    return [file[f"{name}_{i}"] for i in range(count)]

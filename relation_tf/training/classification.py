@@ -15,7 +15,7 @@ from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.scoring import score
 from relation_tf.tasks.task import Task
 from relation_tf.training.replicas import Replicas
-from relation_tf.training.trainer import train_step
+from relation_tf.training.trainer import trace, train_step
 
 EVALUATION_BATCH = 1024
 
@@ -38,13 +38,8 @@ class TaskSteps:
         self._optimizer = optimizer
         self.step = replicas.sum_over_replicas(self._train_step)
         # Traced once for any number of rows and any length.
-        self.train_compiled = tf.function(self.step, autograph=False).get_concrete_function(
-            *self.signature
-        )
-        predict = replicas.gather_rows(self._predict_step)
-        self._predict = tf.function(predict, autograph=False).get_concrete_function(
-            self.signature[0]
-        )
+        self.train_compiled = trace(self.step, *self.signature)
+        self._predict = trace(replicas.gather_rows(self._predict_step), self.signature[0])
         self._first_step()
 
     @property
@@ -73,7 +68,8 @@ class TaskSteps:
 
     def labels(self, split: EncodedSplit) -> np.ndarray:
         """Return the label of each row."""
-        return labels_of(split)
+        assert split.labels is not None  # of a split that is trained on or scored
+        return split.labels
 
     def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
         """Take one step; return the batch's mean loss and the number of correct rows."""
@@ -86,12 +82,19 @@ class TaskSteps:
         return outputs[:, 0] if self.task.task.labels is None else outputs
 
     def loss(self, outputs: np.ndarray, split: EncodedSplit) -> float:
-        """Return the mean loss over a split's rows, given what `predict` returned for it."""
-        return mean_loss(outputs, split)
+        """Return the mean loss over a split's rows, given what `predict` returned for it.
+
+        It is computed as Keras computes it.
+        """
+        labels = self.labels(split)
+        if outputs.ndim == 1:
+            return float(np.mean((outputs.astype(np.float64) - labels) ** 2))
+        chosen = outputs[np.arange(len(labels)), labels].astype(np.float64)
+        return float(np.mean(-np.log(np.clip(chosen, 1e-7, 1 - 1e-7))))
 
     def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
         """Return the metrics of what `predict` returned for a split."""
-        task, labels = self.task.task, labels_of(split)
+        task, labels = self.task.task, self.labels(split)
         if not np.isfinite(outputs).all():
             # A diverged network has no predictions.
             return {metric: METRICS[metric].worst for metric in task.metrics}
@@ -140,23 +143,3 @@ def words_of(task: Task, outputs: np.ndarray, targets: Characters | None = None)
         # A diverged network gives NaN; its score says so, and the file has to hold numbers.
         return np.clip(np.nan_to_num(outputs), 0.0, 1.0) * task.maximum
     return np.array(task.labels)[outputs.argmax(axis=1)]
-
-
-def mean_loss(outputs: np.ndarray, split: EncodedSplit) -> float:
-    """Return the mean loss over rows, as Keras computes it."""
-    labels = labels_of(split)
-    if outputs.ndim == 1:
-        return float(np.mean((outputs.astype(np.float64) - labels) ** 2))
-    chosen = outputs[np.arange(len(labels)), labels].astype(np.float64)
-    return float(np.mean(-np.log(np.clip(chosen, 1e-7, 1 - 1e-7))))
-
-
-def labels_of(split: EncodedSplit) -> np.ndarray:
-    """Return the labels of a split.
-
-    Raises:
-        ValueError: If it has none.
-    """
-    if split.labels is None:
-        raise ValueError("this split has no labels")
-    return split.labels

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
 from relation_tf.tasks.plain_text import (
     PlainText,
@@ -27,10 +27,12 @@ from relation_tf.training.trainer import (
     Trainer,
     TrainingResult,
     check_backend,
+    trace,
     train_step,
 )
 
 _CLIP = 1.0  # the norm of all gradients together, as in BERT
+_OF_MODEL = ("objective", "num_layers", "units", "embedding_dim", "dropout", "norm")
 _NOT_DECAYED = ["bias", "beta", "embeddings", "gamma"]
 
 
@@ -51,11 +53,8 @@ class LanguageModelTrainer(Trainer):
         self.mechanism, self.settings, self.text = mechanism, settings, text
         super().__init__(self._build(0), _make_optimizer(settings))
         # One shape for all steps; the last held-out blocks may be fewer.
-        whole = self._spec(settings.batch_size)
-        self._train = tf.function(self._train_step, autograph=False).get_concrete_function(*whole)
-        self._evaluate = tf.function(self._losses, autograph=False).get_concrete_function(
-            *self._spec(None)
-        )
+        self._train = trace(self._train_step, *self._spec(settings.batch_size))
+        self._evaluate = trace(self._losses, *self._spec(None))
         # What a first call prepares is compilation. `reset` undoes the step.
         self.train(0, seed=0)
         self._evaluate(*self._held_out(0))
@@ -74,27 +73,32 @@ class LanguageModelTrainer(Trainer):
         """
         settings = self.settings
         self.reset(seed)
-        run = _Progress.after(self.resume(checkpoint))
-        while run.step < settings.steps:
+        state = self.resume(checkpoint) or State([], 0.0, {"step": 0, "losses": []}, [])
+        # The losses and the seconds of the steps since the last evaluation.
+        step, losses, seconds = state.rule["step"], list(state.rule["losses"]), state.seconds
+        history, resumed = list(state.history), [*state.resumed, *([step] if step else [])]
+        while step < settings.steps:
             began = time.perf_counter()
             # Read when it is needed, so that no step waits for the one before it.
-            run.losses.append(self.train(run.step, seed))
-            run.step += 1
+            losses.append(self.train(step, seed))
+            step += 1
             due = checkpoint is not None and checkpoint.due()
-            evaluated = run.step % settings.evaluate_every == 0 or run.step == settings.steps
+            evaluated = step % settings.evaluate_every == 0 or step == settings.steps
             if due or evaluated:
-                run.losses = [float(loss) for loss in run.losses]
-            run.seconds += time.perf_counter() - began
+                losses = [float(loss) for loss in losses]
+            seconds += time.perf_counter() - began
             if evaluated:
-                run.evaluate(self)
+                history.append(self._row(step, losses, seconds))
+                losses, seconds = [], 0.0
             if on_progress is not None:
-                on_progress(run.step, run.history[-1] if evaluated else {})
-            if due and checkpoint is not None and run.step < settings.steps:
-                checkpoint.write(run.state(self))
-        training = sum(row["seconds"] for row in run.history)
-        evaluation = sum(row["evaluation_seconds"] for row in run.history)
-        seconds = {"training": training, "evaluation": evaluation, "total": training + evaluation}
-        return TrainingResult(run.history, seconds, resumed=run.resumed)
+                on_progress(step, history[-1] if evaluated else {})
+            if due and checkpoint is not None and step < settings.steps:
+                rule = {"step": step, "losses": losses}
+                checkpoint.write(State(history, seconds, rule, self.state(), resumed=resumed))
+        training = sum(row["seconds"] for row in history)
+        evaluation = sum(row["evaluation_seconds"] for row in history)
+        total = {"training": training, "evaluation": evaluation, "total": training + evaluation}
+        return TrainingResult(history, total, resumed=resumed)
 
     def train(self, step: int, seed: int) -> Any:
         """Take a step, from 0; return its mean loss, a tensor that may not be computed yet."""
@@ -125,6 +129,27 @@ class LanguageModelTrainer(Trainer):
         keras.utils.set_random_seed(seed)
         return build_model(self.mechanism, self.settings, self.text.vocabulary.size)
 
+    def _row(self, step: int, losses: Sequence[float], seconds: float) -> dict[str, float]:
+        """Evaluate; return the row of the history."""
+        began = time.perf_counter()
+        loss, held_out = float(np.mean(losses)), self.held_out_loss()
+        with np.errstate(over="ignore"):
+            perplexity = float(np.exp(held_out))
+        if not np.isfinite([loss, perplexity]).all():
+            raise SuiteError(
+                f"the loss must be finite up to step {step}. Received: {loss:g}, of held-out "
+                f"text {held_out:g}; a lower learning rate may help"
+            )
+        return {
+            "step": step,
+            "loss": loss,
+            "held_out_loss": held_out,
+            "perplexity": perplexity,
+            "tokens_per_second": len(losses) * self.step_tokens / seconds,
+            "seconds": seconds,
+            "evaluation_seconds": time.perf_counter() - began,
+        }
+
     def _spec(self, blocks: int | None) -> list[tf.TensorSpec]:
         """Signature of a step: ids, and the places and words that are predicted."""
         ids, *rest = self._inputs(self.text.train[:1], masks_of_held_out(0))
@@ -151,62 +176,6 @@ class LanguageModelTrainer(Trainer):
         return word_losses(self.model(ids, *at, training=training), words)
 
 
-@dataclass
-class _Progress:
-    """How far a run is.
-
-    Attributes:
-        step: Steps that are done.
-        losses: Those of the steps since the last evaluation.
-        seconds: Seconds of the same steps.
-        history: One row per evaluation.
-        resumed: As in `TrainingResult`.
-    """
-
-    step: int = 0
-    losses: list[Any] = field(default_factory=list)
-    seconds: float = 0.0
-    history: list[dict[str, float]] = field(default_factory=list)
-    resumed: list[int] = field(default_factory=list)
-
-    @classmethod
-    def after(cls, state: State | None) -> _Progress:
-        """Return where a run resumes; its beginning without a state."""
-        if state is None:
-            return cls()
-        step, losses = state.rule["step"], list(state.rule["losses"])
-        return cls(step, losses, state.seconds, list(state.history), [*state.resumed, step])
-
-    def state(self, trainer: LanguageModelTrainer) -> State:
-        rule = {"step": self.step, "losses": self.losses}
-        return State(self.history, self.seconds, rule, trainer.state(), resumed=self.resumed)
-
-    def evaluate(self, trainer: LanguageModelTrainer) -> None:
-        """Add a row to the history."""
-        began = time.perf_counter()
-        loss, held_out = float(np.mean(self.losses)), trainer.held_out_loss()
-        with np.errstate(over="ignore"):
-            perplexity = float(np.exp(held_out))
-        if not np.isfinite([loss, perplexity]).all():
-            raise SuiteError(
-                f"the loss must be finite up to step {self.step}. Received: {loss:g}, of held-out "
-                f"text {held_out:g}; a lower learning rate may help"
-            )
-        tokens = len(self.losses) * trainer.step_tokens
-        self.history.append(
-            {
-                "step": self.step,
-                "loss": loss,
-                "held_out_loss": held_out,
-                "perplexity": perplexity,
-                "tokens_per_second": tokens / self.seconds,
-                "seconds": self.seconds,
-                "evaluation_seconds": time.perf_counter() - began,
-            }
-        )
-        self.losses, self.seconds = [], 0.0
-
-
 def build_model(
     mechanism: str, settings: PretrainingSettings, vocabulary_size: int
 ) -> LanguageModel:
@@ -215,19 +184,9 @@ def build_model(
     Raises:
         SuiteError: If it cannot be built; the message names the mechanism.
     """
-    try:
-        return language_model(
-            mechanism,
-            vocabulary_size,
-            objective=settings.objective,  # type: ignore[arg-type]
-            num_layers=settings.num_layers,
-            units=settings.units,
-            embedding_dim=settings.embedding_dim,
-            dropout=settings.dropout,
-            norm=settings.norm,  # type: ignore[arg-type]
-        )
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise SuiteError(f"mechanism {mechanism}: {' '.join(str(error).split())}") from error
+    arguments = {name: getattr(settings, name) for name in _OF_MODEL}
+    with in_one_line(f"mechanism {mechanism}"):
+        return language_model(mechanism, vocabulary_size, **arguments)
 
 
 def _make_optimizer(settings: PretrainingSettings) -> keras.optimizers.Optimizer:

@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.errors import UnknownNameError, in_one_line
 from relation_tf.optimizers import Adam, FCSRDecay, SumRows
 from relation_tf.registry import (
     OPTIMIZERS,
@@ -150,10 +150,8 @@ def _find(registry: Registry[Any], classes: Mapping[str, type], name: str) -> Ca
 
 
 def _make(kind: str, name: str, factory: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    try:
+    with in_one_line(f"{kind} {name!r}"):
         return factory(**arguments)
-    except (TypeError, ValueError) as error:
-        raise SuiteError(f"{kind} {name!r}: {' '.join(str(error).split())}") from error
 
 
 @functools.cache

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from relation_tf.tasks.vocabulary import Vocabulary
 SETTINGS, WEIGHTS, SPEEDS = "pretraining.json", "weights.npz", "speeds.csv"
 
 _EMBEDDING = "embedding"
-_ASKED_OF_A_RUN = {"method", "mechanism", "seed", "perplexity", "tokens_per_second"}
+_OF_A_RUN = {"method", "mechanism", "seed", "perplexity", "tokens_per_second"}
+_OF_SETTINGS = {"embedding_dim", "units", "num_layers", "norm", "dropout", "objective"}
 _ENCODER = "encoder_{}"
 
 
@@ -104,11 +106,8 @@ pretraining.json in it
     run = run_folder(folder, found["method"], found["seed"])
     embedding, weights = _read_weights(run / WEIGHTS)
     vocabulary = Vocabulary.read(vocabulary_of(folder))
-    settings = read_json(run / "config.json")
-    needed = {"embedding_dim", "units", "num_layers", "norm", "dropout", "objective"}
-    if missing := needed - settings.keys():
-        raise SuiteError(f"{run / 'config.json'}: expected a key {min(missing)!r}, found none")
-    expected = vocabulary.size, settings.get("embedding_dim")
+    settings = _read(run / "config.json", _OF_SETTINGS)
+    expected = vocabulary.size, settings["embedding_dim"]
     if embedding.shape != expected:
         raise SuiteError(
             f"{run / WEIGHTS}: expected an embedding of shape {expected}, as "
@@ -159,7 +158,7 @@ def _folder(path: str | Path) -> Path:
 
 def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
     """The result of a finished run."""
-    done = [*finished_runs(folder)]
+    done = finished_runs(folder)
     runs = [run for run in done if method in (run["method"], run["mechanism"])]
     if not runs:
         made = [*dict.fromkeys(str(run["method"]) for run in done)]
@@ -200,7 +199,7 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
         asked = [tuple(weight.shape) for weight in own.weights]
         shapes = [value.shape for value in values]
         if asked != shapes:
-            expected, found = _first_difference(asked, shapes)
+            expected, found = next((a, b) for a, b in zip_longest(asked, shapes) if a != b)
             raise SuiteError(
                 f"{pretrained.folder}: layer {name!r} has a weight of shape {found} where the "
                 f"network has {expected}; it fills a network made with "
@@ -229,30 +228,28 @@ def _check_made_alike(layer: Any, pretrained: PretrainedEncoder) -> None:
             )
 
 
-def _first_difference(own: list[Any], theirs: list[Any]) -> tuple[Any, Any]:
-    longest = max(len(own), len(theirs))
-    pairs = zip(*(each + [None] * (longest - len(each)) for each in (own, theirs)), strict=True)
-    return next((a, b) for a, b in pairs if a != b)
-
-
 def run_folder(folder: Path, method: str, seed: int) -> Path:
     """The folder of a run."""
     return folder / "runs" / method / f"seed-{seed}"
 
 
-def finished_runs(folder: Path) -> Iterator[dict[str, Any]]:
-    """The results of all finished runs, in order of method and seed.
+def finished_runs(folder: Path) -> list[dict[str, Any]]:
+    """Return the results of all finished runs, in order of method and seed.
 
     Raises:
         SuiteError: For one that is broken.
     """
-    found = []
-    for path in sorted(folder.glob("runs/*/seed-*/result.json")):
-        result = read_json(path)
-        if missing := _ASKED_OF_A_RUN - result.keys():
-            raise SuiteError(f"{path}: expected a key {min(missing)!r}, found none")
-        found.append(result)
-    return iter(sorted(found, key=lambda run: (run["method"], run["seed"])))
+    paths = sorted(folder.glob("runs/*/seed-*/result.json"))
+    found = [_read(path, _OF_A_RUN) for path in paths]
+    return sorted(found, key=lambda run: (run["method"], run["seed"]))
+
+
+def _read(path: Path, needed: set[str]) -> dict[str, Any]:
+    """Read a JSON file that must have some keys."""
+    found = read_json(path)
+    if missing := needed - found.keys():
+        raise SuiteError(f"{path}: expected a key {min(missing)!r}, found none")
+    return found
 
 
 def write_weights(path: Path, embedding: np.ndarray, weights: list[np.ndarray]) -> None:

@@ -55,9 +55,8 @@ class Replicas:
 
         def of_replica(ids: tuple[Any, ...], labels: Any) -> Any:
             rows = tf.shape(labels)[0]
-            start, stop = self._rows(rows)
-            share = tf.cast(stop - start, tf.float32) / tf.cast(rows, tf.float32)
-            own = slice(start, tf.maximum(stop, start + 1))
+            own, count = self._rows(rows)
+            share = tf.cast(count, tf.float32) / tf.cast(rows, tf.float32)
             return _reduced(step(tuple(column[own] for column in ids), labels[own], share))
 
         return self._everywhere(of_replica)
@@ -73,11 +72,10 @@ class Replicas:
 
         def of_replica(ids: tuple[Any, ...]) -> Any:
             rows = tf.shape(ids[0])[0]
-            start, stop = self._rows(rows)
-            own = slice(start, tf.maximum(stop, start + 1))
-            outputs = step(tuple(column[own] for column in ids))[: stop - start]
-            # To add zeros changes nothing, and hosts without a GPU cannot gather.
-            return _reduced(tf.pad(outputs, [[start, rows - stop], [0, 0]]))
+            own, count = self._rows(rows)
+            outputs = step(tuple(column[own] for column in ids))[:count]
+            # Zeros change no sum, and hosts without a GPU cannot gather.
+            return _reduced(tf.pad(outputs, [[own.start, rows - own.start - count], [0, 0]]))
 
         return self._everywhere(of_replica)
 
@@ -131,9 +129,10 @@ class Replicas:
             strategy.run(of_replica, arguments)
         )[0]
 
-    def _rows(self, rows: Any) -> tuple[Any, Any]:
-        """The first row of this replica's, and the first one after them."""
-        return _number() * rows // self.count, (_number() + 1) * rows // self.count
+    def _rows(self, rows: Any) -> tuple[slice, Any]:
+        """Return the slice of this replica's rows, and their number; one row is read for none."""
+        start, stop = (number * rows // self.count for number in (_number(), _number() + 1))
+        return slice(start, tf.maximum(stop, start + 1)), stop - start
 
 
 def _number() -> Any:

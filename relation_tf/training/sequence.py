@@ -12,6 +12,7 @@ from relation_tf import networks
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.encoding import EncodedSplit
 from relation_tf.training.classification import EVALUATION_BATCH, TaskSteps
+from relation_tf.training.trainer import trace
 
 
 class SequenceSteps(TaskSteps):
@@ -66,7 +67,7 @@ class SequenceSteps(TaskSteps):
         def losses(sources: Any, targets: Any) -> Any:
             return self._losses(sources, targets, training=False)[0]
 
-        return tf.function(losses, autograph=False).get_concrete_function(*self.signature[0])
+        return trace(losses, *self.signature[0])
 
     def _first_step(self) -> None:
         super()._first_step()

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf.config.run import RunConfig
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.networks.next_token import NextTokenNetwork
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import decoding, length_of
@@ -24,6 +24,7 @@ from relation_tf.training.trainer import (
     SuiteTrainer,
     TrainingResult,
     check_backend,
+    trace,
 )
 
 SECONDS = 1.0
@@ -65,17 +66,15 @@ class StepTimer(SuiteTrainer):
         self._text = tf.constant(texts.pad(np.arange(config.batch_size)))
         self._positions = self._network.positions(self._text.shape[1])
         ids = tf.TensorSpec((config.batch_size, None), tf.int32)
-        self._pass = tf.function(self._read, autograph=False).get_concrete_function(ids)
+        self._pass = trace(self._read, ids)
         self._check_steps()
         self.compile_seconds = time.perf_counter() - start
 
     @classmethod
     def check(cls, config: RunConfig) -> None:
         """Build the network of a run's method with few letters."""
-        try:
+        with in_one_line(f"method {config.method}"):
             _build(config, vocabulary_size=2)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise SuiteError(f"method {config.method}: {' '.join(str(error).split())}") from error
 
     @property
     def reusable(self) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections import deque
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from relation_tf.errors import SuiteError
+from relation_tf.errors import in_one_line
 from relation_tf.registry import METRICS, STOPPING_RULES, register_stopping_rule
 
 Weights = Any
@@ -32,26 +32,33 @@ class Stop:
     reached: bool | None = None
 
 
-class StoppingRule(Protocol):
+class StoppingRule(ABC):
     """A rule that is updated after each epoch and may end the run.
 
     Attributes:
         kept: The weights that it keeps back, or None.
+        remembered: Names of the other attributes that change from epoch to epoch, with values that
+            JSON has. An interrupted run resumes with them.
     """
 
-    kept: Weights | None
+    kept: Weights | None = None
+    remembered: Sequence[str] = ()
 
+    @abstractmethod
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
         """Take the value of an epoch (from 1); `weights()` copies the network's weights."""
 
     def finish(self, epoch: int, limit: str) -> Stop:
-        """End a run that has come to a limit, such as `"100 epochs"`, at this epoch."""
+        """End a run that has come to a limit, such as `"100 epochs"`, with its last weights."""
+        return Stop(f"reached {limit}", epoch)
 
     def state(self) -> dict[str, Any]:
-        """Return what it remembers besides `kept`, as JSON has it."""
+        """Return the remembered attributes."""
+        return {name: getattr(self, name) for name in self.remembered}
 
     def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
         """Restore what `state` returned and `kept` was."""
+        vars(self).update(state, kept=kept)
 
 
 def make_rule(settings: Any) -> tuple[StoppingRule, str]:
@@ -73,10 +80,8 @@ def make_rule(settings: Any) -> tuple[StoppingRule, str]:
     if "higher_is_better" in accepted:
         metric = METRICS.get(column.removeprefix("val_"))
         arguments["higher_is_better"] = metric is not None and metric.higher_is_better
-    try:
+    with in_one_line(f"stopping {settings.stopping!r}"):
         return declared.factory(**{**arguments, **settings.stopping_options}), column
-    except (TypeError, ValueError) as error:
-        raise SuiteError(f"stopping {settings.stopping!r}: {error}") from error
 
 
 def records_accuracy(settings: Any) -> bool:
@@ -91,7 +96,7 @@ def records_accuracy(settings: Any) -> bool:
     fewest_epochs=lambda settings: settings.stopping_options.get("window", 10) + settings.patience,
     description="no better mean of 10 (`window`) epochs for `patience` epochs; last weights",
 )
-class SmoothedEarlyStopping:
+class SmoothedEarlyStopping(StoppingRule):
     """The rule of the Relation paper's program, as its training logs show it.
 
     From epoch `window` on, it watches the mean of the last `window` values. After `patience` epochs
@@ -110,7 +115,7 @@ class SmoothedEarlyStopping:
         4
     """
 
-    kept: Weights | None = None
+    remembered = ("values", "best", "waited")
 
     def __init__(self, patience: int = 5, higher_is_better: bool = False, window: int = 10) -> None:
         if window < 1:
@@ -118,38 +123,25 @@ class SmoothedEarlyStopping:
         self.patience = patience
         self.window = window
         self._sign = -1.0 if higher_is_better else 1.0
-        self._values: deque[float] = deque(maxlen=window)
-        self._best = math.inf
-        self._waited = 0
+        self.values: list[float] = []
+        self.best = math.inf
+        self.waited = 0
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
         """Take the value of an epoch."""
-        self._values.append(_worst_if_nan(self._sign * value))
-        if len(self._values) < self.window:
+        self.values = [*self.values, _worst_if_nan(self._sign * value)][-self.window :]
+        if len(self.values) < self.window:
             return None
-        mean = sum(self._values) / self.window
-        if mean < self._best:
-            self._best, self._waited = mean, 0
+        mean = sum(self.values) / self.window
+        if mean < self.best:
+            self.best, self.waited = mean, 0
             return None
-        self._waited += 1
-        if self._waited < self.patience:
+        self.waited += 1
+        if self.waited < self.patience:
             return None
         return Stop(
             f"mean of the last {self.window} epochs not better for {self.patience} epochs", epoch
         )
-
-    def finish(self, epoch: int, limit: str) -> Stop:
-        """Keep the last weights."""
-        return Stop(f"reached {limit}", epoch)
-
-    def state(self) -> dict[str, Any]:
-        """Return the last values, the best mean, and the epochs since."""
-        return {"values": list(self._values), "best": self._best, "waited": self._waited}
-
-    def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
-        """Restore `state`."""
-        self._values.extend(state["values"])
-        self._best, self._waited = state["best"], state["waited"]
 
 
 @register_stopping_rule(
@@ -159,7 +151,7 @@ class SmoothedEarlyStopping:
     fewest_epochs=lambda settings: 1 + settings.patience,
     description="no better value for `patience` epochs; best weights",
 )
-class EarlyStopping:
+class EarlyStopping(StoppingRule):
     """Early stopping: no better value for `patience` epochs; restores the best weights.
 
     NaN is the worst value.
@@ -176,33 +168,26 @@ class EarlyStopping:
         'first'
     """
 
+    remembered = ("best", "epoch")
+
     def __init__(self, patience: int = 5, higher_is_better: bool = False) -> None:
         self.patience = patience
         self._sign = -1.0 if higher_is_better else 1.0
-        self._best = math.inf
-        self._epoch = 0
-        self.kept: Weights | None = None
+        self.best = math.inf
+        self.epoch = 0
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
         """Take the value of an epoch."""
         value = _worst_if_nan(self._sign * value)
-        if value < self._best or self._epoch == 0:
-            self._best, self._epoch, self.kept = value, epoch, weights()
-        if epoch - self._epoch < self.patience:
+        if value < self.best or self.epoch == 0:
+            self.best, self.epoch, self.kept = value, epoch, weights()
+        if epoch - self.epoch < self.patience:
             return None
-        return Stop(f"not better for {self.patience} epochs", self._epoch, self.kept)
+        return Stop(f"not better for {self.patience} epochs", self.epoch, self.kept)
 
     def finish(self, epoch: int, limit: str) -> Stop:
         """Keep the best weights."""
-        return Stop(f"reached {limit}", self._epoch, self.kept)
-
-    def state(self) -> dict[str, Any]:
-        """Return the best value and its epoch."""
-        return {"best": self._best, "epoch": self._epoch}
-
-    def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
-        """Restore `state` and the best weights."""
-        self._best, self._epoch, self.kept = state["best"], state["epoch"], kept
+        return Stop(f"reached {limit}", self.epoch, self.kept)
 
 
 @register_stopping_rule(
@@ -218,7 +203,7 @@ class EarlyStopping:
         f"{settings.watched_accuracy} accuracy above {settings.target_accuracy:g}"
     ),
 )
-class AccuracyReached:
+class AccuracyReached(StoppingRule):
     """The rule of the Relation paper's learning times: an accuracy that holds.
 
     Training ends when the accuracy has been above the target in so many consecutive epochs, with
@@ -241,17 +226,17 @@ class AccuracyReached:
         Yamada, Baladram, Lin 2022, doi 10.3389/frai.2022.924688, Table 2.
     """
 
-    kept: Weights | None = None
+    remembered = ("above",)
 
     def __init__(self, target_accuracy: float = 0.8, target_epochs: int = 10) -> None:
         self.target = target_accuracy
         self.epochs = target_epochs
-        self._above = 0
+        self.above = 0
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
         """Take the accuracy of an epoch; NaN is not above the target."""
-        self._above = self._above + 1 if value > self.target else 0
-        if self._above < self.epochs:
+        self.above = self.above + 1 if value > self.target else 0
+        if self.above < self.epochs:
             return None
         reason = f"accuracy above {self.target:g} in {self.epochs} consecutive epochs"
         return Stop(reason, epoch, reached=True)
@@ -259,14 +244,6 @@ class AccuracyReached:
     def finish(self, epoch: int, limit: str) -> Stop:
         """End without the target."""
         return Stop(f"not reached in {limit}", epoch, reached=False)
-
-    def state(self) -> dict[str, Any]:
-        """Return the number of epochs above the target."""
-        return {"above": self._above}
-
-    def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
-        """Restore `state`."""
-        self._above = state["above"]
 
 
 def _worst_if_nan(cost: float) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -34,22 +34,13 @@ from relation_tf.training.trainer import (
     SuiteTrainer,
     TrainingResult,
     check_backend,
+    trace,
 )
 
 _TIMED_STEPS = 12  # of an epoch whose duration is estimated
 
 Batch = tuple[TaskSteps, np.ndarray]
 """The steps of a task, and the numbers of some of its training rows."""
-
-
-@dataclass(frozen=True)
-class TrainedEpoch:
-    """The training part of an epoch; `accuracy` is of outputs before each step."""
-
-    loss: float
-    accuracy: float
-    input_seconds: float
-    padding: float
 
 
 class TaskTrainer(SuiteTrainer):
@@ -83,9 +74,10 @@ class TaskTrainer(SuiteTrainer):
         self._quietly = quietly
         self.match = find_match(config, task)
         models = self._networks(config.seed)
-        steps = sum(-(-len(each.splits["train"]) // config.batch_size) for each in task.members)
+        rows = [len(each.splits["train"]) for each in task.members]
+        self._steps = sum(-(-count // config.batch_size) for count in rows)
         with self.replicas.scope():
-            optimizer = _make_optimizer(config, steps)
+            optimizer = _make_optimizer(config, self._steps)
         super().__init__(networks.as_one(models), optimizer, replicas)
         kind = SequenceSteps if task.task.written else TaskSteps
         self.parts = [
@@ -95,8 +87,7 @@ class TaskTrainer(SuiteTrainer):
         self._shapes: set[tuple[int, ...]] = set()
         if self.xla:
             (part,) = self.parts
-            step = tf.function(part.step, autograph=False, jit_compile=True)
-            self._train_by_xla = step.get_concrete_function(*part.signature)
+            self._train_by_xla = trace(part.step, *part.signature, jit_compile=True)
         self.compile_seconds = time.perf_counter() - start
 
     @classmethod
@@ -141,13 +132,12 @@ class TaskTrainer(SuiteTrainer):
         """Train until the stopping rule ends it, and predict all that is scored or submitted."""
         self.reset(seed)
         rule, column = make_rule(self.config)
-        state = self.resume(checkpoint)
-        history, resumed = [], []
-        if state is not None:
+        state = self.resume(checkpoint) or State([], 0.0, {}, [])
+        history, resumed = list(state.history), list(state.resumed)
+        if history:
             rule.restore(state.rule, state.kept)
-            history = list(state.history)
-            resumed = [*state.resumed, len(history)]
-        clock = Clock(self, state.seconds if state is not None else 0.0)
+            resumed.append(len(history))
+        clock = Clock(self, state.seconds)
         stop: Stop | None = None
         padding = 0.0
         while stop is None:
@@ -179,8 +169,13 @@ class TaskTrainer(SuiteTrainer):
         seconds = self._seconds(history, clock.seconds())
         return TrainingResult(history, seconds, stop, predictions, metrics, padding, resumed)
 
-    def train_epoch(self, seed: int, epoch: int) -> TrainedEpoch:
-        """Take the steps of one epoch, from 1."""
+    def train_epoch(self, seed: int, epoch: int) -> dict[str, float]:
+        """Take the steps of one epoch, from 1.
+
+        Returns:
+            `loss`; `accuracy` of the outputs before each step; `input_seconds`; and the share of
+            `padding`.
+        """
         start = time.perf_counter()
         batches = self.plan_epoch(seed, epoch)
         own = [[rows for of, rows in batches if of is part] for part in self.parts]
@@ -191,12 +186,9 @@ class TaskTrainer(SuiteTrainer):
         steps = []
         for part, rows in batches:
             start = time.perf_counter()
-            ids = part.pad(part.train_rows, rows)
-            labels = part.labels(part.train_rows)[rows]
-            if self.xla:
-                ids = tuple(map(pad_to_bucket, ids))
+            batch = self._batch(part, rows)
             input_seconds += time.perf_counter() - start
-            steps.append(self.train(part, ids, labels))
+            steps.append(self.train(part, *batch))
         # One read at the end, so that no step waits for the one before it.
         losses = [float(loss) for loss, _ in steps]
         weights = [len(rows) for _, rows in batches]
@@ -204,12 +196,12 @@ class TaskTrainer(SuiteTrainer):
         right = sum(
             int(hits) for loss, (_, hits) in zip(losses, steps, strict=True) if np.isfinite(loss)
         )
-        return TrainedEpoch(
-            loss=float(np.average(losses, weights=weights)),
-            accuracy=right / sum(weights),
-            input_seconds=input_seconds,
-            padding=padding,
-        )
+        return {
+            "loss": float(np.average(losses, weights=weights)),
+            "accuracy": right / sum(weights),
+            "input_seconds": input_seconds,
+            "padding": padding,
+        }
 
     def plan_epoch(self, seed: int, epoch: int) -> list[Batch]:
         """Return the batches of an epoch, from 1; those of a group's tasks in a random order.
@@ -264,8 +256,7 @@ class TaskTrainer(SuiteTrainer):
         seconds = []
         for part, rows in (batches[number] for number in chosen):
             start = time.perf_counter()
-            ids = part.pad(part.train_rows, rows)
-            loss, _ = self.train(part, ids, part.labels(part.train_rows)[rows])
+            loss, _ = self.train(part, *self._batch(part, rows))
             float(loss)
             seconds.append(time.perf_counter() - start)
         start = time.perf_counter()
@@ -280,6 +271,15 @@ class TaskTrainer(SuiteTrainer):
 
     def _build(self, seed: int) -> keras.Model:
         return networks.as_one(self._networks(seed))
+
+    def _batch(
+        self, part: TaskSteps, rows: np.ndarray
+    ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """Return the texts and the labels of some training rows."""
+        ids = part.pad(part.train_rows, rows)
+        if self.xla:
+            ids = tuple(map(pad_to_bucket, ids))
+        return ids, part.labels(part.train_rows)[rows]
 
     def _compile_by_xla(self, part: TaskSteps, shapes: Sequence[tuple[int, ...]]) -> None:
         """Take a step of each shape, and undo what it changed."""
@@ -312,19 +312,19 @@ class TaskTrainer(SuiteTrainer):
         losses = [part.loss(own, part.held_out) for part, own in outputs]
         row = {
             "epoch": len(history) + 1,
-            "loss": trained.loss,
+            "loss": trained["loss"],
             "val_loss": float(np.mean(losses)),
         }
         scores = [part.score(own, part.held_out) for part, own in outputs]
         for name in self.task.task.metrics:
             row[f"val_{name}"] = float(np.mean([own[name] for own in scores]))
         if records_accuracy(self.config) and len(self.parts) == 1:
-            row["accuracy"] = trained.accuracy
+            row["accuracy"] = trained["accuracy"]
             row["running_accuracy"] = self._running_accuracy(history, row)
         row["seconds"] = seconds
-        row["input_seconds"] = trained.input_seconds
+        row["input_seconds"] = trained["input_seconds"]
         row["evaluation_seconds"] = time.perf_counter() - ended
-        return row, trained.padding
+        return row, trained["padding"]
 
     def _running_accuracy(
         self, history: Sequence[Mapping[str, float]], row: Mapping[str, float]
@@ -340,15 +340,15 @@ class TaskTrainer(SuiteTrainer):
         return before + (own - before) / (len(history) + 1)
 
     def _seconds(self, history: Sequence[Mapping[str, float]], total: float) -> dict[str, float]:
-        columns = {
-            "training": "seconds",
-            "input": "input_seconds",
-            "evaluation": "evaluation_seconds",
+        epoch = statistics.median_high(row["seconds"] for row in history)
+        return {
+            "training": sum(row["seconds"] for row in history),
+            "input": sum(row["input_seconds"] for row in history),
+            "evaluation": sum(row["evaluation_seconds"] for row in history),
+            "total": total,
+            "epoch": epoch,
+            "batch": epoch / self._steps,
         }
-        seconds = {name: sum(row[column] for row in history) for name, column in columns.items()}
-        steps = sum(-(-len(part.train_rows) // self.config.batch_size) for part in self.parts)
-        epoch = sorted(row["seconds"] for row in history)[len(history) // 2]
-        return seconds | {"total": total, "epoch": epoch, "batch": epoch / steps}
 
     def _predict(self) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
         group = self.task.task
@@ -356,15 +356,13 @@ class TaskTrainer(SuiteTrainer):
         metrics: dict[str, dict[str, float]] = {}
         for part in self.parts:
             task, splits = part.task.task, part.task.splits
-            for name, split in task.scored.items():
-                outputs = predictions[group.split_of(task, split), name] = part.predict(
-                    splits[split]
-                )
-                metrics[name] = part.score(outputs, splits[split])
-            for name, split in task.answered.items():
+            for name, split in [*task.scored.items(), *task.answered.items()]:
                 if split in splits:
                     outputs = part.predict(splits[split])
                     predictions[group.split_of(task, split), name] = outputs
+            for name, split in task.scored.items():
+                outputs = predictions[group.split_of(task, split), name]
+                metrics[name] = part.score(outputs, splits[split])
         return predictions, metrics
 
 
@@ -396,13 +394,10 @@ def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:
 
 def _prediction_bytes(part: TaskSteps) -> int:
     """Bytes of the predictions: some for an index and a word, a dozen for a probability."""
-    task, total = part.task.task, 0
-    for name, split in part.task.splits.items():
-        if name in task.scored.values():
-            total += len(split) * (20 + 12 * len(task.labels or []))
-        elif name in task.answered.values():
-            total += len(split) * 20
-    return total
+    task, splits = part.task.task, part.task.splits
+    of_row = dict.fromkeys(task.answered.values(), 20)
+    of_row |= dict.fromkeys(task.scored.values(), 20 + 12 * len(task.labels or []))
+    return sum(size * len(splits[name]) for name, size in of_row.items() if name in splits)
 
 
 def _unsupported(error: tf.errors.OpError) -> str:

@@ -114,7 +114,11 @@ class Trainer(ABC):
     def resume(self, checkpoint: Checkpoint | None) -> State | None:
         """Restore the state of an interrupted run; None if there is none for this network."""
         state = None if checkpoint is None else checkpoint.read()
-        if state is None or not self.state_matches(state.variables, state.kept):
+        if (
+            state is None
+            or not _match(self._variables(), state.variables)
+            or not _match(self.model.variables, state.kept)
+        ):
             return None
         self.restore_state(state.variables)
         return state
@@ -130,14 +134,6 @@ class Trainer(ABC):
     def state(self) -> list[np.ndarray]:
         """Return copies of all variables, including the optimizer's."""
         return _copies(self._variables())
-
-    def state_matches(
-        self, state: Sequence[np.ndarray], kept: Sequence[np.ndarray] | None = None
-    ) -> bool:
-        """Return True if `restore_state` and `restore` can restore these arrays."""
-        return _match(self._variables(), state) and (
-            kept is None or _match(self.model.variables, kept)
-        )
 
     def restore_state(self, state: Sequence[Any]) -> None:
         """Restore what `state` returned."""
@@ -226,6 +222,12 @@ class Clock:
         self._start = self._now() - seconds
 
 
+def trace(function: Callable[..., Any], *signature: Any, jit_compile: bool = False) -> Any:
+    """Compile a function of tensors once, for all tensors of a signature."""
+    compiled = tf.function(function, autograph=False, jit_compile=jit_compile)
+    return compiled.get_concrete_function(*signature)
+
+
 def train_step(
     model: keras.Model, optimizer: Any, compute: Callable[[], tuple[Any, Any]], share: Any = 1.0
 ) -> tuple[Any, Any]:
@@ -270,7 +272,8 @@ def _copies(variables: Sequence[Any]) -> list[np.ndarray]:
     return [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
 
 
-def _match(variables: Sequence[Any], values: Sequence[np.ndarray]) -> bool:
-    return [(tuple(each.shape), each.dtype) for each in variables] == [
+def _match(variables: Sequence[Any], values: Sequence[np.ndarray] | None) -> bool:
+    """Return True if the values can be assigned, or there are none."""
+    return values is None or [(tuple(each.shape), each.dtype) for each in variables] == [
         (each.shape, each.dtype.name) for each in values
     ]

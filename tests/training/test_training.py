@@ -82,13 +82,11 @@ def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
 
 
 def test_best_weights_are_brought_back(network):
-    from relation_tf.training.classification import mean_loss
-
     first, config = network(stopping="early_stopping", learning_rate=0.05, epochs=6)
     trained = first.run(config.seed)
     costs = [row["val_loss"] for row in trained.history]
     assert trained.stop.epoch == int(np.argmin(costs)) + 1
-    kept = mean_loss(trained.predictions["dev", "CoLA"], first.task.splits["dev"])
+    kept = first.parts[0].loss(trained.predictions["dev", "CoLA"], first.task.splits["dev"])
     assert kept == pytest.approx(min(costs), rel=1e-6)
 
 
@@ -326,11 +324,9 @@ def test_a_group_answers_for_each_of_its_tasks(grouped, sharing):
 
 
 def test_the_cost_of_a_group_is_the_mean_of_its_tasks(grouped):
-    from relation_tf.training.classification import mean_loss
-
     made, config = grouped(epochs=1)
     trained = made.run(config.seed)
-    costs = [mean_loss(part.predict(part.held_out), part.held_out) for part in made.parts]
+    costs = [part.loss(part.predict(part.held_out), part.held_out) for part in made.parts]
     assert trained.history[0]["val_loss"] == pytest.approx(np.mean(costs), rel=1e-6)
 
 
