@@ -50,9 +50,7 @@ def build_networks(
         elif task.task.written:
             assert task.vocabulary is not None  # of a task that is written
             assert task.targets is not None
-            model = _encoder_decoder(config, task.vocabulary.size, task.targets.size)
-            model.build()
-            return [model]
+            return [_encoder_decoder(config, task.vocabulary.size, task.targets.size)]
         else:
             models = [_builder(task.task)(config.mechanism, **settings)]
     for model in models:
@@ -94,7 +92,7 @@ def check_network(config: RunConfig) -> None:
     try:
         with in_one_line(f"method {config.method}"):
             if networks.find_mechanism(config.mechanism).output_type == "sequence":
-                _encoder_decoder(config, 4, 4).build()
+                _encoder_decoder(config, 4, 4)
                 return
             source = _source(config, config.seed)
             with dtype_policy(config.precision):
@@ -164,7 +162,9 @@ def _encoder_decoder(config: RunConfig, sources: int, targets: int) -> keras.Mod
         **config.options,
     }
     entry = networks.find_mechanism(config.mechanism)
-    return networks.make_layer(entry, config.units, config.dropout, options)
+    model = networks.make_layer(entry, config.units, config.dropout, options)
+    model.build()
+    return model
 
 
 def _source(config: RunConfig, seed: int) -> PretrainedEncoder | None:

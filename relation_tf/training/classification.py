@@ -38,7 +38,7 @@ class TaskSteps:
         self._optimizer = optimizer
         self.step = replicas.sum_over_replicas(self._train_step)
         # Traced once for any number of rows and any length.
-        self.train_compiled = trace(self.step, *self.signature)
+        self._train = trace(self.step, *self.signature)
         self._predict = trace(replicas.gather_rows(self._predict_step), self.signature[0])
         self._first_step()
 
@@ -73,7 +73,7 @@ class TaskSteps:
 
     def train(self, ids: tuple[np.ndarray, ...], labels: np.ndarray) -> tuple[Any, Any]:
         """Take one step; return the batch's mean loss and the number of correct rows."""
-        return self.train_compiled(tuple(map(tf.constant, ids)), tf.constant(labels))
+        return self._train(tuple(map(tf.constant, ids)), tf.constant(labels))
 
     def predict(self, split: EncodedSplit) -> np.ndarray:
         """Return the outputs for all rows: `(rows, classes)`, or `(rows,)` for a regression."""
@@ -110,9 +110,9 @@ class TaskSteps:
     def _first_step(self) -> None:
         """Run both once: what a first call prepares is compilation. `reset` undoes the step."""
         rows = np.arange(min(2, len(self.train_rows)))
-        texts = tuple(map(tf.constant, self.pad(self.train_rows, rows)))
-        self.train_compiled(texts, tf.constant(self.labels(self.train_rows)[rows]))
-        self._predict(texts)
+        texts = self.pad(self.train_rows, rows)
+        self.train(texts, self.labels(self.train_rows)[rows])
+        self._predict(tuple(map(tf.constant, texts)))
 
     def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
         """Take a step; return these rows' part of the mean loss, and how many are correct."""

@@ -59,11 +59,11 @@ class StepTimer(SuiteTrainer):
         check_backend()
         start = time.perf_counter()
         self.config = config
-        self.task = replace(task, splits={"train": _rows(task, config.batch_size)})
+        texts, rows = letters(length_of(task.task), config.batch_size), np.arange(config.batch_size)
+        self.task = replace(task, splits={"train": EncodedSplit((texts,), None, rows)})
         self._network = self._build_network(config.seed)
         super().__init__(self._network.model)
-        (texts,) = self.task.splits["train"].inputs
-        self._text = tf.constant(texts.pad(np.arange(config.batch_size)))
+        self._text = tf.constant(texts.pad(rows))
         self._positions = self._network.positions(self._text.shape[1])
         ids = tf.TensorSpec((config.batch_size, None), tf.int32)
         self._pass = trace(self._read, ids)
@@ -173,10 +173,3 @@ def _build(config: RunConfig, vocabulary_size: int) -> NextTokenNetwork:
         return NextTokenNetwork(
             config.mechanism, vocabulary_size, config.units, width, config.options
         )
-
-
-def _rows(task: EncodedTask, count: int) -> EncodedSplit:
-    """Return a batch of so many rows of the text."""
-    return EncodedSplit(
-        decoding(length_of(task.task), count).encode("train"), None, np.arange(count)
-    )

@@ -76,6 +76,9 @@ class TaskTrainer(SuiteTrainer):
         models = self._networks(config.seed)
         rows = [len(each.splits["train"]) for each in task.members]
         self._steps = sum(-(-count // config.batch_size) for count in rows)
+        # XLA compiles whole batches. Op determinism holds for TensorFlow's own operations, not for
+        # what XLA makes of them.
+        self.xla = config.xla and max(rows) >= config.batch_size and not op_determinism()
         with self.replicas.scope():
             optimizer = _make_optimizer(config, self._steps)
         super().__init__(networks.as_one(models), optimizer, replicas)
@@ -96,17 +99,6 @@ class TaskTrainer(SuiteTrainer):
         check_network(config)
         _make_optimizer(config, 1)
         make_rule(config)
-
-    @property
-    def xla(self) -> bool:
-        """True if XLA compiles the training step of whole batches.
-
-        Op determinism holds for TensorFlow's own operations, not for what XLA makes of them.
-        """
-        if not self.config.xla:
-            return False
-        (part,) = self.parts
-        return len(part.train_rows) >= self.config.batch_size and not op_determinism()
 
     @property
     def reusable(self) -> bool:

@@ -157,12 +157,14 @@ class SuiteTrainer(Trainer):
         task: The task that it reads.
         vectors: Word vectors that the embedding starts from.
         match: The width that gives the requested number of parameters.
+        xla: True if XLA compiles the training step.
     """
 
     config: RunConfig
     task: EncodedTask
     vectors: Vectors | None = None
     match: networks.Match | None = None
+    xla: bool = False
 
     @classmethod
     @abstractmethod
@@ -173,11 +175,6 @@ class SuiteTrainer(Trainer):
             SuiteError: If it cannot be built; the message names the method, the argument and its
                 value.
         """
-
-    @property
-    def xla(self) -> bool:
-        """True if XLA compiles the training step."""
-        return False
 
     @property
     @abstractmethod

@@ -10,10 +10,6 @@ from relation_tf.config import list_suites, load_suite
 pytestmark = pytest.mark.tensorflow
 
 
-def seeded(config, seed):
-    return config.model_copy(update={"seed": seed})
-
-
 def outputs(trained):
     return {key: value.tobytes() for key, value in trained.predictions.items()}
 
@@ -24,8 +20,7 @@ def test_same_seed_gives_the_same_bits_whatever_ran_before(network, name):
     alone = first.run(config.seed)
     first.run(2)
     again = first.run(config.seed)
-    other, _ = network(name)
-    fresh = other.run(config.seed)
+    fresh = network(name)[0].run(config.seed)
     costs = [[row["loss"] for row in trained.history] for trained in (alone, again, fresh)]
     assert costs[0] == costs[1] == costs[2]
     assert outputs(alone) == outputs(again) == outputs(fresh)
@@ -99,16 +94,9 @@ def test_a_diverged_network_has_the_worst_score(network):
 
 def learning(network, **changes):
     """A run on SST-2 that stops when an accuracy has held; nothing is dropped out."""
-    settings = {
-        "stopping": "accuracy_reached",
-        "target_accuracy": 0.6,
-        "target_epochs": 2,
-        "dropout": 0.0,
-        "learning_rate": 0.01,
-        "epochs": 30,
-        **changes,
-    }
-    made, config = network("SST-2", **settings)
+    settings = {"target_accuracy": 0.6, "target_epochs": 2, "learning_rate": 0.01, "epochs": 30}
+    rule = {"stopping": "accuracy_reached", "dropout": 0.0}
+    made, config = network("SST-2", **rule, **(settings | changes))
     return made.run(config.seed), made
 
 
