@@ -59,7 +59,8 @@ class StepTimer(SuiteTrainer):
         check_backend()
         start = time.perf_counter()
         self.config = config
-        texts, rows = letters(length_of(task.task), config.batch_size), np.arange(config.batch_size)
+        rows = np.arange(config.batch_size)
+        (texts,) = decoding(length_of(task.task), len(rows)).encode("train")
         self.task = replace(task, splits={"train": EncodedSplit((texts,), None, rows)})
         self._network = self._build_network(config.seed)
         super().__init__(self._network.model)
