@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import runpy
-import shlex
 from pathlib import Path
 
 import pytest
 
-from relation_tf import cli
 from relation_tf.config import list_suites
 from relation_tf.registry import TASKS
 
@@ -56,28 +54,3 @@ def test_the_notebook_example(tmp_path):
 def test_the_tasks_and_suites_are_counted():
     assert f"[{len(list_suites())} suites]" in README
     assert f"{len(TASKS)} tasks" in README
-
-
-COMMANDS = re.findall(r"^((?:relation-tf|glue-submit|make) [^#\n]*)", README, re.MULTILINE)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_and_options_exist(command):
-    program, verb, *arguments = shlex.split(command)
-    if program == "make":
-        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-        assert re.search(rf"^{verb}:", makefile, re.MULTILINE)
-        return
-    from typer.main import get_command
-
-    from glue_submit.cli import app
-
-    group = get_command(cli.app if program == "relation-tf" else app)
-    options = {name for parameter in group.commands[verb].params for name in parameter.opts}
-    assert {word for word in arguments if word.startswith("--")} <= options
-
-
-def test_links_lead_somewhere():
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -17,9 +17,7 @@ import glue_submit.cli
 from relation_tf import cli
 from relation_tf.config import list_suites, load_suite
 from relation_tf.tasks import miniglue
-from tests.test_docs import DOCS, PAGES, ROOT, blocks, write_files
-
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+from tests.test_docs import DOCS, PAGES, README, ROOT, blocks, commands, write_files
 
 # What holds for as long as a process does, which other tests share.
 PROCESS_WIDE = {
@@ -50,13 +48,9 @@ SMALLER = {
 }
 
 
-def commands(page: Path | None) -> list[str]:
-    """The lines of a page, or of README, that are typed into a shell."""
-    if page is None:
-        lines = re.findall(r"^((?:relation-tf|glue-submit|make) .*)$", README, re.MULTILINE)
-    else:
-        lines = [line for _, text in blocks(page, "sh") for line in text.splitlines()]
-    return [shlex.join(shlex.split(line, comments=True)) for line in lines]
+def typed(page: Path) -> list[str]:
+    """Return the commands of a page without their comments."""
+    return [shlex.join(shlex.split(line, comments=True)) for line in commands(page)]
 
 
 def test_contributors_make_what_there_is():
@@ -154,14 +148,14 @@ def predictions_from_elsewhere(folder: Path) -> None:
 
 
 # What extending.md registers would stay in this process: tests/test_extending.py runs its commands.
-RUN_HERE = [None, *(page for page in PAGES if page.name != "extending.md")]
+RUN_HERE = [README, *(page for page in PAGES if page.name != "extending.md")]
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.stem if page else "README")
+@pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.stem)
 def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
-    shown = [command for command in commands(page) if not is_left_out(command)]
+    shown = [command for command in typed(page) if not is_left_out(command)]
     if not shown:
         pytest.skip("this page shows no command")
     from relation_tf.training.session import op_determinism
@@ -173,14 +167,14 @@ def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "my_layer", raising=False)  # another test's
     for path in data.iterdir():
         (tmp_path / path.name).symlink_to(path)
-    write_files(page or DOCS / "how-to" / "own-layer.md", tmp_path)
-    if page is None or page.name == "compare.md":
+    write_files(DOCS / "how-to" / "own-layer.md" if page == README else page, tmp_path)
+    if page in (README, DOCS / "how-to" / "compare.md"):
         program = tmp_path / "program.py"
         program.write_text(blocks(DOCS / "how-to" / "compare.md", "python")[0][1])
         runpy.run_path(str(program))
-    if page is not None and page.name == "compare.md":
+    if page.name == "compare.md":
         more_for_compare(tmp_path, monkeypatch)
-    if page is not None and page.name == "pretraining.md":
+    if page.name == "pretraining.md":
         more_for_pretraining(tmp_path, monkeypatch)
     for command in shown:
         if "my-predictions" in command:
@@ -190,7 +184,7 @@ def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
 
 
 def test_what_is_left_out_is_shown_somewhere():
-    shown = [command for page in (None, *PAGES) for command in commands(page)]
+    shown = [command for page in (README, *PAGES) for command in typed(page)]
     assert len(shown) > 50
     for start in LEFT_OUT:
         assert any(is_left_out(command) and start in command for command in shown), start

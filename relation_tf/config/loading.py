@@ -89,12 +89,9 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
     values |= settings
     overrides = values.get("overrides")
     if "overrides" not in settings and isinstance(overrides, dict):
-        values["overrides"] = {
-            task: {key: value for key, value in own.items() if key not in settings}
-            if isinstance(own, dict)
-            else own
-            for task, own in overrides.items()
-        }
+        for own in overrides.values():
+            for key in settings if isinstance(own, dict) else ():
+                own.pop(key, None)
 
 
 def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None) -> Suite:

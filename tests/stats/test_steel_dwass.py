@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -17,7 +18,7 @@ from scikit_posthocs import posthoc_dscf
 from scipy.stats import chi2, rankdata
 
 import relation_tf.stats
-from relation_tf.stats import cliffs_delta_interval, steel_dwass
+from relation_tf.stats import cliffs_delta_interval, steel, steel_dwass
 from tests.golden import GOLDEN_VALUES
 
 GOLDEN = [
@@ -211,11 +212,17 @@ def test_exact_refuses_what_it_cannot_enumerate():
         steel_dwass({i: np.arange(5) for i in range(4)}, method="exact")
 
 
-@pytest.mark.parametrize("sizes", [(5, 5), (4, 3, 3), (3, 3, 2), (4, 3, 2), (4, 4, 2, 1)])
-def test_separated_groups_reach_the_attainable_p(sizes):
+BOTH_TESTS = pytest.mark.parametrize(
+    "test", [steel_dwass, functools.partial(steel, control="m0")], ids=["steel-dwass", "steel"]
+)
+
+
+@BOTH_TESTS
+@pytest.mark.parametrize("sizes", [(5, 5), (4, 3, 3), (2, 4, 4), (4, 3, 2), (3, 1, 2, 2)])
+def test_separated_groups_reach_the_attainable_p(test, sizes):
     samples = {f"m{i}": np.arange(n) + 100 * i for i, n in enumerate(sizes)}
     for method in ("asymptotic", "exact"):
-        result = steel_dwass(samples, method=method)
+        result = test(samples, method=method)
         assert result.pvalue.min(axis=None) == pytest.approx(result.attainable_pvalue, abs=1e-12)
 
 
@@ -276,12 +283,13 @@ def test_effect_sizes_have_intervals():
     assert (sizes["probability"] == (sizes["delta"] + 1) / 2).all()
 
 
+@BOTH_TESTS
 @settings(deadline=None, max_examples=50)
-@given(st.permutations(range(9)))
-def test_without_ties_no_p_is_below_the_attainable_one(order):
-    samples = {"a": order[:3], "b": order[3:5], "c": order[5:]}
+@given(order=st.permutations(range(9)))
+def test_without_ties_no_p_is_below_the_attainable_one(test, order):
+    samples = {"m0": order[:3], "m1": order[3:5], "m2": order[5:]}
     for method in ("asymptotic", "exact"):
-        result = steel_dwass(samples, method=method)
+        result = test(samples, method=method)
         assert result.pvalue.min(axis=None) >= result.attainable_pvalue - 1e-9
         assert not any("due to ties" in note for note in result.notes)
 
