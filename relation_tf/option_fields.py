@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any
 
@@ -17,7 +19,7 @@ def option(
     flag: str | None = None,
     shown: str | None = None,
     choices: Sequence[str] = (),
-    least: float | None = None,
+    **bounds: float,
 ) -> Any:
     """Declare an option as a field of a dataclass.
 
@@ -28,25 +30,36 @@ def option(
         flag: Its name on the command line, by default that of the field.
         shown: Description of a default that depends on something else.
         choices: Allowed values.
-        least: Lowest allowed value.
+        **bounds: Bounds of a number: `least`, `most`, `above` or `below`.
     """
     metadata = {"help": text, "metavar": metavar, "flag": flag, "shown": shown}
-    return field(default=default, metadata={**metadata, "choices": choices, "least": least})
+    return field(default=default, metadata={**metadata, "choices": choices, "bounds": bounds})
+
+
+_BOUNDS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {
+    "least": (operator.ge, "{:g} or more"),
+    "most": (operator.le, "{:g} or less"),
+    "above": (operator.gt, "above {:g}"),
+    "below": (operator.lt, "below {:g}"),
+}
 
 
 def check_fields(options: Any) -> None:
     """Check the values of a dataclass of options; None is allowed.
 
     Raises:
-        SuiteError: For the first value that is none of the choices, or too low.
+        SuiteError: For the first value that is none of the choices, out of bounds or not finite.
     """
     for each in fields(options):
-        value, choices, least = (
-            getattr(options, each.name), each.metadata.get("choices"), each.metadata.get("least")
-        )  # fmt: skip
+        value, choices = getattr(options, each.name), each.metadata["choices"]
         if value is None:
             continue
+        allowed = ""
         if choices and value not in choices:
-            raise SuiteError(f"{each.name}: must be {' or '.join(choices)}. Received: {value}")
-        if least is not None and not value >= least:
-            raise SuiteError(f"{each.name}: must be {least:g} or more. Received: {value}")
+            allowed = " or ".join(choices)
+        for name, bound in each.metadata["bounds"].items():
+            within, text = _BOUNDS[name]
+            if not within(value, bound) or math.isinf(value):
+                allowed = text.format(bound)
+        if allowed:
+            raise SuiteError(f"{each.name}: must be {allowed}. Received: {value}")

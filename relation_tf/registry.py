@@ -419,12 +419,23 @@ def register_task(task: Any, **declaration: Any) -> None:
     TASKS.add(task.task.name, task, _module_of_caller())
 
 
-SOURCES: Registry[Callable[[Any, Any], Any]] = Registry(
-    "data source", "relation_tf.tasks.catalogue"
-)
+@dataclass(frozen=True)
+class DataSource:
+    """A source of the text of tasks.
+
+    Attributes:
+        find: The function that finds the text of a task.
+        reads_data: If False, it reads nothing from the folder that `--data` names.
+    """
+
+    find: Callable[[Any, Any], Any]
+    reads_data: bool = True
 
 
-def register_source(name: str) -> Callable[[Any], Any]:
+SOURCES: Registry[DataSource] = Registry("data source", "relation_tf.tasks.catalogue")
+
+
+def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
     """Register a function that finds the text of a task: `source = "<name>"` in a suite.
 
     The function takes a `relation_tf.tasks.Dataset` and the `relation_tf.tasks.Folders` that the
@@ -433,6 +444,7 @@ def register_source(name: str) -> Callable[[Any], Any]:
 
     Args:
         name: Its name in suites.
+        **declaration: Fields of `DataSource` other than `find`.
 
     Returns:
         A decorator that returns what it decorates.
@@ -444,7 +456,7 @@ def register_source(name: str) -> Callable[[Any], Any]:
         ...     from relation_tf.tasks import search
         ...     return search(dataset, "mirror", [Path("/mirror")])
     """
-    return _decorator(SOURCES, name, lambda find: find)
+    return _decorator(SOURCES, name, lambda find: DataSource(find, **declaration))
 
 
 TRACKERS: Registry[Callable[..., Any]] = Registry(
@@ -461,15 +473,38 @@ def register_tracker(name: str) -> Callable[[Any], Any]:
     return _decorator(TRACKERS, name, lambda factory: factory)
 
 
-EXECUTORS: Registry[Callable[..., Any]] = Registry(
-    "executor", "relation_tf.bench.executors", shapes_runs=False
+@dataclass(frozen=True)
+class Executor:
+    """A function that executes runs.
+
+    Attributes:
+        execute: The function, see `relation_tf.bench.executors`.
+        options: Options of a cluster that it takes: `"address"`, `"run_cpus"`, `"run_gpus"`,
+            `"run_memory"`. With other executors they are errors.
+        needs: Those of them that it needs.
+    """
+
+    execute: Callable[..., Any]
+    options: Sequence[str] = ()
+    needs: Sequence[str] = ()
+
+
+EXECUTORS: Registry[Executor] = Registry(
+    "executor",
+    "relation_tf.bench.executors",
+    "relation_tf.bench.ray_cluster",
+    shapes_runs=False,
 )
 
 
-def register_executor(name: str) -> Callable[[Any], Any]:
+def register_executor(name: str, **declaration: Any) -> Callable[[Any], Any]:
     """Register a function that executes runs: `--executor <name>`, see `bench.executors`.
+
+    Args:
+        name: Its name on the command line.
+        **declaration: Fields of `Executor` other than `execute`.
 
     Returns:
         A decorator that returns what it decorates.
     """
-    return _decorator(EXECUTORS, name, lambda execute: execute)
+    return _decorator(EXECUTORS, name, lambda execute: Executor(execute, **declaration))

@@ -250,7 +250,7 @@ def test_suites_are_listed(call):
     ("arguments", "message"),
     [
         (["run", "glue-small"], "task CoLA: expected --data DIR"),
-        (["run", "demo", "--data", "."], "suite demo has embedded data. Received: --data ."),
+        (["run", "demo", "--data", "."], "suite demo has source = 'miniglue', which reads no"),
         (["run", "dmeo"], "unknown suite 'dmeo'"),
         (["run", "missing.toml"], "missing.toml: cannot be read"),
         (["run", "demo", "--set", "epochs"], "--set: must be KEY=VALUE. Received: 'epochs'"),
@@ -469,7 +469,7 @@ def test_pretrain(work, call):
     )  # fmt: skip
     code, out, err = call(*command)
     assert (code, err) == (0, "")
-    assert "4 of 4 runs done, in pretrained" in out
+    assert "4 of 4 runs done" in out
     assert "scores: pretrained/scores.csv" in out
     assert len((work / "pretrained" / "scores.csv").read_text().splitlines()) == 5
     code, out, _ = call(*command)

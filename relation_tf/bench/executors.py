@@ -42,11 +42,3 @@ def run_locally(groups: Sequence[RunGroup], notify: EventCallback, options: RunO
     check_methods([run for group in groups for run in group.runs], groups[0].folder, options)
     for group in groups:
         run_group(group, notify)
-
-
-@register_executor("ray")
-def run_on_cluster(groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions) -> None:
-    """Execute groups on a Ray cluster, see `relation_tf.bench.ray_cluster`."""
-    from relation_tf.bench.ray_cluster import run_on_ray
-
-    run_on_ray(groups, notify, options)

@@ -13,11 +13,11 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.provenance import made_by, manifest, one_line
-from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.provenance import made_by, made_with, manifest, one_line
+from relation_tf.bench.run_folder import RunFolder, unwritable, writing
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import RelationError, SuiteError
@@ -25,10 +25,10 @@ from relation_tf.files import write_json, write_table
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
+from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
-from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
+from relation_tf.training.distribution import Distribution
 from relation_tf.training.pretrained import pretrained_digest
 from relation_tf.training.session import (
     LOG,
@@ -39,11 +39,18 @@ from relation_tf.training.session import (
 )
 
 if TYPE_CHECKING:
-    from relation_tf.training.trainer import SuiteTrainer, TrainingResult
+    from relation_tf.bench.run_folder import AnyRun
+    from relation_tf.training.trainer import (
+        ProgressCallback,
+        SuiteTrainer,
+        Trainer,
+        TrainingResult,
+    )
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 EventCallback = Callable[[dict[str, Any]], None]
+Run = TypeVar("Run", bound="AnyRun")
 
 Inputs = tuple[EncodedTask, Vectors | None]
 
@@ -72,54 +79,73 @@ class RunGroup:
 
 
 def run_group(group: RunGroup, notify: EventCallback) -> None:
-    """Run a group; a run that fails leaves `error.json`, and the others go on.
+    """Run a group; a run that fails leaves `error.json`, and the others continue.
 
     Args:
         group: The runs.
-        notify: Told what happens: `{"event": "start" | "note" | "epoch" | "done" | "failed", "run":
-            key, ...}`.
+        notify: Called with each event: `{"event": "start" | "note" | "epoch" | "done" | "failed",
+            "run": key, ...}`.
 
     Raises:
-        SuiteError: Where no run can be written, and where one of several hosts is lost or cannot go
-            on: the others wait for it.
+        SuiteError: If no run can be written, or one of several hosts is lost or cannot continue:
+            the others wait for it.
     """
-    trainer: SuiteTrainer | None = None
     load_plugins(group.runs[0].plugins)
-    for config in group.runs:
-        notify({"event": "start", "run": config.key})
-        folder = RunFolder(group.folder).run(config)
-        try:
-            RunFolder(group.folder).start(config)
-            if trainer is None:
-                trainer = compile_network(group, config)
-                for note in _notes(trainer):
-                    notify({"event": "note", "run": config.key, "note": note})
-            _run(trainer, config, folder, group, notify)
-            if not trainer.reusable:
-                trainer = None
-        except RelationError as error:
-            _fail(group, config, str(error), notify)
-        except OSError as error:
-            if error.errno not in _NO_ROOM and (folder / "config.json").exists():
-                _fail(group, config, one_line(error), notify, traceback.format_exc())
-                trainer = None
-                continue
-            # No other run could be written either.
-            raise unwritable(folder, error) from error
-        except Exception as error:
-            if group.of_several_hosts:
-                raise_if_lost(error)
-            _fail(group, config, one_line(error), notify, traceback.format_exc())
-            trainer = None  # what is left of it may be broken
+    compiled: list[SuiteTrainer] = []  # what a failed run leaves of a network may be broken
+
+    def train(config: RunConfig, folder: Path) -> None:
+        if compiled:
+            trainer = compiled.pop()
+        else:
+            trainer = compile_network(group, config)
+            for note in _notes(trainer):
+                notify({"event": "note", "run": config.key, "note": note})
+        _run(trainer, config, folder, group, notify)
+        if trainer.reusable:
+            compiled.append(trainer)
+
+    run_each(group.runs, RunFolder(group.folder), train, notify, group.of_several_hosts)
 
 
-def _fail(
-    group: RunGroup, config: RunConfig, reason: str, notify: EventCallback, detail: str = ""
+def run_each(
+    runs: Sequence[Run],
+    folder: RunFolder,
+    train: Callable[[Run, Path], None],
+    notify: EventCallback,
+    of_several_hosts: bool = False,
 ) -> None:
-    fail(RunFolder(group.folder).run(config), config, reason, notify, detail)
-    if group.of_several_hosts:
-        # The others may be in the middle of the run, and would wait for this one for ever.
-        raise SuiteError(f"{config} failed, and with it what several hosts do together: {reason}")
+    """Train one run after the other; one that fails leaves `error.json`, and the others continue.
+
+    Args:
+        runs: The runs.
+        folder: The folder of all.
+        train: Called with a run and its folder, which holds its configuration.
+        notify: Called with the start of each run, and with its failure.
+        of_several_hosts: If True, the first failure ends all.
+
+    Raises:
+        SuiteError: If no run can be written, or one of several hosts fails.
+    """
+    for run in runs:
+        notify({"event": "start", "run": run.key})
+        path = folder.run(run)
+        try:
+            folder.start(run)
+            train(run, path)
+            continue
+        except RelationError as error:
+            reason, detail = str(error), ""
+        except Exception as error:
+            written = (path / "config.json").exists()
+            if isinstance(error, OSError) and (error.errno in _NO_ROOM or not written):
+                raise unwritable(path, error) from error  # no other run could be written either
+            if of_several_hosts:
+                raise_if_lost(error)
+            reason, detail = one_line(error), traceback.format_exc()
+        fail(folder, run, reason, notify, detail)
+        if of_several_hosts:
+            # The others may be in the middle of the run, and would wait for this one for ever.
+            raise SuiteError(f"{run} failed, and with it what several hosts do together: {reason}")
 
 
 def check_methods(
@@ -156,7 +182,9 @@ def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
 
     keras.backend.clear_session()  # frees what Keras keeps of the group before
     quietly = functools.partial(stderr_to, log)
-    inputs = _inputs(group, config)
+    if isinstance(group.inputs, Exception):
+        raise group.inputs
+    inputs = group.inputs or _inputs.of(group, config)
     # What a layer from outside the package prints is for its author.
     with quietly() if config.has_built_in_layer else contextlib.nullcontext():
         return _trainer_class(config)(config, *inputs, quietly, replicas)
@@ -169,32 +197,32 @@ def _trainer_class(config: RunConfig) -> Any:
     return StepTimer if find_task(config.entry).timed else TaskTrainer
 
 
-def _inputs(group: RunGroup, config: RunConfig) -> Inputs:
-    """The task and its word vectors; the group before was mostly of the same ones."""
-    global _last_inputs
-    if isinstance(group.inputs, Exception):
-        raise group.inputs
-    if group.inputs is not None:
-        return group.inputs
-    key = what_is_read(group, config)
-    if _last_inputs is None or _last_inputs[0] != key:
-        _last_inputs = None  # what is not needed goes before the next is read
-        _last_inputs = key, read_inputs(group, config)
-    return _last_inputs[1]
+class LastInputs:
+    """The inputs of the last group; the next one mostly reads the same.
 
+    Args:
+        read: Reads the inputs of a run of a group.
+    """
 
-_last_inputs: tuple[Any, Inputs] | None = None
+    def __init__(self, read: Callable[[RunGroup, RunConfig], Any]) -> None:
+        self._read = read
+        self._key: Any = None
+        self._inputs: Any = None
 
-
-def what_is_read(group: RunGroup, config: RunConfig) -> tuple[Any, ...]:
-    """Return a key that is equal for two runs that read the same."""
-    options = group.options
-    return (
-        *(config.entry, config.reading(), config.data_digest),
-        *(config.embeddings, config.embedding_dim, config.glove_digest),
-        config.pretrained and pretrained_digest(config.pretrained),
-        *(options.data, options.tfds_folder, options.glove, options.skip_bad_lines),
-    )
+    def of(self, group: RunGroup, config: RunConfig) -> Any:
+        """Return the inputs of a run of a group."""
+        options = group.options
+        key = (
+            *(config.entry, config.reading(), config.data_digest),
+            *(config.embeddings, config.embedding_dim, config.glove_digest),
+            config.pretrained and pretrained_digest(config.pretrained),
+            *(options.data, options.tfds_folder, options.glove, options.skip_bad_lines),
+        )
+        if self._key != key:
+            self._key = self._inputs = None  # free memory before the next is read
+            self._inputs = self._read(group, config)
+            self._key = key
+        return self._inputs
 
 
 def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
@@ -218,6 +246,9 @@ def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     return task, read_glove(group.options.glove, task.vocabulary.words, config.embedding_dim)
 
 
+_inputs = LastInputs(read_inputs)
+
+
 def _notes(trainer: SuiteTrainer) -> Iterator[str]:
     """What a user should hear of the data, once for each task."""
     name, skipped = trainer.task.task.name, trainer.task.skipped
@@ -233,35 +264,57 @@ def _notes(trainer: SuiteTrainer) -> Iterator[str]:
 def _run(
     trainer: SuiteTrainer, config: RunConfig, folder: Path, group: RunGroup, notify: EventCallback
 ) -> None:
-    from relation_tf.training.classification import words_of
-
-    started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    peak_of = forget_peaks()
-
     def on_epoch(epoch: int, row: Mapping[str, float]) -> None:
         notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
 
+    def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
+        _write_predictions(folder / "predictions", trainer, trained.predictions)
+        return made_with(trainer, config), _result(trainer, config, trained)
+
     # A layer from outside the package may hold what no variable holds; its runs start again. So do
     # those of several hosts, which would have to agree on a state that one of them has.
-    kept = config.has_built_in_layer and not group.of_several_hosts
-    distribution = group.options.distribution
-    checkpoint = Checkpoint(folder / STATE, made_by(config, distribution)) if kept else None
-    trained = trainer.run(config.seed, on_epoch, checkpoint)
-    for (split, name), outputs in trained.predictions.items():
-        path = folder / "predictions" / f"{name}.{_kind(split)}.tsv"
-        task = trainer.task.task.of(name)
-        words = words_of(task, outputs, trainer.task.targets)
-        scored = name in task.scored
-        _write_predictions(path, task, trainer.task.splits[split], words, outputs, scored)
+    resumable = config.has_built_in_layer and not group.of_several_hosts
+    train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
+    notify({"event": "done", "run": config.key})
+
+
+def train_run(
+    trainer: Trainer,
+    run: AnyRun,
+    folder: Path,
+    on_progress: ProgressCallback,
+    write: Callable[[TrainingResult], tuple[dict[str, Any], dict[str, Any]]],
+    distribution: Distribution | None = None,
+    resumable: bool = True,
+    checkpoint_every: float = 2.0,
+) -> None:
+    """Train a run, from its state if it has one, and write its files: the result last.
+
+    Args:
+        trainer: The compiled network.
+        run: The run.
+        folder: Its folder.
+        on_progress: Called after each epoch or step.
+        write: Writes what else the run leaves, such as predictions; returns further entries of
+            `manifest.json` and the entries of `result.json`.
+        distribution: Devices that share the run.
+        resumable: If True, keep a state, from which an interrupted run resumes.
+        checkpoint_every: Seconds between two states.
+    """
+    started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    peak_of = forget_peaks()
+    state = folder / STATE
+    made = made_by(run, distribution)
+    checkpoint = Checkpoint(state, made, checkpoint_every) if resumable else None
+    trained = trainer.run(run.seed, on_progress, checkpoint)
+    facts, result = write(trained)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
-    facts = manifest(trainer, config, distribution, started, trained.resumed)
-    write_json(folder / "manifest.json", facts)
-    result = _result(trainer, config, trained) | peaks() | {"peak_memory_of": peak_of}
-    write_json(folder / "result.json", result)
-    (folder / STATE).unlink(missing_ok=True)
-    notify({"event": "done", "run": config.key, "seconds": trained.seconds["total"],
-          "metrics": trained.metrics})  # fmt: skip
+    write_json(folder / "manifest.json", manifest(started, trained.resumed, distribution) | facts)
+    seconds = {**trained.seconds, "compilation": trainer.compile_seconds}
+    memory = {**peaks(), "peak_memory_of": peak_of}
+    write_json(folder / "result.json", {**result, "seconds": seconds, **memory})
+    state.unlink(missing_ok=True)
 
 
 def _result(trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult) -> dict[str, Any]:
@@ -282,7 +335,6 @@ def _result(trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult) -
         "padding": trained.padding,
         "tokens": trainer.tokens,
         **trained.facts,
-        "seconds": {**trained.seconds, "compilation": trainer.compile_seconds},
     }
 
 
@@ -293,35 +345,32 @@ def _kind(split: str) -> str:
 
 
 def _write_predictions(
-    path: Path, task: Task, split: EncodedSplit, words: Any, outputs: Any, scored: bool
+    folder: Path, trainer: SuiteTrainer, predictions: Mapping[tuple[str, str], Any]
 ) -> None:
-    columns: dict[str, Any] = {"index": split.index.tolist(), "prediction": words.tolist()}
-    if task.labels is not None and split.labels is not None and scored:
-        columns["label"] = [task.labels[i] for i in split.labels.tolist()]
-        for i, label in enumerate(task.labels):
-            columns[f"probability_{label}"] = outputs[:, i].tolist()
-    write_table(path, columns, "\t")
+    from relation_tf.training.classification import words_of
+
+    for (part, name), outputs in predictions.items():
+        task, split = trainer.task.task.of(name), trainer.task.splits[part]
+        words = words_of(task, outputs, trainer.task.targets)
+        columns: dict[str, Any] = {"index": split.index.tolist(), "prediction": words.tolist()}
+        if task.labels is not None and split.labels is not None and name in task.scored:
+            columns["label"] = [task.labels[i] for i in split.labels.tolist()]
+            for i, label in enumerate(task.labels):
+                columns[f"probability_{label}"] = outputs[:, i].tolist()
+        folder.mkdir(exist_ok=True)
+        write_table(folder / f"{name}.{_kind(part)}.tsv", columns, "\t")
 
 
 def fail(
-    folder: Path, config: RunConfig, reason: str, notify: EventCallback, detail: str = ""
+    folder: RunFolder, run: AnyRun, reason: str, notify: EventCallback, detail: str = ""
 ) -> None:
-    """Write down why a run failed, and tell.
+    """Record why a run failed, and send the event.
 
     Raises:
-        SuiteError: Where it cannot be written.
+        SuiteError: If it cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "error.json", {"error": reason, "traceback": detail})
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    notify({"event": "failed", "run": config.key, "error": reason, "detail": bool(detail)})
-
-
-def unwritable(folder: Path, error: OSError) -> SuiteError:
-    """What to say where a folder cannot be written."""
-    return SuiteError(
-        f"{folder}: cannot be written: {error.strerror or error}. Finished runs are kept; run "
-        "the same command again to resume"
-    )
+    path = folder.run(run)
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+        write_json(path / "error.json", {"error": reason, "traceback": detail})
+    notify({"event": "failed", "run": run.key, "error": reason, "detail": bool(detail)})

@@ -6,10 +6,48 @@ import ast
 import hashlib
 import inspect
 import sys
+from pathlib import Path
 from typing import Any
 
-from relation_tf.networks.mechanisms import load
+from relation_tf.bench.provenance import one_line
+from relation_tf.errors import SuiteError
+from relation_tf.networks.mechanisms import find_mechanism, load
 from relation_tf.quiet import loading_quietly
+from relation_tf.tasks.sources import digest_of_file
+
+
+def custom_digest(layer: str | None, where: str) -> str | None:
+    """Return the digest of a custom layer's source or a saved model; None for a registered one.
+
+    Args:
+        layer: The layer of a method, see `relation_tf.networks.mechanisms.custom_layer`.
+        where: What names it, for messages.
+
+    Raises:
+        SuiteError: If it cannot be imported.
+    """
+    if layer is None:
+        return None
+    try:
+        entry = find_mechanism(layer)
+        if entry.input_type == "text":
+            return _saved_model_digest(Path(entry.options["path"]))
+        return layer_digest(layer)
+    except ValueError as error:
+        raise SuiteError(f"{where}: {error}") from error
+    except Exception as error:
+        raise SuiteError(f"{where}: cannot import {layer}: {one_line(error)}") from error
+
+
+def _saved_model_digest(folder: Path) -> str:
+    """Return a digest of a saved model's files."""
+    if not (folder / "saved_model.pb").is_file():
+        raise ValueError(f"must be a folder with a saved_model.pb. Received: {folder}")
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(digest_of_file(path))
+    return digest.hexdigest()[:16]
 
 
 def layer_digest(layer: str) -> str | None:

@@ -7,7 +7,6 @@ the workers take their names, types, defaults and help texts from it. Free of Ke
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 
 from relation_tf.errors import SuiteError, did_you_mean
 from relation_tf.option_fields import check_fields, option
+from relation_tf.registry import EXECUTORS, Executor
 from relation_tf.training.distribution import Distribution
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -50,7 +50,7 @@ class RunOptions:
         None, "Runs at the same time.", "N", shown="1; on a cluster, as many as fit", least=1
     )
     run_timeout: float | None = option(
-        None, "Stop a run that takes longer, and mark it as failed.", "SECONDS"
+        None, "Stop a run that takes longer, and mark it as failed.", "SECONDS", above=0
     )
     executor: str = option(
         "local", "Where runs execute: local, ray, or an executor of a plugin.", "NAME"
@@ -59,13 +59,17 @@ class RunOptions:
         None, "Head of the Ray cluster, or auto for the one on this machine.", "HOST:PORT"
     )
     run_cpus: float | None = option(
-        None, "CPUs that the cluster reserves for each run.", "N", shown="threads of the run"
+        None,
+        "CPUs that the cluster reserves for each run.",
+        "N",
+        shown="threads of the run",
+        least=0.001,
     )
     run_gpus: float | None = option(
-        None, "GPUs that the cluster reserves for each run, 0 to 1.", "N", shown="0"
+        None, "GPUs that the cluster reserves for each run.", "N", shown="0", least=0, most=1
     )
     run_memory: float | None = option(
-        None, "Memory in GiB that the cluster reserves for each run.", "GIB"
+        None, "Memory in GiB that the cluster reserves for each run.", "GIB", least=0.001
     )
     strategy: str | None = option(
         None,
@@ -94,15 +98,29 @@ class RunOptions:
             value = getattr(self, name) or ()
             self._set(name, (value,) if isinstance(value, str) else tuple(value))
         check_fields(self)
-        for name, is_allowed, requirement in _RULES:
+        alone, strategy = self.strategy is None, f"with --strategy {self.strategy}"
+        rules = (
+            ("devices", self.strategy == "mirrored", "needs --strategy mirrored"),
+            (
+                "executor",
+                alone or self.executor == "local",
+                f"must be local {strategy}, which has its own hosts and devices",
+            ),
+            (
+                "jobs",
+                alone or self.jobs == 1,
+                f"must be 1 {strategy}, which gives each run all devices",
+            ),
+            (
+                "run_timeout",
+                alone,
+                f"cannot be used {strategy}, which trains in this process",
+            ),
+        )
+        for name, is_allowed, requirement in rules:
             value = getattr(self, name)
-            if value is not None and not is_allowed(self, value):
-                received = f"{value:g}" if isinstance(value, float) else value
-                raise SuiteError(
-                    f"{name}: {requirement.format(strategy=self.strategy)}. Received: {received}"
-                )
-        if self.executor == "ray" and self.address is None:
-            raise SuiteError("--executor ray needs --address HOST:PORT of the cluster's head")
+            if value is not None and not is_allowed:
+                raise SuiteError(f"{name}: {requirement}. Received: {value}")
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -125,53 +143,33 @@ def _expanded(name: str, path: str | Path) -> Path:
         raise SuiteError(f"{name}: {path}: {error}") from None
 
 
-def _on_cluster(options: RunOptions, value: Any) -> bool:
-    return options.executor != "local"
-
-
-def _is_amount(options: RunOptions, value: float) -> bool:
-    return 0.001 <= value < math.inf
-
-
-_NEEDS_CLUSTER = "needs an executor for a cluster, such as --executor ray"
-
-# Option, condition, and what the message says it must be. None is allowed everywhere.
-_RULES: tuple[tuple[str, Callable[[RunOptions, Any], bool], str], ...] = (
-    ("run_timeout", lambda options, value: value > 0, "must be a number of seconds above 0"),
-    ("run_cpus", _is_amount, "must be a number of 0.001 or more"),
-    ("run_memory", _is_amount, "must be a number of 0.001 or more"),
-    (
-        "run_gpus",
-        lambda options, value: value == 0 or 0.001 <= value <= 1,
-        "must be a number from 0 to 1",
-    ),
-    ("devices", lambda options, value: options.strategy == "mirrored", "needs --strategy mirrored"),
-    ("address", _on_cluster, _NEEDS_CLUSTER),
-    ("run_cpus", _on_cluster, _NEEDS_CLUSTER),
-    ("run_gpus", _on_cluster, _NEEDS_CLUSTER),
-    ("run_memory", _on_cluster, _NEEDS_CLUSTER),
-    (
-        "executor",
-        lambda options, value: options.strategy is None or value == "local",
-        "must be local with --strategy {strategy}, which has its own hosts and devices",
-    ),
-    (
-        "jobs",
-        lambda options, value: options.strategy is None or value == 1,
-        "must be 1 with --strategy {strategy}, which gives each run all devices",
-    ),
-    (
-        "run_timeout",
-        lambda options, value: options.strategy is None,
-        "cannot be used with --strategy {strategy}, which trains in this process",
-    ),
-)
-
 ALL = tuple(each.name for each in fields(RunOptions))
 """Names of all options."""
 
+OF_CLUSTERS = ("address", "run_cpus", "run_gpus", "run_memory")
+"""Names of the options that an executor must declare to take them."""
+
 OF_PLANS = ("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins", "quiet")
 """Names of the options that a plan depends on."""
+
+
+def find_executor(options: RunOptions) -> Executor:
+    """Return the executor that options name.
+
+    Raises:
+        UnknownNameError: If no executor of this name is registered.
+        SuiteError: If an option is missing, or is one of other executors.
+    """
+    executor = EXECUTORS.find(options.executor)
+    for name in OF_CLUSTERS:
+        value = getattr(options, name)
+        flag = f"--{name.replace('_', '-')}"
+        if value is None and name in executor.needs:
+            raise SuiteError(f"--executor {options.executor} needs {flag}")
+        if value is not None and name not in executor.options:
+            others = [other for other in EXECUTORS if name in EXECUTORS[other].options]
+            raise SuiteError(f"{flag} needs --executor {' or '.join(others)}. Received: {value}")
+    return executor
 
 
 def accepts_options(names: Collection[str] = ALL) -> Callable[[_Function], _Function]:

@@ -231,7 +231,7 @@ def _remaining(
         tries[run.key] += 1
         if not end.again or tries[run.key] == _TRIES:
             often = f", {_TRIES} times" if end.again else ""
-            fail(folder.run(run), run, end.reason + often, notify, end.detail)
+            fail(folder, run, end.reason + often, notify, end.detail)
             left = left[1:]
     return [replace(worker.group, runs=left)] if left else []
 

@@ -7,24 +7,24 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from relation_tf.config import RunConfig
+if TYPE_CHECKING:
+    from relation_tf.bench.run_folder import AnyRun
 
-PLAIN_EVERY = 5.0
-"""Seconds between plain lines, which replace the bar in a log file."""
+Key = tuple[str, str, int]
 
+_PLAIN_EVERY = 5.0  # seconds between plain lines, which replace the bar in a log file
 _UPDATE_EVERY = 0.1  # seconds between updates of a notebook's bar
 
 
 class _TerminalBar:
-    def __init__(self, console: Console, unit: str, total: int, completed: int) -> None:
+    def __init__(self, console: Console, total: int, completed: int) -> None:
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -32,7 +32,7 @@ class _TerminalBar:
             TextColumn("{task.fields[note]}"),
             console=console,
         )
-        self._bar = self._bars.add_task(unit, total=total, completed=completed, note="")
+        self._bar = self._bars.add_task("runs", total=total, completed=completed, note="")
         self._bars.start()
 
     def update(self, completed: int, note: str) -> None:
@@ -45,10 +45,10 @@ class _TerminalBar:
 class _NotebookBar:
     """A bar in one output that the notebook updates; rich's bar needs ipywidgets."""
 
-    def __init__(self, unit: str, total: int, completed: int) -> None:
+    def __init__(self, total: int, completed: int) -> None:
         from IPython.display import display
 
-        self._unit, self._total, self._completed, self._note = unit, total, completed, ""
+        self._total, self._completed, self._note = total, completed, ""
         self._handle: Any = display(self, display_id=True)
         self._last = time.monotonic()
 
@@ -66,38 +66,23 @@ class _NotebookBar:
         self._last = time.monotonic()
 
     def __repr__(self) -> str:
-        return f"{self._completed}/{self._total} {self._unit} {self._note}".rstrip()
+        return f"{self._completed}/{self._total} runs {self._note}".rstrip()
 
     def _repr_html_(self) -> str:
         bar = f'<progress value="{self._completed}" max="{self._total}"></progress>'
         return f"{bar} {html.escape(repr(self))}"
 
 
-Bar = _TerminalBar | _NotebookBar
+_Bar = _TerminalBar | _NotebookBar
 
 
-def start_bar(console: Console, unit: str, total: int, completed: int) -> Bar | None:
+def _start_bar(console: Console, total: int, completed: int) -> _Bar | None:
     """Start a bar in a terminal or notebook; None elsewhere."""
     if console.quiet:
         return None
     if console.is_jupyter:
-        return _NotebookBar(unit, total, completed)
-    return _TerminalBar(console, unit, total, completed) if console.is_terminal else None
-
-
-def say(console: Console, text: str) -> None:
-    """Print a line."""
-    if not console.is_jupyter:
-        console.print(text, markup=False)
-    elif not console.quiet:
-        print(text)  # rich's own output does not wrap there
-
-
-def time_left(seconds: float) -> str:
-    """Return an estimate for the start of a line."""
-    return (
-        f"about {seconds:.0f} s left, " if seconds < 90 else f"about {seconds / 60:.0f} min left, "
-    )
+        return _NotebookBar(total, completed)
+    return _TerminalBar(console, total, completed) if console.is_terminal else None
 
 
 class Progress:
@@ -111,23 +96,27 @@ class Progress:
     """
 
     def __init__(
-        self, folder: Path, total: int, pending: Sequence[RunConfig], *, quiet: bool = False
+        self, folder: Path, total: int, pending: Sequence[AnyRun], *, quiet: bool = False
     ) -> None:
         self._console = Console(quiet=quiet, highlight=False, soft_wrap=True)
         self._folder, self._total = folder, total
-        self._pending = {config.key for config in pending}
+        self._names = {run.key: str(run) for run in pending}
+        self._pending = {*self._names}
         self._done = self._done_before = total - len(pending)
         self._failed = 0
         self._notes: set[str] = set()
-        self._spent: dict[str, list[float]] = defaultdict(list)
-        self._began = self._last_line = self._last_run = time.monotonic()
-        self._bar: Bar | None = None
+        # For estimates: shares of runs that are done and their seconds, by task or mechanism.
+        self._spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._running: Key | None = None  # with the share of its steps that is done
+        self._share = 0.0
+        self._began = self._last_line = self._last = time.monotonic()
+        self._bar: _Bar | None = None
 
     def __enter__(self) -> Self:
         if self._done:
             self.say(f"{self._done} of {self._total} runs are done already, in {self._folder}")
         if self._pending:
-            self._bar = start_bar(self._console, "runs", self._total, self._done)
+            self._bar = _start_bar(self._console, self._total, self._done)
         return self
 
     def __exit__(
@@ -152,22 +141,32 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        say(self._console, text)
+        if not self._console.is_jupyter:
+            self._console.print(text, markup=False)
+        elif not self._console.quiet:
+            print(text)  # rich's own output does not wrap there
 
     def notify(self, event: dict[str, Any]) -> None:
         """Show an event of a run, see `run_group`."""
-        name = "{}/{}/seed-{}".format(*event["run"])
+        name = self._names[event["run"]]
         if event["event"] == "note" and event["note"] not in self._notes:
             self._notes.add(event["note"])
             self.say(event["note"])
         elif event["event"] == "epoch":
             self._show(f"{name} epoch {event['epoch']}, cost {event['row']['val_loss']:.4f}")
+        elif event["event"] == "step":
+            share = event["step"] / event["steps"]
+            # The steps that a resumed run had done before take no time now.
+            self._count(event["run"], share, timed=event["run"] == self._running)
+            self._running, self._share = event["run"], share
+            self._show(f"{name} step {event['step']:,} of {event['steps']:,}")
         elif event["event"] in ("done", "failed"):
             self._end(event, name)
 
     def _end(self, event: dict[str, Any], name: str) -> None:
-        now = time.monotonic()
         self._pending.discard(event["run"])
+        self._count(event["run"], 1.0, timed=event["event"] == "done")
+        self._running, self._share = None, 0.0
         if event["event"] == "failed":
             self._failed += 1
             self.say(f"failed: {name}: {event['error']}")
@@ -175,20 +174,32 @@ class Progress:
                 self.say(f"        where: {self._folder / 'runs' / name / 'error.json'}")
         else:
             self._done += 1
-            self._spent[event["run"][0]].append(now - self._last_run)
-        self._last_run = now
         self._show(name, always=not self._pending)
+
+    def _count(self, run: Key, share: float, timed: bool) -> None:
+        """Add what has been done of a run since the last event that counts."""
+        now = time.monotonic()
+        if timed:
+            spent = self._spent[run[0]]
+            spent[0] += share - self._share
+            spent[1] += now - self._last
+        self._last = now
 
     def _show(self, note: str, always: bool = False) -> None:
         if self._bar is not None:
             self._bar.update(self._done, f"{self._time_left()}{note}")
-        elif always or time.monotonic() - self._last_line >= PLAIN_EVERY:
+        elif always or time.monotonic() - self._last_line >= _PLAIN_EVERY:
             self._last_line = time.monotonic()
             self.say(f"{self._done}/{self._total} runs, {self._time_left()}at {note}")
 
     def _time_left(self) -> str:
-        """Estimate from the mean time between ends of runs of the same task, or of all tasks."""
-        times = [seconds for task in self._spent.values() for seconds in task]
-        if not times or not self._pending:
+        """Estimate from the mean seconds of runs of the same task, or of all tasks."""
+        if not self._spent or not self._pending:
             return ""
-        return time_left(sum(fmean(self._spent.get(task, times)) for task, _, _ in self._pending))
+        shares, seconds = map(sum, zip(*self._spent.values(), strict=True))
+        usual = seconds / shares
+        pace = {kind: seconds / shares for kind, (shares, seconds) in self._spent.items()}
+        left = sum(pace.get(kind, usual) for kind, *_ in self._pending)
+        if self._running is not None:
+            left -= self._share * pace.get(self._running[0], usual)
+        return f"about {left:.0f} s left, " if left < 90 else f"about {left / 60:.0f} min left, "

@@ -20,6 +20,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.training.distribution import Distribution
 
 if TYPE_CHECKING:
+    from relation_tf.bench.run_folder import AnyRun
     from relation_tf.training.trainer import SuiteTrainer
 
 PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
@@ -30,39 +31,39 @@ COMMIT = "RELATION_TF_COMMIT"
 
 
 def manifest(
-    trainer: SuiteTrainer,
-    config: RunConfig,
-    distribution: Distribution | None,
-    started: str,
-    resumed: Sequence[int] = (),
+    started: str, resumed: Sequence[int], distribution: Distribution | None
 ) -> dict[str, Any]:
-    """Return the manifest of a finished run."""
-    vectors = trainer.vectors
+    """Return the entries that the manifests of all finished runs have."""
     return {
         "started": started,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "resumed_after_epochs": list(resumed),
+        "resumed_after": [*resumed],
         "command": command(),
         **software(),
         **machine(distribution),
+    }
+
+
+def made_with(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
+    """Return the entries of a suite's run: its data and the weights that it started from."""
+    task, vectors = trainer.task, trainer.vectors
+    glove = {"found": str(vectors), "digest": config.glove_digest}
+    encoder = {"folder": config.pretrained, "digest": config.pretrained_digest}
+    return {
         "xla": trainer.xla,
         "seed": config.seed,
         "data": {
-            "source": trainer.task.source.kind,
-            "layout": trainer.task.source.layout.name,
-            "digest": trainer.task.digest,
-            "rows": {name: len(split) for name, split in trainer.task.splits.items()},
-            "vocabulary": trainer.task.vocabulary.size if trainer.task.vocabulary else None,
-            "validation": trainer.task.validation,
-            "skipped_lines": list(trainer.task.skipped),
-            "notes": list(trainer.task.notes),
+            "source": task.source.kind,
+            "layout": task.source.layout.name,
+            "digest": task.digest,
+            "rows": {name: len(split) for name, split in task.splits.items()},
+            "vocabulary": task.vocabulary.size if task.vocabulary else None,
+            "validation": task.validation,
+            "skipped_lines": list(task.skipped),
+            "notes": list(task.notes),
         },
-        "glove": None
-        if vectors is None
-        else {"found": str(vectors), "digest": config.glove_digest},
-        "pretrained": None
-        if config.encoder_weights == "random"
-        else {"folder": config.pretrained, "digest": config.pretrained_digest},
+        "glove": None if vectors is None else glove,
+        "pretrained": None if config.encoder_weights == "random" else encoder,
     }
 
 
@@ -99,9 +100,9 @@ def machine(distribution: Distribution | None) -> dict[str, Any]:
     }
 
 
-def made_by(config: RunConfig, distribution: Distribution | None) -> dict[str, Any]:
-    """What a half-done run goes on with; with anything else it would not end as it began."""
-    return {"config": config.model_dump(mode="json"), **machine(distribution), **software()}
+def made_by(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
+    """Return what must be the same for an interrupted run to resume."""
+    return {"config": run.model_dump(mode="json"), **machine(distribution), **software()}
 
 
 def command() -> str:

@@ -18,27 +18,26 @@ import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from relation_tf.bench.groups import (
     EventCallback,
     Inputs,
+    LastInputs,
     RunGroup,
     read_inputs,
-    unwritable,
-    what_is_read,
 )
-from relation_tf.bench.options import RunOptions
+from relation_tf.bench.options import OF_CLUSTERS, RunOptions
 from relation_tf.bench.processes import End, Event, Worker, run_in_workers
-from relation_tf.bench.provenance import COMMIT, PACKAGES, commit
-from relation_tf.bench.ray_worker import RayWorker, installed_versions
-from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.provenance import COMMIT, commit, software
+from relation_tf.bench.ray_worker import RayWorker
+from relation_tf.bench.run_folder import RunFolder, writing
 from relation_tf.config import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_bytes
 from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.registry import register_executor
 from relation_tf.training.checkpoint import STATE
 from relation_tf.training.session import LOG
 
@@ -53,6 +52,7 @@ _GIB = 2**30
 _FILE = re.compile(r"(predictions/)?\w[\w.-]*")
 
 
+@register_executor("ray", options=OF_CLUSTERS, needs=["address"])
 def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions) -> None:
     """Run groups on a Ray cluster; results are the same as on this machine.
 
@@ -226,14 +226,6 @@ def _site_packages() -> set[Path]:
     return set(map(Path, folders))
 
 
-def _packages(groups: Sequence[RunGroup]) -> list[str]:
-    """Return packages whose versions must be equal everywhere, installed custom ones included."""
-    places = {name: _place(name) for name in _custom_modules(groups)}
-    names = [name for name, place in places.items() if place and place.parent in _site_packages()]
-    found = metadata.packages_distributions() if names else {}
-    return [*PACKAGES, *(package for name in names for package in found.get(name, []))]
-
-
 class _Cluster:
     """The cluster, as a suite sees it.
 
@@ -257,9 +249,9 @@ class _Cluster:
         self.starts = self.starts_left = 0  # that may be lost until one succeeds
         self._address, self._needed, self._notify = address, needed, notify
         self._some_run = groups[0].runs[0]
-        self._installed = installed_versions(_packages(groups))
+        self._installed = software()["versions"]
         self._processors: set[str] = set()
-        self._inputs: tuple[Any, Any] | None = None
+        self._inputs = LastInputs(self._put)
         self.room()
 
     def room(self) -> int:
@@ -297,7 +289,7 @@ class _Cluster:
 
     def about(self, actor: Any) -> Any:
         """Ask a worker about its node."""
-        return actor.about.remote(list(self._installed))
+        return actor.about.remote()
 
     def admit(self, about: Mapping[str, Any]) -> None:
         """Check a node, and note other processors.
@@ -306,7 +298,7 @@ class _Cluster:
             SuiteError: If its packages have other versions than here.
         """
         differing = [
-            f"{name} {there or 'missing'} ({self._installed[name]} here)"
+            f"{name} {there} ({self._installed[name]} here)"
             for name, there in about["installed"].items()
             if there != self._installed[name]
         ]
@@ -322,19 +314,19 @@ class _Cluster:
             self._notify({"event": "note", "run": self._some_run.key, "note": note})
 
     def inputs(self, group: RunGroup) -> Any:
-        """Return a reference to what a group reads; the group before mostly read the same."""
+        """Return a reference to what a group reads."""
+        return self._inputs.of(group, group.runs[0])
+
+    @staticmethod
+    def _put(group: RunGroup, config: RunConfig) -> Any:
         import ray
 
-        key = what_is_read(group, group.runs[0])
-        if self._inputs is None or self._inputs[0] != key:
-            self._inputs = None  # frees the store
-            inputs: Inputs | Exception
-            try:
-                inputs = read_inputs(group, group.runs[0])
-            except Exception as error:  # each run of the group fails with it, as anywhere
-                inputs = error
-            self._inputs = key, ray.put(inputs)
-        return self._inputs[1]
+        inputs: Inputs | Exception
+        try:
+            inputs = read_inputs(group, config)
+        except Exception as error:  # each run of the group fails with it, as anywhere
+            inputs = error
+        return ray.put(inputs)
 
     def wait_for(self, workers: Sequence[_Actor], seconds: float) -> None:
         """Wait until a worker has started, reports an event or is lost."""
@@ -451,20 +443,19 @@ def keep(event: Event, folder: RunFolder, config: RunConfig) -> None:
     for name in files:
         if not _FILE.fullmatch(name):
             raise SuiteError(f"{path}: a worker sent a file that no run has. Received: {name!r}")
-    try:
+    with writing(path):
         if event["event"] == "start":
             folder.start(config)
         if "state" in event:
             write_bytes(path / STATE, event.pop("state"))
         for name in sorted(files, key=lambda name: name == "result.json"):
+            (path / name).parent.mkdir(exist_ok=True)
             write_bytes(path / name, files[name])
         if event["event"] == "done":
             (path / STATE).unlink(missing_ok=True)
         if "log" in event:
             with (folder.path / LOG).open("ab") as file:
                 file.write(event.pop("log"))
-    except OSError as error:
-        raise unwritable(path, error) from error
 
 
 def _end(error: Exception) -> End:

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from relation_tf.bench.groups import Inputs, RunGroup, run_group
 from relation_tf.bench.processes import Event, first_error
-from relation_tf.bench.provenance import processor
+from relation_tf.bench.provenance import processor, software
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import RunConfig
 from relation_tf.errors import RelationError, SuiteError
@@ -26,15 +25,6 @@ from relation_tf.training.session import LOG
 
 _EPOCH_EVERY = 0.5  # seconds between two epochs that are reported
 _FOLDER = "relation_tf-worker-"
-
-
-def installed_versions(packages: Sequence[str]) -> dict[str, str | None]:
-    """Return the version of each package, None for one that is not installed."""
-    versions: dict[str, str | None] = dict.fromkeys(packages)
-    for package in packages:
-        with suppress(metadata.PackageNotFoundError):
-            versions[package] = metadata.version(package)
-    return versions
 
 
 class RayWorker:
@@ -54,12 +44,12 @@ class RayWorker:
         # Keras keeps names and seeds for each thread: all runs use the same one.
         self._thread = ThreadPoolExecutor(1)
 
-    def about(self, packages: Sequence[str]) -> dict[str, Any]:
+    def about(self) -> dict[str, Any]:
         """Return the node's address, processor and package versions."""
         import ray
 
         node = ray.util.get_node_ip_address()
-        return {"node": node, "processor": processor(), "installed": installed_versions(packages)}
+        return {"node": node, "processor": processor(), "installed": software()["versions"]}
 
     def tidy(self) -> None:
         """Remove the worker's folder from the node."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -183,25 +184,25 @@ class Results:
         alike = len({(each.points, each.higher_is_better) for each in firsts}) == 1
         if len(asked) < 2 or self.suite.timed or not alike:
             return []
-        rows = []
-        by_seed: dict[tuple[str, int], dict[str, dict[str, dict[str, float]]]] = {}
+        by_seed: dict[tuple[str, int], dict[str, dict[str, Any]]] = defaultdict(dict)
         for run in self.runs:
-            tasks = by_seed.setdefault((run["method"], run["seed"]), {})
+            tasks = by_seed[run["method"], run["seed"]]
             for task in self.suite.find_task(run["task"]).each():
                 tasks[task.name] = {name: run["metrics"][name] for name in task.scored}
+        # Scores on embedded data are not GLUE's, whatever the tasks are called.
+        of_glue = self.suite.source != "miniglue" and asked <= set(GLUE)
+        rows = []
         for (method, seed), tasks in by_seed.items():
             if set(tasks) != asked:
                 continue
-            metrics = {name: value for task in tasks.values() for name, value in task.items()}
-            # Scores on embedded data are not GLUE's, whatever the tasks are called.
-            of_glue = self.suite.source != "miniglue" and asked <= set(GLUE)
-            average = glue_average(metrics) if of_glue else None
-            if average is not None:
-                rows.append((GLUE_AVERAGE, method, seed, average))
-            else:
+            name, average = GLUE_AVERAGE, None
+            if of_glue:
+                average = glue_average(dict(ChainMap(*tasks.values())))
+            if average is None:
                 # A task that is answered twice (MNLI-m, MNLI-mm) counts once, as in GLUE's average.
                 means = [sum(map(_score, task.values())) / len(task) for task in tasks.values()]
-                rows.append((MEAN_OF_TASKS, method, seed, sum(means) / len(means)))
+                name, average = MEAN_OF_TASKS, sum(means) / len(means)
+            rows.append((name, method, seed, average))
         return rows
 
 
@@ -220,12 +221,12 @@ def read_results(folder: str | Path) -> Results:
     run_folder = RunFolder(Path(folder))
     suite = run_folder.suite()
     runs, failures = [], []
-    for path in run_folder.done():
+    for path in run_folder.with_file("result.json"):
         try:
             runs.append(_read_run(suite, path))
         except SuiteError as error:
             failures.append((_name(path), f"{error}; delete the folder to run it again"))
-    failures += [(_name(path), _reason(path)) for path in run_folder.failed()]
+    failures += [(_name(path), _reason(path)) for path in run_folder.with_file("error.json")]
     return Results(run_folder.path, suite, runs, failures)
 
 

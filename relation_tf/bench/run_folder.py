@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig
@@ -26,13 +26,21 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
 
-# Digests of what a run was made from; they tell nobody anything, and are not known of all runs.
+if TYPE_CHECKING:
+    from relation_tf.bench.pretraining import PretrainingRun
+
+AnyRun: TypeAlias = "RunConfig | PretrainingRun"
+
+# Digests mean nothing to a user. Only the last two are known of all runs.
 _MADE_FROM = {
     "data_digest": "other data",
     "glove_digest": "other word vectors",
     "pretrained_digest": "another pre-trained encoder",
     "plugins_digest": "another version of its plugins",
+    "mechanism_digest": "another version of its layer",
+    "text": "another text, or another version of tokenizers",
 }
+_ALWAYS_KNOWN = ("mechanism_digest", "text")
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class RunFolder:
         Raises:
             SuiteError: Where it cannot be written, or another process runs a suite in it.
         """
-        with self._writing():
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
         with lock:
@@ -81,7 +89,7 @@ class RunFolder:
                     f"{methods} on {', '.join(suite.tasks)} with seeds "
                     f"{', '.join(map(str, suite.seeds))}. Give another --out"
                 )
-        with self._writing():
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             for state in self.path.glob(f"runs/*/*/*/{STATE}"):
                 if (state.parent / "result.json").exists():  # killed before it could tidy up
@@ -93,44 +101,28 @@ class RunFolder:
             write_text(self.path / "suite.toml", suite.to_toml())
 
     def change(self, suite: Suite) -> str | None:
-        """What `open` will make of the folder, where it was another suite's; else None.
+        """Return a note on what `open` will change in the folder of another suite; else None.
 
-        A suite may grow, and so may be given its folder; one that only has the name of another
-        would take that one's.
+        A suite may grow in its folder; one that only has the same name would take it over.
         """
         if not _is_there(self.path / "suite.toml"):
             return None
         try:
             before = self.suite()
         except SuiteError as error:
-            return f"{error}; it is written anew"
-        differing = [
-            text
-            for text, of in (
-                ("another title", lambda own: own.title),
-                ("other methods", lambda own: {method.name for method in own.methods()}),
-                ("other tasks", lambda own: {*own.tasks}),
-            )
-            if of(before) != of(suite)
-        ]
+            return f"{error}; it is replaced"
+        kinds = {
+            "another title": (before.title, suite.title),
+            "other methods": tuple({m.name for m in each.methods()} for each in (before, suite)),
+            "other tasks": ({*before.tasks}, {*suite.tasks}),
+        }
+        differing = [kind for kind, (old, new) in kinds.items() if old != new]
         if not differing:
             return None
         return (
-            f"{self.path} held a suite of {_extent(before)}; from now on it is of "
-            f"{_extent(suite)}, with {' and '.join(differing)}. Give another --out to keep them "
-            "apart"
+            f"{self.path} held a suite with {' and '.join(differing)}. Give another --out to keep "
+            "them apart"
         )
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            place = error.filename or self.path
-            reason = error.strerror or error
-            if isinstance(error, FileExistsError | NotADirectoryError):
-                reason = "a folder is expected here"
-            raise SuiteError(f"{place}: cannot be written: {reason}") from error
 
     def suite(self) -> Suite:
         """What was asked.
@@ -148,49 +140,64 @@ class RunFolder:
             )
         return load_suite(path, search_suite_folder=False)
 
-    def run(self, config: RunConfig) -> Path:
-        """The folder of a run."""
-        return self.path / "runs" / config.task / config.method / f"seed-{config.seed}"
+    def run(self, run: AnyRun) -> Path:
+        """Return the folder of a run."""
+        return self.path / "runs" / str(run)
 
-    def is_done(self, config: RunConfig) -> bool:
-        """Whether a run has its result; refuse it where it was another run's.
+    def is_done(self, run: AnyRun) -> bool:
+        """Return True if a run has its result; refuse that of another configuration.
 
         Raises:
-            SuiteError: Where the finished run has another configuration; it names the key and both
+            SuiteError: If the finished run has another configuration; it names the key and both
                 values.
         """
-        folder = self.run(config)
-        if not self.has_result(config):
-            return False
-        asked = config.model_dump(mode="json")
-        found = read_config(folder)
+        if self.has_result(run):
+            folder = self.run(run)
+            self.check_unchanged(
+                folder, run.model_dump(mode="json"), read_config(folder, type(run))
+            )
+            return True
+        return False
+
+    def check_unchanged(
+        self, folder: Path, asked: Mapping[str, Any], found: Mapping[str, Any]
+    ) -> None:
+        """Refuse a finished run of another configuration.
+
+        Args:
+            folder: Its folder, for the message.
+            asked: The requested configuration.
+            found: The configuration of the finished run.
+
+        Raises:
+            SuiteError: Names the first key that differs and both values.
+        """
         for key in sorted(asked.keys() | found.keys()):
             # What was read is not known of runs that are not asked for this time, and its digests
             # not of runs from before they were kept.
-            if key == "source" and config.source == "auto":
+            if key == "source" and asked[key] == "auto":
                 continue
             if key == "pretrained" and asked["pretrained_digest"] and found["pretrained_digest"]:
                 continue  # a folder may be moved; what is in it decides
-            if key in _MADE_FROM and None in (asked.get(key), found.get(key)):
+            own, other = asked.get(key), found.get(key)
+            if own == other or (
+                key in _MADE_FROM and key not in _ALWAYS_KNOWN and None in (own, other)
+            ):
                 continue
-            if asked.get(key) != found.get(key):
-                other = f"{key} = {found.get(key)!r}, now asked is {asked.get(key)!r}"
-                if key == "mechanism_digest":
-                    other = f"another version of {config.custom_layer}"
-                raise SuiteError(
-                    f"{folder}: this run was done with {_MADE_FROM.get(key, other)}. Give another "
-                    f"--out (out=), or delete {self.path} to run all again"
-                )
-        return True
+            differing = _MADE_FROM.get(key, f"{key} = {other!r}, now asked is {own!r}")
+            raise SuiteError(
+                f"{folder}: this run was done with {differing}. Give another --out (out=), or "
+                f"delete {self.path} to run all again"
+            )
 
-    def has_result(self, config: RunConfig) -> bool:
-        """Whether a run is done, with whatever configuration."""
-        return _is_there(self.run(config) / "result.json")
+    def has_result(self, run: AnyRun) -> bool:
+        """Return True if a run is done, with any configuration."""
+        return _is_there(self.run(run) / "result.json")
 
-    def start(self, config: RunConfig) -> Path:
-        """A folder for a run, with its configuration, empty but for the state of one half done."""
-        folder = self.run(config)
-        with self._writing():
+    def start(self, run: AnyRun) -> Path:
+        """Make the folder of a run, with its configuration; keep only the state of an older one."""
+        folder = self.run(run)
+        with writing(self.path):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
                 raise NotADirectoryError(ENOTDIR, "a folder is expected here", str(folder))
             for path in folder.glob("*"):
@@ -198,26 +205,14 @@ class RunFolder:
                     shutil.rmtree(path)
                 elif path.name != STATE:
                     path.unlink()
-            (folder / "predictions").mkdir(parents=True)
-        write_json(folder / "config.json", config.model_dump(mode="json"))
+            folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "config.json", run.model_dump(mode="json"))
         return folder
 
-    def done(self) -> Iterator[Path]:
-        """The folders of all finished runs, in order of task, method and seed."""
-        suite = self.suite()
-        for config in suite.runs():
-            if _is_there(self.run(config) / "result.json"):
-                yield self.run(config)
-
-    def failed(self) -> Iterator[Path]:
-        """The folders of all failed runs."""
-        for config in self.suite().runs():
-            if _is_there(self.run(config) / "error.json"):
-                yield self.run(config)
-
-
-def _extent(suite: Suite) -> str:
-    return f"{len(suite.methods())} methods and {len(suite.tasks)} tasks"
+    def with_file(self, name: str) -> list[Path]:
+        """Return the folders of runs that have a file, in order of task, method and seed."""
+        folders = map(self.run, self.suite().runs())
+        return [folder for folder in folders if _is_there(folder / name)]
 
 
 def _is_there(path: Path) -> bool:
@@ -227,18 +222,35 @@ def _is_there(path: Path) -> bool:
         raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration of a run.
-
-    A run that was made before a key was thought of was made as the key's default says.
+def read_config(folder: Path, model: type[AnyRun] = RunConfig) -> dict[str, Any]:
+    """Return the configuration of a run; keys that are newer than the run have their defaults.
 
     Raises:
-        SuiteError: Where the file is not there or not one.
+        SuiteError: If the file is missing or broken.
     """
-    keys = RunConfig.model_fields.items()
     defaults = {
         key: field.get_default(call_default_factory=True)
-        for key, field in keys
+        for key, field in model.model_fields.items()
         if not field.is_required()
     }
     return {**defaults, **read_json(folder / "config.json")}
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise a SuiteError of one line where the body cannot write below a folder."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(Path(error.filename or folder), error) from error
+
+
+def unwritable(place: Path, error: OSError) -> SuiteError:
+    """Return the error of a file or folder that cannot be written."""
+    reason = error.strerror or error
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        reason = "a folder is expected here"
+    return SuiteError(
+        f"{place}: cannot be written: {reason}. Finished runs are kept; run the same command again "
+        "to resume"
+    )

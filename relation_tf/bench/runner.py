@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -13,8 +12,14 @@ from rich.console import Console
 
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
-from relation_tf.bench.layer_source import layer_digest
-from relation_tf.bench.options import OF_PLANS, RunOptions, accepts_options, make_options
+from relation_tf.bench.layer_source import custom_digest
+from relation_tf.bench.options import (
+    OF_PLANS,
+    RunOptions,
+    accepts_options,
+    find_executor,
+    make_options,
+)
 from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
@@ -22,10 +27,9 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.trackers import Trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import make_suite, select
-from relation_tf.config.plugins import plugins_digest, shaping_plugins
+from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
-from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import EXECUTORS, TRACKERS
+from relation_tf.registry import SOURCES, TRACKERS
 from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
@@ -79,7 +83,7 @@ def run_suite(
     """
     made = make_options(options)
     suite = _load(suite, settings, replace_methods, made.plugins)
-    execute = EXECUTORS.find(made.executor)
+    executor = find_executor(made)
     for name in made.track:
         TRACKERS.find(name)
     whole = RunGroup(select(suite, tasks, methods, seeds), _folder(suite, out), made)
@@ -101,9 +105,8 @@ def run_suite(
                     trackers.notify(event)
 
                 if pending:
-                    execute(
-                        _groups(suite, pending, replace(whole, folder=folder.path)), notify, made
-                    )
+                    groups = _groups(suite, pending, replace(whole, folder=folder.path))
+                    executor.execute(groups, notify, made)
         if not hosts.is_chief:
             return Results(whole.folder, suite, [], [])
         results = read_results(folder.path)
@@ -254,45 +257,51 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     """Find layers, data and vectors of the requested runs; report once what is missing."""
     options = whole.options
     runs = suite.runs()
-    one_each = {run.custom_layer: run for run in runs}
-    digests = {layer: _digest(layer, run, options.in_processes) for layer, run in one_each.items()}
-    plugins = plugins_digest(shaping_plugins(suite.plugins))
-    runs = [
-        run.model_copy(
-            update={"mechanism_digest": digests[run.custom_layer], "plugins_digest": plugins}
-        )
-        for run in runs
-    ]
-    keys = {config.key for config in whole.runs}
-    names = dict.fromkeys(config.task for config in runs if config.key in keys)
-    sources = {name: _find_source(suite, name, options) for name in names}
-    vectors = _vectors_digest(suite, options.glove)
-    read = {
-        name: {
-            **({} if found.kind == "generated" else {"source": found.kind}),
-            "data_digest": found.digest(),
-            "glove_digest": vectors,
-        }
-        for name, found in sources.items()
-    }
-    runs = [config.model_copy(update=read.get(config.task, {})) for config in runs]
-    runs = [_with_pretrained(config) if config.key in keys else config for config in runs]
-    return _Request(suite, runs, [config for config in runs if config.key in keys], sources)
-
-
-def _with_pretrained(config: RunConfig) -> RunConfig:
-    """Add the digest of the pre-trained encoder, or only of its vocabulary."""
-    if config.pretrained is None:
-        return config
-    digest = pretrained_digest(config.pretrained)
-    if config.encoder_weights != "random":
-        try:
-            digest = pretrained_digest(config.pretrained, config.mixes, config.seed)
-        except SuiteError as error:
+    digests = {}
+    for layer, method in {run.custom_layer: run.method for run in runs}.items():
+        if options.in_processes and layer is not None and layer.startswith("__main__:"):
             raise SuiteError(
-                f"{error}; {config.method} needs it unless encoder_weights = 'random'"
-            ) from error
-    return config.model_copy(update={"pretrained_digest": digest})
+                f"method {method}: {layer} cannot be imported by worker processes: "
+                "put it into a module, or use jobs=1"
+            )
+        digests[layer] = custom_digest(layer, f"method {method}")
+    plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
+    if options.data is not None and not SOURCES[suite.source].reads_data:
+        raise SuiteError(
+            f"suite {suite.name} has source = {suite.source!r}, which reads no folder of files. "
+            f"Received: --data {options.data}"
+        )
+    keys = {config.key for config in whole.runs}
+    vectors = _vectors_digest(suite, options.glove)
+    sources = {
+        name: find_source(suite.entry(name), suite.source, options.data, options.tfds_folder)
+        for name in dict.fromkeys(config.task for config in whole.runs)
+    }
+    read: dict[str, dict[str, Any]] = {
+        name: {"data_digest": source.digest(), "glove_digest": vectors}
+        | ({} if source.kind == "generated" else {"source": source.kind})
+        for name, source in sources.items()
+    }
+    made = []
+    for run in runs:
+        known = {"mechanism_digest": digests[run.custom_layer], "plugins_digest": plugins}
+        if run.key in keys and run.pretrained is not None:
+            known["pretrained_digest"] = _pretrained_digest(run, run.pretrained)
+        made.append(run.model_copy(update=known | read.get(run.task, {})))
+    return _Request(suite, made, [run for run in made if run.key in keys], sources)
+
+
+def _pretrained_digest(config: RunConfig, folder: str) -> str:
+    """Return the digest of the pre-trained encoder, or only of its vocabulary."""
+    vocabulary = pretrained_digest(folder)
+    if config.encoder_weights == "random":
+        return vocabulary
+    try:
+        return pretrained_digest(folder, config.mixes, config.seed)
+    except SuiteError as error:
+        raise SuiteError(
+            f"{error}; {config.method} needs it unless encoder_weights = 'random'"
+        ) from error
 
 
 def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iterator[str]:
@@ -312,51 +321,6 @@ def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iter
         num_seeds = len({config.seed for config in reported})
         test = request.suite.test or default_procedure(request.suite.control)
         yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha, test=test)
-
-
-def _digest(layer: str | None, run: RunConfig, in_processes: bool) -> str | None:
-    """Return the digest of a custom layer's source.
-
-    Raises:
-        SuiteError: If it cannot be imported.
-    """
-    if layer is None:
-        return None
-    if in_processes and layer.startswith("__main__:"):
-        raise SuiteError(
-            f"method {run.method}: {layer} cannot be imported by worker processes: "
-            "put it into a module, or use jobs=1"
-        )
-    try:
-        entry = find_mechanism(layer)
-        if entry.input_type == "text":
-            return _saved_model_digest(Path(entry.options["path"]))
-        return layer_digest(layer)
-    except ValueError as error:
-        raise SuiteError(f"method {run.method}: {error}") from error
-    except Exception as error:
-        raise SuiteError(
-            f"method {run.method}: cannot import {layer}: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _saved_model_digest(folder: Path) -> str:
-    """Return a digest of a saved model's files."""
-    if not (folder / "saved_model.pb").is_file():
-        raise ValueError(f"must be a folder with a saved_model.pb. Received: {folder}")
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(path.relative_to(folder).as_posix().encode())
-        digest.update(digest_of_file(path))
-    return digest.hexdigest()[:16]
-
-
-def _find_source(suite: Suite, name: str, options: RunOptions) -> TaskSource:
-    """Find the text of a task."""
-    if suite.source in ("miniglue", "tfds") and options.data is not None:
-        where = {"miniglue": "has embedded data", "tfds": "has source = 'tfds'"}[suite.source]
-        raise SuiteError(f"suite {suite.name} {where}. Received: --data {options.data}")
-    return find_source(suite.entry(name), suite.source, options.data, options.tfds_folder)
 
 
 def _vectors_digest(suite: Suite, glove: Path | None) -> str | None:

@@ -107,6 +107,7 @@ def plan(
 
 
 @app.command()
+@with_options(RunOptions, ["plugins"])
 @with_options(PretrainingSettings)
 def pretrain(
     files: Annotated[
@@ -136,6 +137,7 @@ def pretrain(
     from relation_tf.bench.pretraining import pretrain as train
 
     import_from_here()
+    plugins = options.pop("plugins") or ()
     made = train(
         [expand_home(file) for file in files],
         expand_home(out),
@@ -143,6 +145,7 @@ def pretrain(
         parse_seeds(seeds) or [],
         PretrainingSettings(**options),
         held_out=_share(held_out),
+        plugins=plugins,
     )
     if made.runs:
         typer.echo(f"\n{made}\n\nscores: {made.folder / 'scores.csv'}")

@@ -39,7 +39,7 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
     Raises:
         SuiteError: If a module cannot be found or raises an error.
     """
-    _load_entry_points()
+    load_installed_plugins()
     modules = [*modules]
     if not modules:
         return
@@ -131,8 +131,14 @@ def _imports(source: bytes) -> set[str]:
 
 
 @functools.cache
-def _load_entry_points() -> None:
-    for entry in metadata.entry_points(group=ENTRY_POINTS):
+def load_installed_plugins() -> tuple[str, ...]:
+    """Import the entry points of installed packages once, and return the names of their modules.
+
+    Raises:
+        SuiteError: If one raises an error.
+    """
+    entries = metadata.entry_points(group=ENTRY_POINTS)
+    for entry in entries:
         try:
             with loading_quietly():
                 entry.load()
@@ -141,6 +147,7 @@ def _load_entry_points() -> None:
             raise SuiteError(
                 f"plugin {entry.value!r} of {package} cannot be imported: {_line(error)}"
             ) from error
+    return tuple(entry.module for entry in entries)
 
 
 def _line(error: Exception) -> str:

@@ -85,8 +85,9 @@ def find_source(
     if task.generated:
         (layout,) = dataset.layouts
         return TaskSource(task, "generated", layout, {})
-    find = SOURCES.find(source)
-    found = find(dataset, Folders(folder_of(data), tfds.folder_of(tfds_folder)))
+    found = SOURCES.find(source).find(
+        dataset, Folders(folder_of(data), tfds.folder_of(tfds_folder))
+    )
     if isinstance(found, TaskSource):
         # What a run records as its source must be a name that finds it again.
         return found if found.kind in SOURCES else replace(found, kind=source)
@@ -135,10 +136,10 @@ def _find_files(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     return replace(found, reason=f"expected --data DIR, a folder with {wanted}: none was given")
 
 
-SOURCES.add("tfds", tfds.find, __name__)
+register_source("tfds", reads_data=False)(tfds.find)
 
 
-@register_source("miniglue")
+@register_source("miniglue", reads_data=False)
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if dataset.task.name not in datasets.GLUE:
         raise DataError(

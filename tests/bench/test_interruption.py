@@ -57,20 +57,23 @@ def files(out):
     return found
 
 
-def states(out):
-    """When each unfinished run last wrote its state."""
+def times(out, name="*"):
+    """When each file of unfinished and finished runs was last written."""
     found = {}
-    for path in out.glob("runs/*/*/*/state.npz"):
-        with contextlib.suppress(FileNotFoundError):  # it has just finished
+    for path in out.glob(f"runs/*/*/*/{name}"):
+        with contextlib.suppress(FileNotFoundError):  # it has just been renamed or removed
             found[path] = path.stat().st_mtime_ns
     return found
 
 
-def wait_for_an_epoch(process, out):
-    """Until a run goes on: how long the start takes is the machine's affair."""
-    before = states(out)
-    while process.poll() is None and states(out) == before:
+def wait_for_changes(process, out, name, count=1):
+    """Wait until files have been written or removed that often, or the process has ended."""
+    before = times(out, name)
+    while count and process.poll() is None:
         time.sleep(0.01)
+        now = times(out, name)
+        count -= now != before
+        before = now
 
 
 @pytest.mark.slow
@@ -87,13 +90,12 @@ def test_killed_at_ten_moments(tmp_path, jobs):
         process = subprocess.Popen(
             command(tmp_path, killed, jobs), stdout=subprocess.DEVNULL, start_new_session=True
         )
-        wait_for_an_epoch(process, killed)
-        try:
-            process.wait(timeout=moments.uniform(0, 2))
-        except subprocess.TimeoutExpired:
+        wait_for_changes(process, killed, "state.npz")
+        wait_for_changes(process, killed, "*", moments.randrange(10))
+        with contextlib.suppress(ProcessLookupError):  # it has ended
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        resumed += len(states(killed))
+        process.wait()
+        resumed += len(times(killed, "state.npz"))
     subprocess.run(command(tmp_path, killed, jobs), check=True, stdout=subprocess.DEVNULL)
     assert resumed
     assert files(killed) == files(whole)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from relation_tf import cli
 from relation_tf.bench import plan_suite, run_suite
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.options import RunOptions
@@ -125,16 +123,3 @@ def test_finished_runs_say_what_theirs_take(tmp_path):
     wrong = {"stopping_options": {"window": "x"}}
     with pytest.raises(SuiteError, match="stopping 'smoothed_early_stopping': "):
         plan_suite("demo", tmp_path / "other", **one, settings=wrong, quiet=True)
-
-
-@pytest.mark.tensorflow
-def test_the_command(tmp_path, monkeypatch, capsys):
-    arguments = ["plan", "demo", "--out", str(tmp_path / "out"), "--tasks", "WNLI",
-                 "--methods", "baseline-64", "--jobs", "2"]  # fmt: skip
-    monkeypatch.setattr(sys, "argv", ["relation-tf", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert not ended.value.code
-    printed = capsys.readouterr().out
-    assert "demo: 5 runs, 1 tasks x 1 methods, 0 done" in printed
-    assert "with 2 at once" in printed

@@ -14,7 +14,7 @@ import pytest
 
 from relation_tf.bench import pretraining
 from relation_tf.bench.pretraining import pretrain
-from relation_tf.errors import DataError, SuiteError
+from relation_tf.errors import DataError, RelationError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.sources import read_source
 from relation_tf.tasks.plain_text import mask_tokens, masks_of_held_out, read_plain_text
@@ -186,14 +186,14 @@ def test_scores_can_be_compared(made):
 
 
 def test_an_interrupted_command_leaves_the_scores_of_what_is_done(text_file, tmp_path, monkeypatch):
-    run = pretraining._run
+    train_run = pretraining.train_run
 
-    def interrupted(network, asked, *more):
-        if asked.method == "attention":
+    def interrupted(network, run, *more, **options):
+        if run.method == "attention":
             raise KeyboardInterrupt
-        run(network, asked, *more)
+        train_run(network, run, *more, **options)
 
-    monkeypatch.setattr(pretraining, "_run", interrupted)
+    monkeypatch.setattr(pretraining, "train_run", interrupted)
     settings = PretrainingSettings(**SMALL | {"steps": 1})
     with pytest.raises(KeyboardInterrupt):
         pretrain([text_file], tmp_path, ["relation", "attention"], [1], settings, quiet=True)
@@ -333,8 +333,8 @@ def test_finished_runs_are_kept_and_others_refused(text_file, made):
     assert path.stat().st_mtime_ns == before
     assert len(again.runs) == 4
     for changes, message in (
-        ({"units": 16}, "was made with units = 8, now asked is 16"),
-        ({"steps": 7}, "was made with steps = 6, now asked is 7"),
+        ({"units": 16}, "this run was done with units = 8, now asked is 16"),
+        ({"steps": 7}, "this run was done with steps = 6, now asked is 7"),
     ):
         others = PretrainingSettings(**SMALL | {"embedding_dim": 6} | changes)
         with pytest.raises(SuiteError, match=message):
@@ -342,18 +342,8 @@ def test_finished_runs_are_kept_and_others_refused(text_file, made):
     with pytest.raises(SuiteError, match=r"held_out = 0\.05, now asked is 0\.1"):
         pretrain([text_file], made.folder, ["relation"], [1], settings, held_out=0.1, quiet=True)
     (other := text_file.with_name("b.txt")).write_text("the cat eats .\n" * 200)
-    with pytest.raises(SuiteError, match="was made from another text, or by another version of"):
+    with pytest.raises(SuiteError, match="done with another text, or another version of tok"):
         pretrain([other], made.folder, ["relation"], [1], settings, quiet=True)
-
-
-def test_runs_that_nothing_tells_of_are_left_alone(text_file, made, tmp_path):
-    folder = tmp_path / "copy"
-    shutil.copytree(made.folder, folder)
-    (folder / "pretraining.json").unlink()
-    vocabulary = (folder / "vocabulary.json").read_text()
-    with pytest.raises(SuiteError, match=r"holds runs, and no pretraining\.json that says of what"):
-        pretrain([text_file], folder, settings=PretrainingSettings(**SMALL), quiet=True)
-    assert (folder / "vocabulary.json").read_text() == vocabulary
 
 
 def test_a_broken_result_is_one_line(made, tmp_path):
@@ -388,29 +378,12 @@ def test_a_faulty_layer_of_ones_own_leaves_the_others(text_file, tmp_path):
     assert "'foo'" in reason
 
 
-@pytest.mark.slow
-def test_a_run_that_fails_leaves_the_others(text_file, tmp_path, monkeypatch):
-    from relation_tf.training import language_model
-
-    losses = language_model.LanguageModelTrainer.held_out_loss
-
-    def held_out_loss(network):
-        return {"relation": np.nan, "baseline": 1000.0}.get(network.mechanism) or losses(network)
-
-    settings = PretrainingSettings(**SMALL)
-    arguments = [text_file], tmp_path / "out", ["relation", "baseline", "attention"], [1], settings
-    with monkeypatch.context() as patch:
-        patch.setattr(language_model.LanguageModelTrainer, "held_out_loss", held_out_loss)
-        made = pretrain(*arguments, quiet=True)
-    assert [run["method"] for run in made.runs] == ["attention"]
-    # A loss of 1,000 has no perplexity that a table could hold.
-    assert [run for run, _ in made.failures] == ["relation/seed-1", "baseline/seed-1"]
-    for _, reason in made.failures:
-        assert reason.startswith("the loss must be finite up to step 4")
-    # The same call tries them again.
-    made = pretrain(*arguments, quiet=True)
-    assert not made.failures
-    assert len(made.runs) == 3
+@pytest.mark.parametrize("loss", [np.nan, 1000.0])
+def test_a_loss_without_perplexity_fails_the_run(text_file, monkeypatch, loss):
+    network = compiled(text_file)
+    monkeypatch.setattr(network, "held_out_loss", lambda: loss)
+    with pytest.raises(SuiteError, match="^the loss must be finite up to step 4"):
+        network.run(1)
 
 
 @pytest.mark.parametrize(
@@ -432,21 +405,10 @@ def test_refused_before_the_first_run(text_file, tmp_path, mechanisms, seeds, ch
         settings = PretrainingSettings(**SMALL | changes)
         pretrain([text_file], tmp_path / "out", mechanisms, seeds, settings, quiet=True)
 
-    with pytest.raises(SuiteError, match=message) as error:
+    with pytest.raises(RelationError, match=message) as error:
         asked()
     assert "\n" not in str(error.value)
     assert not [*tmp_path.glob("out/runs/*/*")]
-
-
-def test_two_at_once_are_refused(text_file, tmp_path):
-    from relation_tf.bench import RunFolder
-
-    settings = PretrainingSettings(**SMALL)
-    with (
-        RunFolder(tmp_path / "out").locked(),
-        pytest.raises(SuiteError, match="another process"),
-    ):
-        pretrain([text_file], tmp_path / "out", ["relation"], [1], settings, quiet=True)
 
 
 PROGRAM = """
@@ -491,4 +453,4 @@ def test_killed_again_and_again_ends_the_same(text_file, tmp_path):
         for a, b in [*pairs, *zip(one.weights, other.weights, strict=True)]:
             np.testing.assert_array_equal(a, b)
     manifests = [json.loads(path.read_text()) for path in killed.rglob("manifest.json")]
-    assert any(manifest["resumed_after_steps"] for manifest in manifests)
+    assert any(manifest["resumed_after"] for manifest in manifests)

@@ -191,3 +191,15 @@ def test_workers_without_work_are_let_go(tmp_path, suite):
     run_in_workers(groups, 2, make, wait_for, lambda event: None, None)
     assert waited == [[False, False], [False, False], [False, True]]
     assert len(made) == 2
+
+
+def test_an_error_of_the_command_ends_its_workers(tmp_path, suite):
+    """As where a reader closes the output."""
+    runs, worker = suite(tasks=["CoLA"], method=[BASELINE]).runs(), Fated("works")
+
+    def notify(event):
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run_in_workers([RunGroup(runs, tmp_path)], 1, lambda: worker, lambda *_: None, notify, None)
+    assert worker.killed

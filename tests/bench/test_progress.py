@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from relation_tf.bench import progress
+from relation_tf.bench.pretraining import PretrainingRun
 from relation_tf.bench.progress import Progress
 from relation_tf.config import load_suite
 
@@ -76,3 +77,19 @@ def test_elsewhere_there_are_plain_lines(tmp_path, monkeypatch, shown, capsys):
     assert "3/3 runs, at CoLA/attention-64/seed-2" in printed
     assert "━" not in printed
     assert shown == []
+
+
+def test_steps_of_a_run_give_the_time_left(tmp_path, monkeypatch, capsys):
+    clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(progress, "time", clock)
+    runs = [
+        PretrainingRun(mechanism="relation", mechanism_digest=None, seed=seed) for seed in (1, 2)
+    ]
+    with Progress(tmp_path, 2, runs) as bar:
+        for step in (50, 60, 70):  # it resumes: its first steps take no time
+            clock.now += 20.0
+            bar.notify({"event": "step", "run": runs[0].key, "step": step, "steps": 100})
+    # 2 s a step, and 130 steps.
+    assert (
+        "0/2 runs, about 4 min left, at relation/seed-1 step 70 of 100" in capsys.readouterr().out
+    )

@@ -8,44 +8,17 @@ from glue_submit import check
 from relation_tf.bench import RunFolder, read_results, write_submissions
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.config import Method, Suite
-from relation_tf.files import write_json, write_table
+from relation_tf.files import write_table
 from relation_tf.report.scores import Scores
 from relation_tf.tasks import GLUE
-
-RESULT = {
-    "epochs": 2,
-    "kept_epoch": 1,
-    "stopped": "reached 2 epochs",
-    "parameters": {"total": 300, "embedding": 200, "mechanism": 50},
-    "padding": 0.1,
-    "seconds": {"training": 2.0, "evaluation": 0.5, "total": 4.0, "epoch": 1.0, "compilation": 0.5},
-    "peak_memory_mib": 900,
-}
-MANIFEST = {
-    "started": "2026-01-01T10:00:00+0000",
-    "finished": "2026-01-01T10:00:09+0000",
-    "command": "relation-tf run made-up",
-    "versions": {"relation_tf": "0.1.0"},
-    "commit": None,
-    "processor": "A processor",
-    "threads": 1,
-    "xla": False,
-    "data": {
-        "source": "files",
-        "digest": "0",
-        "rows": {"train": 9},
-        "vocabulary": 5,
-        "skipped_lines": [],
-    },
-    "glove": None,
-}
+from tests.bench.finished_runs import write_finished
 
 
 @pytest.fixture
 def folder(tmp_path):
     """Write a suite's folder as if it had run, with the given scores."""
 
-    def make(tasks, seeds=(1, 2), value=lambda task, method, seed: 0.5, predictions=False):
+    def make(tasks, seeds=(1, 2), value=lambda *key: 0.5, predictions=False):
         suite = Suite(
             name="made-up", tasks=tasks, seeds=list(seeds),
             method=[Method(mechanism="relation"), Method(mechanism="baseline")],
@@ -54,26 +27,15 @@ def folder(tmp_path):
         run_folder.open(suite)
         for config in suite.runs():
             path = run_folder.start(config)
-            task = GLUE[config.task]
-            metrics = {
-                name: {metric: value(*config.key) for metric in LEADERBOARD[name].metrics}
-                for name in task.scored
-            }
-            for name in task.answered if predictions else ():
+            write_finished(path, config, value)
+            (path / "predictions").mkdir()
+            for name in GLUE[config.task].answered if predictions else ():
                 rows = LEADERBOARD[name].test_rows
                 words = [LEADERBOARD[name].majority] * rows
                 write_table(
                     path / "predictions" / f"{name}.test.tsv",
                     {"index": range(rows), "prediction": words}, "\t",
                 )  # fmt: skip
-            columns = ["epoch", "loss", "val_loss", *(f"val_{metric}" for metric in task.metrics)]
-            write_table(path / "history.csv", {key: [1, 2] for key in columns}, ",")
-            write_json(path / "manifest.json", MANIFEST)
-            write_json(
-                path / "result.json",
-                {**RESULT, "task": config.task, "method": config.method, "seed": config.seed,
-                 "metrics": metrics},
-            )  # fmt: skip
         return tmp_path
 
     return make

@@ -16,7 +16,7 @@ def test_a_run_is_done_when_its_result_is_there(tmp_path, suite):
     assert not folder.is_done(config)
     write_json(path / "result.json", {})
     assert folder.is_done(config)
-    assert list(folder.done()) == [path]
+    assert folder.with_file("result.json") == [path]
 
 
 def test_what_was_half_done_goes(tmp_path, suite):
@@ -26,7 +26,7 @@ def test_what_was_half_done_goes(tmp_path, suite):
     (path / "history.csv").write_text("half")
     (path / "error.json").write_text("{}")
     folder.start(folder.suite().runs()[0])
-    assert {file.name for file in path.iterdir()} == {"config.json", "predictions"}
+    assert {file.name for file in path.iterdir()} == {"config.json"}
 
 
 def test_another_configuration_is_refused_with_both_values(tmp_path, suite):

@@ -12,9 +12,7 @@ import pytest
 
 from relation_tf.bench import RunFolder, groups, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
-from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.processes import run_in_processes
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
@@ -134,21 +132,6 @@ def test_processes_give_the_same_bytes(tmp_path, small_glue, suite):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
-def test_readout_and_all_tokens_see_the_same_function(tmp_path, small_glue, suite):
-    # Without dropout there is nothing random to differ in.
-    settings = {"tasks": ["STS-B"], "dropout": 0.0, "seeds": [1]}
-    method = [Method(mechanism="relation", units=8, options={"dropout": 0.0})]
-    costs = [
-        results.history(results.runs[0])["val_loss"].tolist()
-        for compute in ("readout", "all")
-        for results in [
-            run_suite(suite(**settings, method=method, compute=compute), tmp_path / compute,
-                      data=small_glue, quiet=True)
-        ]
-    ]  # fmt: skip
-    assert costs[0] == pytest.approx(costs[1], rel=1e-4)
-
-
 def test_randomness_of_ones_own_layer_hangs_on_the_seed(tmp_path, small_glue, suite):
     both = run_suite(
         suite(tasks=["CoLA"]), tmp_path / "a", replace_methods=[Drawn], data=small_glue, quiet=True
@@ -163,22 +146,6 @@ def test_randomness_of_ones_own_layer_hangs_on_the_seed(tmp_path, small_glue, su
     )
     costs = [run["seed"] == 2 and both.history(run)["loss"].tolist() for run in both.runs]
     assert costs[-1] == alone.history(alone.runs[0])["loss"].tolist()
-
-
-def test_a_reader_that_closes_our_output_ends_the_suite(tmp_path, small_glue, suite):
-    class ClosedError(Exception):
-        pass
-
-    def notify(event):
-        raise ClosedError
-
-    folder = RunFolder(tmp_path)
-    made = suite(tasks=["CoLA"], epochs=30)
-    folder.open(made)
-    options = RunOptions(data=small_glue, jobs=2)
-    groups = [RunGroup([config], tmp_path, options) for config in made.runs()]
-    with pytest.raises(ClosedError):
-        run_in_processes(groups, notify, options)
 
 
 OWN = """
@@ -464,7 +431,7 @@ def test_the_cell_before_leaves_its_inputs(tmp_path, small_glue, suite, monkeypa
         return load_task(name, **settings)
 
     monkeypatch.setattr(groups, "load_task", load)
-    monkeypatch.setattr(groups, "_last_inputs", None)
+    monkeypatch.setattr(groups, "_inputs", groups.LastInputs(groups.read_inputs))
     asked = suite(tasks=["CoLA", "RTE"], seeds=[1], epochs=1)
     run_suite(asked, tmp_path, data=small_glue, quiet=True)
     assert loaded == ["CoLA", "RTE"]
@@ -607,34 +574,19 @@ def test_a_folder_that_goes_away_ends_the_suite_in_a_line(tmp_path, small_glue, 
         run_suite(asked, tmp_path, data=small_glue, quiet=True)
 
 
-def test_a_folder_that_becomes_another_suites_says_so(tmp_path, suite):
-    folder = RunFolder(tmp_path)
-    before = suite()
-    assert folder.change(before) is None
-    folder.open(before)
-    assert folder.change(suite()) is None
-    assert folder.change(suite(seeds=[1])) is None
-    methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention", "baseline")]
-    said = folder.change(suite(method=methods, title="Mine"))
-    assert said.startswith(f"{tmp_path} held a suite of {len(before.methods())} methods and ")
-    assert "; from now on it is of 3 methods and " in said
-    assert "another title" in said
-    assert "other methods" in said
-    assert "other tasks" not in said
-    assert "Give another --out to keep them apart" in said
-    (tmp_path / "suite.toml").write_text("tasks = 1")
-    assert "suite.toml" in folder.change(before)
-
-
-def test_it_is_said_before_the_runs(tmp_path, capsys):
-    RunFolder(tmp_path).open(load_suite("demo"))
+def test_a_folder_that_becomes_another_suites_is_announced(tmp_path, capsys):
+    demo, folder = load_suite("demo"), RunFolder(tmp_path)
+    assert folder.change(demo) is None
+    folder.open(demo)
+    assert folder.change(load_suite("demo", {"seeds": 1})) is None
     own = [Method(mechanism="baseline", units=8)]
-    one = {"tasks": ["WNLI"], "seeds": [1], "settings": {"epochs": 1}}
-    run_suite("demo", tmp_path, replace_methods=own, **one)
-    printed = capsys.readouterr().out
-    assert " held a suite of 4 methods and 9 tasks; from now on it is of 1 methods" in printed
-    run_suite("demo", tmp_path, replace_methods=own, **one)
-    assert " held a suite of " not in capsys.readouterr().out
+    one = {"tasks": ["WNLI"], "seeds": [1], "settings": {"epochs": 1, "title": "Mine"}}
+    for announced in (True, False):
+        run_suite("demo", tmp_path, replace_methods=own, **one)
+        said = "held a suite with another title and other methods. Give another --out to keep"
+        assert (said in capsys.readouterr().out) == announced
+    (tmp_path / "suite.toml").write_text("tasks = 1")
+    assert "suite.toml" in folder.change(demo)
 
 
 def test_what_can_be_shown_is_of_all_that_the_report_will_hold(tmp_path, suite):

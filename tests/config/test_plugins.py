@@ -124,18 +124,19 @@ def test_a_list_of_plugins_that_is_none_is_a_fault_of_the_suite():
 
 def test_entry_points_are_imported_once(monkeypatch):
     class Entry:
-        value, dist, loaded = "plug_installed", None, 0
+        value, module, dist, loaded = "plug_installed", "plug_installed", None, 0
 
         def load(self):
             self.loaded += 1
 
     entry = Entry()
     monkeypatch.setattr(plugins.metadata, "entry_points", lambda group: [entry])
-    plugins._load_entry_points.cache_clear()
+    plugins.load_installed_plugins.cache_clear()
     load_plugins([])
     load_plugins([])
     assert entry.loaded == 1
-    plugins._load_entry_points.cache_clear()
+    assert plugins.load_installed_plugins() == ("plug_installed",)
+    plugins.load_installed_plugins.cache_clear()
     entry.load = lambda: 1 / 0
     with pytest.raises(SuiteError, match="plugin 'plug_installed' of an installed package cannot"):
         load_plugins([])

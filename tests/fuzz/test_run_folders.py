@@ -16,10 +16,8 @@ import pytest
 from relation_tf import cli
 from relation_tf.bench import RunFolder, read_results
 from relation_tf.config.loading import make_suite
-from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
-from relation_tf.files import write_json, write_table
-from relation_tf.tasks.catalogue import find_task
+from tests.bench.finished_runs import write_finished
 from tests.fuzz.mutations import COUNTS, mutations, refusal
 
 FILES = ("result.json", "config.json", "manifest.json", "history.csv")
@@ -35,59 +33,13 @@ SUITE = make_suite(
 BROKEN = Path("runs/RTE/relation-8/seed-1")
 
 
-def fill(path: Path, config: RunConfig) -> None:
-    """Write the files of a finished run."""
-    metrics = {name: {"accuracy": 0.5} for name in find_task(config.task).scored}
-    write_table(
-        path / "history.csv",
-        {"epoch": [1, 2], "loss": [0.7, 0.6], "val_loss": [0.7, 0.65], "val_accuracy": [0.4, 0.5]},
-        ",",
-    )
-    manifest: dict[str, Any] = {
-        "started": "2026-01-01T10:00:00+0000",
-        "finished": "2026-01-01T10:00:09+0000",
-        "command": "relation-tf run small",
-        "versions": {"relation_tf": "0.1.0"},
-        "commit": "0123456789ab",
-        "processor": "A processor",
-        "threads": 1,
-        "xla": False,
-        "data": {
-            "source": "files",
-            "digest": "0" * 64,
-            "rows": {"train": 9},
-            "vocabulary": 5,
-            "skipped_lines": [],
-        },
-        "glove": None,
-    }
-    write_json(path / "manifest.json", manifest)
-    result = {
-        "task": config.task,
-        "method": config.method,
-        "seed": config.seed,
-        "metrics": metrics,
-        "epochs": 2,
-        "kept_epoch": 2,
-        "stopped": "reached 2 epochs",
-        "parameters": {"total": 300, "embedding": 200, "mechanism": 50},
-        "padding": 0.1,
-        "tokens": 100,
-        "seconds": {
-            "training": 2.0, "evaluation": 0.5, "total": 4.0, "epoch": 1.0, "compilation": 0.5,
-        },
-        "peak_memory_mib": 900,
-    }  # fmt: skip
-    write_json(path / "result.json", result)
-
-
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """Write a suite's folder with all runs done."""
     made = RunFolder(tmp_path / "out")
     made.open(SUITE)
     for config in SUITE.runs():
-        fill(made.start(config), config)
+        write_finished(made.start(config), config)
     return made.path
 
 

@@ -77,7 +77,7 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
         separated,
         lambda config, files: files["manifest"].update(processor=nasty, command=f"run {nasty}"),
     )
-    failed = next(iter(RunFolder(folder).done()))
+    failed = RunFolder(folder).with_file("result.json")[0]
     (failed / "result.json").unlink()
     write_json(failed / "error.json", {"error": f"DataError: {nasty}"})
     report = make_report(folder)

@@ -1,0 +1,60 @@
+"""Files of finished runs, as if they had been trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from relation_tf.config.run import RunConfig
+from relation_tf.files import write_json, write_table
+from relation_tf.tasks.catalogue import find_task
+
+RESULT = {
+    "epochs": 2,
+    "kept_epoch": 2,
+    "stopped": "reached 2 epochs",
+    "parameters": {"total": 300, "embedding": 200, "mechanism": 50},
+    "padding": 0.1,
+    "tokens": 100,
+    "seconds": {"training": 2.0, "evaluation": 0.5, "total": 4.0, "epoch": 1.0, "compilation": 0.5},
+    "peak_memory_mib": 900,
+}
+DATA = {
+    "source": "files",
+    "digest": "0" * 64,
+    "rows": {"train": 9},
+    "vocabulary": 5,
+    "skipped_lines": [],
+}
+MANIFEST: dict[str, Any] = {
+    "started": "2026-01-01T10:00:00+0000",
+    "finished": "2026-01-01T10:00:09+0000",
+    "command": "relation-tf run small",
+    "versions": {"relation_tf": "0.1.0"},
+    "commit": "0123456789ab",
+    "processor": "A processor",
+    "threads": 1,
+    "xla": False,
+    "data": DATA,
+    "glove": None,
+}
+
+
+def write_finished(
+    path: Path,
+    config: RunConfig,
+    value: Callable[[str, str, int], float] = lambda task, method, seed: 0.5,
+) -> None:
+    """Write the history, manifest and result of a run whose metrics all have one value."""
+    task = find_task(config.task)
+    metrics = {
+        name: {metric: value(*config.key) for metric in task.of(name).metrics}
+        for name in task.scored
+    }
+    columns = {"epoch": [1, 2], "loss": [0.7, 0.6], "val_loss": [0.7, 0.65]}
+    columns |= {f"val_{metric}": [0.4, 0.5] for metric in task.metrics}
+    write_table(path / "history.csv", columns, ",")
+    write_json(path / "manifest.json", MANIFEST)
+    identity = {"task": config.task, "method": config.method, "seed": config.seed}
+    write_json(path / "result.json", {**identity, **RESULT, "metrics": metrics})
