@@ -39,6 +39,7 @@ def run_locally(groups: Sequence[RunGroup], notify: EventCallback, options: RunO
     if options.in_processes:
         run_in_processes(groups, notify, options)
         return
-    check_methods([run for group in groups for run in group.runs], groups[0].folder, options)
+    runs = [run for group in groups for run in group.runs]
+    check_methods(runs, groups[0].folder, options.distribution)
     for group in groups:
         run_group(group, notify)

@@ -149,7 +149,7 @@ def run_each(
 
 
 def check_methods(
-    configs: Sequence[RunConfig], folder: Path, options: RunOptions | None = None
+    configs: Sequence[RunConfig], folder: Path, distribution: Distribution | None = None
 ) -> None:
     """Build what the registry knows, so that an option that cannot be is said before the first run.
 
@@ -160,17 +160,13 @@ def check_methods(
     """
     load_plugins(configs[0].plugins)
     by_method = {config.method: config for config in configs}
-    known = [config for config in by_method.values() if _is_ours(config.custom_layer)]
-    if not known:
-        return
-    options = options or RunOptions()
-    start_tensorflow(folder / LOG, known[0].threads, options.distribution)
+    layers = {config.custom_layer for config in by_method.values()} - {None}
+    free = {layer for layer in layers if find_mechanism(str(layer)).factory == layer}
+    known = [config for config in by_method.values() if config.custom_layer not in free]
+    if known:
+        start_tensorflow(folder / LOG, known[0].threads, distribution)
     for config in known:
         _trainer_class(config).check(config)
-
-
-def _is_ours(custom_layer: str | None) -> bool:
-    return custom_layer is None or find_mechanism(custom_layer).factory != custom_layer
 
 
 def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
@@ -240,9 +236,9 @@ def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     )
     if config.embeddings == "random":
         return task, None
-    if group.options.glove is None:
-        raise SuiteError("embeddings = 'glove' needs --glove FILE")
-    assert task.vocabulary is not None  # a suite of text has no word vectors
+    # The command checks the first; a suite of text has no word vectors.
+    assert group.options.glove is not None
+    assert task.vocabulary is not None
     return task, read_glove(group.options.glove, task.vocabulary.words, config.embedding_dim)
 
 

@@ -8,7 +8,7 @@ Where runs of a group are done, their time is taken.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -204,18 +204,15 @@ def by_proportion(
     tasks = {task: i for i, task in enumerate(dict.fromkeys(task for task, _ in groups))}
     methods = {name: i for i, name in enumerate(dict.fromkeys(name for _, name in groups))}
 
-    def rows(of: Sequence[GroupKey]) -> np.ndarray:
-        table = np.zeros((len(of), len(tasks) + len(methods)))
-        for row, (task, method) in zip(table, of, strict=True):
-            row[[tasks[task], len(tasks) + methods[method]]] = 1
-        return table
+    def rows(of: Iterable[GroupKey]) -> np.ndarray:
+        """Return a row of indicators for each group."""
+        of_task, of_method = np.eye(len(tasks)), np.eye(len(methods))
+        return np.array([[*of_task[tasks[t]], *of_method[methods[m]]] for t, m in of])
 
     logarithms = np.log([*timed.values()])
-    parts = np.linalg.lstsq(rows([*timed]), logarithms, rcond=None)[0]
-    found = np.exp(rows(groups) @ parts)
-    return {
-        group: timed.get(group, float(value)) for group, value in zip(groups, found, strict=True)
-    }
+    parts = np.linalg.lstsq(rows(timed), logarithms, rcond=None)[0]
+    found = np.exp(rows(groups) @ parts).tolist()
+    return {**dict(zip(groups, found, strict=True)), **timed}
 
 
 def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
@@ -257,10 +254,8 @@ def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[Group
             taken = read_result(folder.run(run))["seconds"]
             again = taken["compilation"] if find_task(run.entry).timed else 0.0  # for each seed
             seconds.setdefault((run.task, run.method), []).append(taken["total"] + again)
-    return {
-        key: Cost(float(np.mean(values)), float(np.mean(values)), measured=True)
-        for key, values in seconds.items()
-    }
+    means = {key: float(np.mean(values)) for key, values in seconds.items()}
+    return {key: Cost(mean, mean, measured=True) for key, mean in means.items()}
 
 
 def _epochs(run: RunConfig) -> tuple[int, int]:

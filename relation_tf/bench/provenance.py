@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
@@ -150,11 +151,9 @@ def _git(folder: Path, *arguments: str) -> str:
 
 @functools.cache
 def processor() -> str:
-    """What this machine's processor is called."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    """Return the name of this machine's processor."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text()
+        if found := re.search(r"^model name\s*:(.*)", lines, re.MULTILINE):
+            return found[1].strip()
     return platform.processor()
