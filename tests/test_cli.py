@@ -477,7 +477,7 @@ def test_pretrain(work, call):
     assert "4 of 4 runs are done already" in out
     code, _, err = call(*command, "--norm", "post")
     assert code == 2
-    assert "was made with norm = 'pre', now asked is 'post'" in err
+    assert "done with norm = 'pre', now asked is 'post'" in err
     assert err.count("\n") == 1
     assert json.loads((work / "pretrained" / "pretraining.json").read_text())["held_out"] == 0.05
 
