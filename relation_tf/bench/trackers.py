@@ -58,23 +58,24 @@ class JsonLines(Tracker):
 
     def on_run_start(self, config: RunConfig) -> None:
         """Append the configuration."""
-        self._append("run_start", config, config=config.model_dump(mode="json"))
+        self._append("run_start", config, {"config": config.model_dump(mode="json")})
 
     def on_epoch(self, config: RunConfig, epoch: int, row: Mapping[str, float]) -> None:
         """Append the epoch's row."""
-        self._append("epoch", config, epoch=epoch, **row)
+        self._append("epoch", config, {"epoch": epoch, **row})
 
     def on_run_end(self, config: RunConfig, result: Mapping[str, Any]) -> None:
         """Append the result."""
-        self._append("run_end", config, **result)
+        self._append("run_end", config, result)
 
     def on_suite_end(self, results: Results) -> None:
         """Append the number of finished and failed runs."""
-        self._append("suite_end", runs=len(results.runs), failed=len(results.failures))
+        ended = {"runs": len(results.runs), "failed": len(results.failures)}
+        self._append("suite_end", None, ended)
 
-    def _append(self, event: str, config: RunConfig | None = None, /, **values: Any) -> None:
-        of_run = config and dict(zip(("task", "method", "seed"), config.key, strict=True))
-        line = {"event": event, **(of_run or {}), **values}
+    def _append(self, event: str, config: RunConfig | None, values: Mapping[str, Any]) -> None:
+        run = zip(("task", "method", "seed"), config.key, strict=True) if config else ()
+        line = {"event": event, **dict(run), **values}
         with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False, default=float) + "\n")
 
