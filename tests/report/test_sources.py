@@ -182,7 +182,7 @@ def test_the_scores_of_a_report_are_a_source(before):
         ("task\tmethod\tseed\tscore\nCoLA\ta\t1\t0.5\n", r"csv:1: .*decimals with a point"),
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: expected a method, found none"),
         (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3: .*'CoLA / a / 1' of .*csv:2 again"),
-        (HEAD + "CoLA,a,1\n", r"theirs.csv:2: expected 4 comma-separated fields"),
+        (HEAD + "CoLA,a,1\n", r"theirs.csv:2: expected 4 fields"),
         ("", r"theirs.csv: expected records, the file is empty"),
     ],
 )
