@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -130,6 +130,29 @@ class Results:
     def asked(self) -> Sequence[RunConfig]:
         """The configuration of each run that was asked."""
         return self.suite.runs() if self.configs is None else self.configs
+
+    def renamed(self, names: Mapping[str, str]) -> Results:
+        """Return the same runs with other names of some methods."""
+
+        def new(name: Any) -> str:
+            return names.get(str(name), str(name))
+
+        def other_run(run: str) -> str:
+            task, method, seed = run.split("/")
+            return f"{task}/{new(method)}/{seed}"
+
+        methods = [
+            method.model_copy(update={"name": new(method.name)}) for method in self.suite.methods()
+        ]
+        return replace(
+            self,
+            suite=self.suite.model_copy(update={"method": methods}),
+            runs=[run | {"method": new(run["method"])} for run in self.runs],
+            failures=[(other_run(run), error) for run, error in self.failures],
+            configs=[
+                config.model_copy(update={"method": new(config.method)}) for config in self.asked
+            ],
+        )
 
     @cached_property
     def metrics(self) -> pd.DataFrame:

@@ -6,11 +6,13 @@ import inspect
 import sys
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import Field, fields
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+
+from relation_tf.option_fields import option
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -18,29 +20,26 @@ SuiteName = Annotated[
     str, typer.Argument(metavar="SUITE", help="A name that `suites` lists, or a TOML file.")
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a suite's runs.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Folder of the runs.", show_default="runs/SUITE"),
-]
-Tasks = Annotated[str | None, typer.Option(metavar="A,B", help="Only these tasks.")]
-Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Only these methods.")]
-Seeds = Annotated[str | None, typer.Option(metavar="1,2", help="Only these seeds.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the suite; may be repeated."),
-]
-FillMissing = Annotated[
-    bool,
-    typer.Option(
-        "--fill-missing",
-        help="Fill tasks without predictions with the majority class of their training set.",
-    ),
-]
 
 
-def with_options(
-    settings: type, names: Iterable[str] | None = None
-) -> Callable[[_Command], _Command]:
+@dataclass(frozen=True)
+class SuiteOptions:
+    """Options of a suite: which of its runs, their settings and their folder."""
+
+    out: Path | None = option(None, "Folder of the runs.", "DIR", shown="runs/SUITE")
+    tasks: str | None = option(None, "Only these tasks.", "A,B")
+    methods: str | None = option(None, "Only these methods.", "A,B")
+    seeds: str | None = option(None, "Only these seeds.", "1,2")
+    settings: tuple[str, ...] = option(
+        (), "Set a key of the suite; may be repeated.", "KEY=VALUE", flag="--set"
+    )
+    fill_missing: bool = option(
+        False,
+        "Fill tasks without predictions with the majority class of their training set.",
+    )
+
+
+def with_options(settings: type, *names: str) -> Callable[[_Command], _Command]:
     """Add an option for each field of a settings class to a command that takes `**options`.
 
     Args:
@@ -48,7 +47,8 @@ def with_options(
         names: The fields to add, by default all.
 
     Returns:
-        A decorator that returns the command with a signature that typer reads.
+        A decorator that returns the command with a signature that typer reads. Of two decorators
+        the options of the lower one come first.
     """
     hints = get_type_hints(settings)
     declared = {each.name: each for each in fields(settings)}
@@ -119,6 +119,20 @@ def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             settings[key.strip()] = value
     return settings
+
+
+def parse_selection(options: dict[str, Any]) -> dict[str, Any]:
+    """Parse what chooses runs of a suite among `SuiteOptions`; others stay as they are.
+
+    Raises:
+        BadParameter: For a value that is none.
+    """
+    return options | {
+        "tasks": split_names(options["tasks"]),
+        "methods": split_names(options["methods"]),
+        "seeds": parse_seeds(options["seeds"]),
+        "settings": parse_settings(options["settings"]),
+    }
 
 
 def expand_home(path: Path) -> Path:

@@ -10,7 +10,7 @@ import typer
 from relation_tf.bench.options import RunOptions
 from relation_tf.cli.application import app
 from relation_tf.cli.arguments import (
-    Settings,
+    SuiteOptions,
     import_from_here,
     parse_settings,
     with_options,
@@ -30,7 +30,8 @@ def suites() -> None:
 
 
 @app.command()
-@with_options(RunOptions, ["data", "tfds_folder", "plugins"])
+@with_options(RunOptions, "data", "tfds_folder", "plugins")
+@with_options(SuiteOptions, "settings")
 def tasks(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Show examples of these tasks.")
@@ -39,7 +40,6 @@ def tasks(
         str | None,
         typer.Option(metavar="SUITE", help="List the suite's tasks, read as the suite reads them."),
     ] = None,
-    settings: Settings = None,
     **options: Any,
 ) -> None:
     """List all tasks and where their text is, or show examples as a network reads them.
@@ -51,6 +51,7 @@ def tasks(
     from relation_tf.registry import TASKS
     from relation_tf.tasks import listing
 
+    settings = options.pop("settings")
     made = RunOptions(**options)
     load_plugins(made.plugins if suite is None else ())
     reading: dict[str, Any] = {}
@@ -72,7 +73,7 @@ def tasks(
 
 
 @app.command()
-@with_options(RunOptions, ["tfds_folder", "plugins"])
+@with_options(RunOptions, "tfds_folder", "plugins")
 def download(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Tasks that TFDS has.")],
     **options: Any,
@@ -88,7 +89,7 @@ def download(
 
 
 @app.command()
-@with_options(RunOptions, ["plugins"])
+@with_options(RunOptions, "plugins")
 def check_layer(
     layer: Annotated[
         str,

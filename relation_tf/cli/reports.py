@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,17 +12,43 @@ import typer
 from relation_tf.bench.options import RunOptions
 from relation_tf.cli.application import app, complain
 from relation_tf.cli.arguments import (
-    FillMissing,
     Folder,
+    SuiteOptions,
     expand_home,
     split_names,
     with_options,
 )
 from relation_tf.errors import SuiteError
 from relation_tf.files import align
+from relation_tf.option_fields import option
 
 if TYPE_CHECKING:
     from relation_tf.bench import Results, Submissions
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """Options of a comparison."""
+
+    out: Path = option(Path("comparison"), "Folder of the report.", "DIR")
+    labels: str | None = option(None, "Names of the sources.", "A,B")
+    merge: bool = option(False, "Pool seeds of same-named methods across sources.")
+    lower_is_better: str | None = option(
+        None, "Tasks on which the lowest score is the best.", "A,B"
+    )
+    alpha: float | None = option(
+        None, "Significance level.", "P", shown="that of the suites, or .05"
+    )
+    control: str | None = option(
+        None, "Compare all others with this method; choose it before the runs.", "METHOD"
+    )
+    test: str | None = option(
+        None,
+        "Statistical procedure.",
+        "NAME",
+        shown="that of the suites, or steel-dwass, with a control steel",
+    )
+    title: str = option("", "Title of the report.", "TEXT")
 
 
 @app.command()
@@ -58,7 +85,8 @@ def report(folder: Folder) -> None:
 
 
 @app.command()
-@with_options(RunOptions, ["plugins"])
+@with_options(RunOptions, "plugins")
+@with_options(ComparisonOptions)
 def compare(
     sources: Annotated[
         list[str],
@@ -67,37 +95,6 @@ def compare(
             help="Folders of suites or reports, or CSV files with task, method, seed and score.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = Path(
-        "comparison"
-    ),
-    labels: Annotated[str | None, typer.Option(metavar="A,B", help="Names of the sources.")] = None,
-    merge: Annotated[
-        bool, typer.Option("--merge", help="Pool seeds of same-named methods across sources.")
-    ] = False,
-    lower_is_better: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Tasks on which the lowest score is the best.")
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P", help="Significance level.", show_default="that of the suites, or .05"
-        ),
-    ] = None,
-    control: Annotated[
-        str | None,
-        typer.Option(
-            metavar="METHOD", help="Compare all others with this method; choose it before the runs."
-        ),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Statistical procedure.",
-            show_default="that of the suites, or steel-dwass, with a control steel",
-        ),
-    ] = None,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the report.")] = "",
     **options: Any,
 ) -> None:
     """Compare scores of any origin without training: suites next to each other, or tables."""
@@ -105,25 +102,19 @@ def compare(
     from relation_tf.report import compare as compare_scores
     from relation_tf.report.report import check_folder
 
-    load_plugins(RunOptions(**options).plugins)
-    folder = expand_home(out)
+    load_plugins(RunOptions(plugins=options.pop("plugins")).plugins)
+    folder = expand_home(options.pop("out"))
     check_folder(folder)
-    report = compare_scores(
-        *sources,
-        labels=split_names(labels),
-        merge=merge,
-        lower_is_better=split_names(lower_is_better) or (),
-        alpha=alpha,
-        control=control,
-        test=test,
-        title=title,
-    )
+    options["labels"] = split_names(options["labels"])
+    options["lower_is_better"] = split_names(options["lower_is_better"]) or ()
+    report = compare_scores(*sources, **options)
     typer.echo(f"\n{report}\n")
     typer.echo(f"report: {report.write(folder)}")
 
 
 @app.command()
-def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
+@with_options(SuiteOptions, "fill_missing")
+def submit(folder: Folder, **options: Any) -> None:
     """Write and check a GLUE submission for each method and seed of a suite."""
     from relation_tf.bench import read_results
 
@@ -135,7 +126,7 @@ def submit(folder: Folder, fill_missing: FillMissing = False) -> None:
         )
     if not results.runs:
         raise SuiteError(f"{folder}: nothing to submit: no finished runs")
-    submissions = write_zips(results, fill_missing)
+    submissions = write_zips(results, **options)
     if submissions.refused:
         raise typer.Exit(1 if submissions.packed else 2)
 

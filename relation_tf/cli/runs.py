@@ -12,17 +12,12 @@ import typer
 from relation_tf.bench.options import ALL, OF_PLANS, RunOptions
 from relation_tf.cli.application import app
 from relation_tf.cli.arguments import (
-    FillMissing,
-    Methods,
-    Out,
-    Seeds,
-    Settings,
     SuiteName,
-    Tasks,
+    SuiteOptions,
     expand_home,
     import_from_here,
     parse_seeds,
-    parse_settings,
+    parse_selection,
     split_names,
     with_options,
 )
@@ -35,17 +30,9 @@ if TYPE_CHECKING:
 
 
 @app.command()
-@with_options(RunOptions, [name for name in ALL if name != "quiet"])
-def run(
-    suite: SuiteName,
-    out: Out = None,
-    tasks: Tasks = None,
-    methods: Methods = None,
-    seeds: Seeds = None,
-    settings: Settings = None,
-    fill_missing: FillMissing = False,
-    **options: Any,
-) -> None:
+@with_options(RunOptions, *[name for name in ALL if name != "quiet"])
+@with_options(SuiteOptions)
+def run(suite: SuiteName, **options: Any) -> None:
     """Run the pending runs of a suite, then write its report and its GLUE submissions.
 
     Safe to interrupt: run the same command again to resume.
@@ -53,39 +40,26 @@ def run(
     from relation_tf.bench import run_suite
     from relation_tf.config.loading import select
 
-    chosen = split_names(tasks), split_names(methods), parse_seeds(seeds)
+    options = parse_selection(options)
+    fill_missing = options.pop("fill_missing")
     import_from_here(suite)
-    results = run_suite(
-        suite,
-        out,
-        tasks=chosen[0],
-        methods=chosen[1],
-        seeds=chosen[2],
-        settings=parse_settings(settings),
-        **options,
-    )
+    results = run_suite(suite, **options)
     if results.runs:
         write_report(results)
         _submit_if_complete(results, fill_missing)
     if results.failures:
         print_failures(results)
-    if any(names is not None for names in chosen):
+    chosen = options["tasks"], options["methods"], options["seeds"]
+    if chosen != (None, None, None):
         _print_progress(results, select(results.suite, *chosen))
     if results.failures:
         raise typer.Exit(1)
 
 
 @app.command()
-@with_options(RunOptions, [name for name in OF_PLANS if name != "quiet"])
-def plan(
-    suite: SuiteName,
-    out: Out = None,
-    tasks: Tasks = None,
-    methods: Methods = None,
-    seeds: Seeds = None,
-    settings: Settings = None,
-    **options: Any,
-) -> None:
+@with_options(RunOptions, *[name for name in OF_PLANS if name != "quiet"])
+@with_options(SuiteOptions, "out", "tasks", "methods", "seeds", "settings")
+def plan(suite: SuiteName, **options: Any) -> None:
     """Estimate what a suite takes: runs, hours, disk space, and what its seeds can show.
 
     Nothing is run: some steps of a few methods and tasks are timed on this machine.
@@ -93,17 +67,7 @@ def plan(
     from relation_tf.bench import plan_suite
 
     import_from_here(suite)
-    typer.echo(
-        plan_suite(
-            suite,
-            out,
-            tasks=split_names(tasks),
-            methods=split_names(methods),
-            seeds=parse_seeds(seeds),
-            settings=parse_settings(settings),
-            **options,
-        )
-    )
+    typer.echo(plan_suite(suite, **parse_selection(options)))
 
 
 @app.command()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -254,31 +255,22 @@ def summarize(
     long = pd.concat(tables or [own])
     letters = {task: comparison.letters() for task, comparison in comparisons.items()}
     rows = []
-    key: Any
-    for key, group in long.groupby(["task", "method", "metric"], sort=False, observed=True):
-        task, method, metric = key
+    for (task, method, metric), group in cast(
+        "Any", long.groupby(["task", "method", "metric"], sort=False, observed=True)
+    ):
         values = group["value"].to_numpy(dtype=float)
-        sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        sd = np.std(values, ddof=1) if len(values) > 1 else math.nan
         own_letters = letters.get(task, {}).get(method, "")
-        rows.append((task, method, metric, len(values), float(values.mean()), sd, own_letters))
-    tasks, methods = (
-        {name: rank for rank, name in enumerate(names)} for names in (scores.tasks, scores.methods)
-    )
-    last = len(rows)
-    rows.sort(key=lambda row: (tasks.get(row[0], last), methods.get(row[1], last)))
-    return pd.DataFrame(
-        rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"]
-    ).astype({"sd": float})
+        rows.append((task, method, metric, len(values), values.mean(), sd, own_letters))
+    rows.sort(key=lambda row: (scores.tasks.index(row[0]), scores.methods.index(row[1])))
+    return pd.DataFrame(rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"])
 
 
 def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
     """Every pair of methods of every task: statistic, p, effect size and verdict."""
-    tables = []
-    for task, comparison in comparisons.items():
-        pairs = comparison.pairs()
-        tables.append(pairs.assign(task=task)[["task", *pairs.columns]])
-    if tables:
-        return pd.concat(tables, ignore_index=True)
+    if comparisons:
+        tables = {task: comparison.pairs() for task, comparison in comparisons.items()}
+        return pd.concat(tables, names=["task"]).reset_index("task").reset_index(drop=True)
     names = ["a", "b", "n_a", "n_b", "statistic", "pvalue", "permutation_pvalue", "effect_size",
              "effect_low", "effect_high", "significant", "better", "verdict", "ahead"]  # fmt: skip
     return pd.DataFrame(columns=["task", *names])

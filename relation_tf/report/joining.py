@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from relation_tf.errors import SuiteError, join_names, quote
 from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import test_name
 from relation_tf.report.scores import Scores
-from relation_tf.report.sources import KEY, LoadedScores, are_fractions, is_low, quoted
+from relation_tf.report.sources import KEY, LoadedScores, are_fractions, is_low
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.group import TaskGroup
 
@@ -32,7 +31,7 @@ def join(
     merge: bool = False,
     lower_is_better: Iterable[str] = (),
     alpha: float | None = None,
-) -> tuple[Scores, list[dict[str, str]]]:
+) -> tuple[Scores, list[LoadedScores]]:
     """All scores side by side.
 
     A method that several sources have is called after its source as well, such as
@@ -46,7 +45,7 @@ def join(
             test, else .05.
 
     Returns:
-        The scores, and for each source what its methods are called among them.
+        The scores, and the sources with their methods as they are called among them.
 
     Raises:
         SuiteError: For labels that are the same, scores in different units, a task that is not
@@ -56,14 +55,20 @@ def join(
     _check_timed(sources)
     lower = frozenset(lower_is_better).union(*(own.scores.lower_is_better for own in sources))
     _check_units(sources, lower)
-    names = _names(sources, merge)
-    tables = [
-        source.scores.table.assign(method=source.scores.table["method"].map(own))
-        for source, own in zip(sources, names, strict=True)
-    ]
-    table = pd.concat(tables, ignore_index=True)
-    if merge:
-        _check_seeds(sources, tables)
+    if not merge:
+        times = Counter(name for source in sources for name in source.scores.methods)
+        sources = [
+            source.renamed(
+                {
+                    name: f"{name} ({source.label})"
+                    for name in source.scores.methods
+                    if times[name] > 1
+                }
+            )
+            for source in sources
+        ]
+    _check_seeds(sources)
+    table = pd.concat([source.scores.table for source in sources], ignore_index=True)
     tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
     # An average is of its own tasks: of others it would be another one.
     alike = all({*source.scores.own_tasks} == {*tasks} for source in sources)
@@ -79,15 +84,15 @@ def join(
     points = {task: own for source in sources for task, own in source.scores.points.items()}
     known = {source.scores.noun for source in sources}
     tests = {
-        (source.scores.alpha, _own_control(source, own), source.scores.test)
-        for source, own in zip(sources, names, strict=True)
+        (source.scores.alpha, source.scores.control, source.scores.test)
+        for source in sources
         if source.results is not None
     }
     level, control, test = tests.pop() if len(tests) == 1 else (_LEVEL, None, None)
     return (
         Scores(
             table=table[table["task"].isin([*tasks, *averages])],
-            methods=[*dict.fromkeys(name for own in names for name in own.values())],
+            methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
             tasks=[*tasks, *averages],
             seeds=int(table.groupby(["task", "method"]).size().max()) if len(table) else 0,
             averages=averages,
@@ -100,37 +105,27 @@ def join(
             points=points,
             test=test,
         ),
-        names,
+        [*sources],
     )
 
 
-def _own_control(source: LoadedScores, names: Mapping[str, str]) -> str | None:
-    """What the method is called that a suite compares all others with."""
-    control = source.scores.control
-    return None if control is None else names[control]
-
-
-def unused_tests(
-    sources: Sequence[LoadedScores], names: Sequence[Mapping[str, str]], scores: Scores
-) -> list[str]:
+def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
     """Which suites declare another test than the one that they are compared by.
 
     Args:
-        sources: As for `join`.
-        names: What it has called their methods.
+        sources: Those that `join` has returned.
         scores: What it has joined.
     """
-    used = _test(scores, scores.control)
+    used = _test(scores)
     return [
         f"{source.label} declares {declared}; this comparison is by {used}."
-        for source, own in zip(sources, names, strict=True)
-        if source.results is not None
-        and (declared := _test(source.scores, _own_control(source, own))) != used
+        for source in sources
+        if source.results is not None and (declared := _test(source.scores)) != used
     ]
 
 
-def _test(scores: Scores, control: str | None) -> str:
-    return f"{test_name(scores.procedure, control)}, {format_level(scores.alpha)}"
+def _test(scores: Scores) -> str:
+    return f"{test_name(scores.procedure, scores.control)}, {format_level(scores.alpha)}"
 
 
 def _check_labels(sources: Sequence[LoadedScores]) -> None:
@@ -204,9 +199,6 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
         if counts := _unequal({name: len(own) for name, own in scores.samples(task).items()}):
             unequal.setdefault(counts, []).append(task)
     yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
-    seeds = dict.fromkeys(str(seed) for own in theirs for seed in own.table["seed"])
-    if odd := [seed for seed in seeds if not re.fullmatch(r"[+-]?\d+", seed)]:
-        yield f"Seeds that are no whole numbers: {quoted(odd)}."
 
 
 def _doubtful_metrics(task: str, theirs: Sequence[Scores], lower: bool) -> Iterator[str]:
@@ -240,21 +232,10 @@ def _unequal(seeds: Mapping[str, int]) -> str:
     return ", ".join([*parts, f"others {usual}"]) if parts else ""
 
 
-def _names(sources: Sequence[LoadedScores], merge: bool) -> list[dict[str, str]]:
-    times = Counter(name for source in sources for name in source.scores.methods)
-    return [
-        {
-            name: f"{name} ({source.label})" if times[name] > 1 and not merge else name
-            for name in source.scores.methods
-        }
-        for source in sources
-    ]
-
-
-def _check_seeds(sources: Sequence[LoadedScores], tables: Sequence[pd.DataFrame]) -> None:
+def _check_seeds(sources: Sequence[LoadedScores]) -> None:
     seen: dict[tuple[str, ...], str] = {}
-    for source, table in zip(sources, tables, strict=True):
-        for key in table[KEY].astype(str).itertuples(index=False, name=None):
+    for source in sources:
+        for key in source.scores.table[KEY].astype(str).itertuples(index=False, name=None):
             if key in seen:
                 raise SuiteError(
                     f"merge: expected each task, method and seed from one source. Received: "
@@ -263,35 +244,23 @@ def _check_seeds(sources: Sequence[LoadedScores], tables: Sequence[pd.DataFrame]
             seen[key] = source.label
 
 
-def join_results(
-    sources: Sequence[LoadedScores], names: Sequence[Mapping[str, str]], scores: Scores
-) -> Results | None:
+def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | None:
     """The runs of all sources as if they were of one suite, which declares the test that is used.
 
     Args:
-        sources: As for `join`.
-        names: What it has called their methods.
+        sources: Those that `join` has returned.
         scores: What it has joined.
 
     Returns:
         The runs; None where no source has any.
     """
-    parts = [
-        (source.results, own)
-        for source, own in zip(sources, names, strict=True)
-        if source.results is not None
-    ]
+    parts = [source.results for source in sources if source.results is not None]
     if not parts:
         return None
-    suites = [each.suite for each, _ in parts]
-    methods = {
-        own[str(method.name)]: method.model_copy(update={"name": own[str(method.name)]})
-        for each, own in parts
-        for method in each.suite.methods()
-    }
+    suites = [each.suite for each in parts]
     suite = suites[0].model_copy(
         update={
-            "method": [*methods.values()],
+            "method": [*{own.name: own for each in suites for own in each.methods()}.values()],
             "tasks": [*dict.fromkeys(task for each in suites for task in each.tasks)],
             "task": [*{task.name: task for each in suites for task in each.task}.values()],
             "group": _joined_groups(suites),
@@ -304,20 +273,14 @@ def join_results(
         }
     )
     return Results(
-        folder=parts[0][0].folder,
+        folder=parts[0].folder,
         suite=suite,
-        runs=[run | {"method": own[run["method"]]} for each, own in parts for run in each.runs],
-        failures=[
-            (_renamed(name, own), error) for each, own in parts for name, error in each.failures
-        ],
-        configs=[
-            run.model_copy(update={"method": own[run.method]})
-            for each, own in parts
-            for run in each.asked
-        ],
+        runs=[run for each in parts for run in each.runs],
+        failures=[failure for each in parts for failure in each.failures],
+        configs=[config for each in parts for config in each.asked],
         parts=[
             dataclasses.replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
-            for each, _ in parts
+            for each in parts
         ],
     )
 
@@ -338,8 +301,3 @@ def _joined_groups(suites: Sequence[Suite]) -> list[TaskGroup]:
                 f"{join_names([*map(str, group.tasks)])}"
             )
     return [*groups.values()]
-
-
-def _renamed(run: str, names: Mapping[str, str]) -> str:
-    task, method, seed = run.split("/")
-    return f"{task}/{names[method]}/{seed}"

@@ -266,9 +266,9 @@ def compare(
         read_source(source, label, number)
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
-    scores, names = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
+    scores, read = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
     scores = _tested(scores, control, test)
-    joined = join_results(read, names, scores)
+    joined = join_results(read, scores)
     options = {
         "--labels": [*(labels or ())],
         "--merge": merge,
@@ -290,7 +290,7 @@ def compare(
         joined,
         title or in_words([source.label for source in read]),
         question,
-        doubts=[*unused_tests(read, names, scores), *doubts(read, scores)],
+        doubts=[*unused_tests(read, scores), *doubts(read, scores)],
         origin={key: values for key, values in origin.items() if values},
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,

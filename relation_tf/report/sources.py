@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import json
 import math
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from relation_tf.bench.results import (
     GLUE_AVERAGE,
@@ -23,7 +22,9 @@ from relation_tf.bench.results import (
     read_pretraining,
     read_results,
 )
+from relation_tf.config.faults import first_fault
 from relation_tf.errors import DataError, SuiteError, join_names, quote
+from relation_tf.files import read_json
 from relation_tf.registry import METRICS
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores
@@ -62,6 +63,28 @@ class LoadedScores:
     pretraining: Mapping[str, Any] = field(default_factory=dict)
     manifests: Sequence[Mapping[str, Any]] = ()
 
+    def renamed(self, names: Mapping[str, str]) -> LoadedScores:
+        """Return the same with other names of some methods."""
+        scores = replace(
+            self.scores,
+            table=self.scores.table.replace({"method": dict(names)}),
+            methods=[names.get(name, name) for name in self.scores.methods],
+            control=names.get(self.scores.control or "", self.scores.control),
+        )
+        results = None if self.results is None else self.results.renamed(names)
+        return replace(self, scores=scores, results=results)
+
+
+class _Said(BaseModel):
+    """What a report says of its scores in its report.json."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+    in_points: bool | None = None
+    lower_is_better: list[str] = []
+    points: dict[str, float] = {}
+    timed: bool = False
+
 
 def read_source(source: ScoreSource, label: str | None = None, number: int = 1) -> LoadedScores:
     """Read scores.
@@ -88,33 +111,16 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
             f"source {number}: expected a suite's or a report's folder, a CSV file, Results or a "
             f"pandas.DataFrame. Received: {type(source).__name__} {source!r:.80}"
         )
-    path, kind = _found(source)
+    path, file = _found(source)
     label = label or _label(path)
-    if kind == "suite":
+    if file is None:
         return _source_of_runs(label, read_results(path))
-    if kind == "report":
-        file = path / "scores.csv"
-        return LoadedScores(
-            label, _scores_of_report(path), _digested(file), None, [path], *_pretraining(path)
-        )
-    if kind == "folder" and (path / SETTINGS).is_file():
-        raise SuiteError(
-            f"{path}: expected scores.csv, of pre-training; no run is done, or the command was "
-            "killed. The same `relation-tf pretrain` goes on and writes it"
-        )
-    if kind == "folder":
-        raise SuiteError(
-            f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "
-            "neither"
-        )
-    ours = path.name in ("scores.csv", SPEEDS)
-    made = _pretraining(path.parent) if ours else ()
-    return LoadedScores(label, _read_table(path), _digested(path), None, [path.parent], *made)
-
-
-def _pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What was asked of encoders that were pre-trained, and how they were made."""
-    return read_pretraining(folder) or ({}, [])
+    scores = _read_table(file)
+    if file != path:
+        scores = _as_reported(scores, path)
+    ours = file.name in ("scores.csv", SPEEDS)
+    pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])
+    return LoadedScores(label, scores, _digested(file), None, [file.parent], pretraining, manifests)
 
 
 def _source_of_runs(label: str, results: Results) -> LoadedScores:
@@ -129,18 +135,29 @@ def _digested(path: Path) -> str:
     return f"{path}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
-def _found(source: str | os.PathLike[str]) -> tuple[Path, str]:
-    """A path, and what is there."""
+def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
+    """Return a path, and the table of scores that is there; None for a suite's folder."""
     try:
         path = Path(source).expanduser()
-        if (path / "runs").is_dir() and not (path / SETTINGS).is_file():
-            return path, "suite"
-        if (path / "scores.csv").is_file():
-            return path, "report"
-        return path, "folder" if path.is_dir() else "file"
+        pretrained = (path / SETTINGS).is_file()
+        if (path / "runs").is_dir() and not pretrained:
+            return path, None
+        file = path / "scores.csv" if path.is_dir() else path
+        missing = file != path and not file.is_file()
     except (OSError, RuntimeError) as error:  # of a path, and of a home that nobody has
         reason = getattr(error, "strerror", None) or error
         raise SuiteError(f"{source!s:.160}: cannot be read: {reason}") from error
+    if missing and pretrained:
+        raise SuiteError(
+            f"{path}: expected scores.csv, of pre-training; no run is done, or the command was "
+            "killed. The same `relation-tf pretrain` goes on and writes it"
+        )
+    if missing:
+        raise SuiteError(
+            f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "
+            "neither"
+        )
+    return path, file
 
 
 def _label(path: Path) -> str:
@@ -150,29 +167,20 @@ def _label(path: Path) -> str:
     return path.parent.name if path.name == "report" else path.name
 
 
-def _scores_of_report(folder: Path) -> Scores:
-    """A report's own table, and what the report says of it; its averages are made anew."""
-    scores = _read_table(folder / "scores.csv")
-    file = folder / "report.json"
-    said = read_report(folder)
+def _as_reported(scores: Scores, folder: Path) -> Scores:
+    """The scores of a report with what the report says of them."""
+    try:
+        said = _Said.model_validate(read_report(folder))
+    except ValidationError as error:
+        raise SuiteError(f"{folder / 'report.json'}: {first_fault(error)}") from error
     # Reports of before did not say it: most were of suites.
-    in_points = said.get("in_points", are_fractions(scores.table))
-    lower, points = said.get("lower_is_better", []), said.get("points", {})
-    names = isinstance(lower, list) and all(isinstance(task, str) for task in lower)
-    numbers = isinstance(points, dict) and all(type(x) in (int, float) for x in points.values())
-    for fits, expected, value in (
-        (isinstance(in_points, bool), "true or false as 'in_points'", in_points),
-        (names, "names of tasks as 'lower_is_better'", lower),
-        (numbers, "numbers by task as 'points'", points),
-    ):
-        if not fits:
-            raise SuiteError(f"{file}: expected {expected}. Received: {value!r:.80}")
-    return dataclasses.replace(
+    in_points = are_fractions(scores.table) if said.in_points is None else said.in_points
+    return replace(
         scores,
         in_points=in_points,
-        lower_is_better=frozenset(lower) & {*scores.tasks},
-        timed=said.get("timed") is True,
-        points={task: points[task] for task in points if task in {*scores.tasks}},
+        lower_is_better=frozenset(said.lower_is_better) & {*scores.tasks},
+        timed=said.timed,
+        points={task: factor for task, factor in said.points.items() if task in scores.tasks},
     )
 
 
@@ -183,15 +191,7 @@ def read_report(folder: Path) -> dict[str, Any]:
         SuiteError: For a file that is broken.
     """
     file = folder / "report.json"
-    if not file.exists():
-        return {}
-    try:
-        said = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SuiteError(f"{file}: expected JSON: {error!s:.100}") from error
-    if not isinstance(said, dict):
-        raise SuiteError(f"{file}: expected a JSON object, found {type(said).__name__}")
-    return said
+    return read_json(file) if file.exists() else {}
 
 
 def is_low(name: str) -> bool:
@@ -250,19 +250,18 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
         dtype=str,
     )
     again = own.duplicated()
-    for row in own.index[again]:
-        first = own.index[(own == own.loc[row]).all(axis=1)][0]
+    if again.any():
+        row = int(again.argmax())
+        first = int((own == own.loc[row]).all(axis=1).argmax())
         raise DataError(
             f"{rows[row]}: expected each task, method and seed once, found "
             f"{quote(' / '.join(own.loc[row]))} of {rows[first]} again"
         )
     metrics = _check_metrics(own, rows) if "metric" in columns else {}
     own["score"] = [_number(score, rows[row]) for row, score in enumerate(table[value].tolist())]
-    order = own.drop_duplicates(KEY)[KEY]
-    means = own.groupby(KEY, sort=False)["score"].mean()
-    scores = order.assign(score=means.loc[pd.MultiIndex.from_frame(order)].to_numpy())
+    scores = own.groupby(KEY, sort=False, as_index=False)["score"].mean()
     return Scores(
-        table=scores.reset_index(drop=True),
+        table=scores,
         methods=[*dict.fromkeys(scores["method"])],
         tasks=[*dict.fromkeys(scores["task"])],
         seeds=int(scores.groupby(["task", "method"]).size().max()),

@@ -11,7 +11,7 @@ import pytest
 from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report
-from relation_tf.report.pictures.predictions import auc_table
+from relation_tf.report.pictures.predictions import Answers, auc_table
 from relation_tf.report.sections import predictions as module
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
@@ -56,7 +56,7 @@ def test_labels_are_those_of_the_files(answered):
         pd.Categorical(own["label"], labels).codes,
         own[[f"probability_{label}" for label in labels]].to_numpy(),
     )
-    expected = auc_table({"relation": {2: answers}}, labels)
+    expected = auc_table(Answers("MNLI-mm", labels, {"relation": {2: answers}}))
     assert table.loc[("MNLI-mm", "relation", 2), "macro"] == expected["macro"][0]
     names = [picture.name for picture in report.context.pictures]
     assert names[-6:] == [

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from relation_tf.report.pictures.drawing import Panel, Picture
+from relation_tf.report.pictures.drawing import Panel, Picture, draw_heat_map
 
-_SHADE = "#0072b2"
 _CELL = 0.2  # side in inches
 _LETTER = 0.075  # width of a letter in inches
 _MOST_TOKENS = 20  # of a target whose words are told one by one
@@ -59,10 +57,16 @@ def attention_picture(
     sources, targets = ([_shown(token) for token in own] for own in (source_tokens, target_tokens))
     left, top = (0.3 + _LETTER * max(map(len, own)) for own in (targets, sources))
     alt = _words(title, weights, sources, targets)
+
+    def draw(ax: Axes) -> None:
+        upright = max(map(len, sources)) > 1
+        draw_heat_map(ax, weights, targets, sources, _CELL, upright, opacity=(0.1, 1))
+        ax.set(xlabel="source", ylabel="target")
+
     return Picture(
         title,
         "How much each target token looked at each source token.",
-        [Panel(title, alt, partial(_draw, weights, sources, targets))],
+        [Panel(title, alt, draw)],
         size=(left + max(_CELL * columns, 0.095 * len(title)) + 0.1, 0.3 + _CELL * rows + top),
         left=left,
         bottom=top,
@@ -96,21 +100,3 @@ def _words(title: str, weights: np.ndarray, sources: Sequence[str], targets: Seq
 def _ordinal(number: int) -> str:
     teen = 11 <= number % 100 <= 13
     return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
-
-
-def _draw(weights: np.ndarray, sources: Sequence[str], targets: Sequence[str], ax: Axes) -> None:
-    rows, columns = weights.shape
-    tenths = np.where(weights < 0.01, 0, np.ceil(10 * weights.clip(max=1) - 1e-6))
-    ax.set(xlim=(0, columns), ylim=(rows, 0), xlabel="source", ylabel="target")
-    ax.set_aspect("equal", anchor="NW")
-    ax.spines[:].set_visible(True)
-    for tenth in np.unique(tenths[tenths > 0]):
-        # One path for all cells of a shade takes far less room in a page than a shape each.
-        y, x = np.nonzero(tenths == tenth)
-        ends = np.column_stack((x, x + 1, np.full(len(x), np.nan)))
-        ax.plot(ends.ravel(), np.repeat(y + 0.5, 3), color=_SHADE, alpha=tenth / 10,
-                linewidth=72 * _CELL, solid_capstyle="butt")  # fmt: skip
-    upright = max(map(len, sources)) > 1
-    ax.set_xticks(np.arange(columns) + 0.5, sources, fontsize=8, rotation=90 if upright else 0)
-    ax.set_yticks(np.arange(rows) + 0.5, targets, fontsize=8)
-    ax.tick_params(length=0)

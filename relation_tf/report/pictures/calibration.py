@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -11,99 +11,71 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from relation_tf.report.pictures.drawing import INK, Panel, Picture, Style
-from relation_tf.report.pictures.predictions import (
-    Predictions,
-    Run,
-    by_method,
-    mean_of,
-    remarks,
-    runs_of,
-)
+from relation_tf.report.pictures.predictions import CURVE_SIZE, Answers, Run, mean_of
 
 _BINS = 10  # of confidence
 _FEW = 10  # rows a seed in a bin; of fewer an accuracy says little
 
 
-def calibration_table(predictions: Predictions, classes: Sequence[str]) -> pd.DataFrame:
+def calibration_table(answers: Answers) -> pd.DataFrame:
     """How far the confidence of each run holds: its expected calibration error.
 
     The confidence in a row is its highest probability. The error is the distance between the mean
     confidence and the accuracy of a bin, over ten equally wide bins weighed by their rows.
 
-    Args:
-        predictions: As for `auc_table`.
-        classes: Names of the classes.
-
     Returns:
         A table with columns `method`, `seed` and `ece`.
-
-    Raises:
-        ValueError: If labels and probabilities do not fit each other or the classes.
-
-    Example:
-        >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]
-        >>> table = calibration_table({"mlp": {1: ([0, 0, 1, 1], probabilities)}}, ["no", "yes"])
-        >>> table["ece"].round(3).tolist()
-        [0.35]
 
     References:
         C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural
         networks, ICML.
     """
-    rows = [(run.method, run.seed, _error(run)) for run in runs_of(predictions, classes)]
+    rows = [(run.method, run.seed, _error(run)) for run in answers.runs]
     return pd.DataFrame(rows, columns=["method", "seed", "ece"])
 
 
-def calibration(
-    task: str, predictions: Predictions, classes: Sequence[str], look: Mapping[str, Style]
-) -> Picture | None:
+def calibration(answers: Answers, look: Mapping[str, Style]) -> Picture | None:
     """Accuracy against confidence, the mean over the seeds of a method; the legend has the errors.
 
     On the diagonal confidence holds; below it a method is too sure. Bins with fewer than ten rows a
     seed have a small mark and no line.
 
     Args:
-        task: What was predicted.
-        predictions: As for `auc_table`.
-        classes: Names of the classes.
+        answers: What was answered.
         look: How each method is drawn.
 
     Returns:
         The picture, None where no run has finite probabilities.
 
-    Raises:
-        ValueError: If labels and probabilities do not fit each other or the classes.
-
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
         >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]
-        >>> predictions = {"mlp": {1: ([0, 0, 1, 1], probabilities)}}
-        >>> picture = calibration("CoLA", predictions, ["no", "yes"], styles(["mlp"]))
+        >>> answers = Answers("CoLA", ["no", "yes"], {"mlp": {1: ([0, 0, 1, 1], probabilities)}})
+        >>> picture = calibration(answers, styles(["mlp"]))
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
         CoLA, accuracy against confidence in ten bins, mean over seeds; expected calibration error:
         mlp 0.350.
     """
-    runs = runs_of(predictions, classes)
-    own_runs = by_method(runs)
-    if not own_runs:
+    task, runs = answers.task, answers.finite
+    if not runs:
         return None
-    errors = {name: mean_of([_error(run) for run in own]) for name, own in own_runs.items()}
+    errors = {name: mean_of([_error(run) for run in own]) for name, own in runs.items()}
     values = ", ".join(f"{name} {error}" for name, error in errors.items())
     alt = (
         f"{task}, accuracy against confidence in ten bins, mean over seeds; "
-        f"expected calibration error: {values}{remarks(runs, classes)}."
+        f"expected calibration error: {values}{answers.remarks}."
     )
     curves = {}
-    for name, own in own_runs.items():
+    for name, own in runs.items():
         bins = pd.concat([_bins(run) for run in own]).groupby("above")
         curves[name] = bins[["confidence", "accuracy"]].mean()
         curves[name]["enough"] = bins["rows"].sum() >= _FEW * len(own)
-    lowest = math.floor(_BINS / len(classes)) / _BINS
+    lowest = math.floor(_BINS / len(answers.classes)) / _BINS
     return Picture(
         f"calibration-{task}",
         f"{task}, accuracy against confidence, by method.",
         [Panel(task, alt, partial(_draw_calibration, curves, lowest, look))],
-        size=(3.5, 3.55),
+        size=CURVE_SIZE,
         legend={f"{name}, ECE {error}": look[name] for name, error in errors.items()},
     )
 

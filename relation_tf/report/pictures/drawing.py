@@ -17,14 +17,18 @@ from functools import cached_property
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from markupsafe import Markup, escape
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 # Okabe and Ito's colours that can be told apart and show on white and on black, then grey.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f")
 # Their number has no factor in common with that of the colours: 70 different pairs.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 INK, GRID, PAPER = "#1b1b1d", "#d9d9dc", "#ffffff"
+SHADE = "#0072b2"  # of the cells of a heat map
 _STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -201,6 +205,52 @@ def swatch(style: Style) -> Markup:
                   markersize=6.5)  # fmt: skip
         axes.set(xlim=(0, 1), ylim=(-1, 1))
     return _inline(figure, f"swatch {style}", "")
+
+
+def draw_strokes(ax: Axes, left: ArrayLike, right: ArrayLike, y: ArrayLike, **look: Any) -> None:
+    """Draw horizontal strokes as one path, which takes far less room in a page than one each."""
+    gaps = np.full(np.shape(left), np.nan)
+    ends = np.column_stack((left, right, gaps)).ravel()
+    ax.plot(ends, np.repeat(y, 3), solid_capstyle="butt", **look)
+
+
+def draw_heat_map(
+    ax: Axes,
+    shares: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cell: float,
+    upright: bool,
+    opacity: tuple[float, float],
+) -> None:
+    """Shade cells, the deeper the larger their share, from 1 percent in steps of 10.
+
+    Args:
+        ax: The axes.
+        shares: Shares from 0 to 1; NaN is not shaded.
+        rows: Names of the rows, or none.
+        columns: Names of the columns, or none.
+        cell: Side of a cell in inches.
+        upright: If True, the names of the columns are turned.
+        opacity: Of the smallest and the largest shares.
+    """
+    down, across = shares.shape
+    faint, deep = opacity
+    known = np.nan_to_num(shares).clip(max=1)
+    tenths = np.where(known < 0.01, 0, np.ceil(10 * known - 1e-6))
+    ax.set(xlim=(0, across), ylim=(down, 0))
+    ax.set_aspect("equal", anchor="NW")
+    ax.spines[:].set_visible(True)
+    for tenth in np.unique(tenths[tenths > 0]):
+        # Neighbours are joined, and take the room of one.
+        edges = np.diff(np.pad(tenths == tenth, ((0, 0), (1, 1))).astype(int))
+        (y, starts), (_, stops) = np.nonzero(edges == 1), np.nonzero(edges == -1)
+        alpha = faint + (deep - faint) * (tenth - 1) / 9
+        draw_strokes(ax, starts, stops, y + 0.5, color=SHADE, alpha=alpha, linewidth=72 * cell)
+    turned = 90 if upright else 0
+    ax.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize=8, rotation=turned)
+    ax.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=8)
+    ax.tick_params(length=0)
 
 
 def signed(value: float) -> str:

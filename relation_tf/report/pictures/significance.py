@@ -11,7 +11,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from relation_tf.report.pictures.drawing import GRID, INK, Panel, Picture, Style, signed
+from relation_tf.report.pictures.drawing import (
+    GRID,
+    INK,
+    Panel,
+    Picture,
+    Style,
+    draw_strokes,
+    signed,
+)
 from relation_tf.stats.design import format_level, pvalue_only
 
 # Okabe and Ito's blue and orange. At this opacity text is read on them on white and on black.
@@ -64,9 +72,7 @@ def pvalue_matrix(
         pvalue, statistic = (table.reindex(tested, axis=0).reindex(tested, axis=1).to_numpy(float)
                              for table in tables)  # fmt: skip
         better = np.sign(-statistic if task in lower_is_better else statistic)
-        alt = _pvalue_words(task, tested, pvalue, better, alpha)
-        draw = partial(_draw_pvalues, tested, pvalue, better, alpha, width)
-        panels.append(Panel(task, alt, draw))
+        panels.append(_pvalue_panel(task, tested, pvalue, better, alpha, width))
     return Picture(
         "pvalues",
         f"p of every pair of methods, shaded where {format_level(alpha)}, by task.",
@@ -77,9 +83,14 @@ def pvalue_matrix(
     )
 
 
-def _pvalue_words(
-    task: str, methods: Sequence[str], pvalue: np.ndarray, better: np.ndarray, alpha: float
-) -> str:
+def _pvalue_panel(
+    task: str,
+    methods: Sequence[str],
+    pvalue: np.ndarray,
+    better: np.ndarray,
+    alpha: float,
+    width: float,
+) -> Panel:
     words, others = [], []
     for i, j in itertools.combinations(range(len(methods)), 2):
         if pvalue[i, j] < alpha:
@@ -95,43 +106,31 @@ def _pvalue_words(
         least, most = (pvalue_only(value, alpha) for value in (min(others), max(others)))
         rest = f"; p of {'the others' if words else 'all'} "
         rest += least if least == most else f"from {least} to {most}"
-    return f"{task}, p of each pair of methods: {found}{rest}."
+    alt = f"{task}, p of each pair of methods: {found}{rest}."
 
-
-def _draw_pvalues(
-    methods: Sequence[str],
-    pvalue: np.ndarray,
-    better: np.ndarray,
-    alpha: float,
-    width: float,
-    ax: Axes,
-) -> None:
-    rows, columns = np.tril_indices(len(methods), -1)
-    # The axes leave a tenth of an inch on both sides.
-    ax.set(xlim=(0, (width - 0.2) / _CELL), ylim=(len(methods), 0))
-    ax.axis("off")
-    for marker, color, sign in ((">", _ROW_BETTER, -1), ("^", _COLUMN_BETTER, 1)):
-        points = better[rows, columns] == sign
-        x, y = columns[points] + 0.5, rows[points] + 0.5
-        significant = pvalue[rows, columns][points] < alpha
-        _fill(ax, x[significant], y[significant], color)
-        ax.plot(x, y - 0.22, color=INK, marker=marker, linestyle="none", markersize=4.5)
-    last = len(methods)
-    ax.hlines(range(1, last + 1), 0, [*range(1, last), last - 1], color=GRID, linewidth=0.6)
-    ax.vlines(range(last), [1, *range(1, last)], last, color=GRID, linewidth=0.6)
-    for i, name in enumerate(methods):
-        ax.text(i + 0.2, i + 0.5, name, va="center")
-        for j in range(i):
-            if np.isfinite(pvalue[i, j]):
+    def draw(ax: Axes) -> None:
+        rows, columns = np.tril_indices(len(methods), -1)
+        # The axes leave a tenth of an inch on both sides.
+        ax.set(xlim=(0, (width - 0.2) / _CELL), ylim=(len(methods), 0))
+        ax.axis("off")
+        for marker, color, sign in ((">", _ROW_BETTER, -1), ("^", _COLUMN_BETTER, 1)):
+            points = better[rows, columns] == sign
+            x, y = columns[points] + 0.5, rows[points] + 0.5
+            significant = pvalue[rows, columns][points] < alpha
+            shaded = x[significant]
+            draw_strokes(ax, shaded - 0.49, shaded + 0.49, y[significant], color=color,
+                         alpha=_OPACITY, linewidth=72 * 0.98 * _CELL)  # fmt: skip
+            ax.plot(x, y - 0.22, color=INK, marker=marker, linestyle="none", markersize=4.5)
+        last = len(methods)
+        ax.hlines(range(1, last + 1), 0, [*range(1, last), last - 1], color=GRID, linewidth=0.6)
+        ax.vlines(range(last), [1, *range(1, last)], last, color=GRID, linewidth=0.6)
+        for i, name in enumerate(methods):
+            ax.text(i + 0.2, i + 0.5, name, va="center")
+            for j in np.flatnonzero(np.isfinite(pvalue[i, :i])).tolist():
                 ax.text(j + 0.5, i + 0.7, pvalue_only(pvalue[i, j], alpha), fontsize=7.5,
                         ha="center", va="center")  # fmt: skip
 
-
-def _fill(ax: Axes, x: np.ndarray, y: np.ndarray, color: str) -> None:
-    """Shade cells: thick strokes of one path take far less room in a page than a shape each."""
-    gap = np.full(len(x), np.nan)
-    ax.plot(np.column_stack((x - 0.49, x + 0.49, gap)).ravel(), np.repeat(y, 3), color=color,
-            alpha=_OPACITY, linewidth=72 * 0.98 * _CELL, solid_capstyle="butt")  # fmt: skip
+    return Panel(task, alt, draw)
 
 
 def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -> Picture | None:

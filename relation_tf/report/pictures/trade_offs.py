@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ from matplotlib.ticker import (
     MaxNLocator,
     NullLocator,
 )
-from numpy.typing import ArrayLike
 
 from relation_tf.report.pictures.drawing import GRID, INK, Panel, Picture, Style
 
@@ -31,45 +29,37 @@ _NAME, _MANY_NAMES = 0.14, 20  # inches that a task's upright name takes, and ho
 _COSTS_BY_LENGTH = {
     "milliseconds_per_batch": ("Time", "ms a batch"),
     "milliseconds_per_step": ("Time", "ms a step"),
-    "seconds": ("Time", "seconds"),
     "memory_mib": ("Memory", "MiB"),
     "state_kib": ("Memory of the tokens so far", "KiB"),
 }
 
 
-def pareto_front(costs: ArrayLike, scores: ArrayLike, higher_is_better: bool = True) -> list[int]:
+def pareto_front(
+    costs: Sequence[float], scores: Sequence[float], higher_is_better: bool = True
+) -> list[int]:
     """Which are beaten by no other: none is as cheap and as good, and cheaper or better.
 
     Args:
-        costs: Shape `(n,)`; less is better.
-        scores: Shape `(n,)`.
+        costs: Finite costs; less is better.
+        scores: As many finite scores.
         higher_is_better: Whether a higher score is better.
 
     Returns:
-        Their places, the cheapest first; never a place whose cost or score is not finite.
-
-    Raises:
-        ValueError: If there are not as many costs as scores.
+        Their places, the cheapest first.
 
     Example:
         >>> pareto_front([1, 2, 3, 4], [70, 80, 75, 90])
         [0, 1, 3]
     """
-    x, y = np.asarray(costs, dtype=float), np.asarray(scores, dtype=float)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise ValueError(
-            "`costs` and `scores` must have one axis and be as many. "
-            f"Received: shapes {x.shape} and {y.shape}"
-        )
+    x, y = np.array(costs), np.array(scores)
     loss = -y if higher_is_better else y
-    front: list[int] = []
-    for place in np.lexsort((loss, x)).tolist():
-        if not (math.isfinite(x[place]) and math.isfinite(loss[place])):
-            continue
-        equal = front and (x[place], loss[place]) == (x[front[-1]], loss[front[-1]])
-        if equal or not front or loss[place] < loss[front[-1]]:
-            front.append(place)
-    return front
+    return [
+        place
+        for place in np.argsort(x, kind="stable").tolist()
+        if not (
+            (x <= x[place]) & (loss <= loss[place]) & ((x < x[place]) | (loss < loss[place]))
+        ).any()
+    ]
 
 
 def score_against(
@@ -109,17 +99,21 @@ def score_against(
     """
     panels = []
     for task, samples in scores.items():
-        points = _points(costs.get(task, {}), samples)
+        points = [
+            _Point(name, costs[task][name], fmean(own), stdev(own) if len(own) > 1 else math.nan)
+            for name, own in samples.items()
+            if math.isfinite(costs.get(task, {}).get(name, math.nan)) and np.isfinite(own).all()
+        ]
         if points:
-            places = pareto_front(
-                [point.cost for point in points],
-                [point.mean for point in points],
-                task not in lower_is_better,
-            )
-            front = [points[place] for place in places]
-            alt = _score_words(task, points, front, label, score_label)
-            draw = partial(_draw_scores, points, front, label, score_label, look)
-            panels.append(Panel(task, alt, draw))
+            front = [
+                points[place]
+                for place in pareto_front(
+                    [point.cost for point in points],
+                    [point.mean for point in points],
+                    task not in lower_is_better,
+                )
+            ]
+            panels.append(_score_panel(task, points, front, label, score_label, look))
     if not panels:
         return None
     return Picture(
@@ -140,54 +134,44 @@ class _Point(NamedTuple):
     sd: float  # NaN for one seed
 
 
-def _points(costs: Mapping[str, float], samples: Mapping[str, Sequence[float]]) -> list[_Point]:
-    return [
-        _Point(name, costs[name], fmean(own), stdev(own) if len(own) > 1 else math.nan)
-        for name, own in samples.items()
-        if math.isfinite(costs.get(name, math.nan)) and np.isfinite(own).all()
-    ]
-
-
-def _score_words(
-    task: str, points: Sequence[_Point], front: Sequence[_Point], label: str, score_label: str
-) -> str:
-    values = ", ".join(
-        f"{method} {mean:.3g}{'' if math.isnan(sd) else f' ± {sd:.3g}'} at {_number(cost)}"
-        for method, cost, mean, sd in points
-    )
-    return (
-        f"{task}, mean score in {score_label} ± standard deviation against {label}: {values}; "
-        f"beaten by no other: {', '.join(point.method for point in front)}."
-    )
-
-
-def _draw_scores(
+def _score_panel(
+    task: str,
     points: Sequence[_Point],
     front: Sequence[_Point],
     label: str,
     score_label: str,
     look: Mapping[str, Style],
-    ax: Axes,
-) -> None:
-    ax.plot([point.cost for point in front], [point.mean for point in front], color=INK,
-            linewidth=0.8, marker="o", markersize=12, markerfacecolor="none",
-            markeredgewidth=0.8, zorder=1.5)  # fmt: skip
-    for method, cost, mean, sd in points:
-        style = look[method]
-        ax.plot([cost, cost], [mean - sd, mean + sd], color=style.color)
-        ax.plot(cost, mean, **style.mark, markersize=7)
-    costs = [point.cost for point in points]
-    if 0 < _LOG_BEYOND * min(costs) < max(costs):
-        ax.set_xscale("log")
-        ax.set_xlim(_logarithmic(ax.xaxis, costs))
-    else:
-        ax.set_xlim(min(0, 1.1 * min(costs)), 1.1 * max(costs) or 1)
-        ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.xaxis.set_major_formatter(FuncFormatter(_tick))
-    ax.margins(y=0.2)
-    ax.grid()
-    ax.yaxis.set_major_locator(MaxNLocator(4))
-    ax.set(xlabel=label, ylabel=score_label)
+) -> Panel:
+    values = ", ".join(
+        f"{method} {mean:.3g}{'' if math.isnan(sd) else f' ± {sd:.3g}'} at {_number(cost)}"
+        for method, cost, mean, sd in points
+    )
+    alt = (
+        f"{task}, mean score in {score_label} ± standard deviation against {label}: {values}; "
+        f"beaten by no other: {', '.join(point.method for point in front)}."
+    )
+
+    def draw(ax: Axes) -> None:
+        ax.plot([point.cost for point in front], [point.mean for point in front], color=INK,
+                linewidth=0.8, marker="o", markersize=12, markerfacecolor="none",
+                markeredgewidth=0.8, zorder=1.5)  # fmt: skip
+        for method, cost, mean, sd in points:
+            ax.plot([cost, cost], [mean - sd, mean + sd], color=look[method].color)
+            ax.plot(cost, mean, **look[method].mark, markersize=7)
+        costs = [point.cost for point in points]
+        if 0 < _LOG_BEYOND * min(costs) < max(costs):
+            ax.set_xscale("log")
+            ax.set_xlim(_logarithmic(ax.xaxis, costs))
+        else:
+            ax.set_xlim(min(0, 1.1 * min(costs)), 1.1 * max(costs) or 1)
+            ax.xaxis.set_major_locator(MaxNLocator(4))
+            ax.xaxis.set_major_formatter(FuncFormatter(_tick))
+        ax.margins(y=0.2)
+        ax.grid()
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+        ax.set(xlabel=label, ylabel=score_label)
+
+    return Panel(task, alt, draw)
 
 
 def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Picture | None:
@@ -195,8 +179,7 @@ def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Pictu
 
     Args:
         table: Columns `task`, `method`, `mean_length` and any of `milliseconds_per_batch`,
-            `milliseconds_per_step`, `seconds`, `memory_mib` and `state_kib`; a row for each task
-            and method.
+            `milliseconds_per_step`, `memory_mib` and `state_kib`; a row for each task and method.
         look: How each method is drawn.
 
     Returns:
@@ -205,24 +188,20 @@ def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Pictu
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
         >>> rows = [("CoLA", "mlp", 9.0, 2.5), ("IMDb", "mlp", 230.0, 40.0)]
-        >>> table = pd.DataFrame(rows, columns=["task", "method", "mean_length", "seconds"])
+        >>> table = pd.DataFrame(rows, columns=["task", "method", "mean_length", "memory_mib"])
         >>> print(cost_against_length(table, styles(["mlp"])).panels[0].alt)
-        Time in seconds by mean length: mlp 2.5 at 9 (CoLA), 40 at 230 (IMDb).
+        Memory in MiB by mean length: mlp 2.5 at 9 (CoLA), 40 at 230 (IMDb).
     """
     known = table[table["mean_length"].between(0, math.inf, inclusive="neither")]
-    tasks = known.sort_values("mean_length", kind="stable").drop_duplicates("task")
+    known = known.sort_values("mean_length", kind="stable")
+    tasks = known.drop_duplicates("task").set_index("task")["mean_length"]
     tasks = tasks if len(tasks) <= _MANY_NAMES else tasks[:0]
-    names = 0.2 + 0.06 * max(map(len, tasks["task"]), default=0)
+    names = 0.2 + 0.06 * max(map(len, tasks.index), default=0)
     panels = []
-    for column, (title, unit) in _COSTS_BY_LENGTH.items():
-        if column not in table:
-            continue
+    for column in (name for name in _COSTS_BY_LENGTH if name in known):
         rows = known[known[column].between(0, math.inf, inclusive="neither")]
-        rows = rows.sort_values("mean_length", kind="stable")
         if rows["mean_length"].nunique() > 1:
-            alt = _length_words(rows, column, title, unit)
-            draw = partial(_draw_lengths, rows, column, unit, look, tasks, names)
-            panels.append(Panel(title, alt, draw))
+            panels.append(_length_panel(rows, column, look, tasks, names))
     if not panels:
         return None
     return Picture(
@@ -236,45 +215,46 @@ def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Pictu
     )
 
 
-def _length_words(rows: pd.DataFrame, column: str, title: str, unit: str) -> str:
+def _length_panel(
+    rows: pd.DataFrame,
+    column: str,
+    look: Mapping[str, Style],
+    tasks: pd.Series[float],
+    names: float,
+) -> Panel:
+    title, unit = _COSTS_BY_LENGTH[column]
+    by_method = {str(method): own for method, own in rows.groupby("method", sort=False)}
     values = "; ".join(
         f"{method} "
         + ", ".join(
             f"{_number(cost)} at {_number(length)} ({task})"
             for task, length, cost in own[["task", "mean_length", column]].itertuples(index=False)
         )
-        for method, own in rows.groupby("method", sort=False)
+        for method, own in by_method.items()
     )
-    return f"{title} in {unit} by mean length: {values}."
 
+    def draw(ax: Axes) -> None:
+        for method, own in by_method.items():
+            style = look[method]
+            ax.plot(own["mean_length"], own[column], **style.line, marker=style.marker,
+                    markersize=5)  # fmt: skip
+        ax.set(xscale="log", yscale="log")
+        low, high = _logarithmic(ax.xaxis, rows["mean_length"])
+        ax.set_xlim(low, high)
+        bottom, top = _logarithmic(ax.yaxis, rows[column])
+        below = 1 - names / (_HEIGHT + names - _BOTTOM)  # the part of the axes that has lines
+        ax.set_ylim(bottom, bottom * (top / bottom) ** (1 / below))
+        ax.grid(axis="y")
+        at = np.log(tasks.to_numpy() / low) / math.log(high / low)
+        spread = _spread(at, _NAME / (_WIDTH - _LEFT))
+        for task, x, away in zip(tasks.index, at, spread, strict=True):
+            ax.plot([x, x, away], [0, below, below + 0.03], color=GRID, linewidth=0.6,
+                    transform=ax.transAxes, zorder=1)  # fmt: skip
+            ax.text(away, below + 0.04, task, fontsize=7.5, rotation=90, ha="center", va="bottom",
+                    transform=ax.transAxes)  # fmt: skip
+        ax.set(xlabel="mean length, tokens", ylabel=unit)
 
-def _draw_lengths(
-    rows: pd.DataFrame,
-    column: str,
-    unit: str,
-    look: Mapping[str, Style],
-    tasks: pd.DataFrame,
-    names: float,
-    ax: Axes,
-) -> None:
-    for method, own in rows.groupby("method", sort=False):
-        style = look[str(method)]
-        ax.plot(own["mean_length"], own[column], **style.line, marker=style.marker, markersize=5)
-    ax.set(xscale="log", yscale="log")
-    low, high = _logarithmic(ax.xaxis, rows["mean_length"])
-    ax.set_xlim(low, high)
-    bottom, top = _logarithmic(ax.yaxis, rows[column])
-    below = 1 - names / (_HEIGHT + names - _BOTTOM)  # the part of the axes that has lines
-    ax.set_ylim(bottom, bottom * (top / bottom) ** (1 / below))
-    ax.grid(axis="y")
-    at = np.log(tasks["mean_length"].to_numpy() / low) / math.log(high / low)
-    spread = _spread(at, _NAME / (_WIDTH - _LEFT))
-    for task, x, away in zip(tasks["task"], at, spread, strict=True):
-        ax.plot([x, x, away], [0, below, below + 0.03], color=GRID, linewidth=0.6,
-                transform=ax.transAxes, zorder=1)  # fmt: skip
-        ax.text(away, below + 0.04, task, fontsize=7.5, rotation=90, ha="center", va="bottom",
-                transform=ax.transAxes)  # fmt: skip
-    ax.set(xlabel="mean length, tokens", ylabel=unit)
+    return Panel(title, f"{title} in {unit} by mean length: {values}.", draw)
 
 
 def _spread(places: np.ndarray, gap: float) -> np.ndarray:

@@ -19,6 +19,7 @@ from relation_tf.report.pictures.calibration import calibration, calibration_tab
 from relation_tf.report.pictures.drawing import Picture, Style
 from relation_tf.report.pictures.predictions import (
     MOST_CLASSES,
+    Answers,
     Predictions,
     auc_table,
     confusion_matrices,
@@ -105,20 +106,21 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
                 notes.append(f"{name} has {rows:,} answers, too many to be drawn.")
                 continue
             kind = split.rpartition(":")[2].partition("_")[0]  # as runs call their files
-            answers = _read(results, task, f"{name}.{kind}.tsv", classes)
-            if not answers:
+            found = _read(results, task, f"{name}.{kind}.tsv", classes)
+            if not found:
                 continue
-            constant[name] = _constant(answers)
+            constant[name] = _constant(found)
+            answers = Answers(name, classes, found)
             for kind, table in (
-                ("auc", auc_table(answers, classes)),
-                ("calibration", calibration_table(answers, classes)),
-                ("confusion", confusion_table(answers, classes)),
+                ("auc", auc_table(answers)),
+                ("calibration", calibration_table(answers)),
+                ("confusion", confusion_table(answers)),
             ):
                 tables[kind].append(table.assign(task=name)[["task", *table.columns]])
-            pictures.append(roc_curves(name, answers, classes, look))
-            pictures.append(calibration(name, answers, classes, look))
-            if len(classes) <= MOST_CLASSES and len(answers) <= _MOST_MATRICES:
-                pictures.append(confusion_matrices(name, answers, classes))
+            pictures.append(roc_curves(answers, look))
+            pictures.append(calibration(answers, look))
+            if len(classes) <= MOST_CLASSES and len(found) <= _MOST_MATRICES:
+                pictures.append(confusion_matrices(answers))
             else:
                 notes.append(f"{name}: what is taken for what is in confusion.csv alone.")
     return Predicted(

@@ -24,7 +24,7 @@ def test_cells_are_where_the_weights_are():
         x, y = line.get_data()
         for start, row in zip(x[::3], y[::3], strict=True):
             shades[int(row), int(start)] = line.get_alpha()
-    assert shades == {(0, 1): 0.3, (0, 2): 0.8, (1, 0): 1.0}
+    assert shades == pytest.approx({(0, 1): 0.3, (0, 2): 0.8, (1, 0): 1.0})
     assert axes.get_ylim() == (2, 0)
 
 

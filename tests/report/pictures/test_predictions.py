@@ -13,8 +13,9 @@ from scipy.integrate import trapezoid
 
 from relation_tf.report.pictures import predictions as module
 from relation_tf.report.pictures.calibration import calibration, calibration_table
-from relation_tf.report.pictures.drawing import styles
+from relation_tf.report.pictures.drawing import SHADE, styles
 from relation_tf.report.pictures.predictions import (
+    Answers,
     auc_table,
     confusion_matrices,
     confusion_table,
@@ -40,13 +41,13 @@ def made(names, number, rows=200, seeds=2, absent=(), skill=1.0):
     return found
 
 
+def answered(predictions, classes):
+    return Answers("CoLA", classes, predictions)
+
+
 def pictures(predictions, classes):
-    look = styles(list(predictions))
-    return (
-        roc_curves("CoLA", predictions, classes, look),
-        confusion_matrices("CoLA", predictions, classes),
-        calibration("CoLA", predictions, classes, look),
-    )
+    look, answers = styles(list(predictions)), answered(predictions, classes)
+    return roc_curves(answers, look), confusion_matrices(answers), calibration(answers, look)
 
 
 @st.composite
@@ -77,7 +78,7 @@ def test_areas_are_the_chances_of_the_right_order(run):
     ]
     known = [area for area in own if not math.isnan(area)]
     one_hot = np.eye(number, dtype=bool)[labels]
-    (row,) = auc_table({"a": {7: run}}, classes_of(number)).itertuples()
+    (row,) = auc_table(answered({"a": {7: run}}, classes_of(number))).itertuples()
     assert (row.method, row.seed) == ("a", 7)
     assert row.macro == pytest.approx(np.mean(known) if known else math.nan, nan_ok=True)
     assert row.micro == pytest.approx(naive_auc(one_hot.ravel(), probabilities.ravel()))
@@ -88,7 +89,7 @@ def test_areas_are_the_chances_of_the_right_order(run):
 def test_of_two_classes_the_second_is_ranked():
     # Near 1 the probabilities of the first are rounded to the same number.
     predictions = {"a": {1: ([0, 1], [[1.0, 1e-20], [1.0, 1e-19]])}}
-    assert auc_table(predictions, ["no", "yes"])["macro"].tolist() == [1.0]
+    assert auc_table(answered(predictions, ["no", "yes"]))["macro"].tolist() == [1.0]
 
 
 @settings(deadline=None, max_examples=50)
@@ -96,7 +97,7 @@ def test_of_two_classes_the_second_is_ranked():
 def test_shares_are_counted_row_by_row(several):
     number = several[0][1].shape[1]
     several = [run for run in several if run[1].shape[1] == number]
-    table = confusion_table({"a": dict(enumerate(several))}, classes_of(number))
+    table = confusion_table(answered({"a": dict(enumerate(several))}, classes_of(number)))
     for row in table.itertuples():
         true, predicted = (int(name.removeprefix("class ")) for name in (row.true, row.predicted))
         shares = []
@@ -120,14 +121,16 @@ def test_the_calibration_error_is_summed_bin_by_bin(run):
     for place in range(10):
         inside = [i for i, own in enumerate(confidence) if place < 10 * own <= place + 1]
         error += abs(sum(right[i] - confidence[i] for i in inside)) / len(labels)
-    table = calibration_table({"a": {7: run}}, classes)
+    table = calibration_table(answered({"a": {7: run}}, classes))
     assert table["ece"].tolist() == pytest.approx([error])
 
 
 def test_mean_curves_rise_and_enclose_the_mean_area():
     predictions = made(["a", "b"], 3, rows=500, seeds=3)
     roc, *_ = pictures(predictions, classes_of(3))
-    areas = auc_table(predictions, classes_of(3)).groupby("method")[["macro", "micro"]].mean()
+    areas = (
+        auc_table(answered(predictions, classes_of(3))).groupby("method")[["macro", "micro"]].mean()
+    )
     for panel, average in zip(roc.panels, ("macro", "micro"), strict=True):
         (axes,) = roc._figure([panel], 1).axes
         _, *curves = axes.lines
@@ -142,8 +145,8 @@ def test_mean_curves_rise_and_enclose_the_mean_area():
 
 def test_the_legend_has_the_numbers():
     predictions = made(["a"], 2)
-    table = auc_table(predictions, classes_of(2))["macro"]
-    errors = calibration_table(predictions, classes_of(2))["ece"]
+    table = auc_table(answered(predictions, classes_of(2)))["macro"]
+    errors = calibration_table(answered(predictions, classes_of(2)))["ece"]
     roc, _, calibrated = pictures(predictions, classes_of(2))
     (panel,) = roc.panels
     assert panel.title == "CoLA, class class 1"
@@ -177,16 +180,20 @@ def test_a_run_that_went_astray_is_counted_and_left_out():
         for panel, same in zip(one.panels, other.panels, strict=True):
             remark = "; 1 of 4 runs left out, whose outputs are not finite."
             assert panel.alt == same.alt.removesuffix(".") + remark
-    assert auc_table(predictions, classes_of(3)).isna()["macro"].tolist() == [False] * 3 + [True]
-    assert calibration_table(predictions, classes_of(3)).isna()["ece"].sum() == 1
-    assert confusion_table(predictions, classes_of(3)).equals(confusion_table(only, classes_of(3)))
+    assert auc_table(answered(predictions, classes_of(3))).isna()["macro"].tolist() == [
+        False
+    ] * 3 + [True]
+    assert calibration_table(answered(predictions, classes_of(3))).isna()["ece"].sum() == 1
+    assert confusion_table(answered(predictions, classes_of(3))).equals(
+        confusion_table(answered(only, classes_of(3)))
+    )
 
 
 def test_only_runs_that_went_astray_no_pictures():
     predictions = {"a": {1: ([0, 1], [[math.nan, 1.0], [0.5, 0.5]])}}
     assert pictures(predictions, classes_of(2)) == (None, None, None)
     assert pictures({}, classes_of(2)) == (None, None, None)
-    assert confusion_table({}, classes_of(2)).empty
+    assert confusion_table(answered({}, classes_of(2))).empty
 
 
 @pytest.mark.parametrize(("number", "numbers", "named"), [(8, 64, 8), (12, 0, 12), (13, 0, 0)])
@@ -203,8 +210,8 @@ def test_many_classes():
     for panel in (roc.panels[0], confusion.panels[0], calibrated.panels[0]):
         assert panel.alt.endswith("no rows of class 3, class 45.")
     assert "the worst and the best: class " in confusion.panels[0].alt
-    assert confusion_matrices("CoLA", made(["a"], 51), classes_of(51)) is None
-    assert confusion_matrices("CoLA", made(["a"], 50), classes_of(50)) is not None
+    assert confusion_matrices(answered(made(["a"], 51), classes_of(51))) is None
+    assert confusion_matrices(answered(made(["a"], 50), classes_of(50))) is not None
 
 
 def test_a_cell_is_as_deep_as_its_share():
@@ -215,8 +222,9 @@ def test_a_cell_is_as_deep_as_its_share():
     (axes,) = picture._figure(picture.panels, 1).axes
     cells = {tuple(line.get_xydata()[0]): line.get_alpha() for line in axes.lines}
     assert cells.keys() == {(0, 0.5), (0, 1.5), (1, 1.5)}
-    assert cells[0, 0.5] == module._DEEP
-    assert cells[0, 0.5] > cells[1, 1.5] > cells[0, 1.5] > module._FAINT
+    faint, deep = module._OPACITY
+    assert cells[0, 0.5] == deep
+    assert cells[0, 0.5] > cells[1, 1.5] > cells[0, 1.5] > faint
 
 
 def test_neighbours_of_equal_share_are_one_stroke():
@@ -234,7 +242,7 @@ def test_neighbours_of_equal_share_are_one_stroke():
 
 def test_bins_with_few_rows_have_small_marks():
     sure = [[0.05, 0.95]] * 20 + [[0.35, 0.65]] * 9
-    picture = calibration("CoLA", {"a": {1: ([1] * 29, sure)}}, classes_of(2), styles(["a"]))
+    picture = calibration(answered({"a": {1: ([1] * 29, sure)}}, classes_of(2)), styles(["a"]))
     (axes,) = picture._figure(picture.panels, 1).axes
     _, many, few = axes.lines
     assert many.get_xydata() == pytest.approx(np.array([[0.95, 1]]))
@@ -256,16 +264,16 @@ def test_bins_with_few_rows_have_small_marks():
 )
 def test_what_does_not_fit_is_refused(labels, probabilities, words):
     with pytest.raises(ValueError, match=words):
-        auc_table({"a": {3: (labels, probabilities)}}, ["no", "yes"])
+        auc_table(answered({"a": {3: (labels, probabilities)}}, ["no", "yes"]))
 
 
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match=r"at least two. Received: \['all'\]"):
-        confusion_table({}, ["all"])
+        confusion_table(answered({}, ["all"]))
 
 
 def test_text_is_read_on_the_deepest_cell(contrast):
-    assert contrast(module._SHADE, module._DEEP) > 4.5
+    assert contrast(SHADE, module._OPACITY[1]) > 4.5
 
 
 @pytest.mark.parametrize("number", [2, 3, 8, 12, 46])
