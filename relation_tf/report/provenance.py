@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -118,7 +118,7 @@ def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for manifest in manifests
     ]
     for key in dict.fromkeys(key for each in flat for key in each):
-        yield from _differing(key, [_shown(each.get(key)) for each in flat])
+        yield from _differing(key, [each.get(key) for each in flat])
 
 
 def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -135,16 +135,16 @@ def _unlike(results: Results) -> Iterator[str]:
     for key in dict.fromkeys(key for config in configs for key in config):
         if key in Override.model_fields:
             for task in results.suite.tasks:
-                own = [_shown(config.get(key)) for config in configs if config["task"] == task]
+                own = [config.get(key) for config in configs if config["task"] == task]
                 yield from _differing(f"{key} of {task}", own)
         elif key not in _OF_A_RUN:
-            yield from _differing(key, [_shown(config.get(key)) for config in configs])
+            yield from _differing(key, [config.get(key) for config in configs])
     for task in results.suite.tasks:
         yield from (f"{task}: {note}." for note in notes(results, task))
         made = [run["manifest"] for run in results.runs if run["task"] == task]
         yield from _differing(f"data of {task}", [each["data"]["digest"] for each in made])
         files = [(each["glove"] or {}).get("digest") for each in made]
-        yield from _differing(f"word vectors of {task}", [_shown(file) for file in files])
+        yield from _differing(f"word vectors of {task}", files)
 
 
 def _alike(results: Results) -> Iterator[str]:
@@ -168,9 +168,10 @@ def notes(results: Results, task: str) -> list[str]:
     return list(dict.fromkeys(note for data in own for note in data.get("notes", [])))
 
 
-def _differing(key: str, values: Sequence[str]) -> Iterator[str]:
-    if len(set(values)) > 1:
-        counts = "; ".join(f"{value} ({count} runs)" for value, count in counted(values))
+def _differing(key: str, values: Iterable[Any]) -> Iterator[str]:
+    found = counted(map(_shown, values))
+    if len(found) > 1:
+        counts = "; ".join(f"{value} ({count} runs)" for value, count in found)
         yield f"The runs differ in {key}: {counts}."
 
 

@@ -252,14 +252,14 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
     again = own.duplicated()
     if again.any():
         row = int(again.argmax())
-        first = int((own == own.loc[row]).all(axis=1).argmax())
+        first = int((own == own.iloc[row]).all(axis=1).argmax())
         raise DataError(
             f"{rows[row]}: expected each task, method and seed once, found "
-            f"{quote(' / '.join(own.loc[row]))} of {rows[first]} again"
+            f"{quote(' / '.join(own.iloc[row]))} of {rows[first]} again"
         )
     metrics = _check_metrics(own, rows) if "metric" in columns else {}
     own["score"] = [_number(score, rows[row]) for row, score in enumerate(table[value].tolist())]
-    scores = own.groupby(KEY, sort=False, as_index=False)["score"].mean()
+    scores = own.groupby(KEY, sort=False, as_index=False)[["score"]].mean()
     return Scores(
         table=scores,
         methods=[*dict.fromkeys(scores["method"])],

@@ -221,26 +221,22 @@ def test_what_does_not_fit_is_refused(before, csv, tmp_path):
         compare(tmp_path / "none.csv")
 
 
-@pytest.mark.parametrize(("size", "digits"), [(1000, 0), (1, 1), (0.001, 4), (0, 3)])
-def test_as_many_digits_as_tell_the_scores_apart(size, digits):
-    rows = [("t", "mine", seed, size * seed) for seed in range(4)]
-    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    assert join([read_source(table)])[0].digits("t") == digits
-
-
-@pytest.mark.parametrize(("score", "digits"), [(10765.3, 0), (184.31, 1), (8.5, 3), (0.81, 3)])
-def test_one_seed_has_digits_by_its_size(score, digits):
-    table = pd.DataFrame({"task": ["t"], "method": ["a"], "seed": [1], "score": [score]})
-    assert join([read_source(table)])[0].digits("t") == digits
-
-
-def test_each_task_has_its_own_digits():
-    rows = [(task, "mine", seed, size * seed) for task, size in (("f", 0.001), ("p", 1))
-            for seed in range(4)]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-    scores, _ = join([read_source(table)])
-    assert (scores.digits("f"), scores.digits("p")) == (4, 1)
-    assert "0.0015 ± 0.0013" in str(compare(table))
+@pytest.mark.parametrize(
+    ("scores", "digits"),
+    [
+        *[([size * seed for seed in range(4)], digits)
+          for size, digits in ((1000, 0), (1, 1), (0.001, 4), (0, 3))],
+        # One seed has digits by its size.
+        ([10765.3], 0), ([184.31], 1), ([8.5], 3), ([0.81], 3),
+    ],
+)  # fmt: skip
+def test_as_many_digits_as_tell_the_scores_of_a_task_apart(scores, digits):
+    tables = [
+        pd.DataFrame({"task": task, "method": "a", "seed": range(len(own)), "score": own})
+        for task, own in (("t", scores), ("other", [0.0, 1e-4]))
+    ]
+    joined, _ = join([read_source(pd.concat(tables))])
+    assert (joined.digits("t"), joined.digits("other")) == (digits, 5)
 
 
 def _of_metrics(**values):
@@ -250,12 +246,6 @@ def _of_metrics(**values):
     return pd.DataFrame(rows, columns=["task", "method", "seed", "metric", "value"])
 
 
-def test_a_mean_of_metrics_is_said():
-    report = str(compare(_of_metrics(acc=0.5, f1=0.9)))
-    assert "Warning: A: a score is the mean of acc and f1." in report
-    assert "a score is the mean" not in str(compare(_of_metrics(acc=0.5)))
-
-
 def test_metrics_that_have_no_mean_are_refused():
     message = "expected metrics of A that have a mean.*Received: acc and perplexity; keep one"
     with pytest.raises(DataError, match=message):
@@ -263,24 +253,21 @@ def test_metrics_that_have_no_mean_are_refused():
     compare(_of_metrics(wer=0.8, cer=0.4), lower_is_better="A")
 
 
-def test_a_report_does_not_write_over_the_files_of_others(tmp_path):
+def test_a_report_does_not_write_over_what_it_compares(tmp_path, before):
     table = _of_metrics(acc=0.5).drop(columns="metric")
     mine, more = tmp_path / "scores.csv", tmp_path / "elsewhere" / "more.csv"
     more.parent.mkdir()
     table.to_csv(mine, index=False)
     table.to_csv(more, index=False)
-    before = mine.read_bytes()
-    with pytest.raises(SuiteError, match=r"scores\.csv: expected no such file where a report is"):
-        compare(more).write(tmp_path)
-    for source, folder in ((mine, tmp_path), (more, more.parent), (tmp_path, tmp_path)):
-        with pytest.raises(SuiteError, match="a folder that holds none of what is compared"):
-            compare(source).write(folder)
-    assert mine.read_bytes() == before
+    content = mine.read_bytes()
     report = tmp_path / "report"
     compare(mine).write(report)
     compare(more).write(report)  # in place of an earlier one
-    with pytest.raises(SuiteError, match="holds none of what is compared"):
-        compare(report).write(report)
+    for source, folder in ((mine, tmp_path), (more, more.parent), (tmp_path, tmp_path),
+                           (report, report), (before, before / "report")):  # fmt: skip
+        with pytest.raises(SuiteError, match="a folder that holds none of what is compared"):
+            compare(source).write(folder)
+    assert mine.read_bytes() == content
 
 
 @pytest.mark.parametrize("method", [float("nan"), None, pd.NA])
@@ -349,12 +336,9 @@ def test_a_report_of_scores_that_are_no_fractions_is_a_source(csv, tmp_path):
     (tmp_path / "ppl/report.json").unlink()
     cells = compare(tmp_path / "ppl").context.cells
     assert cells["a", "WikiText"].text == report.context.cells["a", "WikiText"].text
-
-
-def test_fractions_of_a_table_stay_so_in_a_report_of_it(csv, tmp_path):
-    report = compare(csv(HEAD + rows("a", 0.8) + rows("b", 0.7)))
-    assert not report.context.scores.in_points
-    again = compare(write_report(report, tmp_path / "out"))
+    fractions = compare(csv(HEAD + rows("a", 0.8) + rows("b", 0.7)))
+    again = compare(write_report(fractions, tmp_path / "out"))
+    assert not fractions.context.scores.in_points
     assert not again.context.scores.in_points
 
 
@@ -467,19 +451,20 @@ def test_a_direction_that_seems_forgotten_is_named(csv, task):
     assert "the best mean, the lowest of " in lower.latex()
 
 
-def test_a_name_that_only_holds_such_a_word_is_none(csv):
-    assert warned(csv(HEAD + rows("a", 0.5, task="terrors glossary") + rows("b", 0.6))) == []
-
-
-def test_percent_beside_fractions_of_low_scores_is_named(csv):
-    path = csv(HEAD + rows("theirs", 0.09) + rows("mine", 8.9))
-    (warning,) = warned(path)
-    assert warning == (
-        "CoLA: theirs has scores up to 0.094, mine from 8.9: percent and fractions? Divide or "
-        "multiply one by 100."
-    )
-    assert warned(path, lower_is_better=["CoLA"]) == []
-    assert warned(csv(HEAD + rows("theirs", 0.9) + rows("mine", 8.9))) == []
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (rows("theirs", 0.09) + rows("mine", 8.9), {},
+         ["CoLA: theirs has scores up to 0.094, mine from 8.9: percent and fractions? Divide or "
+          "multiply one by 100."]),
+        (rows("theirs", 0.09) + rows("mine", 8.9), {"lower_is_better": ["CoLA"]}, []),
+        (rows("theirs", 0.9) + rows("mine", 8.9), {}, []),
+        # A name that only holds a word for a cost.
+        (rows("a", 0.5, task="terrors glossary") + rows("b", 0.6), {}, []),
+    ],
+)  # fmt: skip
+def test_percent_beside_fractions_of_low_scores_is_named(csv, text, options, expected):
+    assert warned(csv(HEAD + text), **options) == expected
 
 
 def test_unequal_seeds_are_named(csv):
@@ -535,22 +520,19 @@ def test_the_caption_sends_to_n_where_a_cell_has_other_seeds(csv):
     assert "where it is given" not in compare(csv(HEAD + rows("a", 0.5) + rows("b", 0.6))).html()
 
 
-@pytest.mark.parametrize("name", ["report.html", "figures/scores.svg", "ranks.csv", "report.md"])
-def test_no_file_of_others_is_taken_for_a_reports(tmp_path, name):
-    report = compare(_tasks(3))
+@pytest.mark.parametrize(
+    ("name", "earlier"),
+    [("report.html", False), ("figures/scores.svg", False), ("report.md", False),
+     ("ranks.csv", False), ("ranks.csv", True)],
+)  # fmt: skip
+def test_no_file_of_others_is_taken_for_a_reports(tmp_path, name, earlier):
+    if earlier:
+        compare(_tasks(1)).write(tmp_path)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
     with pytest.raises(SuiteError, match=f"{name}: expected no such file where a report is"):
-        report.write(tmp_path)
-    assert (tmp_path / name).read_text() == "mine"
-
-
-def test_beside_an_earlier_report_too(tmp_path):
-    compare(_tasks(1)).write(tmp_path)
-    (tmp_path / "ranks.csv").write_text("mine")
-    with pytest.raises(SuiteError, match=r"ranks\.csv: expected no such file"):
         compare(_tasks(3)).write(tmp_path)
-    assert (tmp_path / "ranks.csv").read_text() == "mine"
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_report_that_was_interrupted_is_written_again(tmp_path, monkeypatch):
@@ -569,26 +551,28 @@ def test_a_report_that_was_interrupted_is_written_again(tmp_path, monkeypatch):
     assert compare(_tasks(3)).write(tmp_path).is_file()
 
 
-def test_a_suite_is_not_written_over_by_what_compares_it(before):
-    with pytest.raises(SuiteError, match="holds none of what is compared"):
-        compare(before).write(before / "report")
-
-
 def _tasks(count):
     rows = [(f"t{task}", f"m{i}", seed, i / 100 + seed / 1000)
             for task in range(count) for i in range(3) for seed in range(5)]  # fmt: skip
     return pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
 
 
-def test_metrics_that_differ_between_sources_are_said():
-    one = _of_metrics(acc=0.5).assign(method="x")
-    one["seed"] = range(len(one))
-    other = _of_metrics(acc=0.5, f1=0.9)
-    said = str(compare(one, other))
-    assert "A: scores are of different metrics in the sources: acc; acc and f1." in said
+@pytest.mark.parametrize(
+    ("metrics", "lower", "warning"),
+    [
+        ({"acc": 0.5}, (), None),
+        ({"acc": 0.5, "f1": 0.9}, (), "A: a score is the mean of acc and f1."),
+        ({"wer": 0.2}, (), "A: taken as higher is better; --lower-is-better A if not."),
+        ({"wer": 0.2}, "A", None),
+        ({"neg_mse": -0.2}, (), None),
+    ],
+)
+def test_metrics_that_may_mean_something_else_are_named(metrics, lower, warning):
+    found = compare(_of_metrics(**metrics), lower_is_better=lower).context.warnings
+    assert found == ([warning] if warning else [])
 
 
-def test_a_metric_that_is_better_low_is_asked_about():
-    assert "A: taken as higher is better; --lower-is-better A" in str(compare(_of_metrics(wer=0.2)))
-    assert "taken as" not in str(compare(_of_metrics(wer=0.2), lower_is_better="A"))
-    assert "taken as" not in str(compare(_of_metrics(neg_mse=-0.2)))
+def test_metrics_that_differ_between_sources_are_named():
+    one = _of_metrics(acc=0.5).replace({"method": {"a": "x", "b": "y"}})
+    found = compare(one, _of_metrics(acc=0.5, f1=0.9)).context.warnings
+    assert found == ["A: scores are of different metrics in the sources: acc; acc and f1."]
