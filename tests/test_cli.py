@@ -16,7 +16,7 @@ import pytest
 import relation_tf
 from relation_tf import cli
 from relation_tf.bench import RunFolder, run_suite
-from relation_tf.bench.options import RunOptions
+from relation_tf.bench.options import OF_PLANS, RunOptions
 from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
@@ -229,11 +229,8 @@ def _command_of(pid):
         return ""
 
 
-def test_version(call):
+def test_without_a_command(call):
     assert call("--version") == (0, f"{relation_tf.__version__}\n", "")
-
-
-def test_no_command_shows_the_help(call):
     code, out, err = call()
     assert (code, err) == (2, "")
     assert "Usage" in out
@@ -327,11 +324,8 @@ def test_folders_of_other_tasks(tmp_path, call):
     code, _, err = call("submit", tmp_path)
     assert code == 2
     assert "is on the leaderboard" in err
-
-
-def test_a_suite_without_runs_has_nothing_to_submit(tmp_path, call):
-    RunFolder(tmp_path).open(load_suite("demo"))
-    code, _, err = call("submit", tmp_path)
+    RunFolder(tmp_path / "demo").open(load_suite("demo"))
+    code, _, err = call("submit", tmp_path / "demo")
     assert code == 2
     assert "nothing to submit: no finished runs" in err
 
@@ -346,29 +340,18 @@ def test_a_filtered_run_lists_what_a_submission_lacks(tmp_path, call):
 
 
 CUSTOM_TASK = """
-name = "own"
-tasks = ["tones", "RTE"]
-seeds = 2
-epochs = 2
-batch_size = 16
-embedding_dim = 8
-start_token = true
-
 [[task]]
 name = "tones"
 inputs = ["text"]
 label = "tone"
 labels = {labels}
 files = {{ train = "tones/train.csv", test = "tones/test.csv" }}
-
-[[method]]
-mechanism = "relation"
-units = 8
-
-[[method]]
-mechanism = "baseline"
-units = 8
 """
+
+
+def suite_with(labels):
+    suite = SUITE.format(seeds=2, epochs=2).replace('"CoLA"', '"tones"')
+    return f"start_token = true\n{suite}{CUSTOM_TASK.format(labels=labels)}"
 
 
 @pytest.fixture
@@ -380,7 +363,7 @@ def tones(work):
     for split in ("train", "test"):
         (work / "tones" / f"{split}.csv").write_text(f"text,tone\n{rows}", encoding="utf-8")
     suite = work / "own.toml"
-    suite.write_text(CUSTOM_TASK.format(labels='["calm", "loud"]'), encoding="utf-8")
+    suite.write_text(suite_with(["calm", "loud"]), encoding="utf-8")
     return suite
 
 
@@ -393,7 +376,7 @@ def test_a_custom_task(tones, call):
     for arguments in (("status", "out"), ("report", "out")):
         assert "tones" in start(*arguments).communicate()[0]
     assert "tones" in (tones.parent / "out" / "report" / "report.html").read_text()
-    tones.write_text(CUSTOM_TASK.format(labels='["loud", "calm"]'), encoding="utf-8")
+    tones.write_text(suite_with(["loud", "calm"]), encoding="utf-8")
     code, _, err = call(*command)
     assert code == 2
     assert "custom_task" in err
@@ -496,12 +479,5 @@ def test_options_are_those_of_the_settings_classes():
         for name, value in declared.items()
         if name != "quiet"
     }
-    assert {*defaults(plan)} == {
-        "data",
-        "tfds_folder",
-        "glove",
-        "skip_bad_lines",
-        "jobs",
-        "plugins",
-    }
+    assert {*defaults(plan)} == {*OF_PLANS} - {"quiet"}
     assert inspect.signature(pretrain).parameters["warmup"].default == 0.1

@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 import pandas as pd
 
@@ -158,21 +157,19 @@ def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[st
 
     Where the lowest score is the best, as of times, one may well be many times another.
     """
-    largest: dict[str, dict[str, float]] = {}
-    for source in sources:
-        key: Any
-        for key, own in source.scores.table.groupby(["task", "method"])["score"]:
-            task, method = key
-            if task not in lower_is_better:
-                name = f"{method} of {source.label}"
-                largest.setdefault(task, {})[name] = float(own.abs().max())
-    for task, by_name in largest.items():
-        low = min(by_name, key=by_name.__getitem__)
-        high = max(by_name, key=by_name.__getitem__)
-        if 0 < by_name[low] <= 1 and 20 < by_name[high] <= 100:
+    tables = [
+        source.scores.table.assign(name=source.scores.table["method"] + f" of {source.label}")
+        for source in sources
+    ]
+    table = pd.concat(tables).astype({"task": str})
+    sizes = table["score"].abs().groupby([table["task"], table["name"]], sort=False).max()
+    for task, by_name in sizes.groupby("task", sort=False):
+        low, high = by_name.min(), by_name.max()
+        if task not in lower_is_better and 0 < low <= 1 and 20 < high <= 100:
+            names = by_name.droplevel("task")
             raise SuiteError(
-                f"{task}: expected scores in one unit. Received: up to {by_name[low]:.4g} of "
-                f"{low} and up to {by_name[high]:.4g} of {high}; {_TWO_UNITS}"
+                f"{task}: expected scores in one unit. Received: up to {low:.4g} of "
+                f"{names.idxmin()} and up to {high:.4g} of {names.idxmax()}; {_TWO_UNITS}"
             )
 
 

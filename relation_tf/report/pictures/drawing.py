@@ -177,7 +177,7 @@ class Picture:
                 for j in range(panel.axes):
                     y = height * (down - row) - _TOP - tall * (j + 1) - _GAP * j
                     place = (column * width + self.left, y, width - self.left - _RIGHT, tall)
-                    own.append(figure.add_axes(_relative(place, figure)))
+                    own.append(figure.add_axes(tuple(place / np.tile(figure.get_size_inches(), 2))))
                 panel.draw(*own)
                 own[0].set_title(panel.title)
         return figure
@@ -261,12 +261,6 @@ def signed(value: float) -> str:
         ('+0.50', '−0.25')
     """
     return f"{value:+.2f}".replace("-", "−")
-
-
-def _relative(place: tuple[float, ...], figure: Figure) -> tuple[float, float, float, float]:
-    x, y, width, height = place
-    across, down = figure.get_size_inches()
-    return x / across, y / down, width / across, height / down
 
 
 def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str:
