@@ -19,6 +19,7 @@ from relation_tf.errors import DataError, SuiteError
 from relation_tf.files import write_bytes, write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.joining import join
+from relation_tf.report.provenance import settings as settings_of
 from relation_tf.report.sources import read_source
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
@@ -106,8 +107,8 @@ def test_before_and_after_a_change(before, suite_of, fabricate):
     assert len(report.tables["runs"]) == 2 * 2 * 2 * 5
     assert any(warning.startswith("The runs differ in commit:") for warning in found.warnings)
     assert any(warning.startswith("The runs differ in dropout:") for warning in found.warnings)
-    assert "dropout" not in found.settings
-    assert "batch_size" in found.settings
+    assert "dropout" not in settings_of(found.results)
+    assert "batch_size" in settings_of(found.results)
     # Both have all tasks, and so the averages of both are of the same.
     assert list(found.columns) == ["CoLA", "MRPC", "mean of these tasks"]
 
@@ -377,8 +378,9 @@ def declared(suite_of, fabricate, name, level=0.5, **values):
 def test_a_suite_is_compared_by_the_test_that_it_declares(suite_of, fabricate):
     folder = declared(suite_of, fabricate, "one", control="relation", alpha=0.04)
     report, own = compare(folder), make_report(folder)
-    for name in ("test", "level", "answer", "settings", "warnings"):
+    for name in ("test", "level", "answer", "warnings"):
         assert getattr(report.context, name) == getattr(own.context, name)
+    assert settings_of(report.context.results) == settings_of(own.context.results)
     pd.testing.assert_frame_equal(report.tables["pvalues"], own.tables["pvalues"])
     assert "Steel's test against relation" in report.context.test
     merged = [
@@ -396,7 +398,7 @@ def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
     ]
     found = compare(*folders).context
     # Which of the two relations all others should be compared with nobody has said.
-    assert (found.test, found.scores.alpha, found.settings["alpha"]) == (
+    assert (found.test, found.scores.alpha, settings_of(found.results)["alpha"]) == (
         "Steel-Dwass", 0.05, "0.05"
     )  # fmt: skip
     assert (
@@ -404,7 +406,7 @@ def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
         "Steel-Dwass, p < .05." in found.warnings
     )
     found = compare(folders[0], alpha=0.01).context
-    assert (found.test, found.scores.alpha, found.settings["alpha"]) == (
+    assert (found.test, found.scores.alpha, settings_of(found.results)["alpha"]) == (
         "Steel's test against relation", 0.01, "0.01"
     )  # fmt: skip
     assert (
