@@ -71,7 +71,7 @@ def plan(suite: SuiteName, **options: Any) -> None:
 
 
 @app.command()
-@with_options(RunOptions, ["plugins"])
+@with_options(RunOptions, "plugins")
 @with_options(PretrainingSettings)
 def pretrain(
     files: Annotated[
