@@ -31,6 +31,9 @@ SEARCHED = (
     ),
 )
 
+# These files quote the words on purpose.
+QUOTING = ("docs/wording.py", "tests/test_wording.py")
+
 # A pattern of words, and what to write instead. Patterns match whole words in any case.
 INSTEAD = {
     r"beside": "next to, compared with, in addition to",
@@ -145,7 +148,8 @@ def _shift(found: Iterable[Finding], lines: int) -> Iterator[Finding]:
 def main(arguments: list[str]) -> int:
     """Print the findings of the named files, or of all; return 1 if there are any."""
     paths = [Path(name).resolve() for name in arguments] or sorted(
-        {path for pattern in SEARCHED for path in ROOT.glob(pattern)} - {Path(__file__).resolve()}
+        {path for pattern in SEARCHED for path in ROOT.glob(pattern)}
+        - {ROOT / name for name in QUOTING}
     )
     count = 0
     for path in paths:

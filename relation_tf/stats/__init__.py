@@ -1,4 +1,4 @@
-"""What results mean: tests between methods, effect sizes, and what a number of seeds can show."""
+"""Significance tests between methods, effect sizes, and power for a number of seeds."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Checks of options that the functions of this package share."""
+"""Checks of options, shared by the functions of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 
 def check_number(name: str, value: Any) -> None:
-    """Refuse a value that is not a number, such as a text.
+    """Raise an error if a value is not a number, for example if it is a string.
 
     Args:
         name: Name of the option.
@@ -21,7 +21,7 @@ def check_number(name: str, value: Any) -> None:
 
 
 def check_probability(name: str, value: Any) -> None:
-    """Refuse a value that is not strictly between 0 and 1, such as a level or a coverage.
+    """Raise an error if a probability (a level, a coverage) is not strictly between 0 and 1.
 
     Args:
         name: Name of the option.
@@ -33,16 +33,16 @@ def check_probability(name: str, value: Any) -> None:
     """
     check_number(name, value)
     if not 0 < value < 1:
-        raise ValueError(f"`{name}` must lie between 0 and 1. Received: {name}={value}")
+        raise ValueError(f"`{name}` must be between 0 and 1 (exclusive). Received: {name}={value}")
 
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Refuse a value that is not a whole number or is too small.
+    """Raise an error if a value is not a whole number or is too small.
 
     Args:
         name: Name of the option.
         value: Its value.
-        least: The smallest value that is allowed.
+        least: Smallest allowed value.
 
     Raises:
         TypeError: If it is not a whole number.
@@ -56,7 +56,7 @@ def check_count(name: str, value: Any, least: int = 1) -> None:
 
 
 def check_option(name: str, value: object, allowed: object) -> None:
-    """Refuse a value that a `Literal` does not list.
+    """Raise an error if a value is not listed in a `Literal`.
 
     Args:
         name: Name of the option.

@@ -1,4 +1,4 @@
-"""The result of a test of pairs of methods, and the function that makes one from p-values."""
+"""Result of a test of pairs of methods, and its construction from p-values."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups
 from relation_tf.stats.presentation import Shown, count, labels, name_pairs
 from relation_tf.stats.samples import FloatArray, RankedSamples
 
+NOT_SIGNIFICANT = "no significant difference"
 _FEW_SCORES = 10
 
 PvalueMethod: TypeAlias = Literal["asymptotic", "exact", "monte-carlo"]
@@ -26,28 +27,29 @@ PairTable = TypeVar("PairTable", pd.DataFrame, "pd.Series[Any]")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairwiseResult(Shown):
-    """The result of `steel_dwass`, `steel` or another test of pairs of methods.
+    """Result of `steel_dwass`, `steel` or another test of pairs of methods.
 
-    Of all pairs, `statistic`, `pvalue`, `significant` and `effect_size` are k x k tables: positive
-    where the column's method is higher; p is symmetric with 1 on its diagonal. Against a control
-    they are one number a method, the control left out: positive where the method is higher.
+    For a test of all pairs, `statistic`, `pvalue`, `significant` and `effect_size` are k x k
+    tables. Statistic and effect size are positive where the column's method is higher; p is
+    symmetric with 1 on the diagonal. For a test against a control they have one number per method,
+    without the control; it is positive where the method is higher.
 
     Attributes:
         procedure: Registration of the test.
         statistic: Signed statistic.
-        pvalue: Family-wise p of every pair.
-        significant: p < alpha.
+        pvalue: Family-wise p of each pair.
+        significant: True where p < alpha.
         effect_size: Cliff's delta, with the sign of the difference.
         samples: Method -> its scores as given, in float64; a control comes first.
         control: The method that the others are compared with, or None for all pairs.
         alpha: Level of the test.
-        method: How p was computed.
-        higher_is_better: If True, the higher score is the better one.
-        attainable_pvalue: Smallest p that this number of methods and scores can give without ties;
-            0 where no bound is known.
-        seeds_needed: Fewest scores a method with which this many methods can give p < alpha; of an
-            asymptotic p, with which the exact p can too; 0 where no bound is known.
-        kruskal: The Kruskal-Wallis test of all methods, for information.
+        method: Computation of p: `"asymptotic"`, `"exact"` or `"monte-carlo"`.
+        higher_is_better: If True, higher scores are better.
+        attainable_pvalue: Smallest p possible with this number of methods and scores, without ties;
+            0 if no bound is known.
+        seeds_needed: Fewest scores per method with which p < alpha is possible; for an asymptotic
+            p, both this p and the exact p must be able to; 0 if no bound is known.
+        kruskal: Kruskal-Wallis test of all methods, for information.
         notes: Remarks on the samples and on p.
     """
 
@@ -67,12 +69,12 @@ class PairwiseResult(Shown):
     notes: tuple[str, ...]
 
     def pairs(self) -> pd.DataFrame:
-        """Return the tested pairs, one a row.
+        """Return the tested pairs, one per row.
 
         Returns:
-            A table with columns `a`, `b`, `statistic`, `pvalue`, `effect_size` (both positive where
-            b is higher), `significant`, `better` (the better method of a significant pair, else
-            None), and `verdict` in words.
+            A table with columns `a`, `b`, `statistic` and `effect_size` (positive where b is
+            higher), `pvalue`, `significant`, `better` (the better method of a significant pair,
+            else None), and `verdict` in words.
         """
         table = self._table("statistic", "pvalue", "effect_size", "significant")
         signs = np.where(table["significant"], np.sign(table["effect_size"]), 0).tolist()
@@ -86,16 +88,15 @@ class PairwiseResult(Shown):
     def effect_sizes(self, confidence: float = 0.95) -> pd.DataFrame:
         """Return the effect sizes of the tested pairs with confidence intervals.
 
-        Each interval has this coverage by itself; together they cover less.
+        The coverage holds for each interval separately; their joint coverage is lower.
 
         Args:
             confidence: Coverage of each interval, between 0 and 1.
 
         Returns:
             A table with columns `a`, `b`, `delta` (Cliff's delta, positive where b is higher),
-            `low` and `high` (its interval, as `cliffs_delta_interval`), and `probability`, that b
-            is higher than a, a tie counting half; `(low + 1) / 2` and `(high + 1) / 2` are its
-            interval.
+            `low` and `high` (its interval, see `cliffs_delta_interval`), and `probability`
+            (P(b > a) + P(a = b) / 2, with the interval `(low + 1) / 2` to `(high + 1) / 2`).
         """
         table = self._table("effect_size").rename(columns={"effect_size": "delta"})
         sizes = {name: scores.size for name, scores in self.samples.items()}
@@ -107,10 +108,10 @@ class PairwiseResult(Shown):
         return table
 
     def letters(self) -> pd.Series[str]:
-        """Return the compact letter display: methods without a significant difference share one.
+        """Return a compact letter display: methods that do not differ significantly share a letter.
 
         Returns:
-            Method -> its letters.
+            Letters of each method.
 
         Raises:
             ValueError: If only pairs with a control were tested.
@@ -118,14 +119,14 @@ class PairwiseResult(Shown):
         from scikit_posthocs import compact_letter_display
 
         if self.control is not None:
-            raise ValueError("letters need a test of all pairs, not against a control")
+            raise ValueError("letters need a test of all pairs; this test is against a control")
         letters: pd.Series[str] = compact_letter_display(
             (~self.significant).astype(float), alpha=self.alpha
         )
         return letters.str.replace(" ", "")
 
     def _table(self, *attributes: str) -> pd.DataFrame:
-        """Return attributes as columns, with a row for each pair."""
+        """Return attributes as columns, with one row per pair."""
         table = name_pairs(list(self.samples), self.control is not None)
         for name in attributes:
             values = getattr(self, name).to_numpy()
@@ -136,7 +137,7 @@ class PairwiseResult(Shown):
 
     def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
         if not sign:
-            return f"cannot be separated by {_seeds(self.samples[a].size, self.samples[b].size)}"
+            return NOT_SIGNIFICANT
         high, low = (b, a) if sign > 0 else (a, b)
         return f"{high} higher" if self.higher_is_better else f"{high} higher, {low} better"
 
@@ -148,14 +149,14 @@ class PairwiseResult(Shown):
         against = "" if self.control is None else f" of all against {self.control}"
         return (
             f"{self.procedure.title}{against}, {self.method} p: {len(sizes)} methods x "
-            f"{_seeds(min(sizes), max(sizes), ' to ')}, alpha = {self.alpha:g}"
+            f"{_seeds(min(sizes), max(sizes))}, alpha = {self.alpha:g}"
         )
 
     def _remarks(self) -> Iterator[str]:
         if self.seeds_needed:
             best = format_pvalue(self.attainable_pvalue, self.alpha)
             yield (
-                f"Without ties this design can reach {best} at best; "
+                f"Smallest possible p of this design without ties: {best}; "
                 f"{format_level(self.alpha)} needs at least {self.seeds_needed} seeds."
             )
         yield "Statistic and effect size are positive where the second method is higher."
@@ -168,8 +169,8 @@ class PairwiseResult(Shown):
         approximate = self.procedure.exact and self.method == "asymptotic"
         if approximate and fewest < _FEW_SCORES and self.significant.to_numpy().any():
             yield (
-                "p is approximate: of so few scores, look at method='exact' or 'monte-carlo' "
-                "too; a report counts a pair where both are below alpha."
+                "p is approximate with so few scores: check it with method='exact' or "
+                "'monte-carlo'. A report requires both p to be below alpha."
             )
         yield from (f"Note: {note}" for note in self.notes)
 
@@ -188,20 +189,20 @@ def pairwise_result(
     seeds_needed: int = 0,
     notes: Iterable[str] = (),
 ) -> PairwiseResult:
-    """Make the result of a test of pairs from one statistic and one p a pair.
+    """Build the result of a test of pairs from the statistic and p of each pair.
 
     Args:
         procedure: Registration of the test, an entry of `PROCEDURES`.
-        ranked: `rank_samples` of k methods, a control first.
-        statistic: The statistic of each pair, positive where the second method is higher: of all
-            pairs in the order of `itertools.combinations`, or of the control with each method.
+        ranked: Result of `rank_samples` for k methods, a control first.
+        statistic: Statistic of each pair, positive where the second method is higher. Order: all
+            pairs as in `itertools.combinations`, or the control with each method.
         pvalue: Family-wise p of each pair.
         alpha: Level of the test.
-        method: How p was computed.
-        higher_is_better: If True, the higher score is the better one.
+        method: Computation of p.
+        higher_is_better: If True, higher scores are better.
         control: The method that the others are compared with, or None for all pairs.
-        attainable_pvalue: Smallest p that this design can give, 0 where no bound is known.
-        seeds_needed: Fewest scores a method that can give p < alpha, 0 if unknown.
+        attainable_pvalue: Smallest p that this design can give, 0 if no bound is known.
+        seeds_needed: Fewest scores per method that can give p < alpha, 0 if unknown.
         notes: Remarks for the reader.
 
     Returns:
@@ -259,15 +260,15 @@ def pairwise_result(
 
 
 def due_to_ties(pvalues: FloatArray, attainable: float) -> bool:
-    """Return True if some p is below what scores without ties can give.
+    """Return True if a p is smaller than scores without ties can give.
 
     Args:
-        pvalues: Of all pairs.
-        attainable: The smallest p without ties.
+        pvalues: p of each pair.
+        attainable: Smallest possible p without ties.
     """
-    # Ties of other methods shift the asymptotic p a little, which is not worth a remark.
+    # Tolerance: ties between other methods change the asymptotic p slightly.
     return bool(pvalues.min() < 0.999 * attainable)
 
 
-def _seeds(fewest: int, most: int, between: str = " and ") -> str:
-    return count(most, "seed") if fewest == most else f"{fewest}{between}{most} seeds"
+def _seeds(fewest: int, most: int) -> str:
+    return count(most, "seed") if fewest == most else f"{fewest} to {most} seeds"

@@ -1,4 +1,4 @@
-"""Smallest p that a number of methods and seeds can give, known before any run."""
+"""Smallest p that a number of methods and seeds can give, computed before any run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from relation_tf.stats.samples import FloatArray
 DesignMethod: TypeAlias = Literal["asymptotic", "exact", "both"]
 RankTest: TypeAlias = Literal["steel-dwass", "steel"]
 
-MOST_SAMPLES = 10_000  # seeds, or tasks, that are tried
+MOST_SAMPLES = 10_000  # upper limit of the search for seeds or tasks
 
 
 def attainable_pvalue(
@@ -28,21 +28,23 @@ def attainable_pvalue(
     *,
     test: RankTest = "steel-dwass",
 ) -> float:
-    """Return the smallest p that `steel_dwass` or `steel` can give with so many scores.
+    """Return the smallest p that `steel_dwass` or `steel` can give for a number of scores.
 
-    It is reached where the scores of two methods do not overlap at all. Scores without ties are
-    assumed: ties change the variance, and two different constants reach a smaller p.
+    For k methods with n seeds each, the exact p of a test of all pairs is
 
-    For k methods with n seeds each, `exact` is the probability that in a random order of all
-    scores the two methods of any tested pair do not overlap: over all pairs,
-    `1 - k Int_0^1 n (1-t)^(n-1) [1 - (1-t)^n - t^n]^(k-1) dt`.
+    `1 - k Int_0^1 n (1-t)^(n-1) [1 - (1-t)^n - t^n]^(k-1) dt`,
+
+    the probability that in a random order of all scores the two methods of some tested pair do
+    not overlap. The smallest p occurs where the scores of two methods do not overlap. The function
+    assumes scores without ties: ties change the variance, and two different constants give a
+    smaller p.
 
     Args:
-        num_methods: Number of methods compared, the control included.
-        num_seeds: Number of scores of every method, or a sequence of one number a method, the
-            control's first.
-        method: p from the asymptotic distribution, or from all joint permutations; `"both"` for
-            the larger of the two.
+        num_methods: Number of methods compared, including the control.
+        num_seeds: Number of scores per method, or a sequence with one number for each method, the
+            control first.
+        method: `"asymptotic"` for p from the asymptotic distribution, `"exact"` for p from all
+            joint permutations, `"both"` for the larger of the two.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
 
     Returns:
@@ -71,7 +73,7 @@ def attainable_pvalue(
 
 @functools.lru_cache(maxsize=1024)
 def _asymptotic_attainable(sizes: tuple[int, ...], test: RankTest) -> float:
-    # The statistic of two separated groups grows with both sizes: the largest groups reach most.
+    # Without overlap the statistic grows with both sizes: the largest groups give the smallest p.
     m, n = sorted(sizes)[-2:] if test == "steel-dwass" else (sizes[0], max(sizes[1:]))
     statistic = math.sqrt(3 * m * n / (m + n + 1))
     return float(asymptotic_pvalues(np.array([statistic]), sizes, test)[0])
@@ -84,16 +86,17 @@ def seeds_needed(
     *,
     test: RankTest = "steel-dwass",
 ) -> int:
-    """Return the fewest seeds a method with which p < alpha is possible at all.
+    """Return the smallest number of seeds per method with which p < alpha is possible.
 
-    By default both p must be able to, as a report requires of a significant pair. One alone may
-    mislead: of two methods, 3 seeds reach 0.0495 by the asymptotic p, whose exact value is 0.10; 4
-    reach both. How many seeds find a difference of a given size, `seeds_for_power` says.
+    By default both the asymptotic and the exact p must be able to fall below alpha, as a report
+    requires both. The asymptotic p alone can mislead: for two methods with 3 seeds it reaches
+    0.0495, but the exact p is 0.10; 4 seeds are enough for both. `seeds_for_power` returns the
+    number of seeds that detects a difference of a given size.
 
     Args:
-        num_methods: Number of methods compared, the control included.
+        num_methods: Number of methods compared, including the control.
         alpha: Level of the test, between 0 and 1.
-        method: Which p must be able to, as for `attainable_pvalue`.
+        method: p that must be able to fall below alpha; see `attainable_pvalue`.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
 
     Returns:
@@ -113,12 +116,12 @@ def seeds_needed(
 
 
 def samples_needed(attainable: Callable[[int], float], alpha: float) -> int:
-    """Return the fewest seeds (or tasks), at least 2, with which a test can give p < alpha at all.
+    """Return the smallest number of seeds (or tasks), at least 2, that can give p < alpha.
 
-    0 where 10,000 are not enough: the attainable p of a plugin may never fall below alpha.
+    Returns 0 if 10,000 are not enough: the attainable p of a plugin may never fall below alpha.
 
     Args:
-        attainable: From a number of seeds (or tasks) to the smallest p that can come out.
+        attainable: Function from a number of seeds (or tasks) to the smallest possible p.
         alpha: Level of the test.
     """
     return next((n for n in range(2, MOST_SAMPLES + 1) if attainable(n) < alpha), 0)
@@ -134,13 +137,13 @@ def asymptotic_pvalues(
 
     Args:
         statistics: `(U - n_i n_j / 2) / sqrt(V)`, any shape.
-        sizes: Number of scores of every method, the control's first.
-        test: Which pairs are compared.
-        multiplicity: How often each distinct score occurs, by default once; only `"steel"`
-            depends on it.
+        sizes: Number of scores of each method, the control first.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
+        multiplicity: Number of occurrences of each distinct score, 1 by default; used by `"steel"`
+            only.
 
     Returns:
-        p, of the shape of the statistics.
+        p, same shape as the statistics.
     """
     if test == "steel":
         return largest_exceeds(statistics, rank_loadings(sizes, multiplicity))
@@ -150,15 +153,15 @@ def asymptotic_pvalues(
 
 
 def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:
-    """Write a p, with as many decimals as keep it on its side of alpha.
+    """Format a p-value with enough decimals to show if it is below alpha.
 
     Args:
         pvalue: A probability.
-        alpha: The level that readers compare it with.
-        decimals: The fewest decimals.
+        alpha: Level of the test.
+        decimals: Smallest number of decimals.
 
     Returns:
-        Such as `p = .045` or `p < .001`.
+        A text such as `p = .045` or `p < .001`.
 
     Example:
         >>> format_pvalue(0.0447), format_pvalue(0.04953), format_pvalue(1e-6)
@@ -171,7 +174,7 @@ def format_pvalue(pvalue: float, alpha: float = 0.05, decimals: int = 3) -> str:
 
 
 def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
-    """Return a p without "p =", for a column of them.
+    """Format a p-value without "p =", for a table column.
 
     Example:
         >>> pvalue_only(0.0447), pvalue_only(1e-6)
@@ -181,7 +184,7 @@ def pvalue_only(pvalue: float, alpha: float = 0.05) -> str:
 
 
 def format_level(alpha: float) -> str:
-    """Return the condition of a significant p, such as `p < .05`."""
+    """Return the condition for significance, such as `p < .05`."""
     return "p < " + f"{alpha:g}".removeprefix("0")
 
 
@@ -190,7 +193,7 @@ def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     sizes = list(num_seeds) if isinstance(num_seeds, Sequence) else [num_seeds] * num_methods
     if len(sizes) != num_methods:
         raise ValueError(
-            f"`num_seeds` must be one number for all, or for each of {num_methods} methods. "
+            f"`num_seeds` must be one number, or a sequence of {num_methods}: one per method. "
             f"Received: num_seeds={num_seeds}"
         )
     for size in sizes:
@@ -200,24 +203,24 @@ def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
 
 @functools.lru_cache(maxsize=1024)
 def _exact_attainable(sizes: tuple[int, ...], test: RankTest) -> float:
-    # Only the largest sizes reach the largest statistic: pairs among the largest groups, or, where
-    # one group is the control or larger than all others, its pairs with the largest of them.
+    # Only the largest groups reach the largest statistic. If one group is the control, or larger
+    # than all others, only its pairs with the largest other groups do.
     if test == "steel":
         control, others = sizes[0], Counter(sizes[1:])
     else:
         control, others = max(sizes), Counter(sizes)
         if others[control] > 1:
-            return _any_pair_separated(others[control], control)
+            return _any_pair_disjoint(others[control], control)
         del others[control]
     size = max(others)
-    return _one_separated(control, size, others[size])
+    return _one_disjoint(control, size, others[size])
 
 
-def _any_pair_separated(k: int, n: int) -> float:
-    """P(any two of k groups of n do not overlap), the integral summed exactly.
+def _any_pair_disjoint(k: int, n: int) -> float:
+    """Return P(any two of k groups of n scores do not overlap), exactly.
 
-    The powers are expanded and every term is a Beta integral. Fractions, as the terms
-    alternate in sign and cancel.
+    The powers in the integral are expanded; each term is a Beta integral. Fractions avoid
+    cancellation, as the terms alternate in sign.
     """
     none = Fraction(0)
     for below, above, ways in _inclusion_exclusion(k - 1):
@@ -225,10 +228,11 @@ def _any_pair_separated(k: int, n: int) -> float:
     return float(1 - none)
 
 
-def _one_separated(n: int, m: int, others: int) -> float:
-    """P(a group of n does not overlap with any one of several groups of m), by inclusion-exclusion.
+def _one_disjoint(n: int, m: int, others: int) -> float:
+    """Return P(a group of n scores does not overlap with at least one of several groups of m).
 
-    A term is the chance that some groups lie below all of the n and some others above.
+    Inclusion-exclusion: each term is the probability that some of the groups are completely below
+    the n scores and others completely above.
     """
     none = Fraction(0)
     for below, above, ways in _inclusion_exclusion(others):
@@ -238,7 +242,7 @@ def _one_separated(n: int, m: int, others: int) -> float:
 
 
 def _inclusion_exclusion(groups: int) -> Iterator[tuple[int, int, int]]:
-    """Yield how many groups lie below and above, and in how many ways, with the sign."""
+    """Yield numbers of groups below and above, and the signed number of combinations."""
     for below in range(groups + 1):
         for above in range(groups + 1 - below):
             ways = math.comb(groups, below) * math.comb(groups - below, above)

@@ -1,8 +1,8 @@
-"""The largest of several normal statistics that share a control: Dunnett's distribution.
+"""Dunnett's distribution: the maximum of several normal statistics with a common control.
 
-With one control of n_0 scores and methods of n_j scores, two standardized statistics correlate by
-`b_i b_j`. So all of them are `b_j u + sqrt(1 - b_j^2) e_j` with a common normal u, and given u they
-are independent: one integral over u is the joint distribution, for any sizes.
+With a control of n_0 scores and methods of n_j scores, the correlation of two standardized
+statistics is `b_i b_j`. Each statistic is `b_j u + sqrt(1 - b_j^2) e_j` with a common normal u.
+Given u they are independent, so one integral over u gives the joint distribution for any sizes.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from relation_tf.stats.samples import FloatArray
 
 
 def rank_loadings(sizes: Sequence[int], multiplicity: Sequence[int] = ()) -> FloatArray:
-    """The b_j of rank statistics against a common control, exactly, not only for many scores.
+    """Return the b_j of rank statistics against a common control, exact for any sample size.
 
-    In pooled scores dealt at random, with N of them and t occurrences of each, let v be the chance
-    that two differ and c the covariance of sign(y - x) and sign(z - x). Then two statistics have
-    the covariance `n_0 n_i n_j c` and a variance of `n_0 n_j (v + (n_0 + n_j - 2) c)`. Without
-    ties v is 1 and c is 1/3, so that `b_j^2 = n_j / (n_0 + n_j + 1)`: 5/11 for five seeds, and
-    Dunnett's 1/2 for many.
+    Assign the N pooled scores to groups at random. Let v be the probability that two scores differ,
+    and c the covariance of sign(y - x) and sign(z - x). Two statistics have the covariance
+    `n_0 n_i n_j c`; each has the variance `n_0 n_j (v + (n_0 + n_j - 2) c)`. Without ties v is 1
+    and c is 1/3, so `b_j^2 = n_j / (n_0 + n_j + 1)`: 5/11 for five seeds, and Dunnett's 1/2 for
+    many.
 
     Args:
         sizes: n_0 of the control, then n_j of each method.
-        multiplicity: How often each distinct score of the pool occurs; by default once.
+        multiplicity: Number of occurrences of each distinct pooled score; 1 by default.
 
     Returns:
         b_j, shape `(k - 1,)`.
@@ -48,14 +48,14 @@ def rank_loadings(sizes: Sequence[int], multiplicity: Sequence[int] = ()) -> Flo
 
 
 def largest_exceeds(statistics: FloatArray, loadings: FloatArray) -> FloatArray:
-    """Return the chance that the largest absolute normal statistic exceeds each of some values.
+    """Return the probability that the largest absolute normal statistic exceeds each value.
 
     Args:
         statistics: Standardized statistics, any shape; positive where the method is higher.
-        loadings: Their b_j, shape `(k - 1,)`.
+        loadings: The b_j of the methods, shape `(k - 1,)`.
 
     Returns:
-        Family-wise p, of the shape of the statistics.
+        Family-wise p, same shape as the statistics.
 
     Example:
         >>> import numpy as np

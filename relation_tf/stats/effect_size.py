@@ -1,4 +1,4 @@
-"""Effect size: how large a difference is, whatever its p."""
+"""Effect sizes of the difference between two methods."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from relation_tf.stats.summary import Interval
 def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
     """Return Cliff's delta, `P(a > b) - P(a < b)`.
 
-    1 where every score of `a` is higher than every score of `b`, -1 where every one is lower.
-    Ties are those of `steel_dwass`. In the table `effect_size` of `steel_dwass`, row i and
-    column j hold `cliffs_delta(j, i)`: positive where the column's method is higher.
+    Delta is 1 if every score of `a` is higher than every score of `b`, and -1 if every score is
+    lower. Ties are determined as in `steel_dwass`. In its table `effect_size`, row i and column j
+    contain `cliffs_delta(j, i)`: positive where the column's method is higher.
 
     Args:
         a: Scores of one method, shape `(n,)`.
-        b: Scores of the other, shape `(m,)`.
+        b: Scores of the other method, shape `(m,)`.
 
     Returns:
         Delta, from -1 to 1.
 
     Raises:
         TypeError: If a score is not a number.
-        ValueError: If a sample is empty, has more than one axis or holds NaN.
+        ValueError: If a sample is empty, has more than one axis or contains NaN.
 
     Example:
         >>> cliffs_delta([0.8, 0.9, 0.9], [0.7, 0.8])
@@ -44,28 +44,27 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Return a confidence interval of Cliff's delta that is honest for few scores.
+    """Return a confidence interval of Cliff's delta that is suitable for few scores.
 
-    Wilson's interval of a proportion, for P(a > b) with min(n, m) trials. Whatever the two
-    distributions are, the variance of the estimate of P is at most `P (1 - P) / min(n, m)`, and the
-    interval holds every P that the estimate is not too far from by that bound. So it needs no equal
-    spread, is never a point, and its ends move with the estimate. For similar spreads it is wider
-    than it would have to be. The interval of P(a > b) is this one mapped by `(delta + 1) / 2`.
+    The interval is Wilson's interval of the proportion `P = P(a > b)` with min(n, m) trials. For
+    any two distributions the variance of the estimate of P is at most `P (1 - P) / min(n, m)`.
+    The interval does not assume equal variances and never has zero width. For similar variances it
+    is conservative. The interval of P(a > b) follows from `(delta + 1) / 2`.
 
-    How often the 95 % interval covers the true delta, in percent, with five scores each (40,000
+    Coverage of the 95 % interval in percent, by true delta, with five scores each (40,000
     simulations, `tests/stats/test_effect_size.py`):
 
     | scores | delta 0 | 0.5 | 0.8 | 0.9 | 0.95 |
     | --- | --- | --- | --- | --- | --- |
     | normal | 98.5 | 97.9 | 98.2 | 98.3 | 98.3 |
-    | one spreads three times as far | 97.1 | 97.5 | 96.9 | 97.5 | 95.2 |
-    | one spreads ten times as far | 95.0 | 97.8 | 94.3 | 97.4 | 90.8 |
+    | one SD three times as large | 97.1 | 97.5 | 96.9 | 97.5 | 95.2 |
+    | one SD ten times as large | 95.0 | 97.8 | 94.3 | 97.4 | 90.8 |
     | log-normal | 98.5 | 97.6 | 96.6 | 97.3 | 92.6 |
-    | one method fails in a fifth of the runs | 98.1 | 97.2 | 97.0 | 97.9 | 97.9 |
+    | one method fails in 20 % of the runs | 98.1 | 97.2 | 97.0 | 97.9 | 97.9 |
 
     Args:
         a: Scores of one method, shape `(n,)`.
-        b: Scores of the other, shape `(m,)`.
+        b: Scores of the other method, shape `(m,)`.
         confidence: Coverage, between 0 and 1.
 
     Returns:
@@ -73,8 +72,8 @@ def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) 
 
     Raises:
         TypeError: If a score is not a number.
-        ValueError: If a sample is empty, has more than one axis or holds NaN, or the confidence is
-            out of range.
+        ValueError: If a sample is empty, has more than one axis or contains NaN, or the confidence
+            is out of range.
 
     Example:
         >>> low, high = cliffs_delta_interval([6, 7, 8, 9, 10], [1, 2, 3, 4, 5])
@@ -91,11 +90,11 @@ def cliffs_delta_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) 
 
 
 def delta_interval(delta: float, fewest: int, confidence: float = 0.95) -> Interval:
-    """Return the interval of `cliffs_delta_interval` from the estimate.
+    """Compute the interval of `cliffs_delta_interval` from an estimate of delta.
 
     Args:
         delta: Cliff's delta.
-        fewest: Number of scores of the method with fewer.
+        fewest: Number of scores of the method with fewer scores.
         confidence: Coverage, between 0 and 1.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The Kruskal-Wallis test: any difference among several methods."""
+"""Kruskal-Wallis test of any difference among several methods."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from relation_tf.stats.samples import RankedSamples
 
 
 class Kruskal(NamedTuple):
-    """The Kruskal-Wallis test of several methods.
+    """Result of the Kruskal-Wallis test.
 
     Attributes:
         statistic: H, corrected for ties.
-        pvalue: p of H by the chi-square distribution; with few scores rather too large.
+        pvalue: p of H from the chi-square distribution; tends to be too large with few scores.
         degrees_of_freedom: Number of methods minus one.
     """
 
@@ -24,15 +24,15 @@ class Kruskal(NamedTuple):
 
 
 def kruskal_wallis(ranked: RankedSamples) -> Kruskal:
-    """Return the Kruskal-Wallis test by ranks, corrected for ties.
+    """Run the Kruskal-Wallis rank test, corrected for ties.
 
-    For information only: `steel_dwass` and `steel` keep their level without it.
+    The result is for information: `steel_dwass` and `steel` do not need it to keep their level.
 
     Args:
-        ranked: k groups.
+        ranked: Ranked scores of k methods.
 
     Returns:
-        The test; p is 1 where all scores are equal.
+        The result; p is 1 if all scores are equal.
 
     Example:
         >>> from relation_tf.stats.samples import rank_samples

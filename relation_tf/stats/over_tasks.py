@@ -14,35 +14,36 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.stats.checks import check_option, check_probability
-from relation_tf.stats.comparisons import PairwiseResult
+from relation_tf.stats.comparisons import NOT_SIGNIFICANT, PairwiseResult
 from relation_tf.stats.design import format_level, format_pvalue, samples_needed
 from relation_tf.stats.presentation import Shown, count, labels, name_pairs
 from relation_tf.stats.samples import TIE_RTOL, FloatArray, NanPolicy, dense_ranks, numeric_scores
 
 FEW_TASKS = 10  # Demsar's rule of thumb for the approximations of Friedman's p
-_FEW_METHODS = 6  # the orders of more are too many to count for each task
+_FEW_METHODS = 6  # with more methods there are too many orders to enumerate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FriedmanNemenyiResult(Shown):
-    """The result of `friedman_nemenyi`.
+    """Result of `friedman_nemenyi`.
 
     Attributes:
-        ranks: Tasks x methods: the method's rank in the task, 1 the best, ties averaged.
-        average_ranks: Method -> its mean rank.
+        ranks: Rank of each method on each task (tasks x methods); 1 is best, ties are averaged.
+        average_ranks: Mean rank of each method.
         statistic: Friedman's chi-square, corrected for ties.
-        friedman_pvalue: Its p: of fewer than 10 tasks and at most 5 methods exact, the part of all
-            orders of each task's ranks in which it is as large. Else by the chi-square
-            distribution, but at least the chance that all n tasks rank the k methods alike,
-            `(k!)^-(n - 1)`: no exact p is smaller.
-        exact: If True, that p is exact.
-        f_statistic: Iman's and Davenport's F of it.
-        f_pvalue: Its p, by the F distribution, with the same least value: of few tasks too small.
-        pvalue: Nemenyi's p of every pair, a symmetric k x k table with 1 on its diagonal.
-        significant: p < alpha, k x k.
-        critical_difference: Average ranks that differ by more differ significantly.
-        attainable_pvalue: Smallest p of Nemenyi that this number of methods and tasks can give.
-        tasks_needed: Fewest tasks with which this many methods can give p < alpha.
+        friedman_pvalue: p of Friedman's test. Exact for fewer than 10 tasks and at most 5 methods:
+            the share of all orders of each task's ranks with a statistic at least as large.
+            Otherwise from the chi-square distribution, but at least `(k!)^-(n - 1)`, the
+            probability that n tasks rank k methods in the same order: no exact p is smaller.
+        exact: If True, `friedman_pvalue` is exact.
+        f_statistic: F statistic of Iman and Davenport.
+        f_pvalue: p of `f_statistic` from the F distribution, with the same lower bound; too small
+            for few tasks.
+        pvalue: Nemenyi's p of each pair, a symmetric k x k table with 1 on its diagonal.
+        significant: True where p < alpha, k x k.
+        critical_difference: Average ranks with a larger difference differ significantly.
+        attainable_pvalue: Smallest p of Nemenyi's test for this number of methods and tasks.
+        tasks_needed: Fewest tasks with which p < alpha is possible.
         alpha: Level of the tests.
         notes: Remarks on scores and p.
     """
@@ -63,7 +64,7 @@ class FriedmanNemenyiResult(Shown):
     notes: tuple[str, ...]
 
     def pairs(self) -> pd.DataFrame:
-        """Return all pairs, one a row.
+        """Return all pairs, one per row.
 
         Returns:
             A table with columns `a`, `b`, `rank_a`, `rank_b` (average ranks), `pvalue`,
@@ -79,10 +80,7 @@ class FriedmanNemenyiResult(Shown):
         higher = table["a"].where(table["rank_a"] < table["rank_b"], table["b"]).astype(object)
         table["better"] = higher.where(table["significant"], None)
         table["verdict"] = [
-            f"cannot be separated by {count(len(self.ranks), 'task')}"
-            if name is None
-            else f"{name} better"
-            for name in table["better"]
+            NOT_SIGNIFICANT if name is None else f"{name} better" for name in table["better"]
         ]
         return table
 
@@ -90,12 +88,12 @@ class FriedmanNemenyiResult(Shown):
         """Return the bars of a critical-difference diagram.
 
         Returns:
-            The largest groups of two or more methods of which no two are separated, best first.
+            Largest groups of two or more methods without a significant difference, best first.
         """
         order = np.argsort(self.average_ranks.to_numpy(), kind="stable")
         names = [self.average_ranks.index[place] for place in order]
         together = ~self.significant.to_numpy()[np.ix_(order, order)]
-        # p falls with the distance in rank: a group runs on until its first is separated from one.
+        # p falls with the difference in rank: a group ends at the first significant difference.
         ends = [
             start + int(np.append(row[start:], False).argmin())
             for start, row in enumerate(together)
@@ -131,10 +129,11 @@ class FriedmanNemenyiResult(Shown):
         yield f"{friedman}{'' if num_tasks < FEW_TASKS else iman}."
         yield (
             f"Average ranks (1 is best) that differ by more than {self.critical_difference:.2f} "
-            f"are separated, {format_level(self.alpha)}."
+            f"differ significantly, {format_level(self.alpha)}."
         )
         yield (
-            f"This design can reach {format_pvalue(self.attainable_pvalue, self.alpha)} at best; "
+            "Smallest possible p of this design: "
+            f"{format_pvalue(self.attainable_pvalue, self.alpha)}; "
             f"{format_level(self.alpha)} needs at least {self.tasks_needed} tasks."
         )
         yield from (f"Note: {note}" for note in self.notes)
@@ -148,29 +147,34 @@ def friedman_nemenyi(
     nan: NanPolicy = "raise",
     rtol: float = TIE_RTOL,
 ) -> FriedmanNemenyiResult:
-    """Compare methods over several tasks: Friedman's test, and Nemenyi's of all pairs.
+    """Compare methods over several tasks with Friedman's test and Nemenyi's test of all pairs.
 
-    Each task counts once, by the ranks of its methods' scores, such as the means over seeds. Seeds
-    are no tasks: they must not be rows. The tests speak of tasks like these, the test of one task's
-    seeds (`steel_dwass`) of this task.
+    With n tasks, k methods, average ranks R and the quantile q of the studentized range, two
+    methods differ significantly if
+
+    `|R_a - R_b| > q / sqrt(2) sqrt(k (k + 1) / (6 n))`.
+
+    Each task counts once, with the ranks of its scores (for example means over seeds). Do not use
+    seeds as rows. The result generalizes to similar tasks; a test of the seeds of one task
+    (`steel_dwass`) is about this task only.
 
     Args:
-        table: Rows are tasks, columns methods, cells scores; or `{task: {method: scores}}`, of
-            which the means are taken. Scores of different tasks need no common scale; negate a
-            task's where lower is better in it alone.
+        table: Scores with tasks as rows and methods as columns, or `{task: {method: scores}}`; the
+            function then uses the mean of the scores. Tasks can have different scales. If lower is
+            better on some tasks only, negate their scores.
         alpha: Level of the tests.
         higher_is_better: If True, the highest score of a task has rank 1, else the lowest.
-        nan: `"raise"` refuses a NaN, because an empty cell is more often a task that was not run
-            than a run that diverged; `"worst"` ranks it worst and notes it.
-        rtol: Neighbouring scores of a task that differ by at most this part of their size are tied.
+        nan: `"raise"` raises an error for NaN, because an empty cell is usually a missing run;
+            `"worst"` ranks NaN worst and adds a note.
+        rtol: Relative tolerance of ties: neighboring scores of a task within it are tied.
 
     Returns:
         A `FriedmanNemenyiResult`; `print` shows it.
 
     Raises:
-        TypeError: If the table has no accepted form or holds something other than numbers.
+        TypeError: If the table has an unknown form or contains something other than numbers.
         ValueError: If there are fewer than two tasks or three methods, names occur twice, a score
-            is a refused NaN, or an option is out of range.
+            is NaN with `nan="raise"`, or an option is out of range.
 
     Example:
         >>> scores = pd.DataFrame(
@@ -208,7 +212,7 @@ def friedman_nemenyi(
     statistic, friedman_pvalue = 0.0, 1.0
     if (ranks != ranks[:, :1]).any():  # if every task ties all methods, SciPy divides by zero
         statistic, friedman_pvalue = map(float, friedmanchisquare(*ranks.T))
-    # How likely all tasks rank the methods alike, where every order is as likely.
+    # Probability that all tasks rank the methods in the same order by chance.
     least = math.exp(-(num_tasks - 1) * math.lgamma(num_methods + 1))
     exact = num_tasks < FEW_TASKS and num_methods < _FEW_METHODS
     left = num_tasks * freedom - statistic
@@ -220,7 +224,10 @@ def friedman_nemenyi(
     if num_tasks < FEW_TASKS:
         notes.append(_note_on_few_tasks(exact, least))
     if attainable >= alpha:
-        notes.append(f"{count(num_tasks, 'task')} can separate no two of {num_methods} methods")
+        notes.append(
+            f"no pair of {num_methods} methods can differ significantly with "
+            f"{count(num_tasks, 'task')}"
+        )
     quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
     return FriedmanNemenyiResult(
         ranks=pd.DataFrame(ranks, index=table.index, columns=names),
@@ -243,21 +250,21 @@ def friedman_nemenyi(
 
 
 def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
-    """Count over tasks how often a method is significantly better than each other one.
+    """Count the tasks on which a method is significantly better than each other method.
 
-    A win is a significant difference, a tie is none. Each task is tested by itself, at its own
-    level, which the counts do not correct for. A pair is counted where both methods were tested.
+    A win or a loss is a significant difference; a tie is a difference that is not significant.
+    Each task is tested separately; the counts are not corrected for several tasks. A pair is
+    counted on tasks where both methods were tested.
 
     Args:
-        tests: Task -> the result of `steel_dwass` (or of `steel`, which has only the
-            pairs with its control).
+        tests: Task -> result of `steel_dwass`, or of `steel` (pairs with the control only).
 
     Returns:
-        A table with columns `a`, `b`, and a's `wins`, `ties` and `losses` against b: numbers of
-        tasks.
+        A table with columns `a`, `b`, `wins`, `ties` and `losses`: number of tasks on which a wins,
+        ties and loses against b.
 
     Raises:
-        TypeError: If a value is no such result.
+        TypeError: If a value is not a result of such a test.
         ValueError: If there is no task.
 
     Example:
@@ -295,23 +302,23 @@ def _scores(
 ) -> tuple[FloatArray, list[str]]:
     if not isinstance(table, pd.DataFrame):
         raise TypeError(
-            "`table` must be a pandas.DataFrame with a row a task and a column a method. "
+            "`table` must be a pandas.DataFrame with one row per task and one column per method. "
             f"Received: {type(table).__name__}"
         )
     if {"task", "method"} <= {*table.columns}:
         raise TypeError(
-            "`table` must have a row a task and a column a method; pivot first: "
+            "`table` must have one row per task and one column per method; pivot it first: "
             "table.pivot_table('score', 'task', 'method'). "
             f"Received: columns {list(table.columns)}"
         )
     for axis, index in (("task", table.index), ("method", table.columns)):
         if not index.is_unique:
-            raise ValueError(f"names must be unique, one a {axis}. Received: {list(index)}")
+            raise ValueError(f"names of {axis}s must be unique. Received: {list(index)}")
     num_tasks, num_methods = table.shape
     if num_tasks < 2 or num_methods < 3:
         raise ValueError(
-            "`table` must hold at least two tasks (rows) and three methods (columns; for two, see "
-            f"scipy.stats.wilcoxon). Received: shape {table.shape}"
+            "`table` must have at least two tasks (rows) and three methods (columns); for two "
+            f"methods use scipy.stats.wilcoxon. Received: shape {table.shape}"
         )
     scores = np.column_stack([numeric_scores(table[name], name) for name in table.columns])
     notes = []
@@ -327,9 +334,9 @@ def _scores(
 def _exact_friedman(ranks: FloatArray) -> float:
     """Return the share of all orders of each task's ranks with a Friedman statistic as large.
 
-    Given the ties, it grows with the sum of squares of the methods' rank sums.
+    Given the ties, the statistic grows with the sum of squared rank sums of the methods.
     """
-    doubled = np.rint(2 * ranks).astype(np.int64)  # midranks too are whole numbers
+    doubled = np.rint(2 * ranks).astype(np.int64)  # makes midranks whole numbers
     squares, probabilities = _square_sums(tuple(sorted(map(tuple, np.sort(doubled).tolist()))))
     reached = squares >= (doubled.sum(axis=0) ** 2).sum()
     return min(1.0, float(probabilities[reached].sum()))
@@ -337,9 +344,10 @@ def _exact_friedman(ranks: FloatArray) -> float:
 
 @functools.lru_cache(maxsize=8)
 def _square_sums(tasks: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return the distribution of that sum of squares over the orders of each task's ranks.
+    """Return the distribution of the sum of squared rank sums over all orders of each task's ranks.
 
-    Task by task. As each adds its ranks in every order, rank sums count without theirs.
+    Tasks are added one by one. Each adds its ranks in every order, so the order of the rank sums
+    does not matter and equal sorted sums are merged.
     """
     sums: NDArray[np.int64] = np.array(tasks[:1])
     probabilities: FloatArray = np.ones(1)
@@ -354,19 +362,19 @@ def _square_sums(tasks: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64],
 
 
 def _standard_error(num_methods: int, num_tasks: int) -> float:
-    """Return what a difference of average ranks is divided by for the studentized range."""
+    """Return the divisor of a difference of average ranks for the studentized range."""
     return math.sqrt(num_methods * (num_methods + 1) / (12 * num_tasks))
 
 
 def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int) -> float:
-    """Return Nemenyi's p of a method that is best on every task against one that is always last.
+    """Return Nemenyi's p for a method that is best on every task and one that is always last.
 
     Args:
         num_methods: Number of methods compared.
         num_tasks: Number of tasks.
 
     Returns:
-        The smallest p that can come out.
+        Smallest possible p.
     """
     from scipy.stats import studentized_range
 
@@ -375,12 +383,10 @@ def nemenyi_attainable_pvalue(num_methods: int, num_tasks: int) -> float:
 
 
 def _note_on_few_tasks(exact: bool, least: float) -> str:
-    rough = f"with fewer than {FEW_TASKS} tasks"
+    few = f"with fewer than {FEW_TASKS} tasks"
     if exact:
-        return (
-            f"{rough} Nemenyi's approximate p are rough; Friedman's counts all orders of the ranks"
-        )
+        return f"{few} Nemenyi's p is a rough approximation; Friedman's p is exact"
     return (
-        f"{rough} the approximate p are rough; Friedman's is not put below {least:.3g}, the chance "
-        "that all tasks rank the methods alike"
+        f"{few} both p are rough approximations; the lower bound of Friedman's p is {least:.3g}, "
+        "the probability that all tasks rank the methods in the same order"
     )

@@ -1,8 +1,8 @@
 """Rank statistics of many arrangements at once, and their joint permutation p.
 
-An arrangement deals the pooled scores to the groups. The scores are their dense ranks, in the
-smallest integers that hold them, and the arrangements lie along the last axis: `groups[i]` of shape
-`(n_i, B)` holds what group i got in each of B arrangements.
+An arrangement assigns the pooled scores to the groups. Scores are represented by dense ranks in the
+smallest integer type. Arrangements are on the last axis: `groups[i]` of shape `(n_i, B)` contains
+the scores of group i in each of B arrangements.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from relation_tf.stats.samples import FloatArray, RankedSamples
 
 MAX_ARRANGEMENTS = 1_000_000
-_CHUNK_ELEMENTS = 2**16  # scores dealt at once: the comparisons of a pair stay in the cache
-_ROUNDING = 1e-9  # statistics this close are equal
+_CHUNK_ELEMENTS = 2**16  # scores per chunk: the comparisons of a pair stay in the CPU cache
+_ROUNDING = 1e-9  # closer statistics are equal
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Groups: TypeAlias = Sequence[Codes]
@@ -35,18 +35,18 @@ def index_pairs(num_groups: int, against_first: bool = False) -> Pairs:
 
 
 def observed_groups(ranked: RankedSamples) -> Groups:
-    """The one arrangement that was observed, `(n_i, 1)` for each group."""
+    """Return the observed arrangement, shape `(n_i, 1)` for each group."""
     codes = list(ranked.codes.values())
     dtype = np.min_scalar_type(max(int(group.max()) for group in codes))
     return [group.astype(dtype)[:, None] for group in codes]
 
 
 def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
-    """How often the second group of a pair is higher, less how often it is lower.
+    """Return the wins of the second group of each pair minus its losses.
 
     Args:
         groups: k groups of shape `(n_i, B)`.
-        pairs: P pairs of their numbers.
+        pairs: P pairs of group indices.
 
     Returns:
         Counts from `-n_i n_j` to `n_i n_j`, shape `(P, B)`.
@@ -63,22 +63,22 @@ def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
 
 
 def dominance(groups: Groups, pairs: Pairs) -> FloatArray:
-    """Cliff's delta of every pair, `P(second higher) - P(first higher)`, shape `(P, B)`."""
+    """Return Cliff's delta of each pair, `P(second higher) - P(first higher)`, shape `(P, B)`."""
     return net_wins(groups, pairs) / _products(groups, pairs)
 
 
 def standardized_wins(groups: Groups, pairs: Pairs) -> FloatArray:
-    """Mann-Whitney's U of every pair, standardized given the ties between the two groups.
+    """Return the Mann-Whitney U of each pair, standardized given the ties between the two groups.
 
-    `(U - n_i n_j / 2) / sqrt(V)`, positive where the second group is higher. Where V is zero (all
-    scores of the pair are one value) it is 0.
+    `(U - n_i n_j / 2) / sqrt(V)`, positive where the second group is higher; 0 if V is zero (all
+    scores of the pair are equal).
 
     Args:
         groups: k groups of shape `(n_i, B)`.
-        pairs: P pairs of their numbers.
+        pairs: P pairs of group indices.
 
     Returns:
-        Shape `(P, B)`.
+        Standardized statistics, shape `(P, B)`.
     """
     product = _products(groups, pairs)
     total = np.array([[groups[i].shape[0] + groups[j].shape[0]] for i, j in pairs], dtype=float)
@@ -88,7 +88,7 @@ def standardized_wins(groups: Groups, pairs: Pairs) -> FloatArray:
 
 
 def num_arrangements(sizes: NDArray[np.intp]) -> int:
-    """Counts the ways to deal the pooled scores, `N! / (n_1! ... n_k!)`.
+    """Return the number of ways to assign the pooled scores, `N! / (n_1! ... n_k!)`.
 
     Args:
         sizes: Group sizes, shape `(k,)`.
@@ -107,18 +107,18 @@ def permutation_maxima(
 
     Args:
         groups: The observed arrangement, `(n_i, 1)` each.
-        pairs: P pairs of their numbers.
-        permutations: Number of random arrangements; None for all arrangements there are.
+        pairs: P pairs of group indices.
+        permutations: Number of random arrangements; None for all arrangements.
         seed: Seed of the random arrangements.
 
     Returns:
-        The maxima, sorted, shape `(arrangements,)`; read-only, as equal ranks share them.
+        Sorted maxima, shape `(arrangements,)`; read-only, because the array is cached.
     """
     pooled = tuple(np.sort(np.concatenate(groups), axis=None).tolist())
     return _maxima(pooled, tuple(map(len, groups)), tuple(pairs), permutations, seed)
 
 
-# Tasks without ties that have as many scores of each method share one distribution.
+# Tasks without ties and with the same numbers of scores share one distribution.
 @functools.lru_cache(maxsize=8)
 def _maxima(
     pooled: tuple[int, ...],
@@ -132,7 +132,7 @@ def _maxima(
     maxima = []
     for start, stop in _chunks(permutations or num_arrangements(sizes), pool.size):
         if permutations is None:
-            # A stable sort of labels lists the places of the first label, then of the second ...
+            # A stable sort of labels lists the positions of label 0, then those of label 1, ...
             labels = arrangements(sizes, np.arange(start, stop))
             codes = pool[np.argsort(labels, axis=1, kind="stable")]
         else:
@@ -145,27 +145,27 @@ def _maxima(
 
 
 def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bool) -> FloatArray:
-    """Return family-wise p: how many arrangements have any pair that reaches a statistic.
+    """Return family-wise p: the share of arrangements with a maximum as large as the statistic.
 
     Args:
-        statistics: Observed statistics, with their signs.
-        maxima: The result of `permutation_maxima`.
-        drawn: If True, the arrangements are random, and the observed one is counted too,
-            `(1 + #) / (B + 1)`.
+        statistics: Observed signed statistics.
+        maxima: Result of `permutation_maxima`.
+        drawn: If True, the arrangements are random and p is `(1 + #) / (B + 1)`, which includes
+            the observed arrangement.
 
     Returns:
-        p, of the shape of the statistics.
+        p, same shape as the statistics.
     """
     reached = maxima.size - np.searchsorted(maxima, np.abs(statistics) - _ROUNDING)
     return (reached + drawn) / (maxima.size + drawn)
 
 
 def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Codes:
-    """Label arrangements by their number in lexicographic order.
+    """Return the arrangements at given positions of the lexicographic order.
 
     Args:
-        sizes: How often each label occurs, shape `(k,)`.
-        numbers: Integers from 0 to `num_arrangements(sizes) - 1`, shape `(B,)`.
+        sizes: Number of occurrences of each label, shape `(k,)`.
+        numbers: Positions, integers from 0 to `num_arrangements(sizes) - 1`, shape `(B,)`.
 
     Returns:
         Labels from 0 to k - 1, shape `(B, N)`.
@@ -174,10 +174,10 @@ def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Codes:
     labels = np.empty((num_labels, numbers.size), dtype=np.min_scalar_type(sizes.size))
     columns = np.arange(numbers.size)
     offset = numbers.copy()
-    left = np.tile(sizes[:, None], numbers.size)  # (k, B): labels still to be dealt
-    ways = np.full(numbers.size, num_arrangements(sizes))  # (B,): of dealing them
+    left = np.tile(sizes[:, None], numbers.size)  # (k, B): remaining occurrences of each label
+    ways = np.full(numbers.size, num_arrangements(sizes))  # (B,): their arrangements
     for place in range(num_labels):
-        # Of all ways to go on, the part that starts with a label is that label's share of the rest.
+        # The share of arrangements that start with a label is its share of the remaining labels.
         ways_with = ways * left // (num_labels - place)
         ends = np.cumsum(ways_with, axis=0)
         label = (offset >= ends).sum(axis=0)
@@ -189,7 +189,7 @@ def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Codes:
 
 
 def _tie_sums(groups: Groups, pairs: Pairs) -> FloatArray | float:
-    """Sum of `t^3 - t` over the distinct scores of every pair, t being both groups' count."""
+    """Return the sum of `t^3 - t` over the distinct scores of each pair, with t occurrences."""
     tied = _tied_codes(groups)
     if tied.size == 0:
         return 0.0
@@ -199,7 +199,7 @@ def _tie_sums(groups: Groups, pairs: Pairs) -> FloatArray | float:
 
 
 def _tied_codes(groups: Groups) -> Codes:
-    """The codes that occur more than once, the same in all arrangements."""
+    """Return the codes that occur more than once (the same in all arrangements)."""
     codes, multiplicity = np.unique(
         np.concatenate([group[:, 0] for group in groups]), return_counts=True
     )

@@ -1,4 +1,4 @@
-"""Power of the rank tests: how likely they find a difference, by simulation before any run."""
+"""Power of the rank tests, estimated by simulation before any run."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from relation_tf.stats.presentation import Shown, count
 Separated: TypeAlias = Literal["one", "any", "all"]
 
 _MAX_SEEDS = 1000
-_FEW_SEEDS = 30  # beyond, both p are as good as equal, and permutations take long
+_FEW_SEEDS = 30  # above, both p are almost equal and permutations are slow
 _PERMUTATIONS = 100_000
-_SCORES = 2**18  # simulated at once
+_SCORES = 2**18  # simulated scores per chunk
 
 
 class Estimate(NamedTuple):
-    """A simulated probability and its 95 % confidence interval, of the simulation's error only."""
+    """Simulated probability with a 95 % confidence interval of the simulation error."""
 
     probability: float
     low: float
@@ -43,19 +43,19 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Power(Shown):
-    """The result of `power`.
+    """Result of `power`.
 
     Attributes:
-        one: How likely the shifted method is separated from a given other one.
-        any: How likely it is separated from at least one of the others.
-        all: How likely it is separated from every one of them.
+        one: Probability that the shifted method is significantly better than a given other method.
+        any: Probability that it is significantly better than at least one other method.
+        all: Probability that it is significantly better than every other method.
         num_methods: Number of methods compared.
-        num_seeds: Number of scores of every method.
-        shift: How far the one method is shifted, in standard deviations.
+        num_seeds: Number of scores per method.
+        shift: Shift of the one method, in standard deviations.
         alpha: Level of the test.
         test: `"steel-dwass"` or `"steel"`.
         simulations: Number of simulated experiments.
-        seed: Their seed.
+        seed: Seed of the simulation.
     """
 
     one: Estimate
@@ -83,11 +83,11 @@ class Power(Shown):
     def _remarks(self) -> Iterator[str]:
         yield (
             f"From {self.simulations:,} simulations of normal scores, seed {self.seed}; low and "
-            "high are the 95 % interval of the simulation's error."
+            "high are the 95 % interval of the simulation error."
         )
-        both = "Both p, asymptotic and by permutation, have to be below alpha, as in a report."
+        both = "Both the asymptotic and the permutation p must be below alpha, as in a report."
         few = self.num_seeds <= _FEW_SEEDS
-        yield both if few else f"The asymptotic p alone is used above {_FEW_SEEDS} seeds."
+        yield both if few else f"Above {_FEW_SEEDS} seeds only the asymptotic p is used."
 
 
 def power(
@@ -100,26 +100,25 @@ def power(
     simulations: int = 10_000,
     seed: int = 0,
 ) -> Power:
-    """Simulate how likely a method that is better is found to be so.
+    """Estimate the probability that a better method is found to be significantly better.
 
-    Scores are normal with one standard deviation, the same for all methods. One method's mean is
-    `shift` standard deviations above that of all others; with `"steel"` it is the control. It is
-    separated from another method where p < alpha and it is the higher one, as a report counts it:
-    by the asymptotic p and by that of permutations. Above 30 seeds a method, where the two agree,
-    only the first is used.
+    Scores are normal with the same standard deviation for all methods. The mean of one method is
+    `shift` standard deviations above all others; with `"steel"` this method is the control. A
+    difference is significant under the rule of the reports: both the asymptotic and the permutation
+    p are below alpha. Above 30 seeds per method the two agree and only the asymptotic p is used.
 
     Args:
-        num_methods: Number of methods compared, the shifted one included.
-        num_seeds: Number of scores of every method.
+        num_methods: Number of methods compared, including the shifted one.
+        num_seeds: Number of scores per method.
         shift: Difference of the means in standard deviations over seeds, at least 0.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
         simulations: Number of simulated experiments.
-        seed: Seed of the simulation, and of the random arrangements that are used where there are
-            more than 1,000,000.
+        seed: Seed of the simulation, and of the random arrangements that replace a full
+            enumeration above 1,000,000 arrangements.
 
     Returns:
-        A `Power` with three probabilities and their Monte-Carlo error; `print` shows it.
+        A `Power` with three probabilities and their simulation error; `print` shows it.
 
     Raises:
         TypeError: If an argument is not a number.
@@ -137,7 +136,7 @@ def power(
     check_count("num_methods", num_methods, 2)
     check_count("num_seeds", num_seeds)
     check_count("simulations", simulations)
-    num_methods, num_seeds = int(num_methods), int(num_seeds)  # NumPy's may be of 8 bits
+    num_methods, num_seeds = int(num_methods), int(num_seeds)  # 8-bit NumPy integers overflow
     check_number("shift", shift)
     if not 0 <= shift < math.inf:
         raise ValueError(f"`shift` must be finite and at least 0. Received: shift={shift}")
@@ -175,24 +174,24 @@ def seeds_for_power(
     simulations: int = 10_000,
     seed: int = 0,
 ) -> int:
-    """Return the seeds a method with which a shift is found often enough.
+    """Return the number of seeds per method that gives a required power.
 
-    There are never fewer than the `seeds_needed` with which p < alpha is possible.
+    The result is at least `seeds_needed`, the number with which p < alpha is possible.
 
     Args:
-        num_methods: Number of methods compared, the shifted one included.
+        num_methods: Number of methods compared, including the shifted one.
         shift: Difference of the means in standard deviations over seeds, above 0.
-        power: Probability with which it is to be found, between 0 and 1.
+        power: Required probability of a significant difference, between 0 and 1.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
-        separated_from: `"one"`, `"any"` or `"all"`: from which other methods the shifted one is to
-            be separated.
-        simulations: Number of simulated experiments for each number of seeds; the answer is as
-            exact as they are.
+        separated_from: Other methods that must differ significantly from the shifted one: `"one"`
+            (a given one), `"any"` (at least one) or `"all"`.
+        simulations: Number of simulated experiments for each number of seeds; more simulations
+            give a more precise answer.
         seed: Seed of the simulation.
 
     Returns:
-        Number of seeds that reaches this power, while one seed fewer does not.
+        Smallest number of seeds with this power.
 
     Raises:
         TypeError: If an argument is not a number.
@@ -230,9 +229,9 @@ _power = power  # `seeds_for_power` has an argument of this name
 
 
 def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest, seed: int) -> int:
-    """Return how many of a pair's `num_seeds^2` comparisons have to be won for both p < alpha.
+    """Return the wins among a pair's `num_seeds^2` comparisons that both p < alpha require.
 
-    Without ties p depends on nothing else. One more than there are, where none is enough.
+    Without ties p depends only on the wins. Returns `num_seeds^2 + 1` if no number is enough.
     """
     product = num_seeds**2
     deviation = math.sqrt(product * (2 * num_seeds + 1) / 12)
@@ -258,10 +257,7 @@ def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest,
 def _wins(
     rng: np.random.Generator, simulations: int, num_methods: int, num_seeds: int, shift: float
 ) -> NDArray[np.intp]:
-    """Return how often the shifted method's scores are above each other's.
-
-    Shape `(simulations, k - 1)`.
-    """
+    """Return the wins of the shifted method against each other, shape `(simulations, k - 1)`."""
     scores = rng.standard_normal((simulations, num_methods, num_seeds))
     shifted, others = scores[:, :1] + shift, scores[:, 1:]
     pooled = np.concatenate([np.broadcast_to(shifted, others.shape), others], axis=-1)

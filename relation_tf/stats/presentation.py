@@ -1,4 +1,4 @@
-"""Presentation of a result: as text, and as HTML in a notebook."""
+"""Presentation of results as text and, in a notebook, as HTML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 
 
 class Shown(ABC):
-    """A result that prints as a title, a table and remarks."""
+    """Base class of results that print as a title, a table and remarks."""
 
     @abstractmethod
     def _title(self) -> str: ...
@@ -45,7 +45,7 @@ class Shown(ABC):
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun, `1 seed` or `5 seeds`."""
+    """Return a number with its noun, such as `1 seed` or `5 seeds`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -55,7 +55,7 @@ def labels(names: Sequence[Hashable]) -> pd.Index[Any]:
 
 
 def name_pairs(names: Sequence[Hashable], against_first: bool = False) -> pd.DataFrame:
-    """Return columns `a` and `b`: all pairs, row by row, or only those with the first name."""
+    """Return columns `a` and `b` of all pairs, or only of those with the first name."""
     first, second = np.triu_indices(len(names), 1)
     shown = slice(len(names) - 1 if against_first else None)
     index = labels(names)

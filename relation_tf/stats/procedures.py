@@ -1,7 +1,7 @@
-"""The statistical procedures that ship with the package, and what each can show.
+"""Statistical procedures of the package and the smallest p each can give.
 
-To add one, register its function here (or in a plugin); plans, reports and documentation read the
-registration.
+To add a procedure, register its function here or in a plugin. Plans, reports and documentation read
+the registration.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ register_procedure(
 
 
 def default_procedure(control: object = None) -> str:
-    """Return the procedure of a suite that names none: `"steel"` where it has a control.
+    """Return the default procedure of a suite: `"steel"` with a control, else `"steel-dwass"`.
 
     Args:
         control: The method that all others are compared with, or None.
@@ -58,13 +58,13 @@ def default_procedure(control: object = None) -> str:
 def what_can_be_shown(
     num_methods: int, num_seeds: int, alpha: float = 0.05, *, test: str = "steel-dwass"
 ) -> str:
-    """Say in a sentence what a test can show with a number of methods and seeds.
+    """Describe the smallest p that a test can give for a number of methods and seeds.
 
     Args:
-        num_methods: Number of methods compared, the control included.
-        num_seeds: Number of seeds of every method; of a test over tasks, the number of tasks.
+        num_methods: Number of methods compared, including the control.
+        num_seeds: Number of seeds per method; for a test over tasks, the number of tasks.
         alpha: Level of the test, between 0 and 1.
-        test: A registered procedure, such as `"steel-dwass"` (all pairs) or `"steel"` (each
+        test: Name of a registered procedure, such as `"steel-dwass"` (all pairs) or `"steel"` (each
             method against one control).
 
     Returns:

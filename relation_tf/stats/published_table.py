@@ -1,4 +1,4 @@
-"""Check of a published "mean, SD" table: which of its differences can be significant."""
+"""Check which differences in a published table of means and SDs can be significant."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _CELL = re.compile(r"\s*([-+]?\d*\.?\d+)\s*(?:±|\+/?-|\()\s*(\d*\.?\d+)\s*\)?\s
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublishedTable(Shown):
-    """The result of `read_published`.
+    """Result of `read_published`.
 
     Attributes:
-        table: The family's pairs on each task: columns `task`, `a`, `b`, `difference` (b's mean
-            less a's), `separation` (of all scores: certain, impossible or undetermined),
-            `significance` (certain, impossible or undetermined), `claimed`, and `reason`, a
-            sentence.
-        n: Number of scores of each method.
+        table: Tested pairs on each task, with columns `task`, `a`, `b`, `difference` (mean of b
+            minus mean of a), `separation` (scores do not overlap: certain, impossible or
+            undetermined), `significance` (certain, impossible or undetermined), `claimed`, and
+            `reason`, a sentence.
+        n: Number of scores per method.
         alpha: Level of the test.
-        test: Which pairs are compared.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
     """
 
     table: pd.DataFrame
@@ -64,7 +64,7 @@ class PublishedTable(Shown):
 
     def _title(self) -> str:
         return (
-            f"What the published means and SD of {count(self.n, 'seed')} allow: "
+            f"Possible results for the published means and SD of {count(self.n, 'seed')}: "
             f"{PROCEDURES[self.test].title}, {format_level(self.alpha)}"
         )
 
@@ -73,7 +73,7 @@ class PublishedTable(Shown):
             numbers = self.table[what].value_counts()
             said = ", ".join(f"{word} for {number}" for word, number in numbers.items())
             yield f"{what.capitalize()} of {count(len(self.table), 'pair')}: {said}."
-        yield "Figures are taken as rounded; p is asymptotic, of scores without ties."
+        yield "Figures are treated as rounded; p is asymptotic and assumes scores without ties."
         yield from (f"Claim: {reason}" for reason in self.claims()["reason"])
 
 
@@ -88,49 +88,50 @@ def read_published(
     ddof: Literal[0, 1] | None = 1,
     claims: Iterable[Claim] = (),
 ) -> PublishedTable:
-    """Read a published table of "mean, SD" and say which differences can be significant.
+    """Check which differences in a published table of means and SDs can be significant.
 
-    Two methods' scores are separated where none overlap. The largest of n values with SD s (with
-    n - 1) lies at least `s / sqrt(n)` and at most `s (n - 1) / sqrt(n)` above their mean: at these
-    ends all values but one are equal. The smallest lies as far below. So with
-    `r = |mean_a - mean_b| / (sd_a + sd_b)`
+    Separation of two methods means that their scores do not overlap. The largest of n values with
+    SD s (denominator n - 1) is at least `s / sqrt(n)` and at most `s (n - 1) / sqrt(n)` above the
+    mean; the smallest is as far below. With `r = |mean_a - mean_b| / (sd_a + sd_b)`, separation is
 
-    - `r <= 1 / sqrt(n)`: separation is impossible (n = 5: 0.447),
-    - `r > (n - 1) / sqrt(n)`: it is certain (n = 5: 1.789),
-    - between: both occur.
+    - impossible for `r <= 1 / sqrt(n)` (n = 5: 0.447),
+    - certain for `r > (n - 1) / sqrt(n)` (n = 5: 1.789),
+    - undetermined between these bounds.
 
-    Each figure is rounded, so `certain` and `impossible` are said only where they hold for all
-    values that round to it. A text has the decimals that it shows; of numbers all means, and all
-    SD, have as many as the one with most. A difference is then
+    The significance of a difference is
 
-    - `certain`: the scores are certainly separated, and separation gives p < alpha;
-    - `impossible`: no scores of this many methods and seeds give p < alpha, or separation is needed
-      and impossible;
-    - `undetermined`: neither follows.
+    - `certain`: separation is certain and gives p < alpha;
+    - `impossible`: p < alpha is impossible with this number of methods and seeds, or it needs
+      separation and separation is impossible;
+    - `undetermined`: in all other cases.
 
-    p is the asymptotic one of `steel_dwass` or `steel`, of scores without ties; where
-    the exact p cannot be below alpha, none is.
+    Figures are rounded, so `certain` and `impossible` must hold for all values that round to them.
+    Strings have the decimals that they show. For numbers, all means have as many decimals as the
+    mean with most decimals; the same holds for SDs. p is the asymptotic p of `steel_dwass` or
+    `steel` for scores without ties; a difference is `impossible` if the exact p cannot be below
+    alpha.
 
     Args:
         table: One of
-            - columns `method`, `mean`, `sd`, and `task` if there are several;
-            - rows are tasks, columns methods, and cells texts such as `80.6 ± 0.4` or `80.6 (0.4)`.
-            An empty cell or a dash (for both figures) is a method that the task lacks.
-        n: Number of scores (seeds) behind each mean.
+            - columns `method`, `mean`, `sd`, and `task` if there are several tasks;
+            - rows are tasks, columns are methods, cells are `80.6 ± 0.4` or `80.6 (0.4)`.
+            Leave a cell empty, or write a dash, if a method has no result on a task.
+        n: Number of scores (seeds) per mean.
         alpha: Level of the test.
-        test: Which pairs are compared.
-        control: The method that the others are compared with, in the test `"steel"`.
-        num_methods: Number of methods that were compared, if the table shows not all.
-        ddof: 1 for SD with n - 1 in the denominator, 0 with n; None if that is not known: then both
-            must agree.
-        claims: What the paper calls significant, `(task, a, b)` each, or `(a, b)` without tasks.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
+        control: The method that the others are compared with; required by `"steel"`.
+        num_methods: Number of compared methods, if the table does not show all of them.
+        ddof: 1 for SDs with denominator n - 1, 0 for n; None if unknown: results must then hold for
+            both.
+        claims: Pairs that the paper calls significant: `(task, a, b)`, or `(a, b)` without tasks.
 
     Returns:
         A `PublishedTable`; `print` shows it.
 
     Raises:
-        TypeError: If the table is no `pandas.DataFrame` or a figure or an option is no number.
-        ValueError: If the table has no accepted form, a figure is missing or impossible, a name is
+        TypeError: If the table is not a `pandas.DataFrame`, or a figure or an option is not a
+            number.
+        ValueError: If the table has an unknown form, a figure is missing or impossible, a name is
             unknown, or an option is out of range.
 
     Example:
@@ -150,7 +151,7 @@ def read_published(
     check_option("test", test, RankTest)
     if (test == "steel") != (control is not None):
         raise ValueError(
-            "`control` is for the test 'steel', which needs it. "
+            "`control` is required by the test 'steel' and only allowed there. "
             f"Received: test={test!r}, control={control!r}"
         )
     check_count("n", n, 2)
@@ -163,7 +164,7 @@ def read_published(
         compared = len(figures) if num_methods is None else num_methods
         if len(figures) > compared:
             raise ValueError(
-                "`num_methods` must be at least the number of methods that are shown. "
+                "`num_methods` must be at least the number of methods in the table. "
                 f"Received: num_methods={num_methods} for {list(figures)}{_on(task)}"
             )
         if control is not None and control not in figures:
@@ -187,7 +188,7 @@ def read_published(
 
 
 class _Figures(NamedTuple):
-    """A method's published mean and SD, and how far each may be off by rounding."""
+    """Published mean and SD of a method, with the largest rounding error of each."""
 
     mean: float
     sd: float
@@ -198,7 +199,7 @@ class _Figures(NamedTuple):
 def _judge(
     separation: Verdict, num_methods: int, n: int, alpha: float, test: RankTest
 ) -> tuple[Verdict, str]:
-    """Return what a separation means for p with so many methods and seeds, and a sentence."""
+    """Return the verdict on significance for a separation, and its reason in words."""
 
     def written(pvalue: float) -> str:
         return format_pvalue(pvalue, alpha, decimals=4)
@@ -211,7 +212,7 @@ def _judge(
         return "impossible", f"{design} cannot reach {level} ({least} at best without ties)"
     if separation == "certain":
         return "certain", f"separation is certain, so {written(best)} ({design})"
-    # Two methods that overlap least: all comparisons are won but one.
+    # The smallest overlap of two methods: one method wins all comparisons except one.
     statistic = (n**2 / 2 - 1) / math.sqrt(n**2 * (2 * n + 1) / 12)
     overlapping = float(asymptotic_pvalues(np.array([statistic]), [n] * num_methods, test)[0])
     if separation == "impossible" and overlapping >= alpha:
@@ -225,9 +226,9 @@ def _judge(
 
 
 def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
-    """Return a verdict that holds for all values that round to the figures."""
+    """Return the verdict on separation that holds for all values that round to the figures."""
     distance, error = abs(a.mean - b.mean), a.mean_error + b.mean_error
-    # An SD with n in its denominator is smaller by this factor than the one with n - 1.
+    # Ratio of the SD with denominator n - 1 to the SD with denominator n.
     factor = math.sqrt(n / (n - 1))
     least, most = {0: (factor, factor), 1: (1.0, 1.0), None: (1.0, factor)}[ddof]
     smallest = least * sum(max(0.0, f.sd - f.sd_error) for f in (a, b))
@@ -239,20 +240,20 @@ def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
 
 
 def _figures(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, _Figures]]:
-    """Return task -> method -> its figures; the task is None where the table has none."""
+    """Return task -> method -> figures; the task is None if the table has no tasks."""
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"`table` must be a pandas.DataFrame. Received: {type(table).__name__}")
     every = list(_entries(table))
     entries = [each for each in every if not (_is_empty(each.mean) and _is_empty(each.sd))]
     if not entries:
-        raise ValueError("`table` must hold figures. Received: none")
+        raise ValueError("`table` must contain figures. Received: no figures")
     means = _rounded([each.mean for each in entries], entries)
     sds = _rounded([each.sd for each in entries], entries)
     tasks: dict[Hashable, dict[Hashable, _Figures]] = {}
     for entry, (mean, mean_error), (sd, sd_error) in zip(entries, means, sds, strict=True):
         methods = tasks.setdefault(entry.task, {})
         if entry.method in methods:
-            raise ValueError(f"a method must occur once. Received: {entry}")
+            raise ValueError(f"a method must occur once per task. Received twice: {entry}")
         if sd < 0:
             raise ValueError(f"an SD must be at least 0. Received: {entry.sd} for {entry}")
         methods[entry.method] = _Figures(mean, sd, mean_error, sd_error)
@@ -267,7 +268,7 @@ def _figures(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, _Figures]]:
 
 
 class _Entry(NamedTuple):
-    """A method on a task, with its mean and SD as printed."""
+    """Mean and SD of a method on a task, as printed."""
 
     task: Hashable
     method: Hashable
@@ -294,21 +295,21 @@ def _entries(table: pd.DataFrame) -> Iterator[_Entry]:
                 yield _Entry(task, method, *figures.groups())
             else:
                 raise ValueError(
-                    "`table` must have columns method, mean, sd, or texts such as '80.6 ± 0.4' as "
-                    f"cells. Received: {cell!r} for {method!r}{_on(task)}"
+                    "`table` must have columns method, mean, sd, or cells such as '80.6 ± 0.4'. "
+                    f"Received: {cell!r} for {method!r}{_on(task)}"
                 )
 
 
 def _is_empty(figure: Any) -> bool:
-    """Return True for no text or a dash."""
+    """Return True for an empty cell or a dash."""
     return figure.strip() in _EMPTY if isinstance(figure, str) else bool(pd.isna(figure))
 
 
 def _rounded(printed: Sequence[Any], entries: Sequence[_Entry]) -> list[tuple[float, float]]:
-    """Return the figures of a column, and half a unit of each one's last decimal."""
+    """Return the figures of a column, each with half a unit of its last decimal."""
     values = [_decimal(figure, entry) for figure, entry in zip(printed, entries, strict=True)]
     units = [int(value.as_tuple().exponent) for value in values]
-    # A number has lost its trailing zeros: in a table all have as many decimals as any.
+    # Numbers lose trailing zeros: assume as many decimals as the most precise number has.
     typed = [isinstance(figure, str) for figure in printed]
     finest = min((unit for unit, text in zip(units, typed, strict=True) if not text), default=0)
     return [
@@ -318,7 +319,7 @@ def _rounded(printed: Sequence[Any], entries: Sequence[_Entry]) -> list[tuple[fl
 
 
 def _decimal(figure: Any, entry: _Entry) -> Decimal:
-    """Return a figure with the decimals that it shows."""
+    """Return a figure with its printed decimals."""
     text = figure
     if isinstance(figure, int | float | np.integer | np.floating) and not isinstance(figure, bool):
         text = np.format_float_positional(figure, trim="-")

@@ -52,38 +52,40 @@ def steel_dwass(
     permutations: int = 100_000,
     seed: int = 0,
 ) -> PairwiseResult:
-    """Compare all pairs of methods by the Steel-Dwass test (Dwass-Steel-Critchlow-Fligner).
+    """Compare all pairs of methods with the Steel-Dwass test (Dwass-Steel-Critchlow-Fligner).
 
-    Two-sided, without continuity correction. For a pair with n_i and n_j scores that are ranked
-    together, W the rank sum of the second,
+    For a pair of methods with n_i and n_j scores, ranked together, and the rank sum W of the second
+    method, the statistic is
 
     `W* = sqrt(2) (W - n_j (n_i + n_j + 1) / 2) / sqrt(V)`,
 
-    V being the variance of W given the ties. p is one of
+    where V is the variance of W given the ties. The test is two-sided and has no continuity
+    correction. p is family-wise:
 
     - `asymptotic`: P(studentized range of k groups, infinite degrees of freedom > |W*|).
-    - `exact`: the part of all arrangements of the pooled scores, up to 1,000,000 of them, in which
-      the largest |W*| of all pairs reaches this |W*|.
-    - `monte-carlo`: the same from random arrangements.
+    - `exact`: the share of all arrangements of the pooled scores (at most 1,000,000) with a
+      largest |W*| of all pairs at least as large as this |W*|.
+    - `monte-carlo`: the same share for random arrangements.
 
-    A pair that is not significant cannot be separated by these scores; that is no evidence of
-    being equal. Scores of several data sets must not be pooled: see `friedman_nemenyi` and
-    `win_tie_loss`. Give full precision: scores rounded for a table are tied. Where one method is to
-    be compared with each other one, `steel` can show more, if it is declared before the runs.
+    Scores must be independent, such as one score per seed. A difference that is not significant is
+    no evidence that two methods are equal. Do not pool scores of several datasets: use
+    `friedman_nemenyi` or `win_tie_loss`. Use scores with full precision: rounding causes ties. To
+    compare one method with each other method, declare `steel` before the runs; it has more power.
 
     Args:
-        samples: A dict of name -> scores, a `pandas.DataFrame` with a column a method, or a tuple
-            with the scores of one method each (then named "1", "2", ...). A plain array is
-            refused, as it does not say which axis holds the methods. Scores are numbers;
-            infinities are ranked. An empty cell of a `DataFrame` is a NaN.
+        samples: A dict of name -> scores, a `pandas.DataFrame` with one column per method, or a
+            tuple of scores per method (named "1", "2", ...). An array raises an error, because the
+            axis of the methods is unknown. Scores must be numbers; infinities are ranked. An empty
+            cell of a `DataFrame` is NaN.
         alpha: Level of the test; p < alpha is significant.
-        method: How p is computed.
-        higher_is_better: Which method of a pair is the better one, and at which end a NaN is
-            ranked. Signs do not depend on it: "higher" always means a higher score.
-        nan: `"worst"` ranks a NaN (a diverged run) worst, tied with the other NaN and with an
-            infinity at that end, and notes it; `"raise"` refuses it. None is ever dropped.
-        rtol: Neighbouring scores that differ by at most this part of their size are tied, so that
-            0.1 + 0.2 ties with 0.3, and a float32 with the float64 that it was rounded from.
+        method: Computation of p: `"asymptotic"`, `"exact"` or `"monte-carlo"`.
+        higher_is_better: If True, the higher method of a pair is better and NaN is ranked lowest;
+            else the lower method is better and NaN is ranked highest. Signs do not depend on it:
+            "higher" always means a higher score.
+        nan: `"worst"` ranks NaN (a diverged run) worst, tied with infinity at that end, and adds a
+            note; `"raise"` raises an error. No score is dropped.
+        rtol: Relative tolerance of ties: neighboring scores within it are tied. 0.1 + 0.2 ties with
+            0.3, and a float32 with the float64 before rounding.
         permutations: Number of random arrangements for `monte-carlo`.
         seed: Seed of the random arrangements for `monte-carlo`.
 
@@ -91,9 +93,9 @@ def steel_dwass(
         A `PairwiseResult` with signed W*; `print` shows it.
 
     Raises:
-        TypeError: If the samples are in no accepted form or hold something other than numbers.
+        TypeError: If the samples have an unknown form or contain something other than numbers.
         ValueError: If there are fewer than two groups, a group is empty, an option is out of
-            range, or `exact` would need more than 1,000,000 arrangements.
+            range, or `exact` needs more than 1,000,000 arrangements.
 
     Example:
         >>> mlp, relation = [0.79, 0.81, 0.80, 0.82, 0.83], [0.84, 0.86, 0.85, 0.87, 0.88]
@@ -127,34 +129,35 @@ def steel(
     permutations: int = 100_000,
     seed: int = 0,
 ) -> PairwiseResult:
-    """Compare each method with one control by Steel's many-one rank test.
+    """Compare each method with one control using Steel's many-one rank test.
 
-    Two-sided, without continuity correction. For a method with n_j scores that are ranked together
-    with the control's n_0, W the method's rank sum,
+    For a method with n_j scores, ranked together with the n_0 scores of the control, and the rank
+    sum W of the method, the statistic is
 
     `Z = (W - n_j (n_0 + n_j + 1) / 2) / sqrt(V)`,
 
-    V being the variance of W given the ties of the two. p is family-wise, over all methods:
+    where V is the variance of W given the ties of the two. The test is two-sided and has no
+    continuity correction. p is family-wise, over all methods:
 
-    - `asymptotic`: P(the largest of k - 1 absolute normal statistics > |Z|), correlated as rank
-      statistics with a common control are, at these numbers of scores and ties.
-    - `exact`: the part of all arrangements of the pooled scores of all methods, up to 1,000,000 of
-      them, in which the largest statistic of any method reaches this one.
-    - `monte-carlo`: the same from random arrangements.
+    - `asymptotic`: P(the largest of k - 1 absolute normal statistics > |Z|), with the correlation
+      of rank statistics with a common control for these numbers of scores and ties.
+    - `exact`: the share of all arrangements of the pooled scores of all methods (at most 1,000,000)
+      with a largest |Z| of all methods at least as large as this |Z|.
+    - `monte-carlo`: the same share for random arrangements.
 
-    The test is smaller than that of all pairs, so it can show more: five methods with five seeds
-    reach p = .032 instead of .068. That holds where the control and the test were declared before
-    the runs. Methods are not compared with each other.
+    Scores must be independent, such as one score per seed. The family has fewer pairs than all
+    pairs, so smaller p are possible: five methods with five seeds reach p = .032 instead of .068.
+    Declare the control and the test before the runs. Methods are not compared with each other.
 
     Args:
-        samples: As for `steel_dwass`.
-        control: The name of the control among the samples.
+        samples: Scores of each method, as in `steel_dwass`.
+        control: Name of the control among the samples.
         alpha: Level of the test; p < alpha is significant.
-        method: How p is computed.
-        higher_is_better: Which method of a pair is the better one, and at which end a NaN is
-            ranked. Signs do not depend on it.
-        nan: `"worst"` ranks a NaN (a diverged run) worst and notes it; `"raise"` refuses it.
-        rtol: Neighbouring scores that differ by at most this part of their size are tied.
+        method: Computation of p: `"asymptotic"`, `"exact"` or `"monte-carlo"`.
+        higher_is_better: If True, higher scores are better and NaN is ranked lowest; else lower
+            scores are better and NaN is ranked highest. Signs do not depend on it.
+        nan: `"worst"` ranks NaN (a diverged run) worst and adds a note; `"raise"` raises an error.
+        rtol: Relative tolerance of ties: neighboring scores within it are tied.
         permutations: Number of random arrangements for `monte-carlo`.
         seed: Seed of the random arrangements for `monte-carlo`.
 
@@ -162,9 +165,9 @@ def steel(
         A `PairwiseResult` with signed Z; `print` shows it.
 
     Raises:
-        TypeError: If the samples are in no accepted form or hold something other than numbers.
-        ValueError: If the control is not among them, there are fewer than two groups, a group is
-            empty, an option is out of range, or `exact` would need more than 1,000,000
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If the control is not among the samples, there are fewer than two groups, a
+            group is empty, an option is out of range, or `exact` needs more than 1,000,000
             arrangements.
 
     Example:
@@ -177,7 +180,7 @@ def steel(
         >>> print(result.pvalue.round(4).to_dict())
         {'relation': 0.0173, 'mlp': 0.4725}
         >>> result.pairs()["verdict"].tolist()
-        ['relation higher', 'cannot be separated by 5 seeds']
+        ['relation higher', 'no significant difference']
 
     References:
         R. G. D. Steel (1959), A multiple comparison rank sum test: treatments versus control,
@@ -223,14 +226,14 @@ def _compare(
             notes.append(
                 "the asymptotic p is too small for so few scores: without ties the exact "
                 f"{format_pvalue(exact, alpha).replace('p =', 'p is')} at best, so no "
-                "pair is separated by both p"
+                "difference is significant by both p"
             )
     else:
         drawn = method == "monte-carlo"
         total = num_arrangements(ranked.sizes)
         if not drawn and total > MAX_ARRANGEMENTS:
             raise ValueError(
-                f"method='exact' enumerates at most {MAX_ARRANGEMENTS:,} arrangements; use method="
+                f"method='exact' allows at most {MAX_ARRANGEMENTS:,} arrangements; use method="
                 f"'monte-carlo'. Received: about 10^{math.log10(total):.1f} arrangements"
             )
         maxima = permutation_maxima(groups, pairs, permutations if drawn else None, seed)

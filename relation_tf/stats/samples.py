@@ -1,4 +1,4 @@
-"""Scores of several methods, read once and checked before any test ranks them."""
+"""Checks and ranks of the scores of several methods."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ FloatArray: TypeAlias = NDArray[np.float64]
 NanPolicy: TypeAlias = Literal["worst", "raise"]
 Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame | tuple[ArrayLike, ...]
 
-# Two neighbouring float32 numbers differ by at most 1.2e-7 of their value, and a float64 from the
-# float32 it was rounded to by at most 6e-8, so neither difference may break a tie.
+# Neighboring float32 numbers differ by at most 1.2e-7 of their value; rounding float64 to float32
+# changes it by at most 6e-8. Neither difference must break a tie.
 TIE_RTOL = 2e-7
 
 
 @dataclass(frozen=True)
 class RankedSamples:
-    """Pooled scores of k groups, reduced to what a rank test may see: order and ties.
+    """Scores of k groups and their joint ranks.
 
     Attributes:
-        scores: group -> its scores as given, in float64.
-        codes: group -> dense ranks in the pool, from 0; tied scores share one.
-        notes: what was done to the scores before ranking.
+        scores: Group -> its scores as given, in float64.
+        codes: Group -> dense ranks among all scores, from 0; tied scores share a rank.
+        notes: Remarks on changes of the scores before ranking.
     """
 
     scores: dict[Hashable, FloatArray]
@@ -38,12 +38,12 @@ class RankedSamples:
 
     @property
     def sizes(self) -> NDArray[np.intp]:
-        """Number of scores a group, shape `(k,)`."""
+        """Number of scores per group, shape `(k,)`."""
         return np.array([group.size for group in self.codes.values()], dtype=np.intp)
 
     @property
     def multiplicity(self) -> NDArray[np.intp]:
-        """How often each distinct score occurs in the pool, shape `(D,)`."""
+        """Number of occurrences of each distinct score, shape `(D,)`."""
         return np.bincount(np.concatenate(list(self.codes.values())))
 
 
@@ -54,28 +54,28 @@ def rank_samples(
     nan: NanPolicy = "worst",
     rtol: float = TIE_RTOL,
 ) -> RankedSamples:
-    """Check samples and rank them in one pool.
+    """Check the samples and rank all scores together.
 
     Args:
-        samples: As for `steel_dwass`.
-        higher_is_better: At which end a NaN is ranked.
-        nan: `"worst"` ranks NaN scores worst, `"raise"` refuses them.
-        rtol: Sorted neighbours that differ by at most this part of their size are tied.
+        samples: Scores of each method, as in `steel_dwass`.
+        higher_is_better: If True, NaN is ranked lowest, else highest.
+        nan: `"worst"` ranks NaN worst, `"raise"` raises an error.
+        rtol: Relative tolerance of ties: neighboring scores within it are tied.
 
     Returns:
-        The scores, their dense ranks, and notes on NaN scores.
+        The scores, their dense ranks, and notes on NaN.
 
     Raises:
-        TypeError: If the samples are in no accepted form or hold something other than numbers.
-        ValueError: If there are fewer than two groups, a group is empty or holds a refused NaN,
-            or an option is out of range.
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If there are fewer than two groups, a group is empty or contains NaN with
+            `nan="raise"`, or an option is out of range.
     """
     check_option("nan", nan, NanPolicy)
     groups = groups_of(samples)
     scores = {name: numeric_scores(group, name) for name, group in groups.items()}
     if len(scores) < 2:
         raise ValueError(
-            f"`samples` must hold at least two groups. Received: {len(scores)} ({list(scores)})"
+            f"`samples` must have at least two groups. Received: {len(scores)} ({list(scores)})"
         )
     notes = []
     for name, group in scores.items():
@@ -94,20 +94,20 @@ def rank_samples(
 
 
 def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
-    """Read one group: one axis, at least one score, numbers only (no text, no booleans).
+    """Convert the scores of one group to float64; strings and booleans raise an error.
 
     Args:
         scores: A one-dimensional array-like.
-        name: What an error calls the group.
+        name: Name of the group in errors.
 
     Returns:
         The scores as a new float64 array.
 
     Raises:
         TypeError: If a score is not a number.
-        ValueError: If there is not exactly one axis, or no score.
+        ValueError: If the number of axes is not one, or there is no score.
     """
-    # A Series knows its missing values (`pandas.NA`), an array does not.
+    # Conversion of a Series to an array would lose its missing values (`pandas.NA`).
     array = scores if isinstance(scores, pd.Series) else np.asarray(scores)
     if array.ndim != 1:
         raise ValueError(f"scores of {name!r} must have one axis. Received: shape {array.shape}")
@@ -122,19 +122,19 @@ def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
 
 
 def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
-    """Rank values from 0 without gaps; equal infinities tie, and so do near neighbours.
+    """Rank values from 0 without gaps; values within a tolerance and equal infinities are tied.
 
-    Ties are chained: in sorted order each value is compared with the one before it.
+    In sorted order each value is compared with the previous value, so ties can form chains.
 
     Args:
         values: Values without NaN, shape `(N,)`.
-        rtol: Relative difference up to which sorted neighbours are tied.
+        rtol: Relative tolerance of ties between sorted neighbors.
 
     Returns:
         Integer ranks, shape `(N,)`.
 
     Raises:
-        ValueError: If the tolerance is negative or ties everything.
+        ValueError: If the tolerance is not at least 0 and below 1.
     """
     if not 0 <= rtol < 1:
         raise ValueError(f"`rtol` must be at least 0 and below 1. Received: rtol={rtol}")
@@ -151,7 +151,7 @@ def groups_of(samples: Samples) -> dict[Hashable, Any]:
     if isinstance(samples, pd.DataFrame):
         if not samples.columns.is_unique:
             raise ValueError(
-                f"column names must be unique, one a method. Received: {list(samples.columns)}"
+                f"column names must be unique, one per method. Received: {list(samples.columns)}"
             )
         return {name: samples[name] for name in samples.columns}
     if isinstance(samples, Mapping):
@@ -160,7 +160,7 @@ def groups_of(samples: Samples) -> dict[Hashable, Any]:
         return {str(number): group for number, group in enumerate(samples, start=1)}
     shape = f" of shape {samples.shape}" if isinstance(samples, np.ndarray) else ""
     raise TypeError(
-        "`samples` must be a dict of name -> scores, a pandas.DataFrame with a column a method "
-        "(pandas.DataFrame(array, columns=names) says which axis holds the methods), or a tuple "
-        f"with the scores of one method each. Received: {type(samples).__name__}{shape}"
+        "`samples` must be a dict of name -> scores, a pandas.DataFrame with one column per method "
+        "(for an array: pandas.DataFrame(array, columns=names)), or a tuple with the scores of one "
+        f"method per item. Received: {type(samples).__name__}{shape}"
     )

@@ -64,7 +64,7 @@ def test_separated_is_decided_once_by_both_p(suite_of, fabricate):
     assert (pvalues["pvalue"] < 0.05).all()
     assert not pvalues["significant"].any()
     assert pvalues["better"].isna().all()
-    assert set(pvalues["verdict"]) == {"cannot be separated by 3 seeds"}
+    assert set(pvalues["verdict"]) == {"no significant difference"}
     assert set(pvalues["ahead"]) == {"relation"}
     assert set(report.tables["table"]["letters"]) == {""}
     wins = report.context.wins
@@ -163,7 +163,7 @@ def test_few_tasks_together_are_counted_exactly(suite_of, fabricate):
         text = " ".join(html.unescape(page).split())
         assert "p = .002 (exact). Separated by Nemenyi's test" in text
         assert "relation better than baseline. " in text
-        assert "With fewer than 10 tasks Nemenyi's approximate p are rough" in text
+        assert "With fewer than 10 tasks Nemenyi's p is a rough approximation" in text
         assert "Iman" not in text
 
 

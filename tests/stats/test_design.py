@@ -1,4 +1,4 @@
-"""What a design can show, against the published table and direct integration."""
+"""Tests of attainable p against published values and direct integration."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_smallest_p_of_one_against_all():
 @pytest.mark.parametrize("k", [2, 4, 9])
 @pytest.mark.parametrize("n", [2, 5, 8])
 def test_exact_p_of_one_against_all_is_the_integral(k, n):
-    # Of n control scores the lowest is x and the highest y; another method misses both sides of
-    # them with 1 - x^n - (1 - y)^n.
+    # The n control scores range from x to y. The probability that another method overlaps with
+    # them is 1 - x^n - (1 - y)^n.
     def both(x, y):
         return n * (n - 1) * (y - x) ** (n - 2) * (1 - x**n - (1 - y) ** n) ** (k - 1)
 
@@ -106,7 +106,7 @@ def test_tiny_p_keeps_its_digits():
             "2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (p = .100 at best "
             "without ties, where two methods' seeds do not overlap at all); use at least 4 seeds.",
         ),
-        (  # of both p the larger, by which pairs are separated
+        (  # the larger of both p
             (4, 3),
             "4 methods x 3 seeds: Steel-Dwass can never reach p < .05 (p = .357 at best "
             "without ties, where two methods' seeds do not overlap at all); use at least 5 seeds.",
@@ -117,7 +117,7 @@ def test_what_can_be_shown(design, sentence):
     assert what_can_be_shown(*design) == sentence
 
 
-def test_what_one_against_all_can_show():
+def test_what_can_be_shown_against_a_control():
     assert what_can_be_shown(8, 5, test="steel") == (
         "8 methods x 5 seeds, one against all: Steel's test can never reach p < .05 (p = .052 "
         "at best without ties, where two methods' seeds do not overlap at all); use at least 6 "
@@ -125,7 +125,7 @@ def test_what_one_against_all_can_show():
     )
 
 
-def test_a_written_p_stays_on_its_side_of_alpha():
+def test_formatted_p_stays_on_its_side_of_alpha():
     assert format_pvalue(0.0499996) == "p = .0499996"
     assert format_pvalue(0.05) == "p = .050"
     assert format_pvalue(0.0004) == "p < .001"

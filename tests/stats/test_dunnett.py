@@ -1,4 +1,4 @@
-"""Dunnett's distribution against his table, scipy's normal distribution and a published p."""
+"""Tests of Dunnett's distribution against his table, scipy and a published p."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal, norm
 
 from relation_tf.stats.dunnett import largest_exceeds, rank_loadings
 
-# Dunnett (1964), two-sided 5 %, infinite degrees of freedom, 1 to 9 methods beside the control.
+# Dunnett (1964), two-sided 5 %, infinite degrees of freedom, 1 to 9 methods plus a control.
 TABLE = [1.96, 2.21, 2.35, 2.44, 2.51, 2.57, 2.61, 2.65, 2.69]
 
 
@@ -22,13 +22,13 @@ def test_dunnetts_table(methods, critical):
 
 
 def many(methods):
-    """The limit of many scores: a correlation of one half."""
+    """Return loadings for many scores: a correlation of one half."""
     return np.full(methods, math.sqrt(0.5))
 
 
 @pytest.mark.parametrize("sizes", [(5, 5, 5), (3, 5, 9), (20, 2, 4, 6)])
 @pytest.mark.parametrize("value", [-0.5, 0.8, 2.0])
-def test_is_the_multivariate_normal(sizes, value):
+def test_p_matches_the_multivariate_normal_distribution(sizes, value):
     loadings = rank_loadings(sizes)
     correlation = np.outer(loadings, loadings)
     np.fill_diagonal(correlation, 1)
@@ -38,7 +38,7 @@ def test_is_the_multivariate_normal(sizes, value):
     assert both == pytest.approx(1 - within, abs=1e-4)
 
 
-def test_one_method_is_the_normal_distribution_far_into_the_tail():
+def test_one_method_gives_the_normal_distribution_even_in_the_tail():
     statistics = np.array([0.0, 1.0, 4.0, 10.0, 20.0])
     np.testing.assert_allclose(
         largest_exceeds(statistics, rank_loadings((5, 5))), 2 * norm.sf(statistics), rtol=1e-7
@@ -49,7 +49,7 @@ def test_one_method_is_the_normal_distribution_far_into_the_tail():
     ("sizes", "pool"),
     [((2, 2, 1), [1, 2, 3, 4, 5]), ((2, 1, 2), [1, 1, 2, 3, 3]), ((1, 2, 2), [1, 2, 2, 2, 3])],
 )
-def test_correlations_are_those_of_all_arrangements(sizes, pool):
+def test_correlations_match_all_arrangements(sizes, pool):
     wins = []
     for order in itertools.permutations(pool):
         control, *others = np.split(np.array(order), np.cumsum(sizes)[:-1])

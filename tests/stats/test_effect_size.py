@@ -1,4 +1,4 @@
-"""Cliff's delta against scipy and at its ends, and how often its interval covers the truth."""
+"""Tests of Cliff's delta against scipy, and of the coverage of its interval."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SCORES = st.lists(st.integers(0, 6), min_size=1, max_size=12)
 
 
 @given(SCORES, SCORES)
-def test_is_somers_d_of_scores_given_the_group(a, b):
-    assume(len(set(a + b)) > 1)  # where all scores are equal, scipy gives NaN
+def test_delta_is_somers_d_of_scores_given_the_group(a, b):
+    assume(len(set(a + b)) > 1)  # scipy returns NaN if all scores are equal
     group = np.repeat([1, 0], [len(a), len(b)])
     expected = somersd(group, np.array(a + b)).statistic
     assert cliffs_delta(a, b) == pytest.approx(expected)
 
 
-def test_positive_where_the_first_is_higher():
+def test_delta_is_positive_if_the_first_is_higher():
     assert cliffs_delta([4, 5, 6], [1, 2, 3]) == 1
     assert cliffs_delta([1, 2, 3], [4, 5, 6]) == -1
     assert cliffs_delta([0.3], [0.1 + 0.2]) == 0
@@ -36,7 +36,7 @@ def test_nan_is_refused():
 
 
 @given(SCORES, SCORES, st.sampled_from([0.8, 0.95, 0.99]))
-def test_interval_is_wilsons_of_as_many_trials_as_the_smaller_sample_has(a, b, confidence):
+def test_interval_is_wilsons_with_the_size_of_the_smaller_sample(a, b, confidence):
     low, high = cliffs_delta_interval(a, b, confidence)
     trials = min(len(a), len(b))
     z = norm.isf((1 - confidence) / 2)
@@ -46,14 +46,14 @@ def test_interval_is_wilsons_of_as_many_trials_as_the_smaller_sample_has(a, b, c
     assert -1 <= low <= cliffs_delta(a, b) <= high <= 1
 
 
-def test_interval_of_a_whole_number_of_wins_is_scipys():
+def test_interval_of_a_whole_number_of_wins_matches_scipy():
     expected = binomtest(4, 5).proportion_ci(0.9, method="wilson")
     low, high = cliffs_delta_interval([1, 3, 3, 3, 3], [2, 2, 2, 2, 2], 0.9)
     assert ((low + 1) / 2, (high + 1) / 2) == pytest.approx((expected.low, expected.high))
 
 
 @given(SCORES, SCORES)
-def test_interval_turns_with_the_samples_and_has_a_width(a, b):
+def test_interval_is_mirrored_with_the_samples_and_has_a_width(a, b):
     low, high = cliffs_delta_interval(a, b)
     assert cliffs_delta_interval(b, a) == pytest.approx((-high, -low))
     assert high - low > 0.5
@@ -85,7 +85,7 @@ def a_fifth_fails(rng, size):
     return np.where(rng.random(size) < 0.2, a - 30, a), b
 
 
-# In percent, as the docstring of `cliffs_delta_interval` says.
+# Coverage in percent, as in the docstring of `cliffs_delta_interval`.
 DELTAS = (0, 0.5, 0.8, 0.9, 0.95)
 COVERAGE = {
     normal: (98.5, 97.9, 98.2, 98.3, 98.3),

@@ -14,8 +14,8 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from relation_tf.stats import friedman_nemenyi, steel, steel_dwass, win_tie_loss
 
-# Demsar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets. In "voting" the paper ranks
-# two methods apart that print alike; the last digit of one is changed to do the same.
+# Demsar (2006), Table 6: AUC of four variants of C4.5 on 14 datasets. In "voting" two methods have
+# the same printed value but different ranks; one last digit is changed to get these ranks.
 DEMSAR = pd.DataFrame(
     [
         [0.763, 0.768, 0.771, 0.798],
@@ -51,7 +51,7 @@ def test_demsars_example():
     assert result.average_ranks.round(3).tolist() == [3.143, 2.000, 2.893, 1.964]
     assert result.critical_difference == pytest.approx(1.12, abs=0.005)
     assert friedman_nemenyi(DEMSAR).critical_difference == pytest.approx(1.25, abs=0.005)
-    # "C4.5 is significantly worse than C4.5+m and C4.5+m+cf"; nothing else is separated.
+    # "C4.5 is significantly worse than C4.5+m and C4.5+m+cf"; no other difference is significant.
     better = result.pairs().set_index(["a", "b"])["better"].dropna()
     assert better.to_dict() == {
         ("C4.5", "C4.5+m"): "C4.5+m",
@@ -62,7 +62,7 @@ def test_demsars_example():
 
 @settings(deadline=None, max_examples=50)
 @given(TABLES)
-def test_is_the_formulas(table):
+def test_results_match_the_formulas(table):
     result = friedman_nemenyi(table)
     n, k = table.shape
     ranks = rankdata(-table.to_numpy(), axis=1)
@@ -100,7 +100,7 @@ def test_invariances(table, random):
 
 @settings(deadline=None, max_examples=50)
 @given(TABLES, st.sampled_from([0.05, 0.3, 0.8]))
-def test_cliques_are_the_largest_groups_without_a_separated_pair(table, alpha):
+def test_cliques_are_the_largest_groups_without_a_significant_difference(table, alpha):
     result = friedman_nemenyi(table, alpha)
     together = [
         set(group)
@@ -116,7 +116,7 @@ def test_cliques_are_the_largest_groups_without_a_separated_pair(table, alpha):
 
 
 @pytest.mark.parametrize(("num_methods", "num_tasks"), [(3, 2), (3, 4), (5, 3), (8, 12)])
-def test_attainable_p_is_that_of_methods_ranked_alike(num_methods, num_tasks):
+def test_attainable_p_occurs_if_all_tasks_have_the_same_ranks(num_methods, num_tasks):
     table = pd.DataFrame([np.arange(num_methods)] * num_tasks)
     result = friedman_nemenyi(table)
     assert result.pvalue.min(axis=None) == pytest.approx(result.attainable_pvalue)
@@ -130,8 +130,8 @@ def test_attainable_p_is_that_of_methods_ranked_alike(num_methods, num_tasks):
         pd.DataFrame
     )
 )
-def test_no_p_is_below_what_all_arrangements_allow(table):
-    """Every task's scores in every order: the observed statistic turns up at least so often."""
+def test_no_p_is_below_the_share_of_equal_arrangements(table):
+    """Enumerate all orders of each task's scores and count statistics equal to the observed one."""
     rows = [list(itertools.permutations(row)) for row in rankdata(-table, axis=1).tolist()]
     spread = np.array([np.var(np.sum(ranks, axis=0)) for ranks in itertools.product(*rows)])
     observed = np.var(rankdata(-table, axis=1).sum(axis=0))
@@ -144,8 +144,8 @@ def test_no_p_is_below_what_all_arrangements_allow(table):
     assert result.friedman_pvalue == pytest.approx(exact)
 
 
-def test_friedmans_p_that_only_the_approximation_puts_below_alpha():
-    """Three methods over few tasks: chi-square and F say less than .05, no count does."""
+def test_exact_friedman_p_is_above_alpha_where_the_approximation_is_below():
+    """Use three methods and few tasks: chi-square and F give p < .05, enumeration does not."""
     four = [[3, 2, 1], [3, 2, 1], [2, 3, 1], [2, 3, 1]]
     three = [[3, 2, 1], [3, 2, 1], [3, 1, 2]]
     for rows, exact in ((four, 0.069), (three, 0.194)):
@@ -171,13 +171,12 @@ def test_friedmans_p_of_many_tasks_or_methods_is_approximate():
     )
 
 
-def test_two_tasks_that_rank_three_methods_alike():
-    """One of six orders of the second task: no p is smaller."""
+def test_two_tasks_with_the_same_ranks_of_three_methods():
+    """Expect p = 1/6: the second task has six orders."""
     result = friedman_nemenyi(pd.DataFrame([[1, 2, 3], [1, 2, 3]], columns=list("abc")))
     assert (result.friedman_pvalue, result.f_pvalue) == pytest.approx((1 / 6, 1 / 6))
     assert result.notes[0] == (
-        "with fewer than 10 tasks Nemenyi's approximate p are rough; Friedman's counts all orders "
-        "of the ranks"
+        "with fewer than 10 tasks Nemenyi's p is a rough approximation; Friedman's p is exact"
     )
 
 
@@ -187,8 +186,8 @@ def test_tasks_needed():
         attainable = friedman_nemenyi(DEMSAR.iloc[:tasks]).attainable_pvalue
         assert (attainable < 0.05) == reached
     few = friedman_nemenyi(DEMSAR.iloc[:2])
-    assert few.notes[-1] == "2 tasks can separate no two of 4 methods"
-    assert few.notes[0].startswith("with fewer than 10 tasks Nemenyi's approximate p are rough")
+    assert few.notes[-1] == "no pair of 4 methods can differ significantly with 2 tasks"
+    assert few.notes[0].startswith("with fewer than 10 tasks Nemenyi's p is a rough")
     assert friedman_nemenyi(DEMSAR).notes == ()
 
 
@@ -211,8 +210,8 @@ def test_printed_result():
     assert text.splitlines()[0] == (
         "Friedman and Nemenyi tests: 4 methods over 14 tasks, alpha = 0.1"
     )
-    assert "Average ranks (1 is best) that differ by more than 1.12 are separated, p < .1." in text
-    assert "cannot be separated by 14 tasks" in text
+    assert "that differ by more than 1.12 differ significantly, p < .1." in text
+    assert "no significant difference" in text
     assert "Iman-Davenport: F(3, 39) = " in text
     assert "&lt;b&gt;" in result._repr_html_()
 
@@ -222,16 +221,16 @@ def test_printed_result():
     [
         ([[1, 2, 3]] * 3, TypeError, "Received: list"),
         (DEMSAR.iloc[:1], ValueError, r"Received: shape \(1, 4\)"),
-        (DEMSAR.iloc[:, :2], ValueError, r"scipy.stats.wilcoxon\). Received: shape \(14, 2\)"),
+        (DEMSAR.iloc[:, :2], ValueError, r"scipy.stats.wilcoxon. Received: shape \(14, 2\)"),
         (DEMSAR.astype(str), TypeError, "'C4.5' must be numbers"),
         (
             pd.DataFrame({"task": ["x"] * 60, "method": ["a"] * 60, "score": [0.5] * 60}),
             TypeError,
-            r"pivot first: table.pivot_table\('score', 'task', 'method'\). Received: columns "
+            r"pivot it first: table.pivot_table\('score', 'task', 'method'\). Received: columns "
             r"\['task', 'method', 'score'\]",
         ),
-        (DEMSAR.iloc[[0, 0]], ValueError, r"unique, one a task. Received: \[0, 0\]"),
-        (DEMSAR.iloc[:, [0, 0, 1]], ValueError, "unique, one a method"),
+        (DEMSAR.iloc[[0, 0]], ValueError, r"names of tasks must be unique. Received: \[0, 0\]"),
+        (DEMSAR.iloc[:, [0, 0, 1]], ValueError, "names of methods must be unique"),
     ],
 )
 def test_bad_tables(table, error, message):
@@ -267,7 +266,7 @@ def test_wins_ties_and_losses():
         max_size=4,
     )
 )
-def test_every_task_counts_once(tasks):
+def test_each_task_counts_once(tasks):
     tests = {task: steel_dwass(tuple(groups)) for task, groups in enumerate(tasks)}
     counts = win_tie_loss(tests)
     for a, b in itertools.combinations("123", 2):

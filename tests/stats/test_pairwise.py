@@ -1,4 +1,4 @@
-"""The batched statistics against plain loops, and the enumeration of arrangements."""
+"""Tests of batched statistics against loops, and of the enumeration of arrangements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def observed(groups):
 
 
 def naive_statistic(first, second):
-    """Standardized U as the formula of rank sums is written."""
+    """Return the standardized U from the rank-sum formula."""
     ranks = rankdata([*first, *second])
     n_i, n_j = len(first), len(second)
     n = n_i + n_j
@@ -46,7 +46,7 @@ def naive_statistic(first, second):
 @pytest.mark.parametrize("against_first", [False, True])
 @settings(deadline=None, max_examples=50)
 @given(groups=GROUPS | UNTIED)
-def test_statistics_are_the_formulas(against_first, groups):
+def test_statistics_match_the_formulas(against_first, groups):
     pairs = index_pairs(len(groups), against_first)
     wins = net_wins(observed(groups), pairs)[:, 0]
     statistic = standardized_wins(observed(groups), pairs)[:, 0]
@@ -56,13 +56,13 @@ def test_statistics_are_the_formulas(against_first, groups):
         assert statistic[row] == pytest.approx(naive_statistic(groups[i], groups[j]), abs=1e-12)
 
 
-def test_many_scores_overflow_nothing():
+def test_many_scores_do_not_overflow():
     groups = observed([range(300), range(300, 600)])
     assert net_wins(groups, [(0, 1)]) == 300 * 300
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (1, 2, 2), (2, 2, 1, 1)])
-def test_arrangements_are_all_and_in_order(sizes):
+def test_arrangements_are_complete_and_in_order(sizes):
     labels = np.repeat(np.arange(len(sizes)), sizes)
     expected = sorted(set(itertools.permutations(labels.tolist())))
     total = num_arrangements(np.array(sizes))
@@ -75,7 +75,7 @@ def test_arrangements_are_all_and_in_order(sizes):
 @pytest.mark.parametrize(
     "groups", [[[1, 2, 5], [3, 4, 6], [7, 8]], [[1, 1, 2], [2, 2, 3], [1, 3]], [[0, 0], [1, 1, 1]]]
 )
-def test_permutation_p_is_that_of_a_loop(groups, against_first):
+def test_permutation_p_matches_a_loop(groups, against_first):
     pairs = index_pairs(len(groups), against_first)
     pool = np.concatenate(groups)
     labels = np.repeat(np.arange(len(groups)), [len(group) for group in groups])

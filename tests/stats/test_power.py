@@ -1,4 +1,4 @@
-"""Simulated power against single experiments, closed forms and its own limits."""
+"""Tests of simulated power against single experiments, closed forms and limits."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from relation_tf.stats.power_analysis import Estimate
 
 @pytest.mark.parametrize("test", ["steel-dwass", "steel"])
 @pytest.mark.parametrize(("num_methods", "num_seeds"), [(2, 4), (3, 3), (3, 4)])
-def test_is_what_single_experiments_show(test, num_methods, num_seeds):
-    """Both p have to be below alpha."""
+def test_power_is_the_share_of_significant_experiments(test, num_methods, num_seeds):
+    """Require both p below alpha."""
     simulations, alpha, shift = 25, 0.2, 1.5
     counts = np.int8(num_methods), np.int8(num_seeds)
     found = power(*counts, shift, alpha, test=test, simulations=simulations)
@@ -58,7 +58,7 @@ def test_complete_separation_of_two_methods_has_a_closed_form():
     assert found.one.low < chance < found.one.high
 
 
-def test_grows_with_shift_and_seeds_and_with_the_smaller_family():
+def test_power_grows_with_shift_and_seeds_and_in_a_smaller_family():
     def one(*args, **options):
         return power(*args, simulations=2_000, **options).one.probability
 
@@ -71,7 +71,7 @@ def test_without_a_difference_the_level_is_kept():
         assert power(4, 6, 0, test=test).any.high < 0.05
 
 
-def test_a_design_that_can_show_nothing_has_no_power():
+def test_power_is_zero_if_no_p_can_be_significant():
     found = power(5, 5, 100, simulations=100)
     assert found.all.probability == found.any.probability == 0
     assert found.any.high == pytest.approx(1 - 0.025 ** (1 / 100))
@@ -107,9 +107,9 @@ def test_printed_result():
         "Power of Steel's test, both p: 4 methods x 6 seeds, one shifted by 2 SD, p < .05"
     )
     assert "From 500 simulations of normal scores, seed 0" in str(found)
-    assert "Both p, asymptotic and by permutation, have to be below alpha" in str(found)
+    assert "Both the asymptotic and the permutation p must be below alpha" in str(found)
     many = str(power(2, 31, 0.7, simulations=100))
-    assert "The asymptotic p alone is used above 30 seeds." in many
+    assert "Above 30 seeds only the asymptotic p is used." in many
     assert found.any.probability > found.one.probability > found.all.probability
     assert "<td>one</td>" in found._repr_html_()
 
@@ -124,9 +124,9 @@ def test_seeds_for_power_reach_it_and_one_fewer_do_not(separated_from):
     assert missed < 0.7 <= reached
 
 
-def test_seeds_for_power_are_never_fewer_than_can_show_anything():
+def test_seeds_for_power_are_at_least_seeds_needed():
     assert seeds_for_power(5, 100) == 6  # seeds_needed(5)
-    # Three seeds are never separated by the exact p (.100), which the asymptotic (.0495) hides.
+    # With three seeds the exact p is at least .100, although the asymptotic p can be .0495.
     assert seeds_for_power(2, 8) == 4
 
 

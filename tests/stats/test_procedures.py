@@ -1,4 +1,4 @@
-"""The table of statistical procedures, and what each can show."""
+"""Tests of the registered statistical procedures and their attainable p."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_table():
     ],
 )
 def test_no_p_is_below_the_attainable_one(name, data):
-    """Each of these designs is as far apart as scores can be."""
+    """Use scores without overlap."""
     procedure = PROCEDURES[name]
     methods = ("exact", "asymptotic") if procedure.exact else (None,)
     smallest = [

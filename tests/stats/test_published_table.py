@@ -1,4 +1,4 @@
-"""What a published table allows, against scores that round to it."""
+"""Tests of `read_published` against scores that round to the published table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDE = pd.DataFrame(
 
 
 def table_of(a, b, **more):
-    """A table of two methods, each a (mean, sd)."""
+    """Return a table of two methods, each given as (mean, sd)."""
     return pd.DataFrame([("a", *a), ("b", *b)], columns=["method", "mean", "sd"]).assign(**more)
 
 
@@ -32,7 +32,7 @@ def separation(a, b, n=5, **options):
     return read_published(table_of(a, b), n, **options).pairs()["separation"][0]
 
 
-def test_all_forms_say_the_same():
+def test_all_forms_of_tables_give_the_same_result():
     figures = {
         ("SST-2", "Relation"): (80.6, 0.4),
         ("CoLA", "Relation"): (8.1, 1.3),
@@ -88,7 +88,7 @@ def test_significance(num_methods, n, mean, significance, reason):
     assert found["reason"][0].startswith(f"a vs b on SST-2: {reason}")
 
 
-def test_the_smaller_family_allows_more():
+def test_a_smaller_family_allows_a_smaller_p():
     table = WIDE.assign(**dict.fromkeys(("x", "y"), "50.0 ± 0.1"))
     assert set(read_published(table, 5).pairs()["significance"]) == {"impossible"}
     found = read_published(table, 5, test="steel", control="Relation").pairs()
@@ -119,18 +119,18 @@ def test_never_contradicts_scores_that_round_to_the_table(n, data):
 
 
 def exact(scores):
-    """Mean and SD as they are, which no rounding moves."""
+    """Return the exact mean and SD, without rounding."""
     return f"{scores.mean():.17f}", f"{scores.std(ddof=1):.17f}"
 
 
 @pytest.mark.parametrize("n", [3, 5, 9])
 def test_bounds_are_sharp(n):
-    spike = np.eye(n)[0]  # one value apart from n - 1 equal ones
+    spike = np.eye(n)[0]  # one outlier and n - 1 equal values
     step = 1e-6
-    # Spikes that turn away from each other: the equal ones touch at the lower bound.
+    # Outliers on the outer sides: the equal values touch at the lower bound.
     assert separation(exact(-spike), exact(spike - step), n) == "impossible"
     assert separation(exact(-spike), exact(spike + step), n) == "undetermined"
-    # Spikes that face each other touch at the upper bound.
+    # Outliers on the inner sides touch at the upper bound.
     assert separation(exact(spike), exact(2 - spike - step), n) == "undetermined"
     assert separation(exact(spike), exact(2 - spike + step), n) == "certain"
 
@@ -140,7 +140,7 @@ def test_rounding_decides():
     a, b = (80.0, 1.0), (83.6, 1.0)
     assert separation(a, b) == "undetermined"
     assert separation(("80.000", "1.000"), ("83.600", "1.000")) == "certain"
-    # Of numbers all have as many decimals as the one with most.
+    # All numbers have as many decimals as the most precise one.
     assert separation((80.0, 1.0), (83.6, 1.001)) == "undetermined"
     assert separation((80.0, 1.0), (83.601, 1.001)) == "certain"
     assert separation((np.float32(80.0), np.float32(1.0)), (np.float32(83.6), 1.0)) == (
@@ -161,7 +161,7 @@ def test_printed_result():
     found = read_published(table, 5, claims=[("SST-2", "Relation", "<mlp>")])
     text = str(found)
     assert text.splitlines()[0] == (
-        "What the published means and SD of 5 seeds allow: Steel-Dwass, p < .05"
+        "Possible results for the published means and SD of 5 seeds: Steel-Dwass, p < .05"
     )
     assert "Separation of 6 pairs: certain for 3, " in text
     assert "Claim: Relation vs <mlp> on SST-2: separation is certain, so p = .0245" in text
@@ -197,7 +197,7 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
     ("table", "options", "error", "message"),
     [
         ({"a": "80 ± 1"}, {}, TypeError, "Received: dict"),
-        (GOOD.iloc[:0], {}, ValueError, "must hold figures. Received: none"),
+        (GOOD.iloc[:0], {}, ValueError, "must contain figures. Received: no figures"),
         (GOOD.iloc[:1], {}, ValueError, r"at least two methods. Received: \['a'\]"),
         (
             WIDE[["Relation", "MLP"]].replace("2.5 ± 3.1", "–"),
@@ -205,7 +205,7 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
             ValueError,
             r"Received: \['Relation'\] on CoLA, no figures for \['MLP'\]",
         ),
-        (GOOD, {"num_methods": 1}, ValueError, r"shown. Received: num_methods=1 for \['a', 'b'\]"),
+        (GOOD, {"num_methods": 1}, ValueError, r"table. Received: num_methods=1 for \['a', 'b'\]"),
         (GOOD, {"n": 1}, ValueError, "Received: n=1"),
         (GOOD, {"n": "5"}, TypeError, "`n` must be a whole number, at least 2. Received: n='5'"),
         (GOOD, {"alpha": 0}, ValueError, "Received: alpha=0"),
@@ -221,13 +221,13 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
         (table_of((80.0, 1.0), (70.0, -1.0)), {}, ValueError, "at least 0. Received: -1.0 for 'b'"),
         (table_of((80.0, 1.0), ("much", 1)), {}, TypeError, "numbers. Received: 'much' for 'b'"),
         (table_of((80.0, 1.0), (True, 1)), {}, TypeError, "numbers. Received: True for 'b'"),
-        (pd.concat([GOOD, GOOD]), {}, ValueError, "must occur once. Received: 'a'"),
+        (pd.concat([GOOD, GOOD]), {}, ValueError, "must occur once per task. Received twice: 'a'"),
         (WIDE.replace("8.1 ± 1.3", "8.1"), {}, ValueError, "'8.1' for 'Relation' on CoLA"),
-        (WIDE.assign(MLP=5), {}, ValueError, "cells. Received: .*5.* for 'MLP' on SST-2"),
+        (WIDE.assign(MLP=5), {}, ValueError, "Received: .*5.* for 'MLP' on SST-2"),
         (WIDE.iloc[:, [0, 0]], {}, ValueError, r"unique. Received: \['Relation', 'Relation'\]"),
     ],
 )
-def test_bad_input_gets_one_line(table, options, error, message):
+def test_errors_of_bad_input(table, options, error, message):
     with pytest.raises(error, match=message) as caught:
         read_published(table, **{"n": 5, **options})
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""The interval of the mean against the t test."""
+"""Tests of the confidence interval of the mean against the t test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relation_tf.stats import mean_interval
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_interval_is_that_of_the_t_test(confidence):
+def test_interval_matches_the_t_test(confidence):
     scores = [0.81, 0.83, 0.85, 0.84, 0.8]
     expected = ttest_1samp(scores, 0).confidence_interval(confidence)
     assert mean_interval(scores, confidence) == pytest.approx(tuple(expected))
