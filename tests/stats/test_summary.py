@@ -19,7 +19,7 @@ def test_interval_matches_the_t_test(confidence):
 
 @pytest.mark.parametrize("scores", [[0.5], [0.5, math.nan], [0.5, math.inf]])
 def test_interval_needs_two_finite_scores(scores):
-    with pytest.raises(ValueError, match=r"at least two scores, all finite\. Received"):
+    with pytest.raises(ValueError, match=r"at least two values, all finite\. Received"):
         mean_interval(scores)
 
 
