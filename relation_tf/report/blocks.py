@@ -311,7 +311,7 @@ class Section:
         notebook: If True, its lists, tables and pictures are part of the view of a notebook.
 
     Example:
-        >>> from relation_tf.registry import register_section
+        >>> from relation_tf.registry import SECTIONS, register_section
         >>> @register_section("doc-seeds")
         ... class Seeds(Section):
         ...     heading = "Number of seeds"
@@ -319,6 +319,9 @@ class Section:
         ...
         ...     def blocks(self, context):
         ...         return [Paragraph(f"Each method has {context.scores.seeds} seeds.")]
+        >>> "doc-seeds" in SECTIONS
+        True
+        >>> _ = SECTIONS.remove("doc-seeds")
     """
 
     heading: str = ""

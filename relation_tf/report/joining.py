@@ -55,17 +55,7 @@ def join(
     lower = frozenset(lower_is_better).union(*(own.scores.lower_is_better for own in sources))
     _check_units(sources, lower)
     if not merge:
-        times = Counter(name for source in sources for name in source.scores.methods)
-        sources = [
-            source.renamed(
-                {
-                    name: f"{name} ({source.label})"
-                    for name in source.scores.methods
-                    if times[name] > 1
-                }
-            )
-            for source in sources
-        ]
+        sources = _with_different_names(sources)
     _check_seeds(sources)
     table = pd.concat([source.scores.table for source in sources], ignore_index=True)
     tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
@@ -239,6 +229,17 @@ def _check_seeds(sources: Sequence[LoadedScores]) -> None:
                     f"{' / '.join(key)} from {seen[key]} and from {source.label}"
                 )
             seen[key] = source.label
+
+
+def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]:
+    """Add the label of its source to each method that several sources have."""
+    times = Counter(name for source in sources for name in source.scores.methods)
+    return [
+        source.renamed(
+            {name: f"{name} ({source.label})" for name in source.scores.methods if times[name] > 1}
+        )
+        for source in sources
+    ]
 
 
 def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | None:
