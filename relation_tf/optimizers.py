@@ -1,4 +1,4 @@
-"""Optimizers that are right for embeddings, and the FCSR paper's learning rates."""
+"""Optimizers with correct embedding updates, and the learning rate schedule of FCSR."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _CHUNK = 1024  # rows of an embedding updated at a time on JAX
 
 
 class SumRows:
-    """Mixin for Keras optimizers that makes them right for embeddings on TensorFlow.
+    """Mixin for Keras optimizers that corrects embedding updates on TensorFlow.
 
-    There the gradient of an embedding comes as slices, one for each token, ids repeated. Keras's
-    optimizers square the slices before they sum those of one id, so that second moments are too
-    small; clipping acts on unsummed values too. With this class they sum first, as on JAX and
-    PyTorch.
+    TensorFlow represents the gradient of an embedding as one slice per token, with repeated ids.
+    Keras's optimizers square these slices before summing slices of equal ids: second moments are
+    too small, and clipping is applied to unsummed values. This class sums first, which gives the
+    same updates as on JAX and PyTorch.
 
     Example:
         >>> class RMSprop(SumRows, keras.optimizers.RMSprop):
@@ -43,31 +43,33 @@ class SumRows:
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Adam(SumRows, keras.optimizers.Adam):
-    """`keras.optimizers.Adam`, right for embeddings on TensorFlow, see `SumRows`.
+    """`keras.optimizers.Adam` with correct embedding updates on TensorFlow (see `SumRows`).
 
-    On TensorFlow the update of a variable is one fused operation (`ResourceApplyAdam`).
+    On TensorFlow each variable is updated by one fused operation (`ResourceApplyAdam`).
 
-    With `embedding_updates="rows"` the rows of a batch are on TensorFlow those that the slices
-    name. On JAX and PyTorch the gradient is dense and does not tell them: there they are the rows
-    whose gradient is not zero (its squares do not sum to zero in float32), in matrices with the
-    name that `keras.layers.Embedding` gives its own, `embeddings`. Other variables are updated as
-    a whole. A row that occurs with a zero gradient, such as a masked one, is left alone there;
-    on TensorFlow its moments decay. Where the gradient has no zero rows, as from a tied output
-    layer or a regularizer, all are updated; on JAX `"dense"` is then faster, as it is with
-    clipping and gradient accumulation, which copy the gradient or the moments. Weight decay,
-    averages (`use_ema`) and constraints are Keras's own and take every row.
+    `embedding_updates="rows"` updates only the rows of embeddings that occur in the batch:
+
+    - On TensorFlow these are the ids of the gradient's slices. The moments of a row with a zero
+      gradient, such as a masked token, decay.
+    - On JAX and PyTorch these are the rows with a nonzero gradient (sum of squares in float32), in
+      matrices named `embeddings`, as in `keras.layers.Embedding`. Rows with a zero gradient do not
+      change.
+    - If the gradient has no zero rows, for example with a tied output layer or a regularizer, all
+      rows are updated. On JAX `"dense"` is then faster, also with clipping and gradient
+      accumulation.
+    - Weight decay, averages (`use_ema`) and constraints apply to all rows, as in Keras.
+    - With `gradient_accumulation_steps` Keras sums dense gradients: on TensorFlow all rows are
+      updated, on JAX and PyTorch the rows of all accumulated batches.
 
     Args:
         learning_rate: As in Keras.
-        embedding_updates: `"dense"` equals Adam on the dense gradient: every row's moments decay
-            and every row moves at each step. `"rows"` updates only the rows that occur in the
-            batch, moments included, which is faster on large vocabularies and not quite the same
-            function. With `gradient_accumulation_steps` Keras adds up dense gradients: on
-            TensorFlow every row is then updated, elsewhere those of all accumulated batches.
+        embedding_updates: `"dense"` is Adam on the dense gradient: moments and values of all rows
+            change at each step. `"rows"` updates only rows that occur in the batch; it is faster
+            with large vocabularies, but the updates differ from Adam's.
         **kwargs: Arguments of `keras.optimizers.Adam`.
 
     Raises:
-        ValueError: `embedding_updates` is neither of them, or `"rows"` with `amsgrad`.
+        ValueError: If `embedding_updates` is unknown, or `"rows"` is combined with `amsgrad`.
 
     Example:
         >>> from relation_tf.optimizers import Adam
@@ -87,10 +89,13 @@ class Adam(SumRows, keras.optimizers.Adam):
         super().__init__(learning_rate=learning_rate, **kwargs)
         if embedding_updates not in ("dense", "rows"):
             raise ValueError(
-                f"`embedding_updates` must be 'dense' or 'rows'. Received: {embedding_updates!r}"
+                "`embedding_updates` must be 'dense' or 'rows'. "
+                f"Received: embedding_updates={embedding_updates!r}"
             )
         if embedding_updates == "rows" and self.amsgrad:
-            raise ValueError("embedding_updates='rows' has no amsgrad. Received: amsgrad=True")
+            raise ValueError(
+                "embedding_updates='rows' does not support amsgrad. Received: amsgrad=True"
+            )
         self.embedding_updates = embedding_updates
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
@@ -109,8 +114,9 @@ class Adam(SumRows, keras.optimizers.Adam):
         import tensorflow as tf
 
         if _is_rows(gradient) and self.embedding_updates == "rows":
-            # Under a distribution strategy the slices of all replicas meet only here. Without one
-            # clipping has summed them, and XLA cannot do it twice: to it the length is dynamic.
+            # Under a distribution strategy the slices of all replicas are combined only here.
+            # Without a strategy clipping has already summed them; XLA cannot sum twice, because
+            # the number of slices is then dynamic.
             if tf.distribute.has_strategy() or not self._clips():
                 gradient = _sum_rows(gradient)
             self._update_rows_tensorflow(gradient, variable, learning_rate)
@@ -158,7 +164,7 @@ class Adam(SumRows, keras.optimizers.Adam):
         from jax import numpy as jnp
 
         squares = jnp.vecdot(gradient, gradient, preferred_element_type=jnp.float32)
-        # XLA needs fixed sizes: some rows at a time, found by their rank among those of the batch.
+        # XLA needs static shapes: update _CHUNK rows at a time, found by rank in a cumulative sum.
         occurring = jnp.cumsum(squares != 0)
         rate = self._corrected(learning_rate, variable.dtype)
         states = (variable, *self._moments(variable))
@@ -168,7 +174,8 @@ class Adam(SumRows, keras.optimizers.Adam):
 
         def update_chunk(carry: Any) -> Any:
             done, x, m, v = carry
-            # Past the last one this gives the number of rows: read as the last row, not written.
+            # Beyond the last row, searchsorted returns the number of rows: "clip" reads the last
+            # row, "drop" writes nothing.
             rows = jnp.searchsorted(occurring, done + 1 + jnp.arange(_CHUNK))
             g_rows, m_rows, v_rows = (a.at[rows].get(mode="clip") for a in (gradient, m, v))
             m_rows, v_rows, change = self._adam(g_rows.astype(x.dtype), m_rows, v_rows, rate)
@@ -198,13 +205,13 @@ class Adam(SumRows, keras.optimizers.Adam):
             x.index_add_(0, rows, change, alpha=-1)
 
     def _corrected(self, learning_rate: Any, dtype: str) -> Any:
-        """The learning rate with the bias corrections of both moments."""
+        """Return the learning rate with the bias corrections of both moments."""
         step = ops.cast(self.iterations + 1, dtype)
         correction = ops.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
         return ops.cast(learning_rate, dtype) * correction
 
     def _adam(self, gradient: Any, m: Any, v: Any, rate: Any) -> tuple[Any, Any, Any]:
-        """New moments of some rows and what to subtract from those rows."""
+        """Return the new moments of rows and the values to subtract from these rows."""
         m = m + (gradient - m) * (1 - self.beta_1)
         v = v + (ops.square(gradient) - v) * (1 - self.beta_2)
         return m, v, rate * m / (ops.sqrt(v) + self.epsilon)
@@ -214,30 +221,30 @@ class Adam(SumRows, keras.optimizers.Adam):
         return self._momentums[index], self._velocities[index]
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         return {**super().get_config(), "embedding_updates": self.embedding_updates}
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """The learning rates of the FCSR preprint, one for each epoch.
+    """Learning rate schedule of the FCSR preprint, constant within each epoch.
 
-    In epoch i, from 0, `lr_i = 0.8 lr_0 0.01^((i + 0.01) / (epochs + 0.01))` (equation 16): from
-    0.8 of the initial rate down to nearly 0.01 of that. With `compounding=True` each epoch shrinks
-    the rate of the epoch before it, `lr_i = 0.8 lr_{i-1} 0.01^((i + 0.01) / (epochs + 0.01))`, the
-    first one the initial rate, which is next to nothing after ten epochs of 40.
+    In epoch i, from 0, `lr_i = 0.8 lr_0 0.01^((i + 0.01) / (epochs + 0.01))` (equation 16): the
+    rate decays from 0.8 to about 0.008 of the initial rate. With `compounding=True` the rate of
+    the previous epoch replaces `lr_0`: `lr_i = 0.8 lr_{i-1} 0.01^((i + 0.01) / (epochs + 0.01))`.
+    It then decays to almost zero after 10 of 40 epochs.
 
     Args:
         initial_learning_rate: `lr_0`, positive.
-        epochs: Number of epochs, at least 1; the rate of the last one stays.
-        steps_per_epoch: Number of optimizer steps in an epoch, at least 1.
-        compounding: If True, each epoch's rate comes from the one before it.
+        epochs: Number of epochs, at least 1; the rate is constant after the last epoch.
+        steps_per_epoch: Number of optimizer steps per epoch, at least 1.
+        compounding: If True, compute each rate from the rate of the previous epoch.
 
     Returns:
-        A schedule: called with a step, from 0, it gives the learning rate.
+        A schedule: a callable from the step (from 0) to the learning rate.
 
     Raises:
-        ValueError: An argument is out of its range.
+        ValueError: If an argument is out of range.
 
     Example:
         >>> from relation_tf.optimizers import FCSRDecay
@@ -271,12 +278,12 @@ class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.compounding = compounding
 
     def __call__(self, step: Any) -> Any:
-        """The learning rate of a step."""
-        # In integers: float32 cannot tell steps beyond 2^24 apart.
+        """Return the learning rate of a step."""
+        # Integer division: float32 does not represent all steps above 2^24.
         epoch = ops.floor_divide(ops.convert_to_tensor(step), self.steps_per_epoch)
         i = ops.cast(ops.minimum(epoch, self.epochs - 1), keras.backend.floatx())
         if self.compounding:
-            # The product over epochs 0 .. i: their exponents add up.
+            # Product over epochs 0 .. i: the exponents are summed.
             shrinking = ops.power(0.8, i + 1)
             exponent = (i + 1) * (i / 2 + 0.01) / (self.epochs + 0.01)
         else:
@@ -285,7 +292,7 @@ class FCSRDecay(keras.optimizers.schedules.LearningRateSchedule):
         return self.initial_learning_rate * shrinking * ops.power(0.01, exponent)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         return {
             "initial_learning_rate": self.initial_learning_rate,
             "epochs": self.epochs,
@@ -307,7 +314,7 @@ def _is_rows(gradient: Any) -> bool:
 
 
 def _sum_rows(gradient: Any) -> Any:
-    """Slices with the sum of all that share an id, each id once; anything else as it is."""
+    """Sum slices with equal ids; return other gradients unchanged."""
     if not _is_rows(gradient):
         return gradient
     import tensorflow as tf

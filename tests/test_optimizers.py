@@ -13,12 +13,12 @@ from relation_tf.optimizers import _CHUNK, Adam, FCSRDecay
 from tests.backends import BACKEND, array, close
 
 ROWS, WIDTH = 6, 3
-# Ids of the tokens of three batches, most of them repeated; row 0 is in none.
+# Token ids of three batches, most of them repeated; row 0 does not occur.
 BATCHES = [[1, 2, 1, 1, 5], [3, 3, 2, 4, 4], [1, 3, 5, 5, 5]]
 
 
 def slices(ids: list[int], values: np.ndarray) -> Any:
-    """The gradient of an embedding as the backend gives it."""
+    """Return the gradient of an embedding in the form of the backend."""
     if BACKEND != "tensorflow":
         return keras.ops.convert_to_tensor(dense(ids, values))
     import tensorflow as tf
@@ -33,7 +33,7 @@ def dense(ids: list[int], values: np.ndarray) -> np.ndarray:
 
 
 def gradients(step: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of each token of a batch, and of an ordinary matrix."""
+    """Return gradients of the tokens of a batch and of an ordinary matrix."""
     rng = np.random.default_rng(step)
     return (
         rng.normal(size=(len(BATCHES[step]), WIDTH)).astype("float32"),
@@ -47,7 +47,7 @@ def started() -> tuple[Any, Any]:
 
 
 def train(optimizer: Any, gradient: Any, steps: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """The embedding and the matrix after some steps."""
+    """Return the embedding and the matrix after some steps."""
     embeddings, matrix = started()
     for step in range(steps):
         of_tokens, of_matrix = gradients(step)
@@ -68,9 +68,9 @@ def moment(optimizer: Any, name: str) -> np.ndarray:
 
 
 def test_smallest_case() -> None:
-    """Gradients [1] and [3] on one row, then [1] and [-1.5].
+    """Apply gradients [1] and [3] to one row, then [1] and [-1.5].
 
-    0.999 (0.001 (1 + 3)^2) + 0.001 (1 - 1.5)^2 = 0.016234. Squared before they are summed they make
+    0.999 (0.001 (1 + 3)^2) + 0.001 (1 - 1.5)^2 = 0.016234. Squared before summing, the result is
     0.01324.
     """
     optimizer, variable = Adam(), keras.Variable(np.zeros((1, 1), "float32"))
@@ -110,9 +110,9 @@ def test_equals_adam_on_the_dense_gradient(arguments: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("updates", ["dense", "rows"])
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
-def test_variables_of_another_type(dtype: str, updates: Literal["dense", "rows"]) -> None:
+def test_variables_of_another_dtype(dtype: str, updates: Literal["dense", "rows"]) -> None:
     if BACKEND == "jax" and dtype == "float64":
-        pytest.skip("JAX has no float64 unless told at its start")
+        pytest.skip("JAX needs float64 to be enabled at startup")
     gradient = keras.ops.convert_to_tensor([[1.0, -2.0]], dtype)
     values = []
     mine = Adam(0.1, updates, epsilon=1e-3)
@@ -134,7 +134,9 @@ def test_serialization() -> None:
 
 
 def test_unknown_updates() -> None:
-    with pytest.raises(ValueError, match=r"must be 'dense' or 'rows'\. Received: 'lazy'$"):
+    with pytest.raises(
+        ValueError, match=r"must be 'dense' or 'rows'\. Received: embedding_updates='lazy'$"
+    ):
         Adam(embedding_updates="lazy")
 
 
@@ -158,7 +160,9 @@ def fitted(optimizer: Any, **compile_arguments: Any) -> keras.Model:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("updates", ["dense", "rows"])
 @pytest.mark.parametrize("arguments", [{}, {"global_clipnorm": 0.1}], ids=list)
-def test_xla_changes_nothing(updates: Literal["dense", "rows"], arguments: dict[str, Any]) -> None:
+def test_xla_does_not_change_updates(
+    updates: Literal["dense", "rows"], arguments: dict[str, Any]
+) -> None:
     on, off = (
         fitted(Adam(0.1, embedding_updates=updates, **arguments), jit_compile=xla)
         for xla in (True, False)
@@ -169,7 +173,7 @@ def test_xla_changes_nothing(updates: Literal["dense", "rows"], arguments: dict[
 
 @pytest.mark.parametrize("updates", ["dense", "rows"])
 def test_under_a_loss_scale(updates: Literal["dense", "rows"]) -> None:
-    """As mixed_float16 wraps it; scales are powers of two and change nothing."""
+    """Loss scaling, as with mixed_float16, has no effect: scales are powers of two."""
     inner = Adam(0.1, embedding_updates=updates)
     scaled = keras.optimizers.LossScaleOptimizer(inner, initial_scale=4.0)
     plain = fitted(Adam(0.1, embedding_updates=updates))
@@ -178,7 +182,7 @@ def test_under_a_loss_scale(updates: Literal["dense", "rows"]) -> None:
 
 
 @pytest.mark.parametrize("updates", ["dense", "rows"])
-def test_training_goes_on_from_a_file(updates: Literal["dense", "rows"], tmp_path: Any) -> None:
+def test_training_resumes_from_a_file(updates: Literal["dense", "rows"], tmp_path: Any) -> None:
     first = fitted(Adam(0.1, embedding_updates=updates))
     first.save(tmp_path / "model.keras")
     second = keras.saving.load_model(tmp_path / "model.keras")
@@ -191,7 +195,7 @@ def test_training_goes_on_from_a_file(updates: Literal["dense", "rows"], tmp_pat
 
 
 def in_rows(ids: np.ndarray, values: np.ndarray, rows: int) -> Any:
-    """The gradient of an embedding with one value for each id, as the backend gives it."""
+    """Return the gradient of an embedding with one value per id, in the form of the backend."""
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
@@ -203,7 +207,7 @@ def in_rows(ids: np.ndarray, values: np.ndarray, rows: int) -> Any:
 
 
 def compiled_apply(optimizer: Any, variable: Any) -> Callable[[Any], None]:
-    """A step as Keras's trainers take it: on JAX compiled, with donated state."""
+    """Apply a step as in Keras's trainers: on JAX compiled, with donated state."""
     if BACKEND != "jax":
         return lambda gradient: optimizer.apply([gradient], [variable])
     import jax
@@ -221,7 +225,7 @@ def compiled_apply(optimizer: Any, variable: Any) -> Callable[[Any], None]:
 
 
 class TwinOfRows:
-    """Kingma and Ba 2015 in NumPy, on the rows of a batch alone."""
+    """Adam in NumPy (Kingma and Ba 2015), for the rows of a batch only."""
 
     def __init__(self, x: np.ndarray, rate: float) -> None:
         self.x, self.rate, self.steps = x.astype("float64"), rate, 0
@@ -248,7 +252,7 @@ class TestRows:
         ],
         ids=str,
     )
-    def test_equals_the_twin(self, rows: int, counts: tuple[int, ...]) -> None:
+    def test_equals_the_reference(self, rows: int, counts: tuple[int, ...]) -> None:
         rng = np.random.default_rng(rows)
         start = rng.normal(size=(rows, 2)).astype("float32")
         twin, variable = TwinOfRows(start, 0.1), keras.Variable(start, name="embeddings")
@@ -266,8 +270,8 @@ class TestRows:
             close(moment(optimizer, "momentum"), twin.m, 1e-6)
             close(moment(optimizer, "velocity"), twin.v, 1e-6)
 
-    def test_equals_the_twin_in_a_compiled_train_step(self) -> None:
-        """Embeddings read as they are, so that the gradient of their mean is known."""
+    def test_equals_the_reference_in_a_compiled_train_step(self) -> None:
+        """The loss is a mean of embeddings, with a known gradient."""
         inputs = keras.Input((None,), dtype="int32")
         made = keras.Model(inputs, keras.layers.Embedding(ROWS, WIDTH)(inputs))
         twin = TwinOfRows(made.get_weights()[0], 0.1)
@@ -279,8 +283,8 @@ class TestRows:
             twin.apply(np.array(ids), slopes[0] / slopes.size)
         close(made.get_weights()[0], twin.x)
 
-    def test_other_matrices_are_updated_as_a_whole(self) -> None:
-        """A kernel's row without a gradient goes on moving."""
+    def test_other_matrices_update_all_rows(self) -> None:
+        """Rows of a kernel without a gradient still change by their moments."""
         values = []
         for optimizer in (Adam(0.1, embedding_updates="rows"), keras.optimizers.Adam(0.1)):
             kernel = keras.Variable(np.ones((2, 2), "float32"), name="kernel")
@@ -289,8 +293,8 @@ class TestRows:
             values.append(kernel.numpy())
         close(values[0], values[1])
 
-    def test_a_row_that_occurs_with_a_zero_gradient(self) -> None:
-        """Where gradients are dense it is as one that does not occur."""
+    def test_row_with_a_zero_gradient(self) -> None:
+        """With dense gradients it is treated as a row that does not occur."""
         optimizer, (embeddings, _) = Adam(0.1, embedding_updates="rows"), started()
         values = np.ones((2, WIDTH), "float32")
         optimizer.apply([slices([1, 2], values)], [embeddings])
@@ -298,9 +302,9 @@ class TestRows:
         expected = 0.09 if BACKEND == "tensorflow" else 0.1
         close(moment(optimizer, "momentum")[1:3], [[expected] * WIDTH, [0.19] * WIDTH], 1e-6)
 
-    @pytest.mark.skipif(BACKEND == "tensorflow", reason="rows are known there")
+    @pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow knows the rows")
     @pytest.mark.parametrize("value", [1e-18, -1e30, np.inf, np.nan])
-    def test_any_gradient_but_zero_counts(self, value: float) -> None:
+    def test_tiny_gradients_update_rows(self, value: float) -> None:
         optimizer, (embeddings, _) = Adam(embedding_updates="rows"), started()
         gradient = np.zeros((ROWS, WIDTH), "float32")
         gradient[2, 1] = value
@@ -309,13 +313,13 @@ class TestRows:
         np.testing.assert_allclose(momentum[2, 1], 0.1 * value, rtol=1e-5)
         assert (np.delete(momentum, 2, axis=0) == 0).all()
 
-    def test_weight_decay_takes_every_row(self) -> None:
+    def test_weight_decay_applies_to_all_rows(self) -> None:
         before = started()[0].numpy()
         after, _ = train(Adam(0.1, embedding_updates="rows", weight_decay=0.1), slices, steps=1)
         np.testing.assert_allclose(after[0], before[0] * 0.99, rtol=1e-6)
 
     def test_accumulated_gradients(self) -> None:
-        """The first two batches make one step."""
+        """The first two batches form one step."""
         arguments: dict[str, Any] = {"learning_rate": 0.1, "gradient_accumulation_steps": 2}
         expected = train(keras.optimizers.Adam(**arguments), on_dense)
         actual = train(Adam(embedding_updates="rows", **arguments), slices)
@@ -324,14 +328,14 @@ class TestRows:
 
     @pytest.mark.parametrize("arguments", [{"clipnorm": 0.5}, {"global_clipnorm": 0.7}], ids=list)
     def test_the_first_step_is_dense_adam(self, arguments: dict[str, Any]) -> None:
-        """Later ones differ where a row was away: its moments have not decayed."""
+        """Later steps differ for rows that did not occur: their moments have not decayed."""
         expected = train(keras.optimizers.Adam(0.1, **arguments), on_dense, steps=1)
         actual = train(Adam(0.1, embedding_updates="rows", **arguments), slices, steps=1)
         for one, other in zip(actual, expected, strict=True):
             close(one, other, 1e-6)
 
-    def test_no_amsgrad(self) -> None:
-        with pytest.raises(ValueError, match=r"no amsgrad\. Received: amsgrad=True$"):
+    def test_rows_refuse_amsgrad(self) -> None:
+        with pytest.raises(ValueError, match=r"does not support amsgrad\. Received: amsgrad=True$"):
             Adam(embedding_updates="rows", amsgrad=True)
 
 
@@ -365,13 +369,13 @@ for updates in ("dense", "rows"):
 
 @pytest.mark.tensorflow
 @pytest.mark.slow
-def test_two_replicas_train_as_one() -> None:
-    """A row's slices meet across replicas: both have ids 1 and 3."""
+def test_two_replicas_equal_one() -> None:
+    """Slices of equal ids are summed across replicas: both have ids 1 and 3."""
     subprocess.run([sys.executable, "-c", MIRRORED], check=True, timeout=600)
 
 
 def rates(initial: float, epochs: int, compounding: bool) -> list[float]:
-    """Equation 16 of the FCSR preprint, epoch by epoch."""
+    """Return the rates of equation 16 of the FCSR preprint, one per epoch."""
     found, previous = [], initial
     for i in range(epochs):
         factor = 0.8 * 0.01 ** ((i + 0.01) / (epochs + 0.01))
@@ -393,14 +397,14 @@ class TestFCSRDecay:
             wanted = expected[min(step // steps, epochs - 1)]
             np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-30)
 
-    def test_ends_of_both_readings(self) -> None:
-        """40 epochs from 0.01: 8e-3 to 1e-4, or nothing left from epoch 9 on."""
+    def test_first_and_last_rates(self) -> None:
+        """40 epochs from 0.01: 8e-3 to 1e-4, or almost zero from epoch 9 on."""
         first, last = (float(FCSRDecay(0.01, 40, 1)(step)) for step in (0, 39))
         np.testing.assert_allclose([first, last], [8e-3, 9e-5], rtol=5e-3)
         assert float(FCSRDecay(0.01, 40, 1, compounding=True)(9)) < 1e-5
 
     def test_steps_beyond_float32(self) -> None:
-        """2^24 + 1 is no float32."""
+        """float32 cannot represent 2^24 + 1."""
         schedule = FCSRDecay(0.01, 2, 2**24 + 1)
         assert float(schedule(2**24)) > float(schedule(2**24 + 1))
 

@@ -1,4 +1,4 @@
-"""Token-mixing layers for Keras 3, on `keras.ops` alone."""
+"""Token-mixing layers for Keras 3 in pure `keras.ops`."""
 
 import lazy_loader
 

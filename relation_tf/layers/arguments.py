@@ -8,21 +8,21 @@ from typing import Any
 
 
 def positive_integer(name: str, value: Any) -> int:
-    """Return the value of an argument that must be a positive integer."""
+    """Return `value`, or raise if it is not a positive integer."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}")
     return int(value)
 
 
 def rate(name: str, value: float) -> float:
-    """Return the value of an argument that must be in [0, 1)."""
+    """Return `value`, or raise if it is not in [0, 1)."""
     if not 0.0 <= value < 1.0:
         raise ValueError(f"`{name}` must be in [0, 1). Received: {name}={value!r}")
     return value
 
 
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
-    """Return the value of an argument that must be one of some names."""
+    """Return `value`, or raise if it is not one of the allowed names."""
     allowed = [*allowed]
     if value not in allowed:
         names = ", ".join(map(repr, allowed))
@@ -31,10 +31,10 @@ def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
 
 
 def width_of(name: str, shape: tuple[int | None, ...]) -> int:
-    """Return the width of `(batch, tokens, width)`; refuse any other shape."""
+    """Return the width of `(batch, tokens, width)`, or raise for any other shape."""
     if len(shape) != 3 or shape[-1] is None:
         raise ValueError(
-            f"`{name}` must be of shape (batch, tokens, width) with a known width. "
+            f"`{name}` must have shape (batch, tokens, width) with a known width. "
             f"Received: {name}.shape={tuple(shape)}"
         )
     return shape[-1]

@@ -14,7 +14,7 @@ from relation_tf.layers.chunked_attention import causal_chunked_attention, chunk
 from relation_tf.layers.masking import masked_softmax, zero_masked
 from relation_tf.layers.token_mixer import affine
 
-# Up to so many queries or tokens, all weights are no more than one chunk's.
+# With at most this many queries or tokens, all weights fit in one chunk.
 _FEW = 512
 
 
@@ -25,35 +25,34 @@ class Attention(CausalMixer):
     `softmax(Q K^T / sqrt(units)) V` with `Q = query W_Q`, `K = value W_K`, `V = value W_V`
     (equations 1-4 of the Relation paper). Time grows with queries times tokens.
 
-    The algorithm `"factored"` never forms K and V: it scores `(Q W_K^T) value^T` and projects the
-    mixed tokens, `(weights value) W_V`. It is chosen where that is less work: where the input is no
-    wider than `units`, and for few queries, as for the read-out of one token.
+    All algorithms compute the same output:
 
-    `"direct"` and `"factored"` hold a weight for each query and token. `"chunked"` holds those of a
-    few hundred queries at a time and computes them again for the gradient, so that memory grows
-    with queries plus tokens; it too forms neither K nor V where that is less work. It is chosen
-    where there are, or may be, more than 512 queries and tokens. Its dropout meets the rate to
-    2^-17. On JAX it has no forward-mode derivative.
+    - `"direct"` forms K, V and the weights as in the equations.
+    - `"factored"` does not form K and V: it scores `(Q W_K^T) value^T` and projects the mixed
+      tokens, `(weights value) W_V`. `"auto"` selects it if the input is not wider than `units`,
+      and for few queries, such as a readout of one token.
+    - `"chunked"` holds the weights of about 512 queries at a time and recomputes them for the
+      gradient: memory is linear in queries plus tokens. `"auto"` selects it if the numbers of
+      queries and tokens are both above 512 or unknown. Its dropout rate is exact to 2^-17. On JAX
+      it has no forward-mode derivative.
+    - `"fused"` is the backend's attention kernel, without dropout. `"auto"` selects it on PyTorch
+      instead of `"direct"` and `"chunked"`, except with dropout in training and for causal
+      attention with a mask.
 
-    `"fused"` is the backend's own kernel, which has no dropout. It is chosen on PyTorch, in place
-    of `"direct"` and `"chunked"`.
-
-    With `causal=True` the weights of query i are those of the tokens up to i, by any algorithm.
-    `"chunked"` takes the queries in a few parts and leaves out the tokens after each. `"fused"` is
-    not chosen where there is a mask, of which it would need a copy for each query. The state of
-    `step` holds keys and values, `(batch, max_length, units)` each, which of them are kept,
-    `(batch, max_length)`, and the number of steps; after `max_length` steps outputs are NaN.
+    With `causal=True` query i attends to tokens 1 to i. The state of `step` is `(keys, values,
+    kept, position)`: keys and values of shape `(batch, max_length, units)`, their mask of shape
+    `(batch, max_length)`, and the number of steps. After `max_length` steps outputs are NaN.
 
     Args:
         units: Width of queries, keys, values and output.
-        variant: `"equations"` or `"released_code"`, which differ in the defaults below.
-        use_bias: If True, the three projections have biases. By default False.
-        dropout: Rate in [0, 1), on the attention weights (and before the closing projection). By
-            default 0, for the released code 0.5.
-        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. By default for the
-            released code only.
+        variant: `"equations"` or `"released_code"`; sets the defaults of the next three arguments.
+        use_bias: If True, the three projections have biases. Default: False.
+        dropout: Dropout rate in [0, 1), on the attention weights and before the output projection.
+            Default: 0, or 0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
         algorithm: `"direct"`, `"factored"`, `"chunked"`, `"fused"` or `"auto"`.
-        causal: Whether a query sees the tokens up to its own position only.
+        causal: If True, query i attends to tokens 1 to i only.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
@@ -66,7 +65,7 @@ class Attention(CausalMixer):
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: `algorithm="fused"` with dropout.
+        ValueError: If `algorithm="fused"` is combined with dropout.
 
     Example:
         >>> import numpy as np
@@ -87,18 +86,18 @@ class Attention(CausalMixer):
         super().__init__(units, **kwargs)
         if self.algorithm == "fused" and self.dropout > 0:
             raise ValueError(
-                "algorithm='fused' leaves no place for dropout on the weights. "
+                "algorithm='fused' does not support dropout on the weights. "
                 f"Received: dropout={self.dropout}"
             )
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
-        """W_Q, W_K, W_V."""
+        """Create W_Q, W_K and W_V."""
         self.query_kernel, self.query_bias = self.add_projection("query", query_width)
         self.key_kernel, self.key_bias = self.add_projection("key", value_width)
         self.value_kernel, self.value_bias = self.add_projection("value", value_width)
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        """Equations 1-4."""
+        """Compute equations 1-4."""
         if self.causal:
             value, value_mask = aligned(query, value, value_mask)
         q = self._queries(query)
@@ -121,7 +120,7 @@ class Attention(CausalMixer):
     ) -> str:
         if self.algorithm != "auto":
             return self.algorithm
-        # Of the backends, PyTorch alone has a kernel that beats the formula on a CPU.
+        # Only PyTorch's kernel is faster than the formula on a CPU.
         fused = keras.backend.backend() == "torch" and not unfusible
         if all(length is None or length > _FEW for length in (num_queries, num_tokens)):
             return "fused" if fused else "chunked"
@@ -138,13 +137,13 @@ class Attention(CausalMixer):
     def _factored(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
         scores = _scores(ops.matmul(q, ops.transpose(self.key_kernel)), value)
         if self.key_bias is not None:
-            # The same for all tokens: softmax does not see it, but Keras wants a gradient.
+            # Softmax cancels this constant, but Keras expects a gradient for the bias.
             scores = scores + ops.matmul(q, self.key_bias[:, None])
         weights = self._weights(scores, value_mask, training)
         mixed = ops.matmul(ops.matmul(weights, value), self.value_kernel)
         if self.value_bias is None:
             return mixed
-        # With dropout, or nothing kept, the weights do not sum to one.
+        # With dropout or without kept tokens, the weights do not sum to one.
         return mixed + ops.sum(weights, axis=-1, keepdims=True) * self.value_bias
 
     def _chunked(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
@@ -162,13 +161,13 @@ class Attention(CausalMixer):
         return self._by(attend, q, value, value_mask)
 
     def _by(self, attend: Callable[..., Any], q: Any, value: Any, value_mask: Any) -> Any:
-        """The equations by a function of queries, keys and values, zero at masked tokens."""
+        """Compute the equations with `attend(queries, keys, values)`."""
         key_kernel, value_kernel = self.key_kernel, self.value_kernel
         if self.use_bias:
-            # A column of ones carries the biases; like the rest, it is zero at masked tokens.
+            # A column of ones (zero at masked tokens) multiplies the biases.
             ones = zero_masked(ops.ones_like(value[..., :1]), value_mask)
             value = ops.concatenate([value, ones], axis=-1)
-            # Softmax does not see a bias of the keys, but Keras wants a gradient.
+            # Softmax cancels the bias of the keys, but Keras expects a gradient for it.
             key_kernel = ops.concatenate([key_kernel, 0 * self.key_bias[None]], axis=0)
             value_kernel = ops.concatenate([value_kernel, self.value_bias[None]], axis=0)
         if value.shape[-1] <= self.units:
@@ -181,17 +180,17 @@ class Attention(CausalMixer):
         return self.drop(weigh(scores, value_mask), training)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
-        """Room for keys and values."""
+        """Return empty buffers of keys and values."""
         if max_length is None:
             raise ValueError(
-                "the state of attention holds all tokens: `max_length` must say how many. "
+                "`max_length` must be a positive integer: the state of attention holds all tokens. "
                 "Received: max_length=None"
             )
         room = ops.zeros((batch_size, max_length, self.units), self.compute_dtype)
         return room, room, ops.zeros((batch_size, max_length), "bool"), ops.zeros((), "int32")
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Equations 1-4, with the key and the value of one more token."""
+        """Add the key and value of one token and compute equations 1-4."""
         keys, values, kept, position = state
         own = ops.arange(keys.shape[1], dtype="int32") == position  # (max_length,)
 
@@ -208,20 +207,20 @@ class Attention(CausalMixer):
 
 
 def _scores(q: Any, keys: Any) -> Any:
-    """`Q K^T`, `(batch, queries, tokens)`."""
+    """Return `Q K^T`, shape `(batch, queries, tokens)`."""
     return ops.matmul(q, ops.transpose(keys, (0, 2, 1)))
 
 
 def _fused_attention(queries: Any, keys: Any, values: Any, mask: Any, causal: bool) -> Any:
-    """The backend's own kernel, with one head."""
+    """Call the backend's attention kernel with one head."""
     heads = [x[:, :, None, :] for x in (queries, keys, values)]
     seen = None if mask is None else mask[:, None, None, :]
     if causal and mask is not None:
-        # Not every version of Keras heeds is_causal where there is a mask.
+        # Some versions of Keras ignore is_causal if there is a mask.
         seen = ops.logical_and(seen, up_to_own(ops.shape(mask)[1]))
         causal = False
     output = ops.dot_product_attention(*heads, mask=seen, scale=1.0, is_causal=causal)[:, :, 0, :]
     if seen is None or seen.shape[2] == 1:
         return output
-    # Where no token is seen, the kernel weighs all of them alike, and some are not zero.
+    # The kernel averages all tokens for a query that sees no token; its output must be zero.
     return zero_masked(output, ops.any(seen[:, 0], axis=-1))

@@ -1,4 +1,4 @@
-"""Base classes of the layers: their masks, their configuration and their weights."""
+"""Base classes of the layers: masks, configuration and weights."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import keras
 
 
 class BaseLayer(keras.layers.Layer):
-    """A layer that takes a mask and keeps each argument under the argument's name.
+    """Keras layer with mask support and an automatic `get_config`.
 
-    `get_config` follows from that: a subclass writes none. Unless a subclass overrides
-    `compute_mask`, its output has the mask of its input.
+    A subclass stores each constructor argument in an attribute of the same name, and `get_config`
+    collects them. The output has the mask of the input unless `compute_mask` is overridden.
 
     Args:
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -28,7 +28,7 @@ class BaseLayer(keras.layers.Layer):
 
 
 class WeightedLayer(BaseLayer):
-    """A layer whose matrices and biases are initialized and regularized as the user says.
+    """Layer with configurable initializers and regularizers.
 
     Args:
         kernel_initializer: Initializer of the matrices.
@@ -54,10 +54,10 @@ class WeightedLayer(BaseLayer):
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
 
     def weight_arguments(self) -> dict[str, Any]:
-        """Return the four arguments for a child, such as a Dense layer.
+        """Return the initializers and regularizers for a child, such as a Dense layer.
 
-        An initializer without a seed draws one when it is made: matrices that shared it would
-        start alike. So each child, and each weight, gets a clone.
+        Initializers are cloned: matrices with the same initializer instance start with equal
+        values, because an initializer draws its seed when it is created.
         """
         return {
             "kernel_initializer": self.kernel_initializer.clone(),
@@ -84,16 +84,16 @@ class WeightedLayer(BaseLayer):
 def built_child(
     parent: Any, make: Any, name: str, width: int | None, *arguments: Any, **more: Any
 ) -> Any:
-    """Make a child layer with its parent's dtype policy, and build it for inputs of a width."""
+    """Create a child layer with its parent's dtype policy and build it for `width` features."""
     child = make(*arguments, **{"dtype": parent.dtype_policy, "name": name, **more})
     child.build((None, None, width))
     return child
 
 
 def constructor_arguments(layer: Any) -> dict[str, Any]:
-    """Return the arguments of a layer's constructor, serialized, from the attributes of that name.
+    """Return the serialized constructor arguments of a layer, read from attributes of that name.
 
-    The arguments are those of the class and of all its bases above Keras's.
+    Includes arguments of the class and of its bases up to the first class of Keras.
     """
     arguments: dict[str, Any] = {}
     for cls in type(layer).__mro__:

@@ -1,4 +1,4 @@
-"""What the causal forms of the mechanisms have in common."""
+"""Base class and functions of causal token mixing."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from relation_tf.layers.token_mixer import TokenMixer
 
 
 class CausalMixer(TokenMixer):
-    """A token mixer that has a causal form: query i sees the tokens of `value` up to i.
+    """Token mixer with a causal form: query i sees tokens 1 to i of `value`.
 
-    Positions are counted from the start in both, as by `use_causal_mask` of Keras's attention
-    layers. So `layer(x[:, :1], x)` is the first output of `layer(x)`, where the first token sees
-    itself alone; what a causal network reads is its last token.
+    Positions start at the first token of `query` and of `value`, as with `use_causal_mask` in
+    Keras's attention layers. So `layer(x[:, :1], x)` is the first output of `layer(x)`, and its
+    token sees only itself. Causal networks therefore read the last token.
 
-    The causal form also goes one token at a time:
+    The causal form can also process one token at a time. The outputs equal those of `layer(x)`:
 
         state = layer.initial_state(batch_size)
         for i in range(length):
             output, state = layer.step(x[:, i : i + 1], state)
 
-    gives what `layer(x)` gives, position by position. Shapes and types of a state never change, so
-    that a step, and a loop of steps, can be compiled.
+    The shapes and dtypes of the state are constant, so that steps can be compiled.
 
     Args:
         units: Width of the output, at least 1.
-        causal: Whether a query sees no later token.
+        causal: If True, a query does not see later tokens.
         **kwargs: As in `TokenMixer`.
     """
 
@@ -39,81 +38,78 @@ class CausalMixer(TokenMixer):
         self.causal = causal
 
     def initial_state(self, batch_size: int, max_length: int | None = None) -> tuple[Any, ...]:
-        """The state before the first token.
+        """Return the state before the first token.
 
         Args:
             batch_size: Number of sequences.
-            max_length: The most steps, where the state holds all tokens, as that of `Attention`;
-                others do not grow, and need none.
+            max_length: Maximum number of steps. Required by layers with a state that holds all
+                tokens (`Attention`), ignored by others.
 
         Returns:
-            A tuple of tensors, which `step` takes.
+            A tuple of tensors for `step`.
 
         Raises:
-            ValueError: Where the layer is not causal, not built, or needs a `max_length`.
+            ValueError: If the layer is not causal, not built, or requires a `max_length`.
         """
         check_steps(self)
         return self.start(batch_size, max_length)
 
     def step(self, x: Any, state: tuple[Any, ...], mask: Any = None) -> tuple[Any, tuple[Any, ...]]:
-        """The next token of each sequence, not in training.
+        """Process the next token of each sequence, in inference mode.
 
         Args:
             x: Tensor of shape `(batch, 1, width)`.
-            state: What `initial_state` or the step before gave.
-            mask: Boolean tensor of shape `(batch, 1)`, by default True. Where it is False the
-                output is zero and later tokens do not see this one.
+            state: State from `initial_state` or from the previous step.
+            mask: Boolean tensor of shape `(batch, 1)`, default: all True. If False, the output is
+                zero and later tokens do not see this token.
 
         Returns:
-            The output, `(batch, 1, units)`, and the next state.
+            The output, shape `(batch, 1, units)`, and the next state.
 
         Raises:
-            ValueError: Where `x` is of another shape.
+            ValueError: If `x` has another shape.
         """
         x = ops.convert_to_tensor(x, dtype=self.compute_dtype)
         width_of("x", x.shape)
         if x.shape[1] != 1:
             raise ValueError(
-                f"`x` must be one token, (batch, 1, width). Received: x.shape={tuple(x.shape)}"
+                "`x` must have shape (batch, 1, width), one token per sequence. "
+                f"Received: x.shape={tuple(x.shape)}"
             )
         mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else ops.cast(mask, "bool")
-        # Outside of a call Keras casts no weights: under a mixed policy this is in float32.
+        # Keras casts weights only inside `call`: under a mixed policy steps run in float32.
         output, state = self.advance(zero_masked(x, mask), state, mask)
         output = ops.cast(self.project_output(output, training=False), self.compute_dtype)
         return zero_masked(output, mask), state
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
-        """The mechanism's own state before the first token."""
+        """Return the mechanism's state before the first token."""
         raise NotImplementedError
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
-        """The equation for one more token, zero where masked, and the next state."""
+        """Return the mechanism's output for one token (zero if masked) and the next state."""
         raise NotImplementedError
 
     def zeros(self, *shape: int) -> Any:
-        """Zeros to sum up in, in float32 or wider."""
+        """Return zeros in float32 or wider, for accumulation."""
         return ops.zeros(shape, keras.backend.result_type(self.compute_dtype, "float32"))
 
 
 def check_steps(layer: Any) -> None:
-    """Refuse one token at a time where a layer is not causal or not built.
-
-    Raises:
-        ValueError: Then.
-    """
+    """Raise a ValueError if a layer is not causal or not built."""
     if not layer.causal:
-        raise ValueError("one token at a time needs causal=True. Received: causal=False")
+        raise ValueError("`initial_state` and `step` require causal=True. Received: causal=False")
     if not layer.built:
         raise ValueError(
-            f"{layer.name!r} must be built, by a call or by build(), before it has a state."
+            f"layer {layer.name!r} has no state before it is built. "
+            "Call the layer or its build() first."
         )
 
 
 def aligned(query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
-    """The tokens of `value` at the positions of `query`, and their mask.
+    """Truncate or pad `value` and its mask to the length of `query`.
 
-    Tokens after the last query are seen by none and left out; where there are fewer tokens than
-    queries, masked ones follow.
+    No query sees the tokens after the last query. Padded tokens are masked.
     """
     if query is value or query.shape[1] == value.shape[1] is not None:
         return value, value_mask
@@ -127,21 +123,22 @@ def aligned(query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
 
 
 def up_to_own(num_tokens: Any) -> Any:
-    """`(tokens, tokens)`, True where a column's position is not after the row's."""
+    """Return the causal mask `(tokens, tokens)`: True if column <= row."""
     positions = ops.arange(num_tokens, dtype="int32")
     return positions[:, None] >= positions
 
 
 def running_mean(x: Any, mask: Any) -> tuple[Any, Any]:
-    """Mean over the kept tokens up to each, accumulated in float32 or wider.
+    """Return the mean over the kept tokens up to each position, summed in float32 or wider.
 
     Args:
         x: Tensor of shape `(batch, tokens, width)`, zero at masked tokens.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
 
     Returns:
-        Tensor like `x`, zero up to the first kept token, and a boolean tensor of shape
-        `(batch, tokens, 1)`, True from there on; None where all are kept.
+        Tensor with the shape and dtype of `x`, zero before the first kept token; and a boolean
+        tensor of shape `(batch, tokens, 1)`, True from the first kept token on (None if `mask`
+        is None).
     """
     total = ops.cumsum(to_float32(x), axis=1)
     if mask is None:
@@ -152,7 +149,7 @@ def running_mean(x: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def causal_softmax(scores: Any, mask: Any) -> Any:
-    """`masked_softmax` of `(batch, tokens, tokens)`, with zero weight on later tokens too."""
+    """Apply `masked_softmax` to `(batch, tokens, tokens)` with zero weight on later tokens."""
     wide = to_float32(scores)
     kept = up_to_own(ops.shape(scores)[1])
     if mask is not None:

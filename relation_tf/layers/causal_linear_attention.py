@@ -1,4 +1,4 @@
-"""Causal linear attention in time and memory that are linear in the number of tokens."""
+"""Causal linear attention in linear time and memory."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from keras import ops
 
 from relation_tf.layers.causal import up_to_own
 
-# The most tokens of a chunk, where there are no more features.
+# Tokens of a chunk, unless there are more features.
 _CHUNK = 128
 
 
 def chunk_of(features: int) -> int:
-    """The most tokens of a chunk."""
+    """Return the approximate maximum number of tokens of a chunk."""
     return max(_CHUNK, features)
 
 
 def causal_linear_attention(queries: Any, keys: Any, values: Any) -> Any:
-    """`y_i = sum over j <= i of (q_i . k_j) v_j`, by chunks.
+    """Compute `y_i = sum over j <= i of (q_i . k_j) v_j` in chunks of tokens.
 
-    A query scores the tokens of its own chunk one by one, and finds those of all chunks before it
-    summed up in one matrix: `y = (q k^T, later tokens zero) v + q (sum of k^T v over the chunks
-    before)`. A chunk has at least as many tokens as keys have features, so that its matrix is no
-    larger than its keys and values.
+    Tokens of the same chunk are scored separately; earlier chunks are summed in one matrix:
+    `y = (q k^T, later tokens zero) v + q (sum of k^T v over earlier chunks)`. The maximum size of
+    a chunk is at least the number of features, so that `k^T v` is not larger than its keys and
+    values.
 
     Args:
         queries: Tensor of shape `(batch, tokens, features)`.
@@ -38,11 +38,11 @@ def causal_linear_attention(queries: Any, keys: Any, values: Any) -> Any:
     """
     length = ops.shape(keys)[1]
     most = chunk_of(keys.shape[-1])
-    num_chunks = length // (most + 1) + 1  # One for no token at all, too.
+    num_chunks = length // (most + 1) + 1  # At least one, for zero tokens too.
     size = (length + num_chunks - 1) // num_chunks
 
     def split(x: Any) -> Any:
-        """`(batch, tokens, width)` to `(batch, chunks, size, width)`."""
+        """Reshape `(batch, tokens, width)` to `(batch, chunks, size, width)`."""
         x = ops.pad(x, ((0, 0), (0, num_chunks * size - length), (0, 0)))
         return ops.reshape(x, (ops.shape(x)[0], num_chunks, size, x.shape[2]))
 

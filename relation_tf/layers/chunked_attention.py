@@ -1,4 +1,4 @@
-"""Attention in memory that is linear in the number of tokens."""
+"""Exact attention with memory linear in the number of tokens."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from keras import ops
 
 from relation_tf.layers.masking import softmax, to_float32
 
-# The most queries whose weights are held at a time (one more where they do not divide).
+# Approximate maximum number of queries with weights in memory at a time.
 _CHUNK = 512
-# Of so many parts, a causal sequence computes 5/8 of all weights; of many, it would be half.
+# With 4 parts, causal attention computes 5/8 of all weights; with many parts, half of them.
 _PARTS = 4
 
 
@@ -26,26 +26,24 @@ def chunked_attention(
     seed_generator: Any = None,
     first: Any = None,
 ) -> Any:
-    """`dropout(softmax(queries keys^T)) values`, one chunk of the queries after another.
+    """Compute `dropout(softmax(queries keys^T)) values` in chunks of queries.
 
-    The weights of one chunk are held at a time. The gradient computes them again, with the same
-    dropout, and sums chunk by chunk what goes to keys and values; left to a backend, it would keep
-    the weights of all chunks. Only those of the last chunk are kept, so that a short sequence,
-    which is one chunk, takes no more time than by the formula.
+    Only the weights of one chunk are in memory at a time. The gradient recomputes them with the
+    same dropout; automatic differentiation would store the weights of all chunks. The weights of
+    the last chunk are stored, so that a sequence of one chunk takes no additional time.
 
     Args:
         queries: Tensor of shape `(batch, queries, width)`, scaled.
         keys: Tensor of shape `(batch, tokens, width)`, zero at masked tokens.
         values: Tensor of shape `(batch, tokens, width)`, of the same width, zero at masked tokens.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
-        dropout: Rate in [0, 1), on the weights; met to 2^-17.
-        seed_generator: A `keras.random.SeedGenerator`, where the rate is above 0.
-        first: Position of the first query, where queries see the tokens up to their own position;
-            None where they see all.
+        dropout: Rate in [0, 1), on the weights; exact to 2^-17.
+        seed_generator: A `keras.random.SeedGenerator`, required if the rate is above 0.
+        first: Position of the first query for causal attention; None if queries see all tokens.
 
     Returns:
-        Tensor of shape `(batch, queries, width)`; zero where no token is kept. Softmax and the
-        gradients' sums are in float32 or wider.
+        Tensor of shape `(batch, queries, width)`; zero if no token is kept. Softmax and sums of
+        gradients are in float32 or wider.
 
     References:
         - Dao et al. 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with
@@ -54,25 +52,25 @@ def chunked_attention(
     rate = _drawn(dropout)
     scale = 1 / (1 - rate)
     num_queries = ops.shape(queries)[1]
-    num_chunks = num_queries // (_CHUNK + 1) + 1  # One for no query at all, too.
+    num_chunks = num_queries // (_CHUNK + 1) + 1  # At least one, for zero queries too.
     size = (num_queries + num_chunks - 1) // num_chunks
     last = num_chunks - 1
 
     def split(x: Any) -> Any:
-        """`(batch, queries, width)` to `(chunks, batch, size, width)`."""
+        """Reshape `(batch, queries, width)` to `(chunks, batch, size, width)`."""
         x = ops.pad(x, ((0, 0), (0, num_chunks * size - num_queries), (0, 0)))
         x = ops.reshape(x, (ops.shape(x)[0], num_chunks, size, x.shape[2]))
         return ops.transpose(x, (1, 0, 2, 3))
 
     def up_to_own(start: Any, scores: Any) -> Any:
-        """The scores of a chunk whose queries start at a position, without later tokens'."""
+        """Set the scores of later tokens to -inf; `start` is the position of the first query."""
         own = start + ops.arange(size, dtype="int32")[:, None]
         later = ops.arange(ops.shape(scores)[2], dtype="int32") > own
-        # Lower than masked tokens: a query that sees only such must not turn to later ones.
+        # Lower than masked tokens (-1e30): a query with only masked tokens must not see later ones.
         return ops.where(later, float("-inf"), scores)
 
     def joined(chunks: Any) -> Any:
-        """The way back."""
+        """Invert `split`."""
         x = ops.transpose(chunks, (1, 0, 2, 3))
         x = ops.reshape(x, (ops.shape(x)[0], num_chunks * size, x.shape[3]))
         return x[:, :num_queries]
@@ -84,7 +82,7 @@ def chunked_attention(
         seeds = None if rate == 0 else next(given)
 
         def weigh(i: Any, chunk: Any) -> tuple[Any, Callable[[Any], Any]]:
-            """The weights of a chunk, and the function that drops some of what has their shape."""
+            """Return the weights of a chunk and the function that applies its dropout."""
             scores = to_float32(ops.matmul(chunk, _transposed(keys)))
             scores = scores if hidden is None else scores + hidden
             weights = softmax(scores if first is None else up_to_own(first + i * size, scores))
@@ -98,15 +96,15 @@ def chunked_attention(
             output = ops.matmul(ops.cast(drop(weights), values.dtype), values) * scale
             return _put(buffer, i, output)
 
-        # Results replace the chunks they come from, so that each chunk waits for the one before.
+        # Outputs overwrite their queries in the buffer, which forces sequential chunks.
         chunks = split(queries)
-        # A causal sequence comes in several calls, each of which would keep its last.
+        # Causal attention makes several calls, and each would store the weights of a chunk.
         weighed_last = weigh(last, chunks[last]) if first is None else None
         outputs = forward(last, ops.fori_loop(0, last, forward, chunks), weighed_last)
 
         def gradient(*arguments: Any, upstream: Any = None) -> Any:
             upstream = split(arguments[0] if upstream is None else upstream)
-            # What softmax takes off the gradient of each weight: sum of weights * for_weights.
+            # Gradient of softmax: subtract the sum over tokens of weights * for_weights.
             offsets = ops.sum(to_float32(upstream) * to_float32(outputs), axis=-1, keepdims=True)
             upstream = upstream * scale
 
@@ -125,7 +123,7 @@ def chunked_attention(
                 )
 
             state = (chunks, ops.zeros_like(to_float32(keys)), ops.zeros_like(to_float32(values)))
-            # The last one first, so that its weights are gone before others come.
+            # The last chunk comes first to free its stored weights.
             state = ops.fori_loop(0, last, backward, backward(last, state, weighed_last))
             for_queries, for_keys, for_values = state
             return (
@@ -137,7 +135,7 @@ def chunked_attention(
 
         return joined(outputs), gradient
 
-    # All tensors are arguments: JAX cannot batch a function with a gradient that captures others.
+    # All tensors are arguments: JAX cannot vmap a custom gradient that captures tensors.
     others = []
     if mask is not None:
         zeros = ops.zeros_like(to_float32(keys[..., 0]))
@@ -151,10 +149,10 @@ def chunked_attention(
 def causal_chunked_attention(
     queries: Any, keys: Any, values: Any, mask: Any = None, **dropout: Any
 ) -> Any:
-    """`chunked_attention` where query i sees the tokens up to i.
+    """Apply `chunked_attention` causally: query i sees tokens 1 to i.
 
-    The queries come in a few parts, each with the tokens up to its end, which leaves out most of
-    what no query sees.
+    The queries are split into 4 parts. Each part gets only the tokens up to its end, which skips
+    most of the hidden tokens.
 
     Args:
         queries: Tensor of shape `(batch, tokens, width)`, scaled.
@@ -164,7 +162,7 @@ def causal_chunked_attention(
         **dropout: `dropout` and `seed_generator`.
 
     Returns:
-        Tensor of shape `(batch, tokens, width)`; zero where no token up to the own is kept.
+        Tensor of shape `(batch, tokens, width)`; zero if all tokens up to a query are masked.
     """
     length = ops.shape(queries)[1]
     ends = [length * part // _PARTS for part in range(_PARTS + 1)]
@@ -183,27 +181,27 @@ def causal_chunked_attention(
 
 
 class _Seed(keras.random.SeedGenerator):
-    """Gives keras.random one seed for ever, where a generator's next would be another."""
+    """Seed generator that always returns the same seed."""
 
     def __init__(self, seed: Any) -> None:
-        # No call of the base's, which would create a variable.
+        # No call of super().__init__(): it would create a variable.
         self.seed = seed
 
     def next(self, ordered: bool = True) -> Any:
-        """The seed."""
+        """Return the seed."""
         return self.seed
 
 
 def _drawn(rate: float) -> float:
-    """The rate to 16 binary places, as `_kept` draws it, and below one."""
+    """Round a rate to 16 binary places, below one, as `_kept` needs it."""
     return min(round(rate * 2**16), 2**16 - 1) / 2**16
 
 
 def _kept(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
-    """True at random with probability `1 - rate`, the same for the same seed.
+    """Return a random boolean tensor, True with probability `1 - rate`; equal for equal seeds.
 
-    Random numbers take more time than a product, and each chunk needs its own twice: so each of
-    them decides for two places, by its upper and its lower half.
+    Each random integer decides two entries, by its upper and lower 16 bits, because drawing
+    random numbers takes longer than a matrix product.
     """
     batch, queries, tokens = shape
     draws = (batch, queries, (tokens + 1) // 2)
@@ -214,19 +212,19 @@ def _kept(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
 
 
 def _after(i: Any, *tensors: Any) -> Any:
-    """`i`, once the tensors are there.
+    """Return `i` with a data dependency on the tensors.
 
-    TensorFlow works on ten steps of a loop at once as far as none needs another's results, and
-    would hold the weights of several chunks.
+    TensorFlow otherwise runs ten independent steps of a loop in parallel, with the weights of ten
+    chunks in memory.
     """
     for x in tensors:
-        more = ops.any(x[:1, :1, :1] > float("inf"))  # Never, and no compiler knows.
+        more = ops.any(x[:1, :1, :1] > float("inf"))  # Always False; compilers cannot know.
         i = i + ops.cast(more, "int32")
     return i
 
 
 def _put(buffer: Any, i: Any, chunk: Any) -> Any:
-    """The buffer with another chunk i; TensorFlow scatters nothing into an empty batch's."""
+    """Replace chunk i of the buffer; TensorFlow cannot scatter into an empty batch."""
     places = ops.arange(ops.shape(buffer)[0], dtype="int32")
     return ops.where((places == i)[:, None, None, None], chunk, buffer)
 

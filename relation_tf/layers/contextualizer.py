@@ -1,4 +1,4 @@
-"""One context vector for a document, refined step by step."""
+"""Context vector of a document, refined iteratively."""
 
 from __future__ import annotations
 
@@ -17,52 +17,55 @@ _ALGORITHMS = ("auto", "tokens", "moments")
 
 
 class _Step(NamedTuple):
-    """The weights of one step."""
+    """Weights of one refinement step."""
 
     w: Any  # (rank, width)
     u: Any  # (width, rank)
     v: Any  # (width, rank)
-    bias: Any  # (width,), as the two that follow
-    scale: Any
-    offset: Any
+    bias: Any  # (width,)
+    scale: Any  # (width,)
+    offset: Any  # (width,)
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Contextualizer(WeightedLayer):
-    """A document's context vector, refined in steps that weigh its tokens in the light of it.
+    """Context vector of a document, refined by iterated second-order attention.
 
-    From `c_0`, for `k = 1 .. num_steps`, each step with weights of its own:
+    Starting from `c_0`, the layer repeats for `k = 1 .. num_steps`, with separate weights per step:
 
-    - `a_i = ((x_i U) * (c V)) W + b` for each token, *second-order attention*;
-    - `z = LayerNorm(sum_i a_i * x_i)`, over features, with learned scale and offset;
+    - `a_i = ((x_i U) * (c V)) W + b` for each token (second-order attention);
+    - `z = LayerNorm(sum_i a_i * x_i)` over features, with learned scale and offset;
     - `c = c + z`.
 
-    The paper's token vectors carry positions: put a `SoftmaxPositionEncoding` before this layer.
-    A document of no tokens follows the formula, with a sum of zero.
+    The paper adds positions to the tokens: put a `SoftmaxPositionEncoding` before this layer. For
+    a document without tokens the sum is zero.
 
-    The algorithm `"tokens"` computes that token by token. `"moments"` forms `C = X^T X` and
-    `s = sum_i x_i` once; then `z = LayerNorm(t + b * s)` with `t_j = sum_r (C U)_jr W_rj (c V)_r`,
-    and a step costs the same for any number of tokens. `"auto"` takes the one
-    of fewer multiplications, at run time where the number of tokens is not known before. Sums over
-    tokens, the context and all of `"moments"` are in float32 or wider. On JAX `"moments"` has no
-    forward-mode derivative.
+    Both algorithms compute the same output:
+
+    - `"tokens"` computes the steps as written.
+    - `"moments"` computes `C = X^T X` and `s = sum_i x_i` once. Each step is then
+      `z = LayerNorm(t + b * s)` with `t_j = sum_r (C U)_jr W_rj (c V)_r`; its cost does not depend
+      on the number of tokens. On JAX it has no forward-mode derivative.
+
+    `"auto"` selects the algorithm with fewer multiplications, at run time if the number of tokens
+    is unknown. Sums over tokens, the context and all of `"moments"` are in float32 or wider.
 
     Args:
-        rank: Width between U, V and W, at least 1.
+        rank: Inner dimension of U, V and W, at least 1.
         num_steps: Number of steps, at least 1.
-        initial_context: `c_0`: `"ones"`, `"learned"` (one vector, ones at the start) or
-            `"uniform"`, drawn from U(-1, 1) afresh for each document, in inference too.
+        initial_context: `c_0`: `"ones"`, `"learned"` (one vector, initialized with ones) or
+            `"uniform"` (a new sample from U(-1, 1) for each document, also in inference).
         algorithm: `"tokens"`, `"moments"` or `"auto"`.
-        epsilon: Added to the variance in LayerNorm, above 0.
-        seed: Seed of the uniform initial context.
+        epsilon: Positive number added to the variance in LayerNorm.
+        seed: Random seed of the uniform initial context.
         **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
-        mask: Boolean, `(batch, tokens)`; masked tokens count nowhere.
+        mask: Boolean, `(batch, tokens)`; masked tokens are ignored.
 
     Returns:
-        Tensor of shape `(batch, width)`; it carries no mask.
+        Tensor of shape `(batch, width)`, without a mask.
 
     Example:
         >>> import numpy as np
@@ -90,7 +93,7 @@ class Contextualizer(WeightedLayer):
         self.initial_context = one_of("initial_context", initial_context, _INITIAL_CONTEXTS)
         self.algorithm = one_of("algorithm", algorithm, _ALGORITHMS)
         if not epsilon > 0:
-            raise ValueError(f"`epsilon` must be above 0. Received: epsilon={epsilon!r}")
+            raise ValueError(f"`epsilon` must be positive. Received: epsilon={epsilon!r}")
         self.epsilon = epsilon
         self.seed = seed
         if initial_context == "uniform":
@@ -115,11 +118,11 @@ class Contextualizer(WeightedLayer):
         )
 
     def _add_vector(self, name: str, width: int, initializer: str) -> Any:
-        """A vector that acts on the context alone, which is float32 or wider."""
+        # Not autocast: the vector is applied to the context, which is float32 or wider.
         return self.add_weight(name=name, shape=(width,), initializer=initializer, autocast=False)
 
     def call(self, x: Any, mask: Any = None) -> Any:
-        """Refine the context."""
+        """Return the refined context."""
         x = zero_masked(x, boolean(mask))
         start, length = self._start(x), x.shape[1]
         if self.algorithm != "auto":
@@ -132,7 +135,7 @@ class Contextualizer(WeightedLayer):
         return ops.cast(context, x.dtype)
 
     def _start(self, x: Any) -> Any:
-        """`c_0`, `(batch, width)`, or `(1, width)` where all documents have the same."""
+        """Return `c_0`: `(batch, width)`, or `(1, width)` if it is equal for all documents."""
         width, dtype = x.shape[-1], keras.backend.result_type(x.dtype, "float32")
         if self.initial_context == "uniform":
             shape = (ops.shape(x)[0], width)
@@ -142,18 +145,18 @@ class Contextualizer(WeightedLayer):
         return ops.ones((1, width), dtype)
 
     def _crossover(self, width: int) -> int:
-        """The largest number of tokens for which `"tokens"` takes no more multiplications.
+        """Return the number of tokens up to which `"tokens"` needs no more multiplications.
 
-        A step takes it `2 tokens width rank`; `"moments"` takes `width^2 rank` a step and
-        `tokens width^2` once.
+        `"tokens"` needs `2 tokens width rank` per step; `"moments"` needs `width^2 rank` per step
+        and `tokens width^2` once.
         """
         saved = 2 * self.num_steps * self.rank - width
         if saved <= 0:
-            return 2**31 - 1  # No number of tokens is larger.
+            return 2**31 - 1  # "tokens" is cheaper for any number of tokens.
         return self.num_steps * self.rank * width // saved
 
     def _refine(self, context: Any, x: Any, algorithm: str) -> Any:
-        """`c_K`; masked tokens of `x` are zero."""
+        """Return `c_K`; masked tokens of `x` must be zero."""
         mixed_by = _by_moments(x) if algorithm == "moments" else _by_tokens(x)
         for step in self.steps:
             z = mixed_by(step, context)
@@ -163,14 +166,14 @@ class Contextualizer(WeightedLayer):
         return context
 
     def _refine_by_length(self, context: Any, x: Any) -> Any:
-        """`c_K` where the number of tokens is known at run time only.
+        """Return `c_K` if the number of tokens is known only at run time.
 
-        One algorithm gets the whole batch and the other an empty one, which costs nothing. XLA can
-        compile that, and no gradient of `ops.cond` between shapes that it does not know.
+        One algorithm gets the whole batch and the other an empty batch, at no cost. XLA compiles
+        this, but not the gradient of `ops.cond` with unknown shapes.
         """
         batch, length, width = ops.shape(x)
         split = ops.where(length > self._crossover(width), 0, batch)
-        # A start that all documents share is not split: nothing would say any more that it is one.
+        # A shared start stays unsplit: its static batch size of 1 selects the faster formula.
         shared = context.shape[0] == 1
         by_tokens = self._refine(context if shared else context[:split], x[:split], "tokens")
         by_moments = self._refine(context if shared else context[split:], x[split:], "moments")
@@ -182,15 +185,15 @@ class Contextualizer(WeightedLayer):
         return z * ops.rsqrt(variance + self.epsilon)
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> None:
-        """A vector has no tokens to mask."""
+        """Return None: the output has no token axis."""
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """`(batch, width)`."""
+        """Return `(batch, width)`."""
         return (x_shape[0], x_shape[-1])
 
 
 def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:
-    """The function from a step and a context to `sum_i a_i * x_i`, as written."""
+    """Return a function that computes `sum_i a_i * x_i` of a step and a context from the tokens."""
 
     def mixed(step: _Step, context: Any) -> Any:
         query = ops.cast(ops.matmul(context, to_float32(step.v)), x.dtype)[:, None, :]
@@ -201,7 +204,7 @@ def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:
 
 
 def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
-    """The same function, from the first and second moments of the tokens."""
+    """Return a function that computes `sum_i a_i * x_i` from the moments of the tokens."""
     x = to_float32(x)
     first = ops.sum(x, axis=1)  # (batch, width)
     second = _second_moment(x)
@@ -209,7 +212,7 @@ def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
     def mixed(step: _Step, context: Any) -> Any:
         query = ops.matmul(context, to_float32(step.v))[:, None, :]
         u, w = to_float32(step.u), to_float32(step.w)
-        if context.shape[0] == 1:  # one `U diag(c V) W` for all documents, at the start
+        if context.shape[0] == 1:  # First step: one `U diag(c V) W` for all documents.
             total = ops.sum(ops.matmul(u * query, w) * second, axis=1)
         else:
             weighted = ops.matmul(second, u) * ops.transpose(w)  # (batch, width, rank)
@@ -221,9 +224,9 @@ def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
 
 @ops.custom_gradient
 def _second_moment(x: Any) -> tuple[Any, Callable[..., Any]]:
-    """`X^T X`, `(batch, width, width)`.
+    """Compute `X^T X`, shape `(batch, width, width)`.
 
-    Its gradient by the rule for products would be two of them, `X D + X D^T`; here it is one.
+    The custom gradient `X (D + D^T)` needs one product instead of two, `X D + X D^T`.
     """
 
     def gradient(*arguments: Any, upstream: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Full-context semantic representation."""
+"""Full-context semantic representation (FCSR)."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from relation_tf.layers.token_mixer import affine
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class FCSR(WeightedLayer):
-    """Each token with all that stands left and right of it, through two gated cells.
+    """Full-context semantic representation: two gated cells over tokens and their contexts.
 
-    With `S` the tokens and `S_l`, `S_r` their left and right contexts (see `FOFE`), and gates
-    `Gq, Gk, Gv, Go = relu([a cell's three inputs] W + b)`:
+    `S` are the tokens, `S_l` and `S_r` their left and right contexts (see `FOFE`). Each cell
+    computes four gates from its three inputs, `Gq, Gk, Gv, Go = relu([inputs] W + b)`:
 
-    - context integration, of `S, S_l, S_r`: `C = S * Gq + S_l * Gk + S_r * Gv`,
+    - context integration of `S, S_l, S_r`: `C = S * Gq + S_l * Gk + S_r * Gv`,
       `C^ = tanh(C) * Go`;
-    - semantic analysis, of `S, C, C^`: `H = S * Gq + C * Gk + C^ * Gv`, `H^ = tanh(H) * Go`.
+    - semantic analysis of `S, C, C^`: `H = S * Gq + C * Gk + C^ * Gv`, `H^ = tanh(H) * Go`.
 
-    The output is `[C, C^, H, H^]`. Each cell has one matrix for all four gates: rows in the order
-    of its inputs, columns in the order q, k, v, o. Cost is linear in the number of tokens.
+    The output is `[C, C^, H, H^]`. Each cell has one matrix for all gates: rows in the order of
+    its inputs, columns in the order q, k, v, o. Cost is linear in the number of tokens.
 
     Args:
-        decay: Weight of a token relative to its nearer neighbour, in [0, 1).
-        window: How many of the nearest tokens on each side count, at least 1; None for all.
+        decay: Factor in [0, 1) by which the weight of a token decreases per position of distance.
+        window: Number of nearest tokens on each side to include, at least 1; None for all.
         **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
-        mask: Boolean, `(batch, tokens)`. Masked tokens might as well not be there; outputs at them
-            are zero.
+        mask: Boolean, `(batch, tokens)`. Masked tokens are removed from contexts and distances;
+            their outputs are zero.
 
     Returns:
         Tensor of shape `(batch, tokens, 4 width)`.
 
     Raises:
-        ValueError: `decay` or `window` is out of its range, or `x` of another shape.
+        ValueError: If `decay` or `window` is out of range or `x` has another shape.
 
     Example:
         >>> import numpy as np
@@ -59,14 +59,14 @@ class FCSR(WeightedLayer):
         self.decay, self.window = checked_reach(decay, window)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """A matrix and a bias for each cell."""
+        """Create a matrix and a bias for each cell."""
         width = width_of("x", x_shape)
         self.integration_kernel, self.integration_bias = self._add_cell("integration", width)
         self.analysis_kernel, self.analysis_bias = self._add_cell("analysis", width)
         self.built = True
 
     def call(self, x: Any, mask: Any = None) -> Any:
-        """The two cells."""
+        """Apply the two cells."""
         mask = boolean(mask)
         x = zero_masked(x, mask)
         left, right = contexts(x, mask, self.decay, self.window)
@@ -75,7 +75,7 @@ class FCSR(WeightedLayer):
         return zero_masked(ops.concatenate([c, c_hat, h, h_hat], axis=-1), mask)
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """`(batch, tokens, 4 width)`."""
+        """Return `(batch, tokens, 4 width)`."""
         return (*x_shape[:-1], 4 * width_of("x", x_shape))
 
     def _add_cell(self, name: str, width: int) -> tuple[Any, Any]:
@@ -84,7 +84,7 @@ class FCSR(WeightedLayer):
 
 
 def _cell(q: Any, k: Any, v: Any, kernel: Any, bias: Any) -> tuple[Any, Any]:
-    """The gated sum of three tensors, and its tanh through the fourth gate."""
+    """Return the gated sum of three tensors and its tanh times the output gate."""
     gates = ops.relu(affine(ops.concatenate([q, k, v], axis=-1), kernel, bias))
     gate_q, gate_k, gate_v, gate_o = ops.split(gates, 4, axis=-1)
     total = q * gate_q + k * gate_k + v * gate_v

@@ -1,4 +1,4 @@
-"""Attention of features to features."""
+"""Attention between features."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from relation_tf.layers.masking import boolean, to_float32, zero_masked
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class FeatureAttention(WeightedLayer):
-    """One vector for a sequence, from how its features go together.
+    """Sequence representation from attention between features.
 
-    `relu((R W_q)^T (R W_k) / sqrt(units)) W_f`: equation 9 of the FCSR preprint, read so that its
-    shapes agree. The product sums over tokens, features stand against features, and `W_f` weighs
-    the second ones.
+    `relu((R W_q)^T (R W_k) / sqrt(units)) W_f`: equation 9 of the FCSR preprint, interpreted so
+    that its shapes agree. The first product, `(units, units)`, sums over tokens; `W_f` of shape
+    `(units, 1)` sums over its columns.
 
     Args:
-        units: Number of features compared, and width of the output.
-        **kwargs: As in `WeightedLayer`, where there are no biases.
+        units: Number of features, and width of the output.
+        **kwargs: As in `WeightedLayer`; the layer has no biases.
 
     Call arguments:
         r: Tensor of shape `(batch, tokens, width)`.
-        mask: Boolean, `(batch, tokens)`; masked tokens are not in the sums.
+        mask: Boolean, `(batch, tokens)`; masked tokens are excluded from the sum.
 
     Returns:
-        Tensor of shape `(batch, units)`; zero where no token is kept.
+        Tensor of shape `(batch, units)`; zero if no token is kept.
 
     Raises:
-        ValueError: `units` is no positive integer, or `r` of another shape.
+        ValueError: If `units` is not a positive integer or `r` has another shape.
 
     Example:
         >>> import numpy as np
@@ -49,7 +49,7 @@ class FeatureAttention(WeightedLayer):
         self.units = positive_integer("units", units)
 
     def build(self, r_shape: tuple[int | None, ...]) -> None:
-        """W_q, W_k, W_f."""
+        """Create W_q, W_k and W_f."""
         width = width_of("r", r_shape)
         self.query_kernel = self.add_kernel("query_kernel", width, self.units)
         self.key_kernel = self.add_kernel("key_kernel", width, self.units)
@@ -57,7 +57,7 @@ class FeatureAttention(WeightedLayer):
         self.built = True
 
     def call(self, r: Any, mask: Any = None) -> Any:
-        """Equation 9."""
+        """Compute equation 9."""
         r = zero_masked(r, boolean(mask))
         q = to_float32(ops.matmul(r, self.query_kernel) * self.units**-0.5)
         k = to_float32(ops.matmul(r, self.key_kernel))
@@ -66,9 +66,9 @@ class FeatureAttention(WeightedLayer):
         return ops.cast(ops.squeeze(output, axis=-1), r.dtype)
 
     def compute_mask(self, r: Any, previous_mask: Any = None) -> None:
-        """The mask ends here: there are no tokens any more."""
+        """Return None: the output has no token axis."""
         return None
 
     def compute_output_shape(self, r_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """`(batch, units)`."""
+        """Return `(batch, units)`."""
         return (r_shape[0], self.units)

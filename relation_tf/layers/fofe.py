@@ -1,4 +1,4 @@
-"""Left and right contexts by fixed-size ordinally forgetting encoding."""
+"""Left and right contexts by fixed-size ordinally forgetting encoding (FOFE)."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ _BLOCK = 32
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class FOFE(BaseLayer):
-    """What stands left and right of each token, the nearer the heavier.
+    """Left and right context of each token, with weights that decay with distance.
 
-    With `f(i) = S_i + decay f(i - 1)` the left context of token t is `f` over `S_1 .. S_{t-1}`; the
-    right one is `f` over `S_N .. S_{t+1}`, from the far end towards t. So the nearest neighbour has
-    weight 1, the next one `decay`, then `decay^2`. At the ends the contexts are zero.
+    With `f(i) = S_i + decay f(i - 1)`, the left context of token t is `f` over `S_1 .. S_{t-1}`.
+    The right context is `f` over `S_N .. S_{t+1}`, from the end of the sequence towards t. So the
+    nearest neighbour has weight 1, the next token `decay`, then `decay^2`. The left context of the
+    first token and the right context of the last token are zero.
 
-    The sums come from doublings, `f <- f + decay^(2^k) shift(f, 2^k)`, in time linear in the number
-    of tokens, and end where weights are below the rounding of float32. With a slow decay they go
-    by blocks of tokens, then by blocks of those.
+    The sums are computed by doubling, `f <- f + decay^(2^k) shift(f, 2^k)`, in time linear in the
+    number of tokens, until weights are below the precision of float32. With a slow decay they are
+    computed hierarchically in blocks of tokens.
 
     Args:
-        decay: Weight of a token relative to its nearer neighbour, in [0, 1). With 0 a context is
-            just the neighbour.
-        window: How many of the nearest tokens on each side count, at least 1; None for all.
+        decay: Factor in [0, 1) by which the weight of a token decreases per position of distance.
+            With 0 a context is the neighbour.
+        window: Number of nearest tokens on each side to include, at least 1; None for all.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
-        mask: Boolean, `(batch, tokens)`. Masked tokens might as well not be there: they are in no
-            context and no distance. Both contexts at masked tokens are zero.
+        mask: Boolean, `(batch, tokens)`. Masked tokens are removed from contexts and distances;
+            their own contexts are zero.
 
     Returns:
-        The left and the right contexts, two tensors of the shape of `x`.
+        The left and the right contexts: two tensors with the shape of `x`.
 
     Raises:
-        ValueError: `decay` or `window` is out of its range, or `x` of another shape.
+        ValueError: If `decay` or `window` is out of range or `x` has another shape.
 
     Example:
         >>> import numpy as np
@@ -59,7 +60,7 @@ class FOFE(BaseLayer):
     References:
         - Zhang et al. 2015, "The Fixed-Size Ordinally-Forgetting Encoding Method for Neural Network
           Language Models".
-        - The FCSR preprint; its figure 3 has the window.
+        - The FCSR preprint, figure 3 for the window.
     """
 
     def __init__(self, decay: float = 0.2, window: int | None = None, **kwargs: Any) -> None:
@@ -67,44 +68,44 @@ class FOFE(BaseLayer):
         self.decay, self.window = checked_reach(decay, window)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """Check the shape; there are no weights."""
+        """Check the shape; the layer has no weights."""
         width_of("x", x_shape)
         self.built = True
 
     def call(self, x: Any, mask: Any = None) -> tuple[Any, Any]:
-        """The two contexts."""
+        """Return the left and right contexts."""
         mask = boolean(mask)
         return contexts(x, mask, self.decay, self.window)
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> tuple[Any, Any]:
-        """Both contexts keep the mask."""
+        """Return the mask of the input for both contexts."""
         return previous_mask, previous_mask
 
     def compute_output_shape(
         self, x_shape: tuple[int | None, ...]
     ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
-        """Twice the shape of `x`."""
+        """Return the shape of `x` for both contexts."""
         return tuple(x_shape), tuple(x_shape)
 
 
 def checked_reach(decay: float, window: int | None) -> tuple[float, int | None]:
-    """Return decay and window; refuse those that no context can have."""
+    """Return `decay` and `window`, or raise if one is out of range."""
     return float(rate("decay", decay)), None if window is None else positive_integer(
         "window", window
     )
 
 
 def contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, Any]:
-    """Left and right contexts, accumulated in float32 or wider.
+    """Compute left and right contexts, accumulated in float32 or wider.
 
     Args:
-        x: Tensor of shape `(batch, tokens, width)`; what masked tokens hold does not matter.
+        x: Tensor of shape `(batch, tokens, width)`; the values at masked tokens have no effect.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
         decay: As in `FOFE`.
         window: As in `FOFE`.
 
     Returns:
-        Two tensors like `x`, zero at masked tokens.
+        Two tensors with the shape and dtype of `x`, zero at masked tokens.
     """
     wide = zero_masked(to_float32(x), mask)
     left = partial(_left, decay=decay, window=window)
@@ -119,10 +120,10 @@ def contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, 
 
 
 def _of_kept(x: Any, mask: Any, function: _Linear, transposed: _Linear) -> Any:
-    """A function of the kept tokens alone, with `transposed` as its gradient.
+    """Apply a linear function to the kept tokens, with `transposed` as its gradient.
 
-    That costs what the function costs; the gradients of its slices, one by one, cost several times
-    as much, and TensorFlow has none for a condition by XLA where lengths are not known.
+    The gradient then costs as much as the function. Automatic differentiation of its slices costs
+    several times as much, and XLA in TensorFlow fails on `ops.cond` with unknown lengths.
     """
 
     @ops.custom_gradient
@@ -134,19 +135,19 @@ def _of_kept(x: Any, mask: Any, function: _Linear, transposed: _Linear) -> Any:
 
         if mask is None:
             return function(x), gradient
-        # Padding at the ends is zero and adds nothing; a gap would stretch distances.
+        # Padding at the ends is zero and has no effect; a gap would increase distances.
         gap = _has_gap(mask)
         together = ops.cond(gap, lambda: _close_up(x, mask), lambda: x)
         output = function(together)
         output = ops.cond(gap, lambda: _spread_out(output, mask), lambda: output)
         return zero_masked(output, mask), gradient
 
-    # The mask is an argument because JAX cannot batch a function with a gradient that captures it.
+    # The mask is an argument: JAX cannot vmap a custom gradient that captures tensors.
     return of_kept(x) if mask is None else of_kept(x, mask)
 
 
 def _left(x: Any, decay: float, window: int | None) -> Any:
-    """The left contexts where all tokens count."""
+    """Compute the left contexts without a mask."""
     length = x.shape[1]
     reach = _reach(decay, float(np.finfo(keras.backend.standardize_dtype(x.dtype)).eps))
     if length is not None:
@@ -159,17 +160,17 @@ def _left(x: Any, decay: float, window: int | None) -> Any:
 
 
 def _reach(decay: float, epsilon: float) -> int:
-    """The distance at which all further weights together, decay^n / (1 - decay), are < epsilon."""
+    """Return the smallest n with `decay^n / (1 - decay)`, the sum of later weights, <= epsilon."""
     if decay == 0:
         return 1
     return max(math.ceil(math.log(epsilon * (1 - decay)) / math.log(decay)), 1)
 
 
 def _left_by_blocks(x: Any, decay: float) -> Any:
-    """The left contexts by blocks of tokens, themselves tokens of a shorter sequence.
+    """Compute the left contexts by recursion over blocks of tokens.
 
-    A block hands on the sum over its tokens; what reaches a block from those before it is again a
-    left context, with `decay^_BLOCK`. So the doublings of all tokens stay within a block.
+    The sums of blocks form a shorter sequence. Its left contexts with `decay^_BLOCK` are the
+    contributions of earlier blocks, so that doublings over all tokens stay within a block.
     """
     length, width = ops.shape(x)[1], x.shape[2]
     padding = -length % _BLOCK
@@ -183,9 +184,9 @@ def _left_by_blocks(x: Any, decay: float) -> Any:
 
 
 def _geometric_sum(x: Any, decay: float, terms: int) -> Any:
-    """`sum over k < terms of decay^k x_{t - k}`.
+    """Compute `sum over k < terms of decay^k x_{t - k}`.
 
-    The binary digits of `terms` say how: each doubles what is summed, a one adds a term more.
+    Processes the binary digits of `terms`: each digit doubles the number of terms, 1 adds a term.
     """
     total, summed = x, 1
     for digit in f"{terms:b}"[1:]:
@@ -198,26 +199,26 @@ def _geometric_sum(x: Any, decay: float, terms: int) -> Any:
 
 
 def _later(x: Any, steps: int) -> Any:
-    """Each token `steps` places later, zeros before; any number of steps, any length."""
+    """Shift tokens `steps` positions to the right and pad with zeros."""
     return ops.concatenate([ops.zeros_like(x[:, :steps]), x[:, :-steps]], axis=1)
 
 
 def _has_gap(mask: Any) -> Any:
-    """Whether kept tokens stand on both sides of a masked one in any sequence."""
+    """Return True if any sequence has a masked token between kept tokens."""
     begins = ops.logical_and(mask[:, 1:], ops.logical_not(mask[:, :-1]))
     runs = ops.sum(ops.cast(begins, "int32"), axis=1) + ops.cast(mask[:, 0], "int32")
     return ops.any(runs > 1)
 
 
 def _close_up(x: Any, mask: Any) -> Any:
-    """The kept tokens moved together, the others behind them."""
+    """Move the kept tokens to the start, the masked tokens behind them."""
     position = ops.arange(ops.shape(mask)[1], dtype="int32")
-    # Distinct keys, so that no sort can change the order.
+    # Distinct keys: the order does not depend on the sorting algorithm.
     order = ops.argsort(ops.where(mask, position, position + ops.shape(mask)[1]), axis=1)
     return ops.take_along_axis(x, order[..., None], axis=1)
 
 
 def _spread_out(x: Any, mask: Any) -> Any:
-    """The kept tokens moved back to their places; anything at the others."""
+    """Move the kept tokens back to their positions; other positions are undefined."""
     place = ops.maximum(ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1, 0)
     return ops.take_along_axis(x, place[..., None], axis=1)

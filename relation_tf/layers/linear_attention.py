@@ -19,55 +19,59 @@ _NORMALIZATIONS = ("sum", "none", "released_code")
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class LinearAttention(CausalMixer):
-    """Attention through a feature map, in time linear in the number of tokens.
+    """Linear attention: attention with a feature map, in linear time.
 
     With `t(x) = x + 1 if x > 0 else exp(x)` and `Q`, `K`, `V` as in `Attention`:
 
     - `normalization="sum"`: `t(Q) (t(K)^T V) / (t(Q) sum_j t(K_j))`, as in the literature;
     - `normalization="none"`: `t(Q) (t(K)^T V)`, equation 5 of the Relation paper as printed;
-    - `normalization="released_code"`: what that paper's released code computes. `q = t(Q) /
-      sqrt(width)`, keys are `softmax(t(K))` over features, dropout falls on `A = keys^T V`, and
-      `q A` is divided by the mean over features of `t(query W_K)` at the query's own position.
+    - `normalization="released_code"`: as in that paper's released code, `q A / m` with
+      `q = t(Q) / sqrt(width)`, `A = dropout(softmax(t(K))^T V)`, softmax over features, and `m`
+      the mean over features of `t(query W_K)` at the position of the query.
 
-    Masked keys are zeroed after the feature map. Sums over tokens are accumulated in float32 or
-    wider.
+    Masked keys are set to zero after the feature map. Sums over tokens are accumulated in float32
+    or wider.
 
-    The algorithm `"factored"` never forms V: `t(K)^T V = (t(K)^T value) W_V`; it is chosen where
-    there are at least as many tokens as input features. `"scores"` forms no `t(K)^T V` either, but
-    a score for each query and token, `((t(Q) t(K)^T) value) W_V`; it is chosen for up to `units`
-    queries, as for the read-out of one token, where no dropout falls on `t(K)^T V`.
+    All algorithms compute the same output:
 
-    With `causal=True` the sums of query i are over the tokens up to i: `"scores"` leaves out the
-    scores of later tokens, the others go chunk by chunk and hold a `t(K)^T V` for each chunk, not
-    for each token. Time and memory are linear in the number of tokens, for the gradient too.
-    `"scores"` is chosen where all tokens are one chunk. The state of `step` is `t(K)^T V`,
-    `(batch, units, units)`, and `sum_j t(K_j)`, `(batch, 1, units)`.
+    - `"direct"` forms V and `t(K)^T V`.
+    - `"factored"` does not form V: `t(K)^T V = (t(K)^T value) W_V`. `"auto"` selects it if there
+      are at least as many tokens as input features.
+    - `"scores"` forms a score for each query and token, `((t(Q) t(K)^T) value) W_V`. `"auto"`
+      selects it for at most `units` queries, such as a readout of one token, without dropout.
+
+    With `causal=True` the sums of query i include tokens 1 to i. `"scores"` then sets the scores of
+    later tokens to zero. `"direct"` and `"factored"` hold one `t(K)^T V` per chunk of tokens: time
+    and memory, also of the gradient, are linear in the number of tokens. `"auto"` selects
+    `"scores"` if all tokens fit in one chunk. The state of `step` is `(t(K)^T V, sum_j t(K_j))`, of
+    shapes `(batch, units, units)` and `(batch, 1, units)`.
 
     Args:
         units: Width of queries, keys, values and output.
-        variant: `"equations"` or `"released_code"`, which differ in the defaults below.
-        normalization: `"sum"`, `"none"` or `"released_code"`. By default `"sum"`, for the released
-            code `"released_code"`.
-        use_bias: If True, the three projections have biases. By default False.
-        dropout: Rate in [0, 1), on `t(K)^T V` (and before the closing projection). By default 0,
-            for the released code 0.5.
-        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. By default for the
-            released code only.
+        variant: `"equations"` or `"released_code"`; sets the defaults of the next four arguments.
+        normalization: `"sum"`, `"none"` or `"released_code"`. Default: `"sum"`, or
+            `"released_code"` for the released code.
+        use_bias: If True, the three projections have biases. Default: False.
+        dropout: Dropout rate in [0, 1), on `t(K)^T V` and before the output projection. Default: 0,
+            or 0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
         algorithm: `"direct"`, `"factored"`, `"scores"` or `"auto"`.
-        causal: Whether a query sees the tokens up to its own position only.
+        causal: If True, query i sees tokens 1 to i only.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
         value: Tensor of shape `(batch, tokens, width)`, by default `query`.
         query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
-        value_mask: Boolean, `(batch, tokens)`; masked tokens count nowhere.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are ignored.
 
     Returns:
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: An unknown `normalization`; dropout with `algorithm="scores"` or `causal=True`.
+        ValueError: If `normalization` is unknown, or if dropout is combined with
+            `algorithm="scores"` or `causal=True`.
 
     Example:
         >>> import numpy as np
@@ -90,30 +94,31 @@ class LinearAttention(CausalMixer):
         super().__init__(units, **kwargs)
         if self.algorithm == "scores" and self.dropout > 0:
             raise ValueError(
-                "algorithm='scores' leaves no place for dropout on t(K)^T V. "
+                "algorithm='scores' does not support dropout on t(K)^T V. "
                 f"Received: dropout={self.dropout}"
             )
         if self.causal and self.dropout > 0:
             raise ValueError(
-                "causal=True leaves no place for dropout on t(K)^T V, which no query has alone. "
+                "causal=True does not support dropout on t(K)^T V. "
                 f"Received: dropout={self.dropout}"
             )
         normalization = self.preset("normalization", normalization)
         self.normalization = one_of("normalization", normalization, _NORMALIZATIONS)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
-        """W_Q, W_K, W_V."""
+        """Create W_Q, W_K and W_V."""
         if self.normalization == "released_code" and query_width != value_width:
             raise ValueError(
                 "normalization='released_code' applies W_K to the query too: query and value must "
-                f"be of one width. Received: query width {query_width}, value width {value_width}"
+                "have the same width. "
+                f"Received: query width {query_width}, value width {value_width}"
             )
         self.query_kernel, self.query_bias = self.add_projection("query", query_width)
         self.key_kernel, self.key_bias = self.add_projection("key", value_width)
         self.value_kernel, self.value_bias = self.add_projection("value", value_width)
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        """Equations 5-6."""
+        """Compute equations 5-6."""
         if self.causal:
             return self._mix_causal(query, *aligned(query, value, value_mask))
         q, keys = self._features(query, value, value_mask)
@@ -126,7 +131,7 @@ class LinearAttention(CausalMixer):
         return self._normalized(output, query, ops.matmul(q, key_sum))
 
     def _features(self, query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
-        """`t(Q)` and `t(K)`, zero at masked tokens, in float32 or wider."""
+        """Return `t(Q)` and `t(K)` (zero at masked tokens) in float32 or wider."""
         q = _feature_map(affine(query, self.query_kernel, self.query_bias))
         keys = _feature_map(affine(value, self.key_kernel, self.key_bias))
         if self.normalization == "released_code":
@@ -135,17 +140,17 @@ class LinearAttention(CausalMixer):
         return q, zero_masked(keys, value_mask)
 
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
-        """The output in the type of the query; `weight` is `t(Q) sum_j t(K_j)`."""
+        """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""
         if self.normalization == "released_code":
             own = _feature_map(affine(query, self.key_kernel, self.key_bias))
             output = output / ops.mean(own, axis=-1, keepdims=True)
         elif self.normalization == "sum":
-            # Zero only where nothing is kept.
+            # The weight is zero only without kept tokens.
             output = output / ops.where(weight > 0, weight, 1.0)
         return ops.cast(output, query.dtype)
 
     def _mix_causal(self, query: Any, value: Any, value_mask: Any) -> Any:
-        """Equations 5-6, with the sums up to each query."""
+        """Compute equations 5-6 with sums up to each query."""
         q, keys = self._features(query, value, value_mask)
         weight = ops.sum(q * ops.cumsum(keys, axis=1), axis=-1, keepdims=True)
         algorithm = self._choose_causal(query.shape[1], value.shape[2])
@@ -160,11 +165,11 @@ class LinearAttention(CausalMixer):
         return self._normalized(output, query, weight)
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
-        """Both sums of no token."""
+        """Return both sums at zero."""
         return self.zeros(batch_size, self.units, self.units), self.zeros(batch_size, 1, self.units)
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Equations 5-6, with the sums of one more token."""
+        """Add one token to the sums and compute equations 5-6."""
         total, key_sum = state
         q, keys = self._features(x, x, mask)
         values = affine(x, self.value_kernel, self.value_bias)
@@ -174,7 +179,7 @@ class LinearAttention(CausalMixer):
         return self._normalized(ops.matmul(q, total), x, weight), (total, key_sum)
 
     def _state(self, algorithm: str, keys: Any, key_sum: Any, value: Any, training: bool) -> Any:
-        """`t(K)^T V`, `(batch, units, units)`, in float32 or wider."""
+        """Return `t(K)^T V`, shape `(batch, units, units)`, in float32 or wider."""
         keys = ops.transpose(keys, (0, 2, 1))
         if algorithm == "direct":
             values = ops.matmul(value, self.value_kernel)
@@ -187,7 +192,7 @@ class LinearAttention(CausalMixer):
         return self.drop(state, training)
 
     def _through_scores(self, q: Any, keys: Any, value: Any) -> Any:
-        """`(t(Q) t(K)^T) V`, in float32 or wider."""
+        """Return `(t(Q) t(K)^T) V` in float32 or wider."""
         scores = ops.matmul(q, ops.transpose(keys, (0, 2, 1)))  # (batch, queries, tokens)
         mixed = ops.matmul(scores, to_float32(value))
         output = ops.matmul(mixed, to_float32(self.value_kernel))
@@ -214,11 +219,11 @@ class LinearAttention(CausalMixer):
 
 
 def _feature_map(x: Any) -> Any:
-    """`t(x)`, in float32 or wider because sums over tokens follow."""
+    """Return `t(x)` in float32 or wider, for sums over tokens."""
     return ops.elu(to_float32(x)) + 1.0
 
 
 def _causal_scores(q: Any, keys: Any, values: Any) -> Any:
-    """`(t(Q) t(K)^T, later tokens zero) V`."""
+    """Compute `(t(Q) t(K)^T, later tokens zero) V`."""
     scores = ops.matmul(q, ops.transpose(keys, (0, 2, 1)))
     return ops.matmul(ops.where(up_to_own(ops.shape(keys)[1]), scores, 0.0), values)

@@ -1,4 +1,4 @@
-"""Masks, as every layer of this package uses them: True keeps a token."""
+"""Functions for masks: True keeps a token."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from keras import ops
 
 
 def to_float32(x: Any) -> Any:
-    """`x` in float32 or wider, as sums over tokens need it."""
+    """Cast to float32 or wider, for sums over tokens."""
     return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
 
 
 def softmax(x: Any) -> Any:
-    """Softmax over the last axis."""
-    # Keras warns of a softmax over one entry; here that is a sequence of one token.
+    """Compute softmax over the last axis."""
+    # Keras warns about softmax over one entry; here that is a sequence of one token.
     return ops.ones_like(x) if x.shape[-1] == 1 else ops.softmax(x, axis=-1)
 
 
 def boolean(mask: Any) -> Any:
-    """Return a mask as booleans; None stays None."""
+    """Cast a mask to boolean; None stays None."""
     return None if mask is None else ops.cast(mask, "bool")
 
 
 def zero_masked(x: Any, mask: Any) -> Any:
-    """Replace masked tokens by zero, whatever they hold, NaN and infinities included.
+    """Replace masked tokens by zero, including NaN and infinities.
 
     Args:
         x: Tensor of shape `(batch, tokens, width)`.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
 
     Returns:
-        A tensor like `x`. Nothing flows back to a masked token, not even a NaN.
+        A tensor with the shape and dtype of `x`. The gradient at masked tokens is zero, never NaN.
     """
     if mask is None:
         return x
@@ -40,14 +40,14 @@ def zero_masked(x: Any, mask: Any) -> Any:
 
 
 def masked_softmax(scores: Any, mask: Any) -> Any:
-    """Softmax over the last axis, in float32 or wider, with zero weight on masked tokens.
+    """Compute softmax over the last axis in float32 or wider, with zero weight on masked tokens.
 
     Args:
         scores: Tensor of shape `(batch, queries, tokens)`.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
 
     Returns:
-        Weights of the shape and dtype of `scores`; all zero where no token is kept.
+        Weights with the shape and dtype of `scores`; all zero if no token is kept.
     """
     wide = to_float32(scores)
     if mask is None:
@@ -58,14 +58,14 @@ def masked_softmax(scores: Any, mask: Any) -> Any:
 
 
 def masked_mean(x: Any, mask: Any) -> Any:
-    """Mean over the kept tokens, accumulated in float32 or wider.
+    """Compute the mean over the kept tokens, accumulated in float32 or wider.
 
     Args:
         x: Tensor of shape `(batch, tokens, width)`, zero at masked tokens.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
 
     Returns:
-        Tensor of shape `(batch, width)`; zero where no token is kept.
+        Tensor of shape `(batch, width)`; zero if no token is kept.
     """
     total = ops.sum(to_float32(x), axis=1)
     if mask is None:

@@ -1,4 +1,4 @@
-"""The baseline that sees no context."""
+"""Point-wise baseline without context."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from relation_tf.layers.token_mixer import TokenMixer, affine
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class PointwiseMLP(TokenMixer):
-    """Three point-wise layers: what a mechanism reaches that sees no token but its own.
+    """Baseline of three point-wise dense layers: each token sees only itself.
 
-    `phi(phi(x W1 + b1) W2 + b2) W3 + b3` (the baseline of the Relation paper). `gated=True` is
-    the form of that paper's released code, a Relation without its mean:
-    `phi(((x W1 + b1) * (x W2 + b2)) W3)`.
-
-    `value` and its mask are taken, as by the other mechanisms, and ignored.
+    `phi(phi(x W1 + b1) W2 + b2) W3 + b3` (the baseline of the Relation paper). With `gated=True`,
+    as in that paper's released code: `phi(((x W1 + b1) * (x W2 + b2)) W3)`, a Relation without the
+    mean.
 
     Args:
         units: Width of all three layers.
-        activation: `phi`.
-        gated: If True, the first two layers are multiplied instead of chained. By default for the
-            released code only.
-        variant: `"equations"` or `"released_code"`, which differ in the defaults below.
-        use_bias: If True, the layers have biases (the gated form's third has none). By default
-            True.
-        dropout: Rate in [0, 1), before W3 (and before the closing projection). By default 0, for
-            the released code 0.5.
-        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. By default for the
-            released code only.
+        activation: Activation function `phi`.
+        gated: If True, multiply the first two layers instead of chaining them. Default: True for
+            the released code, else False.
+        variant: `"equations"` or `"released_code"`; sets the defaults of `gated`, `dropout` and
+            `output_projection`.
+        use_bias: If True, the layers have biases (except the third layer of the gated form).
+            Default: True.
+        dropout: Dropout rate in [0, 1), before W3 and before the output projection. Default: 0, or
+            0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
-        value: Ignored.
+        value: Ignored; accepted for compatibility with the other mechanisms.
         query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
         value_mask: Ignored.
 
@@ -70,7 +69,7 @@ class PointwiseMLP(TokenMixer):
         self.gated = self.preset("gated", gated)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
-        """W1, W2, W3."""
+        """Create W1, W2 and W3."""
         second_width = query_width if self.gated else self.units
         self.kernel1, self.bias1 = self.add_projection("first", query_width)
         self.kernel2, self.bias2 = self.add_projection("second", second_width)
@@ -79,7 +78,7 @@ class PointwiseMLP(TokenMixer):
         )
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        """The three layers."""
+        """Apply the three layers."""
         first = affine(query, self.kernel1, self.bias1)
         if self.gated:
             gated = self.drop(first * affine(query, self.kernel2, self.bias2), training)

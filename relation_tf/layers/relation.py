@@ -1,4 +1,4 @@
-"""Relation."""
+"""Relation: token mixing by a product with the mean of all tokens."""
 
 from __future__ import annotations
 
@@ -15,45 +15,46 @@ from relation_tf.layers.token_mixer import TokenMixer, affine
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Relation(CausalMixer):
-    """Each token multiplied by the mean of all: `R = activation((G * h') W)`.
+    """Multiply each token by the mean of all tokens: `R = activation((G * h') W)`.
 
     `G = query W_G`, `H = value W_H`, `h' = mean over kept tokens of H` (equations 7-12 of the
-    Relation paper). Cost is linear in the number of tokens. The mean commutes with the projection,
-    so that `h' = mean(value) W_H` is computed from one vector a sequence.
+    Relation paper). Cost is linear in the number of tokens. `h'` is computed as `mean(value) W_H`,
+    with one projected vector per sequence.
 
-    The algorithm `"folded"` goes on: `(G * h') W = query (W_G diag(h') W)`, one small matrix for
-    each sequence in place of a product for each token. It is chosen where there are more queries
-    than input features and no dropout stands between `G * h'` and `W`.
+    Both algorithms compute the same output:
 
-    With `causal=True` the mean of query i is that over the kept tokens up to i. There each query
-    would have a matrix of its own, and nothing is folded. The state of `step` is the sum of the
-    kept tokens, `(batch, 1, width)`, and their number, `(batch, 1, 1)`.
+    - `"direct"` computes `(G * h') W` for each token.
+    - `"folded"` computes one matrix per sequence: `(G * h') W = query (W_G diag(h') W)`. `"auto"`
+      selects it for more queries than input features, without dropout. It has no causal form.
+
+    With `causal=True` the mean of query i is over the kept tokens from 1 to i. The state of `step`
+    is the sum of the kept tokens, shape `(batch, 1, width)`, and their number, `(batch, 1, 1)`.
 
     Args:
         units: Width of the output.
-        activation: The function around the equation.
-        variant: `"equations"` or `"released_code"`, which differ in the defaults below.
-        use_bias: If True, the projections to G and H have biases (W has none). By default for the
-            released code only.
-        dropout: Rate in [0, 1), on `G * h'` (and before the closing projection). By default 0, for
-            the released code 0.5.
-        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. By default for the
-            released code only.
+        activation: Activation function of the output.
+        variant: `"equations"` or `"released_code"`; sets the defaults of the next three arguments.
+        use_bias: If True, the projections to G and H have biases (W has none). Default: True for
+            the released code, else False.
+        dropout: Dropout rate in [0, 1), on `G * h'` and before the output projection. Default: 0,
+            or 0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
         algorithm: `"direct"`, `"folded"` or `"auto"`.
-        causal: Whether the mean of a query is over the tokens up to its own position.
+        causal: If True, the mean of query i is over tokens 1 to i only.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
         value: Tensor of shape `(batch, tokens, width)`, by default `query`.
         query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
-        value_mask: Boolean, `(batch, tokens)`; masked tokens are not in the mean.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are excluded from the mean.
 
     Returns:
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: `algorithm="folded"` with dropout or `causal=True`.
+        ValueError: If `algorithm="folded"` is combined with dropout or `causal=True`.
 
     Example:
         >>> import numpy as np
@@ -75,24 +76,24 @@ class Relation(CausalMixer):
         super().__init__(units, **kwargs)
         if self.algorithm == "folded" and self.dropout > 0:
             raise ValueError(
-                "algorithm='folded' leaves no place for dropout between G * h' and W. "
+                "algorithm='folded' does not support dropout between G * h' and W. "
                 f"Received: dropout={self.dropout}"
             )
         if self.algorithm == "folded" and self.causal:
             raise ValueError(
-                "algorithm='folded' is one matrix for all queries, and has no causal form. "
+                "algorithm='folded' has no causal form. Use 'direct' or 'auto'. "
                 "Received: causal=True"
             )
         self.activation = keras.activations.get(activation)
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
-        """W_G, W_H, W."""
+        """Create W_G, W_H and W."""
         self.g_kernel, self.g_bias = self.add_projection("g", query_width)
         self.h_kernel, self.h_bias = self.add_projection("h", value_width)
         self.kernel = self.add_kernel("kernel", self.units, self.units)
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        """Equations 7-12."""
+        """Compute equations 7-12."""
         if self.causal:
             h = self._h(*running_mean(*aligned(query, value, value_mask)))
             return self._related(query, h, training)
@@ -107,21 +108,21 @@ class Relation(CausalMixer):
         return self.activation(related)
 
     def _h(self, mean: Any, seen: Any) -> Any:
-        """`h'` of the mean of the tokens; zero, whatever the bias, where none was seen."""
+        """Project the mean of the tokens to `h'`; zero (despite the bias) without kept tokens."""
         h = affine(mean, self.h_kernel, self.h_bias)
         return h if seen is None or self.h_bias is None else h * ops.cast(seen, h.dtype)
 
     def _related(self, query: Any, h: Any, training: bool) -> Any:
-        """`activation((G * h') W)`."""
+        """Compute `activation((G * h') W)`."""
         g = affine(query, self.g_kernel, self.g_bias)
         return self.activation(ops.matmul(self.drop(g * h, training), self.kernel))
 
     def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
-        """No token."""
+        """Return the sum and the number of tokens at zero."""
         return self.zeros(batch_size, 1, self.h_kernel.shape[0]), self.zeros(batch_size, 1, 1)
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Equations 7-12, with the mean of one more token."""
+        """Add one token to the mean and compute equations 7-12."""
         total, count = state
         total = total + to_float32(x)
         count = count + ops.cast(mask[..., None], count.dtype)

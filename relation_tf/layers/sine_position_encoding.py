@@ -1,4 +1,4 @@
-"""Sinusoidal positions."""
+"""Sinusoidal position encoding."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from relation_tf.layers.masking import boolean, zero_masked
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class SinePositionEncoding(BaseLayer):
-    """Add sine positions: `x + p`.
+    """Add sinusoidal position encodings: `x + p`.
 
-    `p(pos, i) = sin(pos / 10000^(2 floor(i / 2) / width) + (i mod 2) pi / 2)`, positions from 0:
-    even features are sines, odd ones cosines, side by side. The angles are computed in float32,
-    whatever the layer's dtype.
+    `p(pos, i) = sin(pos / 10000^(2 floor(i / 2) / width) + (i mod 2) pi / 2)`, with positions from
+    0: even features are sines, odd features cosines. The angles are computed in float32 for any
+    dtype of the layer.
 
     Args:
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
@@ -29,7 +29,7 @@ class SinePositionEncoding(BaseLayer):
         mask: Boolean, `(batch, tokens)`; outputs at masked tokens are zero.
 
     Returns:
-        Tensor of the shape of `x`.
+        Tensor with the shape of `x`.
 
     Example:
         >>> import numpy as np
@@ -43,12 +43,12 @@ class SinePositionEncoding(BaseLayer):
     """
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """Check the shape; there are no weights."""
+        """Check the shape; the layer has no weights."""
         width_of("x", x_shape)
         self.built = True
 
     def call(self, x: Any, mask: Any = None) -> Any:
-        """Add the positions."""
+        """Add the position encodings."""
         feature = np.arange(x.shape[-1])
         rate = ops.convert_to_tensor(10000.0 ** -(feature // 2 * 2 / x.shape[-1]), "float32")
         phase = ops.convert_to_tensor(feature % 2 * np.pi / 2, "float32")  # both (width,)
@@ -58,5 +58,5 @@ class SinePositionEncoding(BaseLayer):
         return zero_masked(x, boolean(mask))
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The shape of `x`."""
+        """Return the shape of `x`."""
         return x_shape

@@ -1,4 +1,4 @@
-"""Positions as learned weights of tokens."""
+"""Position encoding by learned weights of tokens."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from relation_tf.layers.masking import to_float32, zero_masked
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class SoftmaxPositionEncoding(BaseLayer):
-    """Weigh each feature of the tokens by a learned softmax over positions: `x * p`.
+    """Weight each feature of the tokens by a learned softmax over positions: `x * p`.
 
-    `p(i)_j = exp(i s_j) / sum_k exp(k s_j)`, the sum over the kept tokens, with a learned slope
-    `s_j` for each feature: late tokens count where it is positive, early ones where it is negative,
-    and all count `1 / tokens` where it is zero, as at the start. Positions count kept tokens alone,
-    so that padding, wherever it stands, changes nothing at kept tokens. The weights are computed in
-    float32 or wider.
+    `p(i)_j = exp(i s_j) / sum_k exp(k s_j)`, with the sum over kept tokens and a learned slope
+    `s_j` for each feature. A positive slope gives late tokens more weight, a negative slope early
+    tokens, and zero (the default initial value) the weight `1 / tokens` to all. Positions count
+    kept tokens only, so that padding does not change outputs at kept tokens. The weights are
+    computed in float32 or wider.
 
     Args:
         initializer: Initializer of the slopes.
@@ -28,10 +28,10 @@ class SoftmaxPositionEncoding(BaseLayer):
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
-        mask: Boolean, `(batch, tokens)`; masked tokens get no weight: outputs there are zero.
+        mask: Boolean, `(batch, tokens)`; outputs at masked tokens are zero.
 
     Returns:
-        Tensor of the shape of `x`.
+        Tensor with the shape of `x`.
 
     Example:
         >>> import keras
@@ -54,13 +54,13 @@ class SoftmaxPositionEncoding(BaseLayer):
             name="slope",
             shape=(width_of("x", x_shape),),
             initializer=self.initializer.clone(),
-            # A slope is multiplied by positions: half precision would be off by whole exponents.
+            # The slope is multiplied by positions: in half precision exponents have errors above 1.
             autocast=False,
         )
         self.built = True
 
     def call(self, x: Any, mask: Any = None) -> Any:
-        """Weigh the tokens."""
+        """Return the weighted tokens."""
         if mask is None:
             kept = ops.ones((1, ops.shape(x)[1]), "bool")
         else:
@@ -69,18 +69,18 @@ class SoftmaxPositionEncoding(BaseLayer):
         return ops.cast(to_float32(x) * _weights(to_float32(self.slope), kept), x.dtype)
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The shape of `x`."""
+        """Return the shape of `x`."""
         return x_shape
 
 
 def _weights(slope: Any, kept: Any) -> Any:
-    """`p` of slopes `(width,)` and a mask `(batch, tokens)`: `(batch, tokens, width)`."""
+    """Return `p`, `(batch, tokens, width)`, of slopes `(width,)` and a mask `(batch, tokens)`."""
     count = ops.cumsum(ops.cast(kept, "int32"), axis=1)
     rank = ops.maximum(count - 1, 0)[..., None]  # (batch, tokens, 1)
-    # Softmax does not see a shift: counted from the token of the largest weight, no score exceeds
-    # zero, and those that matter are small numbers, exact whatever the length.
+    # Softmax is invariant to shifts. With positions relative to the token of largest weight, scores
+    # are at most zero, and scores with relevant weight are small and exact for any length.
     distance = rank - ops.where(slope > 0, rank[:, -1:], 0)
     scores = ops.cast(distance, slope.dtype) * slope
     powers = zero_masked(ops.exp(scores), kept)
-    total = ops.sum(powers, axis=1, keepdims=True)  # At least one, zero where nothing is kept.
+    total = ops.sum(powers, axis=1, keepdims=True)  # At least 1, or 0 without kept tokens.
     return powers / ops.where(total > 0, total, 1.0)

@@ -1,4 +1,4 @@
-"""What the mechanisms of the Relation paper have in common."""
+"""Base class of the token mixers."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Variant = Literal["equations", "released_code"]
 
 
 class TokenMixer(WeightedLayer):
-    """A layer that gives each query token a view of the tokens of `value`.
+    """Base class of layers that compute each query token from the tokens of `value`.
 
-    It owns what all mechanisms share: checked arguments, masks and the closing projection
-    `y = dropout(relu(y)) W_output` of the Relation paper's released code. A mechanism adds its
-    weights in `build_mechanism` and its equation in `mix`.
+    It checks arguments, applies masks and adds the output projection
+    `y = dropout(relu(y)) W_output` of the Relation paper's released code. A subclass creates its
+    weights in `build_mechanism` and computes its equation in `mix`.
 
-    `variant="equations"` is the layer as the paper prints it, `variant="released_code"` as its
-    released code computes it. A variant is a set of defaults: the class's `presets`.
+    `variant="equations"` follows the paper's equations, `variant="released_code"` its released
+    code. A variant is a set of default arguments, defined in the class attribute `presets`.
 
     Args:
         units: Width of the output, at least 1.
         variant: `"equations"` or `"released_code"`.
-        use_bias: If True, the projections have biases. None: by `variant`.
-        dropout: Rate in [0, 1), applied in training only. None: 0 for the equations, 0.5 for the
+        use_bias: If True, the projections have biases. None: the variant's default.
+        dropout: Dropout rate in [0, 1), in training only. None: 0 for the equations, 0.5 for the
             released code.
-        output_projection: If True, `dropout(relu(y)) W_output` closes the layer. None: for the
-            released code only.
-        algorithm: One of the class's `algorithms`, all equal in result, or `"auto"`, which
-            chooses by shape.
-        seed: Seed of the dropout.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. None: True for
+            the released code, else False.
+        algorithm: Name from the class attribute `algorithms`, or `"auto"` to select by shape. All
+            algorithms compute the same output.
+        seed: Random seed of the dropout.
         **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
     """
 
@@ -80,9 +80,9 @@ class TokenMixer(WeightedLayer):
         value_mask: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Call the layer as `call` says."""
-        # Keras marks the output with what it finds under `mask`, or else with the mask attached to
-        # the query: an explicit query_mask has to travel under that name to win over both.
+        """Call the layer; the arguments are those of `call`."""
+        # Keras attaches to the output the argument `mask`, or else the mask attached to the query.
+        # So an explicit query_mask must be passed as `mask`.
         if query_mask is not None:
             kwargs["mask"] = query_mask
         return super().__call__(query, value, value_mask=value_mask, **kwargs)
@@ -98,13 +98,13 @@ class TokenMixer(WeightedLayer):
         self.built = True
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
-        """Create the mechanism's own weights."""
+        """Create the weights of the mechanism."""
         raise NotImplementedError
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        """The equation: `(batch, queries, width)` and `(batch, tokens, width)` to `units`.
+        """Compute the equation: `(batch, queries, units)` from `query` and `value`.
 
-        Masked tokens of `query` and `value` are zero here.
+        Masked tokens of `query` and `value` are already zero.
         """
         raise NotImplementedError
 
@@ -122,19 +122,17 @@ class TokenMixer(WeightedLayer):
         Args:
             query: Tensor of shape `(batch, queries, width)`.
             value: Tensor of shape `(batch, tokens, width)`, by default `query`.
-            query_mask: Boolean tensor of shape `(batch, queries)`, True where a token is kept.
-                The output is zero at masked queries.
-            value_mask: The same for `value`, by default the query's where `value` is not given.
-                What a masked token holds changes no output.
-            mask: The name under which Keras hands over the mask of a single input; it means
-                `query_mask`.
-            training: Whether to apply dropout.
+            query_mask: Boolean tensor of shape `(batch, queries)`, True for kept tokens. The output
+                is zero at masked queries.
+            value_mask: Boolean tensor of shape `(batch, tokens)`, True for kept tokens. Masked
+                tokens have no effect on the output. Default: `query_mask` if `value` is None.
+            mask: Alias of `query_mask`: Keras passes the mask of a single input by this name.
+            training: If True, apply dropout.
 
         Returns:
             Tensor of shape `(batch, queries, units)`.
         """
-        # __call__ moves an explicit query_mask into `mask`; what is left in query_mask was
-        # attached.
+        # __call__ passes an explicit query_mask as `mask`; query_mask is then the attached mask.
         query_mask = boolean(query_mask if mask is None else mask)
         shared = value is None and value_mask is None
         value_mask = query_mask if shared else boolean(value_mask)
@@ -146,29 +144,29 @@ class TokenMixer(WeightedLayer):
     def compute_output_shape(
         self, query_shape: tuple[int | None, ...], value_shape: tuple[int | None, ...] | None = None
     ) -> tuple[int | None, ...]:
-        """`(batch, queries, units)`."""
+        """Return `(batch, queries, units)`."""
         return (*query_shape[:-1], self.units)
 
     def project_output(self, output: Any, training: bool) -> Any:
-        """The closing projection, where the layer has one."""
+        """Apply the output projection, if the layer has one."""
         if not self.output_projection:
             return output
         return ops.matmul(self.drop(ops.relu(output), training), self.output_kernel)
 
     def drop(self, x: Any, training: bool) -> Any:
-        """Dropout, in training only."""
+        """Apply dropout, in training only."""
         if not training or self.dropout == 0:
             return x
         return keras.random.dropout(x, self.dropout, seed=self.seed_generator)
 
     def add_projection(self, name: str, rows: int, use_bias: bool | None = None) -> tuple[Any, Any]:
-        """A matrix and its bias (None without one), called `<name>_kernel` and `<name>_bias`."""
+        """Add the weights `<name>_kernel` and `<name>_bias` (None without a bias)."""
         use_bias = self.use_bias if use_bias is None else use_bias
         kernel = self.add_kernel(f"{name}_kernel", rows, self.units)
         return kernel, self.add_bias(f"{name}_bias", self.units) if use_bias else None
 
 
 def affine(x: Any, kernel: Any, bias: Any) -> Any:
-    """`x W + b`; `bias` may be None."""
+    """Compute `x W + b`; `bias` may be None."""
     y = ops.matmul(x, kernel)
     return y if bias is None else y + bias

@@ -1,4 +1,4 @@
-"""The token mixers in the forms that the tests go through, and inputs for them."""
+"""Variants of the token mixers under test, and inputs for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIXERS = (Attention, LinearAttention, Relation, PointwiseMLP)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One form of a layer and its equation."""
+    """Variant of a layer, with its equation."""
 
     layer: type
     equation: naive.Equation
@@ -30,22 +30,22 @@ class Case:
 
     @property
     def causal(self) -> bool:
-        """Whether a query sees no later token."""
+        """True if a query does not see later tokens."""
         return self.arguments.get("causal", False)
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """The ways to compute this form."""
+        """Names of the algorithms that compute this variant."""
         return tuple(a for a in self.layer.algorithms if not (self.causal and a == "folded"))
 
     @property
     def dropout(self) -> float:
-        """A rate; none where the form has no place for dropout."""
+        """Dropout rate; 0 if the variant does not support dropout."""
         return 0.0 if self.causal and self.layer is LinearAttention else 0.5
 
     @property
     def one_width(self) -> bool:
-        """Whether query and value have to be of one width."""
+        """True if query and value must have the same width."""
         return self.arguments.get("normalization") == "released_code"
 
     def make(self, **arguments: Any) -> Any:
@@ -101,8 +101,8 @@ CASES = (
     Case(Relation, _relation, {"causal": True, "use_bias": True, "output_projection": True}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
-# One form of each mechanism, for what biases and the closing projection have no part in. By default
-# attention goes by chunks only where it is long.
+# One variant of each mechanism, for tests independent of biases and output projection. By default
+# attention uses chunks only for long sequences.
 PLAIN = (
     *(case for case in CASES if "use_bias" not in case.arguments),
     Case(Attention, naive.attention, {"algorithm": "chunked"}),
@@ -110,18 +110,18 @@ PLAIN = (
 
 
 def tokens(seed: int, *shape: int) -> np.ndarray:
-    """Random tokens, float32."""
+    """Return random float32 tokens."""
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
 def poisoned(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """`x` with NaN and both infinities where the mask keeps nothing."""
+    """Return `x` with NaN and infinities at masked tokens."""
     poison = np.resize(np.array([np.nan, np.inf, -np.inf], x.dtype), x.shape)
     return np.where(mask[..., None], x, poison)
 
 
 def some(seed: int, batch: int, length: int) -> np.ndarray:
-    """A random mask with gaps that keeps the last token, and nothing of the last sequence."""
+    """Return a random mask with gaps; it keeps last tokens and masks the whole last sequence."""
     mask = np.random.default_rng(seed).random((batch, length)) < 0.6
     mask[:, -1] = True
     mask[-1] = False
@@ -129,12 +129,12 @@ def some(seed: int, batch: int, length: int) -> np.ndarray:
 
 
 def weights_of(layer: Any) -> dict[str, np.ndarray]:
-    """The weights by name, in float64."""
+    """Return the weights by name, in float64."""
     arrays = layer.get_weights()
     return {v.name: w.astype("float64") for v, w in zip(layer.weights, arrays, strict=True)}
 
 
 def randomize(layer: Any, seed: int = 0) -> None:
-    """Give all weights random values, biases too."""
+    """Assign random values to all weights, including biases."""
     rng = np.random.default_rng(seed)
     layer.set_weights([rng.normal(size=w.shape).astype("float32") for w in layer.get_weights()])

@@ -1,6 +1,6 @@
-"""The contract of every layer of one input `x` and a mask, whatever its equation.
+"""Contract of all layers with one input `x` and a mask.
 
-A test module imports all of it and defines the fixture `case`.
+A test module imports all names and defines the fixture `case`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOLERANCE = {"float16": 1e-2, "bfloat16": 8e-2}
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One form of a layer, for inputs of width 4."""
+    """Variant of a layer, for inputs of width 4."""
 
     layer: Callable[..., Any]
     arguments: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Case:
         return self.layer(**{**self.arguments, **arguments})
 
     def shape(self, batch: int | None, length: int | None) -> tuple[int | None, ...]:
-        """The output's."""
+        """Shape of the output."""
         tokens = (length,) if self.output_type == "tokens" else ()
         return (batch, *tokens, self.output_width)
 
@@ -60,7 +60,7 @@ def built(case: Case, **arguments: Any) -> Any:
 
 
 def run(layer: Any) -> Callable[..., np.ndarray]:
-    """The layer as a function of arrays, tokens and mask; the mask may be None."""
+    """Return the layer as a function of two arrays: tokens and mask (or None)."""
     return started(lambda x, mask: layer(x, mask=mask))
 
 
@@ -79,11 +79,11 @@ def test_keras_contract(case: Case) -> None:
         expected_output_shape=case.shape(2, 5),
         expected_output_dtype="float32",
         supports_masking=True,
-        run_mixed_precision_check=False,  # Below, with values.
+        run_mixed_precision_check=False,  # Tested below, with values.
     )
 
 
-def test_each_sentence_is_encoded_as_if_alone(case: Case) -> None:
+def test_sentences_are_independent(case: Case) -> None:
     encode = run(built(case))
     together = encode(SENTENCES, MASK)
     for sentence, length, output in zip(SENTENCES, LENGTHS, together, strict=True):
@@ -92,7 +92,7 @@ def test_each_sentence_is_encoded_as_if_alone(case: Case) -> None:
 
 
 def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
-    """What padded tokens hold, how many there are, and on which side."""
+    """Vary the values, number and side of padded tokens."""
     layer = built(case)
     x = poisoned(SENTENCES, MASK)
     cotangent = tokens(2, *case.shape(3, 4))
@@ -124,7 +124,7 @@ def test_padding_changes_no_output_and_no_gradient(case: Case) -> None:
 
 
 @pytest.mark.parametrize("hold", [np.nan, np.inf])
-def test_a_sentence_masked_whole(case: Case, hold: float) -> None:
+def test_fully_masked_sentence(case: Case, hold: float) -> None:
     layer = built(case)
     x, mask = np.full((2, 3, WIDTH), hold, "float32"), np.zeros((2, 3), bool)
     output, [for_x], for_weights = vjp(lambda x: layer(x, mask=mask), [x], layer.trainable_weights)
@@ -134,7 +134,7 @@ def test_a_sentence_masked_whole(case: Case, hold: float) -> None:
     assert all(np.isfinite(gradient).all() for gradient in for_weights)
 
 
-def test_masks_of_an_embedding_and_explicit_ones(case: Case) -> None:
+def test_attached_and_explicit_masks(case: Case) -> None:
     layer = built(case)
     ids = keras.Input((None,), dtype="int32")
     output = layer(embedding(mask_zero=True)(ids))
@@ -145,7 +145,7 @@ def test_masks_of_an_embedding_and_explicit_ones(case: Case) -> None:
     for length in (4, 1):
         expected = encode(bare(IDS[:, :length]), IDS[:, :length] != 0)
         close(array(model(IDS[:, :length])), expected)
-    # The explicit mask wins over the attached one.
+    # The explicit mask overrides the attached mask.
     explicit = np.array([[True, True, True, False], [True] * 4, [True, False, True, False]])
     marked = layer(embedding(mask_zero=True)(IDS), mask=explicit)
     if case.output_type == "tokens":
@@ -160,7 +160,7 @@ def test_half_precision_is_close_to_float32(case: Case, policy: str) -> None:
     if BACKEND == "jax" and "num_heads" in case.arguments and policy == "float16":
         pytest.skip("JAX compiles no dot_product_attention in float16 for a CPU")
     recurrent = case.layer is RecurrentNetwork and not policy.startswith("mixed")
-    # Keras draws no orthogonal matrices in half precision: some backends have no such QR.
+    # Keras has no orthogonal initializer in half precision: some backends lack this QR.
     drawn = {"recurrent_initializer": "glorot_uniform"} if recurrent else {}
     exact, layer = case.make(), case.make(dtype=policy, **drawn)
     exact.build(SENTENCES.shape)
@@ -205,7 +205,7 @@ def test_keras_file_round_trip(case: Case, tmp_path: Path) -> None:
 
 
 def randomize_trainable(model: Any) -> None:
-    """New values that no initializer would give again."""
+    """Assign values different from initial values."""
     rng = np.random.default_rng(3)
     for variable in model.trainable_weights:
         variable.assign(rng.normal(size=variable.shape).astype("float32"))
@@ -230,7 +230,7 @@ def test_configuration(case: Case) -> None:
 
 @pytest.mark.parametrize("shape", [(2, 4), (2, 3, None), (2, 3, 4, 5)])
 def test_a_wrong_shape(case: Case, shape: Any) -> None:
-    with pytest.raises(ValueError, match=r"must be of shape \(batch, tokens, width\)") as caught:
+    with pytest.raises(ValueError, match=r"must have shape \(batch, tokens, width\)") as caught:
         case.make().build(shape)
     assert str(caught.value).endswith(f".shape={shape}")
 

@@ -1,8 +1,8 @@
 """The equations of the papers, one sequence at a time, in NumPy.
 
-An equation takes the kept tokens of one sequence and nothing else, so that padding cannot matter:
-`query` (queries, width), `value` (tokens, width), `w`, the layer's weights by name, and `seen`
-(queries, tokens), 1 where a query sees a token: everywhere, or up to the own position.
+An equation gets only the kept tokens of one sequence, so that padding has no effect:
+`query` (queries, width), `value` (tokens, width), `w` (the layer's weights by name) and `seen`
+(queries, tokens), 1 if a query sees a token: always, or up to its own position.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def relation(
     phi: Callable[[Any], Any],
     seen: np.ndarray | bool = True,
 ) -> np.ndarray:
-    """Equations 7-12: phi((G * h') W), h' the mean of H; nothing to relate to is zero."""
+    """Equations 7-12: phi((G * h') W), h' the mean of H; zero without tokens."""
     g, h = _affine(query, w, "g"), _affine(value, w, "h")
     seen = np.broadcast_to(seen, (len(query), len(value)))
     mean = seen @ h / np.maximum(seen.sum(axis=-1, keepdims=True), 1)
@@ -62,7 +62,7 @@ def relation(
 
 
 def pointwise_mlp(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
-    """Three layers, each of one token."""
+    """Three point-wise layers."""
     hidden = relu(_affine(relu(_affine(query, w, "first")), w, "second"))
     return _affine(hidden, w, "third")
 
@@ -73,7 +73,7 @@ def gated_mlp(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray
 
 
 def fofe(x: np.ndarray, decay: float, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """f(i) = S_i + decay f(i-1), over what stands left of each token and what stands right."""
+    """f(i) = S_i + decay f(i-1), over the tokens left and right of each token."""
     return _before(x, decay, window), _before(x[::-1], decay, window)[::-1]
 
 
@@ -99,7 +99,7 @@ def mix(
     value_mask: np.ndarray,
     causal: bool = False,
 ) -> np.ndarray:
-    """The equation for each sequence of a batch, zeros at masked queries."""
+    """Apply the equation to each sequence of a batch; zero at masked queries."""
     rows = []
     for b in range(len(query)):
         own, others = np.flatnonzero(query_mask[b])[:, None], np.flatnonzero(value_mask[b])
@@ -114,7 +114,7 @@ def mix(
 
 
 def gradient(function: Callable[[], float], x: np.ndarray, step: float = 1e-6) -> np.ndarray:
-    """Central differences of a function of `x`, which is changed in place and put back."""
+    """Return the gradient by central differences; `x` is changed in place and restored."""
     slope = np.zeros_like(x)
     for i in np.ndindex(x.shape):
         start = x[i]

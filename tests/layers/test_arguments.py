@@ -1,4 +1,4 @@
-"""Wrong arguments, and the message that each gets."""
+"""Error messages for invalid arguments."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ OTHERS = [
         r"^`initial_context` must be one of 'ones', 'learned', 'uniform'\. Received: .*'zeros'$",
     ),
     (Contextualizer, {"algorithm": "direct"}, r"'auto', 'tokens', 'moments'\. .*='direct'$"),
-    (Contextualizer, {"epsilon": 0}, r"^`epsilon` must be above 0\. Received: epsilon=0$"),
+    (Contextualizer, {"epsilon": 0}, r"^`epsilon` must be positive\. Received: epsilon=0$"),
     (Contextualizer, {"epsilon": float("nan")}, r"Received: epsilon=nan$"),
 ]
 
@@ -98,14 +98,14 @@ def test_unknown_normalization() -> None:
     ("layer_class", "algorithm"),
     [(Relation, "folded"), (LinearAttention, "scores"), (Attention, "fused")],
 )
-def test_algorithm_with_no_place_for_dropout(layer_class: type, algorithm: str) -> None:
-    with pytest.raises(ValueError, match=r"no place for dropout .* Received: dropout=0\.5$"):
+def test_algorithms_without_dropout(layer_class: type, algorithm: str) -> None:
+    with pytest.raises(ValueError, match=r"does not support dropout .* Received: dropout=0\.5$"):
         layer_class(4, algorithm=algorithm, dropout=0.5)
 
 
-def test_normalization_of_the_program_needs_one_width() -> None:
+def test_normalization_of_the_released_code_needs_equal_widths() -> None:
     layer = LinearAttention(4, normalization="released_code")
-    message = r"of one width\. Received: query width 3, value width 5$"
+    message = r"the same width\. Received: query width 3, value width 5$"
     with pytest.raises(ValueError, match=message):
         layer.build((2, 3, 3), (2, 3, 5))
 
@@ -113,19 +113,19 @@ def test_normalization_of_the_program_needs_one_width() -> None:
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])
 @pytest.mark.parametrize("make", [SinePositionEncoding, FOFE])
 def test_wrong_shape(make: Any, shape: tuple[int | None, ...]) -> None:
-    with pytest.raises(ValueError, match=r"must be of shape \(batch, tokens, width\)") as caught:
+    with pytest.raises(ValueError, match=r"must have shape \(batch, tokens, width\)") as caught:
         make().build(shape)
     assert str(caught.value).endswith(f".shape={shape}")
 
 
 @pytest.mark.parametrize("layer_class", MIXERS)
 def test_wrong_shape_of_value(layer_class: type) -> None:
-    with pytest.raises(ValueError, match=r"`value` must be .* Received: value\.shape=\(2, 4\)"):
+    with pytest.raises(ValueError, match=r"must have shape .* Received: value\.shape=\(2, 4\)"):
         layer_class(4)(np.ones((2, 3, 4), "float32"), np.ones((2, 4), "float32"))
 
 
 @pytest.mark.parametrize("layer_class", MIXERS)
-def test_a_variant_is_a_set_of_defaults_that_arguments_override(layer_class: type) -> None:
+def test_variant_sets_defaults_that_arguments_override(layer_class: type) -> None:
     presets = layer_class.presets  # type: ignore[attr-defined]
     for variant, expected in presets.items():
         config = layer_class(4, variant=variant).get_config()

@@ -1,4 +1,4 @@
-"""Attention by chunks of queries: the same function, without a weight for each pair of tokens."""
+"""Chunked attention: equal outputs without the full matrix of weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.backends import BACKEND, array, close, compiled, vjp
 from tests.layers.cases import poisoned, randomize, tokens
 
 FORMS: list[dict[str, Any]] = [
-    {"units": 3},  # Narrower than the input: K and V are formed.
+    {"units": 3},  # Narrower than the input, so that K and V are formed.
     {"units": 6},
     {"units": 3, "use_bias": True},
     {"units": 6, "use_bias": True, "output_projection": True},
@@ -28,20 +28,20 @@ WIDTH = 4
 
 @pytest.fixture
 def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that short sequences have several chunks."""
+    """Use small chunks, so that short sequences have several."""
     monkeypatch.setattr(chunked_attention, "_CHUNK", 4)
 
 
 def built(algorithm: str, **arguments: Any) -> Attention:
     layer = Attention(**arguments, algorithm=algorithm)
     layer.build((None, None, WIDTH))
-    # Weights that do not depend on the order in which a backend would draw them.
+    # Weights independent of the order in which a backend draws them.
     layer.set_weights([tokens(i, *w.shape) for i, w in enumerate(layer.weights)])
     return layer
 
 
 def some(seed: int, batch: int, length: int) -> np.ndarray:
-    """A random mask; nothing is kept of the last sequence."""
+    """Return a random mask; the last sequence is fully masked."""
     mask = np.random.default_rng(seed).random((batch, length)) < 0.6
     mask[-1] = False
     return mask
@@ -50,7 +50,7 @@ def some(seed: int, batch: int, length: int) -> np.ndarray:
 def gradients(
     layer: Attention, arrays: list[np.ndarray], masks: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The output, and the gradients for inputs and weights."""
+    """Return the output and the gradients of inputs and weights."""
     cotangent = tokens(9, *arrays[0].shape[:2], layer.units)
     output, for_inputs, for_weights = vjp(
         lambda *inputs: layer(*inputs, **masks), arrays, layer.weights, cotangent
@@ -65,9 +65,9 @@ def check(
     tolerance: float = 1e-5,
     algorithm: str = "chunked",
 ) -> None:
-    """Compare with the formula as it is written, gradients relative to the largest of them all.
+    """Compare with the direct formula; errors of gradients are relative to the largest gradient.
 
-    Where softmax is one, its gradient is zero by the formula and the rounding of a difference here.
+    If softmax is 1, its gradient is 0 in the formula and a rounding error here.
     """
     expected, expected_gradients = gradients(built("direct", **form), arrays, masks)
     output, actual_gradients = gradients(built(algorithm, **form), arrays, masks)
@@ -98,7 +98,7 @@ def test_one_input_of_several_chunks(form: dict[str, Any], length: int) -> None:
 @pytest.mark.usefixtures("chunks_of_four")
 def test_two_inputs_of_several_chunks(form: dict[str, Any], queries: int, length: int) -> None:
     masks = {"query_mask": some(1, 3, queries), "value_mask": some(2, 3, length)}
-    masks["query_mask"][-1] = True  # These have nothing to look at.
+    masks["query_mask"][-1] = True  # Queries without kept tokens.
     arrays = [
         poisoned(tokens(3, 3, queries, WIDTH), masks["query_mask"]),
         poisoned(tokens(4, 3, length, WIDTH), masks["value_mask"]),
@@ -108,9 +108,9 @@ def test_two_inputs_of_several_chunks(form: dict[str, Any], queries: int, length
 
 @pytest.mark.parametrize("hold", [np.nan, np.inf])
 @all_forms
-def test_fused_where_all_is_masked(form: dict[str, Any], hold: float) -> None:
+def test_fused_with_fully_masked_tokens(form: dict[str, Any], hold: float) -> None:
     masks = {"query_mask": some(1, 3, 7), "value_mask": some(2, 3, 300)}
-    masks["query_mask"][-1] = True  # These have nothing to look at.
+    masks["query_mask"][-1] = True  # Queries without kept tokens.
     query = np.where(masks["query_mask"][..., None], tokens(3, 3, 7, WIDTH), np.float32(hold))
     value = np.where(masks["value_mask"][..., None], tokens(4, 3, 300, WIDTH), np.float32(hold))
     check(form, [query, value], masks, algorithm="fused")
@@ -123,12 +123,12 @@ def test_fused_where_all_is_masked(form: dict[str, Any], hold: float) -> None:
 @all_forms
 @pytest.mark.usefixtures("chunks_of_four")
 def test_large_scores(form: dict[str, Any]) -> None:
-    """Thousands, on either side of zero: `exp` would hold none of them."""
+    """Scores of thousands: `exp` without shift overflows or underflows."""
     x = 30 * tokens(0, 2, 9, WIDTH)
     check(form, [x], {"query_mask": np.arange(9) < np.array([[9], [4]])}, 1e-3)
 
 
-@pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.
+@pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.
 @all_forms
 @pytest.mark.usefixtures("chunks_of_four")
 def test_float64_is_float64_throughout(form: dict[str, Any]) -> None:
@@ -164,7 +164,7 @@ def test_half_precision(algorithm: str, policy: str, tolerance: float) -> None:
     assert keras.backend.standardize_dtype(layer(x).dtype) == policy.removeprefix("mixed_")
     close(output, expected, tolerance)
     for actual, gradient in zip([*for_inputs, *for_weights], expected_gradients, strict=True):
-        # A gradient sums what several roundings have gone into.
+        # Gradients accumulate several rounding errors.
         close(actual.astype("float32"), gradient, 3 * tolerance)
 
 
@@ -196,7 +196,7 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize(("queries", "length", "width", "algorithm"), LENGTHS)
-def test_auto_goes_by_chunks_where_weights_may_be_many(
+def test_auto_selects_chunks_for_many_weights(
     queries: int | None, length: int | None, width: int, algorithm: str
 ) -> None:
     dropping = Attention(6)._algorithm(queries, length, width, True)
@@ -208,7 +208,7 @@ def test_auto_goes_by_chunks_where_weights_may_be_many(
 
 @all_forms
 @pytest.mark.usefixtures("chunks_of_four")
-def test_lengths_that_are_not_known(form: dict[str, Any]) -> None:
+def test_unknown_lengths(form: dict[str, Any]) -> None:
     query, value = keras.Input((None, WIDTH)), keras.Input((None, WIDTH))
     layer, expected = built("auto", **form), built("direct", **form)
     model = keras.Model([query, value], [layer(query), layer(query, value)])
@@ -221,8 +221,8 @@ def test_lengths_that_are_not_known(form: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("shape", [(0, 7), (2, 0), (0, 0)])
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_nothing_at_all(shape: tuple[int, int], dropout: float) -> None:
-    """As the last batch of a replica may be."""
+def test_empty_inputs(shape: tuple[int, int], dropout: float) -> None:
+    """The last batch of a replica may be empty."""
     layer = built("chunked", units=3, dropout=dropout)
     output, [for_x], _ = vjp(
         lambda x: layer(x, training=True), [tokens(0, *shape, WIDTH)], layer.weights
@@ -250,7 +250,7 @@ def test_compilation(form: dict[str, Any]) -> None:
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
 @pytest.mark.usefixtures("chunks_of_four")
-def test_compiled_training_where_lengths_are_not_known() -> None:
+def test_compiled_training_with_unknown_lengths() -> None:
     ids = np.random.default_rng(0).integers(0, 10, (2, 11))
 
     def trained(*, xla: bool) -> list[np.ndarray]:
@@ -270,8 +270,8 @@ def test_compiled_training_where_lengths_are_not_known() -> None:
 @pytest.mark.skipif(BACKEND != "jax", reason="a transformation of JAX")
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.usefixtures("chunks_of_four")
-def test_batched_by_jax(dropout: float) -> None:
-    """Several sets of weights at once, as for several seeds."""
+def test_jax_vmap(dropout: float) -> None:
+    """Batch over several sets of weights, as for several seeds."""
     import jax
 
     layer = built("chunked", units=3, dropout=dropout, seed=1)
@@ -293,7 +293,7 @@ def test_batched_by_jax(dropout: float) -> None:
 
 
 def shapes_of_a_step(layer: Any, length: int) -> Iterator[tuple[Any, ...]]:
-    """The shapes of all tensors of a compiled step, forth and back."""
+    """Return the shapes of all tensors of a compiled step, with its gradient."""
     x, mask = tokens(0, 2, length, WIDTH), np.ones((2, length), bool)
     if BACKEND == "tensorflow":
         import tensorflow as tf
@@ -333,7 +333,7 @@ def shapes_of_a_step(layer: Any, length: int) -> Iterator[tuple[Any, ...]]:
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
 @pytest.mark.parametrize(("dropout", "causal"), [(0.0, False), (0.5, True)])
-def test_no_tensor_of_all_weights(dropout: float, causal: bool) -> None:
+def test_no_tensor_holds_all_weights(dropout: float, causal: bool) -> None:
     length = 1031
 
     def shapes(algorithm: str) -> list[tuple[Any, ...]]:
@@ -345,7 +345,7 @@ def test_no_tensor_of_all_weights(dropout: float, causal: bool) -> None:
 
     assert largest("factored") >= 2 * length**2
     assert largest("auto") <= 2 * length * 512
-    # Nor are there as many chunks' weights as there are chunks.
+    # The weights of different chunks are not stored together either.
     assert all(shape.count(length) < 2 for shape in shapes("auto"))
 
 
@@ -361,7 +361,7 @@ def test_dropout_is_reproducible_by_its_seed(chunks_of_four: None) -> None:
 
     first, second = steps(1)
     np.testing.assert_array_equal(steps(1), [first, second])
-    assert np.abs(first - second).max() > 1e-3  # Each step drops afresh.
+    assert np.abs(first - second).max() > 1e-3  # Each step draws a new dropout mask.
     assert np.abs(first - steps(2)[0]).max() > 1e-3
     still = built("chunked", units=3, dropout=0.5)
     close(array(still(x)), array(built("direct", units=3)(x, training=True)))
@@ -369,7 +369,7 @@ def test_dropout_is_reproducible_by_its_seed(chunks_of_four: None) -> None:
 
 @pytest.mark.parametrize("form", FORMS[:3], ids=str)
 @pytest.mark.usefixtures("chunks_of_four")
-def test_the_mean_over_many_drops_is_the_output_without(form: dict[str, Any]) -> None:
+def test_mean_over_dropout_masks_equals_output_without_dropout(form: dict[str, Any]) -> None:
     samples = 4000
     x = np.repeat(tokens(1, 1, 5, WIDTH), samples, axis=0)
     layer = built("chunked", **form, dropout=0.3, seed=7)
@@ -381,8 +381,8 @@ def test_the_mean_over_many_drops_is_the_output_without(form: dict[str, Any]) ->
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.75])
 @pytest.mark.usefixtures("chunks_of_four")
-def test_each_weight_is_dropped_by_itself(rate: float) -> None:
-    """Seen through V = I: the outputs are the weights."""
+def test_weights_are_dropped_independently(rate: float) -> None:
+    """With V = I, outputs are the weights."""
     length, samples = 9, 1500
     seed_generator = keras.random.SeedGenerator(3)
     queries = np.zeros((samples, length, length), "float32")
@@ -403,8 +403,8 @@ def test_each_weight_is_dropped_by_itself(rate: float) -> None:
 
 @pytest.mark.parametrize("form", [FORMS[1], FORMS[2]], ids=str)
 @pytest.mark.usefixtures("chunks_of_four")
-def test_the_gradient_drops_what_the_output_dropped(form: dict[str, Any]) -> None:
-    """Central differences along one direction, with the same seed each time."""
+def test_gradient_uses_the_dropout_mask_of_the_output(form: dict[str, Any]) -> None:
+    """Compare with central differences along one direction, with equal seeds."""
     arguments = {**form, "output_projection": False, "dropout": 0.5, "seed": 1}
     x, mask = tokens(0, 2, 13, WIDTH), np.arange(13) < np.array([[13], [6]])
     cotangent = tokens(1, 2, 13, form["units"])
@@ -412,7 +412,7 @@ def test_the_gradient_drops_what_the_output_dropped(form: dict[str, Any]) -> Non
     directions = [tokens(30 + i, *w.shape) for i, w in enumerate([x, *kernels])]
 
     def run(step: float) -> tuple[float, float]:
-        """The loss that many steps along the direction, and its slope there."""
+        """Return the loss after a number of steps along the direction, and its slope."""
         layer = built("chunked", **arguments)
         moved = [w + step * d for w, d in zip([x, *kernels], directions, strict=True)]
         layer.set_weights(moved[1:])
@@ -431,11 +431,11 @@ def test_the_gradient_drops_what_the_output_dropped(form: dict[str, Any]) -> Non
     assert (run(step)[0] - run(-step)[0]) / (2 * step) == pytest.approx(slope, rel=1e-2, abs=0.05)
 
 
-def test_a_rate_next_to_one_drops_nearly_all() -> None:
+def test_rate_near_one_drops_almost_all_weights() -> None:
     layer = built("chunked", units=3, dropout=1 - 1e-9)
     assert np.isfinite(array(layer(tokens(0, 2, 5, WIDTH), training=True))).all()
 
 
-def test_few_is_one_chunk() -> None:
-    """`auto` has no use for chunks where one would do."""
+def test_auto_threshold_is_the_size_of_a_chunk() -> None:
+    """`auto` does not select "chunked" if one chunk is enough."""
     assert attention._FEW == chunked_attention._CHUNK

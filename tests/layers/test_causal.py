@@ -1,4 +1,4 @@
-"""The causal forms: what each position sees, and one token at a time."""
+"""Causal forms: visible tokens per position, and steps of one token."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def built(case: Case, **arguments: Any) -> Any:
 
 
 def some(seed: int, batch: int, length: int) -> np.ndarray:
-    """A random mask whose first sequence starts with masked tokens and whose last is masked."""
+    """Return a random mask; the first sequence starts masked, the last is fully masked."""
     mask = np.random.default_rng(seed).random((batch, length)) < 0.6
     mask[0, :2] = False
     mask[-1] = False
@@ -47,20 +47,20 @@ def some(seed: int, batch: int, length: int) -> np.ndarray:
 
 @pytest.fixture
 def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that short sequences have several chunks."""
+    """Use small chunks, so that short sequences have several."""
     monkeypatch.setattr(causal_linear_attention, "_CHUNK", 4)
 
 
-# What each position sees
+# Visible tokens
 
 
 @all_algorithms
 @pytest.mark.usefixtures("chunks_of_four")
-def test_each_position_is_the_last_of_its_prefix(case: Case, algorithm: str) -> None:
-    """By the same layer without `causal`."""
+def test_each_output_is_the_last_of_its_prefix(case: Case, algorithm: str) -> None:
+    """Compare with the same layer without `causal`, on each prefix."""
     layer, whole = built(case, algorithm=algorithm), built(case, causal=False)
     x, mask = tokens(0, 3, 13, WIDTH), some(1, 3, 13)
-    mask[:, -1] = True  # Whole sequences are not masked whole.
+    mask[:, -1] = True  # Without fully masked sequences.
     output = array(layer(x, query_mask=mask))
     for i in (0, 1, 2, 6, 12):
         own = (slice(None), slice(i, i + 1))
@@ -90,7 +90,7 @@ def mixer(case: Case, algorithm: str) -> Any:
 @all_algorithms
 @few
 @given(data=st.data(), seed=st.integers(0, 2**16))
-def test_later_tokens_change_nothing_bit_for_bit(
+def test_later_tokens_do_not_change_outputs(
     case: Case, algorithm: str, data: st.DataObject, seed: int
 ) -> None:
     length = data.draw(st.sampled_from([1, 5, 150]))
@@ -104,7 +104,7 @@ def test_later_tokens_change_nothing_bit_for_bit(
 
 
 @all_algorithms
-def test_gradients_come_from_no_later_output(case: Case, algorithm: str) -> None:
+def test_outputs_have_no_gradient_for_later_tokens(case: Case, algorithm: str) -> None:
     layer, x = built(case, algorithm=algorithm), tokens(0, 2, 9, WIDTH)
     _, [for_x], _ = vjp(lambda x: layer(x)[:, :4], [x], layer.weights, tokens(1, 2, 4, 3))
     assert not for_x[:, 4:].any()
@@ -136,7 +136,7 @@ def test_chunks_equal_all_scores(algorithm: str, normalization: str, length: int
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no graph here")
 @pytest.mark.parametrize("algorithm", ["direct", "factored"])
-def test_no_matrix_for_each_token_and_no_score_for_each_pair(algorithm: str) -> None:
+def test_memory_is_linear_in_tokens(algorithm: str) -> None:
     length, units = 1031, 64
 
     def largest(algorithm: str) -> int:
@@ -150,7 +150,7 @@ def test_no_matrix_for_each_token_and_no_score_for_each_pair(algorithm: str) -> 
 
 @pytest.mark.parametrize("shape", [(0, 7), (2, 0), (0, 0)])
 @all_algorithms
-def test_nothing_at_all(case: Case, algorithm: str, shape: tuple[int, int]) -> None:
+def test_empty_inputs(case: Case, algorithm: str, shape: tuple[int, int]) -> None:
     layer = built(case, algorithm=algorithm)
     output, [for_x], _ = vjp(layer, [tokens(0, *shape, WIDTH)], layer.weights)
     assert output.shape == (*shape, 3)
@@ -161,7 +161,7 @@ def test_nothing_at_all(case: Case, algorithm: str, shape: tuple[int, int]) -> N
     ("length", "width", "algorithm"),
     [(128, 4, "scores"), (129, 4, "factored"), (129, 6, "direct"), (None, 6, "direct")],
 )
-def test_auto_goes_by_chunks_where_there_are_several(
+def test_auto_selects_chunks_if_there_are_several(
     length: int | None, width: int, algorithm: str
 ) -> None:
     assert LinearAttention(6, causal=True)._choose_causal(length, width) == algorithm
@@ -169,8 +169,8 @@ def test_auto_goes_by_chunks_where_there_are_several(
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "mixed_bfloat16"])
-def test_sums_of_many_tokens_are_as_good_as_their_type(dtype: str) -> None:
-    """In bfloat16 a sum of ones stays at 256."""
+def test_sums_of_many_tokens_are_accurate(dtype: str) -> None:
+    """In bfloat16 a sum of ones stops at 256."""
     ones = np.ones((1, 3000, 2), "float32")
     relation = Relation(2, kernel_initializer="ones", causal=True, dtype=dtype)
     np.testing.assert_array_equal(array(relation(ones)), np.full((1, 3000, 2), 8.0))
@@ -178,7 +178,7 @@ def test_sums_of_many_tokens_are_as_good_as_their_type(dtype: str) -> None:
     np.testing.assert_array_equal(array(linear(ones)), np.full((1, 3000, 2), 2.0))
 
 
-# One token at a time
+# Steps of one token
 
 
 def steps(layer: Any, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
@@ -192,7 +192,7 @@ def steps(layer: Any, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarr
 
 
 @all_cases
-def test_steps_equal_the_whole(case: Case) -> None:
+def test_steps_equal_the_full_call(case: Case) -> None:
     layer, x, mask = built(case), tokens(0, 3, 11, WIDTH), some(1, 3, 11)
     close(steps(layer, x), array(layer(x)))
     x = poisoned(x, mask)
@@ -201,7 +201,7 @@ def test_steps_equal_the_whole(case: Case) -> None:
 
 @all_cases
 def test_a_compiled_loop_of_steps(case: Case) -> None:
-    """Which needs a state whose shapes and types stay."""
+    """Requires a state with constant shapes and dtypes."""
     layer, x = built(case), tokens(0, 2, 7, WIDTH)
 
     def last(x: Any) -> Any:
@@ -217,7 +217,7 @@ def test_a_compiled_loop_of_steps(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [c for c in CAUSAL if c.layer is not Attention], ids=str)
-def test_states_of_sums_do_not_grow(case: Case) -> None:
+def test_states_of_sums_have_constant_size(case: Case) -> None:
     layer = built(case)
     sizes = {sum(int(np.prod(s.shape)) for s in layer.initial_state(2, n)) for n in (1, 10_000)}
     assert len(sizes) == 1
@@ -233,7 +233,7 @@ def test_steps_in_half_precision(case: Case, policy: str, tolerance: float) -> N
     close(steps(layer, x), array(exact(x)), tolerance)
 
 
-def test_attention_gives_nan_beyond_its_state() -> None:
+def test_attention_returns_nan_after_max_length() -> None:
     layer, x = Attention(3, causal=True), tokens(0, 2, 3, WIDTH)
     layer.build(x.shape)
     state, outputs = layer.initial_state(2, max_length=2), []
@@ -244,29 +244,31 @@ def test_attention_gives_nan_beyond_its_state() -> None:
     assert np.isnan(outputs[2]).all()
 
 
-# Wrong use
+# Errors
 
 
-def test_no_causal_form_of_one_matrix_for_all() -> None:
-    with pytest.raises(ValueError, match=r"no causal form\. Received: causal=True$"):
+def test_folded_relation_has_no_causal_form() -> None:
+    with pytest.raises(ValueError, match=r"no causal form\. .* Received: causal=True$"):
         Relation(3, algorithm="folded", causal=True)
 
 
 @pytest.mark.parametrize("variant", ["equations", "released_code"])
-def test_no_place_for_dropout_on_a_state_for_each_query(variant: str) -> None:
-    with pytest.raises(ValueError, match=r"causal=True leaves no place .* Received: dropout=0\.5$"):
+def test_causal_linear_attention_refuses_dropout(variant: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"causal=True does not support .* Received: dropout=0\.5$"
+    ):
         LinearAttention(3, variant=variant, dropout=0.5, causal=True)
 
 
 @pytest.mark.parametrize("layer_class", [Attention, LinearAttention, Relation])
-def test_one_token_at_a_time_needs_a_causal_layer_that_is_built(layer_class: type) -> None:
-    with pytest.raises(ValueError, match=r"needs causal=True\. Received: causal=False$"):
+def test_steps_need_a_built_causal_layer(layer_class: type) -> None:
+    with pytest.raises(ValueError, match=r"require causal=True\. Received: causal=False$"):
         layer_class(3).initial_state(2)
-    with pytest.raises(ValueError, match=r"must be built"):
+    with pytest.raises(ValueError, match="before it is built"):
         layer_class(3, causal=True).initial_state(2)
 
 
-def test_attention_has_to_know_how_many_tokens_come() -> None:
+def test_attention_needs_max_length() -> None:
     layer = Attention(3, causal=True)
     layer.build((None, None, WIDTH))
     with pytest.raises(ValueError, match=r"Received: max_length=None$"):

@@ -1,4 +1,4 @@
-"""XLA on and off give the same, in inference and in training."""
+"""XLA does not change outputs, in inference and in training."""
 
 from __future__ import annotations
 

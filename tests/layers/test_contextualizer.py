@@ -1,4 +1,4 @@
-"""The contextualizer, by both algorithms."""
+"""Contextualizer, with both algorithms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
 from tests.layers.test_masks import IDS
 
 RANK, WIDTH, STEPS = 3, 4, 2
-CROSSOVER = 3  # 2 N m r K > N m^2 + K m^2 r from N = 4 on.
+CROSSOVER = 3  # 2 N m r K > N m^2 + K m^2 r for N >= 4.
 PER_STEP = ["w_kernel", "u_kernel", "v_kernel", "bias", "scale", "offset"]
 
 all_algorithms = pytest.mark.parametrize("algorithm", ["tokens", "moments", "auto"])
@@ -38,7 +38,7 @@ def built(**arguments: Any) -> Contextualizer:
 
 
 def start(layer: Contextualizer, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The initial context that the next call takes: with scale and offset zero nothing is added."""
+    """Return the initial context of the next call; zero scale and offset add nothing to it."""
     twin = Contextualizer.from_config(layer.get_config())
     twin.build(x.shape)
     for variable, value in zip(twin.weights, layer.get_weights(), strict=True):
@@ -49,7 +49,7 @@ def start(layer: Contextualizer, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
 def twin(
     w: dict[str, np.ndarray], x: np.ndarray, mask: np.ndarray, starts: np.ndarray | None = None
 ) -> np.ndarray:
-    """The equation on the kept tokens of each document."""
+    """Apply the equation to the kept tokens of each document."""
     if starts is None:
         starts = np.stack([w.get("context", np.ones(x.shape[-1]))] * len(x))
     documents = zip(x, mask, starts, strict=True)
@@ -85,7 +85,7 @@ def test_uniform_context_follows_the_equation(algorithm: str) -> None:
     close(array(layer(x, mask=mask)), twin(weights_of(layer), x.astype("float64"), mask, starts))
 
 
-def test_an_empty_document_follows_the_formula() -> None:
+def test_empty_document() -> None:
     layer = built(initial_context="learned")
     w = weights_of(layer)
     expected = w["context"] + w["offset_1"] + w["offset_2"]
@@ -94,7 +94,7 @@ def test_an_empty_document_follows_the_formula() -> None:
     close(array(layer(x[:, :0])), expected[None])
 
 
-@pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.
+@pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.
 @both_algorithms
 def test_float64_is_float64_throughout(algorithm: str) -> None:
     x, everything = tokens(10, 2, 5, WIDTH).astype("float64"), np.ones((2, 5), bool)
@@ -103,7 +103,7 @@ def test_float64_is_float64_throughout(algorithm: str) -> None:
     np.testing.assert_allclose(output, twin(weights_of(layer), x, everything), rtol=1e-11)
 
 
-def test_weights_stand_in_the_order_of_the_equations() -> None:
+def test_order_of_weights() -> None:
     layer = built(initial_context="learned")
     steps = [f"{name}_{k}" for k in (1, 2) for name in PER_STEP]
     assert [w.name for w in layer.weights] == ["context", *steps]
@@ -112,7 +112,7 @@ def test_weights_stand_in_the_order_of_the_equations() -> None:
 
 
 @pytest.mark.parametrize(("length", "chosen"), [(CROSSOVER, "tokens"), (CROSSOVER + 1, "moments")])
-def test_auto_takes_the_algorithm_of_fewer_multiplications(
+def test_auto_selects_the_algorithm_with_fewer_multiplications(
     length: int, chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = {"tokens": "moments", "moments": "tokens"}[chosen]
@@ -123,7 +123,7 @@ def test_auto_takes_the_algorithm_of_fewer_multiplications(
 
 
 @pytest.mark.parametrize("length", [1, 63])
-def test_auto_never_forms_moments_of_tokens_wider_than_they_pay(
+def test_auto_does_not_form_moments_of_wide_tokens(
     length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(contextualizer, "_by_moments")
@@ -136,7 +136,7 @@ def test_auto_never_forms_moments_of_tokens_wider_than_they_pay(
     ("xla", "initial_context"),
     [(False, "uniform"), (True, "learned")],
 )
-def test_a_length_unknown_at_trace_time(initial_context: str, xla: bool) -> None:
+def test_length_unknown_at_trace_time(initial_context: str, xla: bool) -> None:
     import tensorflow as tf
 
     cotangent = tokens(14, 2, WIDTH)
@@ -165,7 +165,7 @@ def test_a_length_unknown_at_trace_time(initial_context: str, xla: bool) -> None
 
 
 @pytest.mark.tensorflow
-def test_auto_chooses_at_run_time_where_the_length_is_not_known(
+def test_auto_selects_at_run_time_for_unknown_lengths(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import tensorflow as tf
@@ -178,8 +178,8 @@ def test_auto_chooses_at_run_time_where_the_length_is_not_known(
     assert by_tokens == [length <= CROSSOVER for length in lengths]
 
 
-def test_a_uniform_context_is_drawn_afresh() -> None:
-    """For each document and each call, in inference too; the same for the same seed."""
+def test_uniform_context_is_sampled_for_each_call() -> None:
+    """Samples differ between documents and calls; equal seeds give equal samples."""
     x = np.repeat(tokens(22, 1, 5, WIDTH), 2, axis=0)
 
     def calls(seed: int) -> list[np.ndarray]:
@@ -194,10 +194,10 @@ def test_a_uniform_context_is_drawn_afresh() -> None:
             assert np.abs(one - other).max() > 1e-3
 
 
-def test_a_uniform_context_is_uniform() -> None:
+def test_uniform_context_is_uniform() -> None:
     layer, samples = made(initial_context="uniform", seed=1), 5000
     x, nothing = np.zeros((samples, 1, WIDTH), "float32"), np.zeros((samples, 1), bool)
-    drawn = array(layer(x, mask=nothing))  # Offsets start as zeros.
+    drawn = array(layer(x, mask=nothing))  # Initial offsets are zero.
     assert drawn.min() >= -1
     assert drawn.max() <= 1
     quantiles = np.quantile(drawn, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
@@ -227,8 +227,8 @@ def test_ten_thousand_tokens_with_positions(algorithm: str) -> None:
 
 
 @needs_compiler
-def test_compilation_of_a_uniform_context() -> None:
-    """XLA draws other numbers of the same distribution on TensorFlow."""
+def test_compilation_of_uniform_context() -> None:
+    """On TensorFlow XLA samples other numbers from the same distribution."""
     layer = made(initial_context="uniform", seed=1)
     x, nothing = np.zeros((2, 1, WIDTH), "float32"), np.zeros((2, 1), bool)
     layer.build(x.shape)
@@ -250,7 +250,7 @@ def functional(layer: Any) -> keras.Model:
     return keras.Model(ids, keras.layers.Dense(2)(layer(x)))
 
 
-def test_keras_file_keeps_the_seed_of_a_uniform_context(tmp_path: Path) -> None:
+def test_keras_file_keeps_the_seed_of_the_uniform_context(tmp_path: Path) -> None:
     model = functional(made(initial_context="uniform", seed=1))
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")

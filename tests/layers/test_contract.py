@@ -1,4 +1,4 @@
-"""The contract of the layers; what is special to token mixers has a file for each part."""
+"""Contract of the layers; other files test the token mixers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CASES = (
     *(
         Case(mixer.layer, {"units": UNITS, **mixer.arguments}, UNITS, output_type="tokens")
         for mixer in (*MIXERS, PLAIN[-1])
-        # Random weights without biases give this one zeros at all tokens that the masks differ in.
+        # Without biases its outputs are zero at all tokens where the masks differ.
         if mixer.arguments.get("use_bias", True)
     ),
 )

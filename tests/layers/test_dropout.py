@@ -1,4 +1,4 @@
-"""Dropout: in training only, reproducible by its seed, and right on average."""
+"""Dropout: in training only, reproducible by seed, unbiased."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ all_mixers = pytest.mark.parametrize("released", RELEASED, ids=lambda f: f.func.
 
 
 def started(layer: Any, width: int = 4) -> Any:
-    """With weights that do not depend on the layer's initializers."""
+    """Build a layer with weights independent of its initializers."""
     layer.build((None, None, width))
     layer.set_weights([tokens(i, *w.shape) for i, w in enumerate(layer.weights)])
     return layer
@@ -34,7 +34,7 @@ def test_only_in_training(released: Any) -> None:
 
 
 @all_mixers
-def test_a_seed_makes_it_reproducible(released: Any) -> None:
+def test_seed_makes_dropout_reproducible(released: Any) -> None:
     x = tokens(0, 2, 5, 4)
 
     def steps(seed: int) -> list[np.ndarray]:
@@ -43,7 +43,7 @@ def test_a_seed_makes_it_reproducible(released: Any) -> None:
 
     first, second = steps(1)
     np.testing.assert_array_equal(steps(1), [first, second])
-    assert np.abs(first - second).max() > 1e-3  # Each step drops afresh.
+    assert np.abs(first - second).max() > 1e-3  # Each step draws a new dropout mask.
     assert np.abs(first - steps(2)[0]).max() > 1e-3
 
 
@@ -59,8 +59,8 @@ def test_a_seed_makes_it_reproducible(released: Any) -> None:
         lambda units, **kwargs: PointwiseMLP(units, activation="linear", gated=True, **kwargs),
     ],
 )
-def test_the_mean_over_many_drops_is_the_output_without(make: Any) -> None:
-    """Where the output is linear in what is dropped."""
+def test_mean_over_dropout_masks_equals_output_without_dropout(make: Any) -> None:
+    """Holds if the output is linear in the dropped values."""
     samples, rate = 8000, 0.3
     x = np.repeat(tokens(1, 1, 3, 4), samples, axis=0)
     layer = started(make(5, dropout=rate, seed=7))
@@ -71,14 +71,16 @@ def test_the_mean_over_many_drops_is_the_output_without(make: Any) -> None:
 
 
 def test_attention_drops_weights_and_scales_up_the_rest() -> None:
-    """With one token the weight is one: it is dropped, or worth 1 / (1 - rate)."""
+    """With one token the weight is 0 or 1 / (1 - rate)."""
     samples, rate = 4000, 0.25
     layer = started(Attention(3, dropout=rate, seed=7))
     x = np.repeat(tokens(1, 1, 1, 4), samples, axis=0)
     ratio = array(layer(x, training=True)) / array(layer(x))
     kept = np.isclose(ratio, 1 / (1 - rate), rtol=1e-4)
     assert (kept | (ratio == 0)).all()
-    assert (kept.all(axis=-1) | ~kept.any(axis=-1)).all()  # A token's features go together.
+    assert (
+        kept.all(axis=-1) | ~kept.any(axis=-1)
+    ).all()  # All features of a token are dropped together.
     assert abs(kept[:, 0, 0].mean() - (1 - rate)) < 5 * (rate * (1 - rate) / samples) ** 0.5
 
 
@@ -94,8 +96,8 @@ def test_relation_drops_features_before_the_last_matrix() -> None:
     assert np.abs(kept.mean(axis=(0, 1)) - (1 - rate)).max() < 5 * (0.1875 / samples) ** 0.5
 
 
-def test_relation_drops_even_where_it_would_fold() -> None:
-    """`auto` folds long sequences only where nothing is dropped."""
+def test_relation_with_dropout_does_not_fold() -> None:
+    """`auto` folds long sequences only without dropout."""
     x = tokens(0, 1, 63, 4)
     layer = started(Relation(8, dropout=0.5))
     assert np.abs(array(layer(x, training=True)) - array(layer(x))).max() > 1e-3

@@ -1,4 +1,4 @@
-"""Each layer equals the papers' equations, in output and gradients, by every algorithm."""
+"""Outputs and gradients of all algorithms equal the papers' equations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ all_cases = pytest.mark.parametrize("case", CASES, ids=str)
 def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None:
     """Compare all algorithms with the equation.
 
-    `arrays` and `masks` are those of the query, or of query and value.
+    `arrays` and `masks` belong to the query, or to query and value.
     """
     names = ("query_mask", "value_mask")[: len(masks)]
     given = dict(zip(names, masks, strict=True))
@@ -39,7 +39,7 @@ def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None
         return float(np.sum(expected() * cotangent))
 
     gradients = [naive.gradient(loss, x) for x in (*wide, *w.values())]
-    # Where large terms cancel, as in the gradient of keys' bias, the sum is as exact as they are.
+    # If large terms cancel, as in the gradient of the keys' bias, errors are relative to the terms.
     tolerance = 1e-5 * max(1.0, *(np.abs(gradient).max() for gradient in gradients))
     for layer in layers:
         output, for_inputs, for_weights = vjp(
@@ -56,7 +56,7 @@ def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None
 
 
 def some(seed: int, batch: int, length: int) -> np.ndarray:
-    """A random mask that keeps at least one token of each sequence but the last, none of that."""
+    """Return a random mask; only the last sequence is fully masked."""
     mask = np.random.default_rng(seed).random((batch, length)) < 0.6
     mask[:, 0] = True
     mask[-1] = False
@@ -74,7 +74,7 @@ def test_one_input_with_poisoned_padding(case: Case, length: int) -> None:
 @all_cases
 def test_two_inputs_with_poisoned_padding(case: Case, queries: int, length: int) -> None:
     masks = [some(4, 2, queries), some(5, 2, length)]
-    masks[0][-1] = True  # These queries have nothing to look at.
+    masks[0][-1] = True  # Queries without kept tokens.
     width = 4 if case.one_width else 5
     query = poisoned(tokens(6, 2, queries, width), masks[0])
     value = poisoned(tokens(7, 2, length, 4), masks[1])
@@ -91,7 +91,7 @@ WHOLE = np.ones((2, 5), bool)
         ({}, {"query_mask": WHOLE, "value_mask": WHOLE}),
         ({"query_mask": MASK}, {"query_mask": MASK, "value_mask": MASK}),
         ({"value_mask": MASK}, {"value_mask": MASK}),
-        # A token may be masked as a query and seen as a value.
+        # A token may be masked in the query and kept in the value.
         (
             {"query_mask": MASK, "value_mask": ~MASK},
             {"query_mask": MASK, "value_mask": ~MASK},
@@ -100,7 +100,7 @@ WHOLE = np.ones((2, 5), bool)
     ids=["none", "query", "value", "both"],
 )
 @all_cases
-def test_value_and_its_mask_are_the_query_and_its_mask_by_default(
+def test_value_and_its_mask_default_to_the_query(
     case: Case, given: dict[str, Any], meant: dict[str, Any]
 ) -> None:
     x = tokens(9, 2, 5, 4)
@@ -108,7 +108,7 @@ def test_value_and_its_mask_are_the_query_and_its_mask_by_default(
     close(array(layer(x, **given)), array(layer(x, x, **meant)))
 
 
-@pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.
+@pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.
 @all_cases
 def test_float64_is_float64_throughout(case: Case) -> None:
     x = tokens(11, 2, 5, 4).astype("float64")
@@ -129,6 +129,6 @@ def test_float64_is_float64_throughout(case: Case) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_parameter_counts_of_the_papers_logs(layer: Any, count: int) -> None:
+def test_parameter_counts_of_the_paper(layer: Any, count: int) -> None:
     layer.build((None, None, 100))
     assert layer.count_params() == count

@@ -25,7 +25,7 @@ def built(decay: float = 0.2, window: int | None = None, width: int = WIDTH, **m
 
 
 def twin(w: dict[str, np.ndarray], x: np.ndarray, mask: np.ndarray, layer: FCSR) -> np.ndarray:
-    """The equations on the kept tokens of each sequence."""
+    """Apply the equations to the kept tokens of each sequence."""
     output = np.zeros((*x.shape[:2], 4 * x.shape[2]))
     for one, kept, row in zip(x, mask, output, strict=True):
         row[kept] = naive.fcsr(one[kept], w, layer.decay, layer.window)
@@ -44,7 +44,7 @@ def test_equations_and_gradients(decay: float, window: int | None, length: int) 
     close(output, twin(w, wide, mask, layer))
 
     def loss() -> float:
-        # The last sequence is masked whole, and so zero whatever the weights.
+        # The last sequence is fully masked: its output is zero for any weights.
         kept, rows = mask[0], naive.fcsr(wide[0][mask[0]], w, decay, window)
         return float(np.sum(rows * cotangent[0][kept]))
 
@@ -59,18 +59,18 @@ def test_weights_and_their_order() -> None:
 
 
 def test_by_hand() -> None:
-    """The token 2 between 1 and 3."""
+    """Token 2 between tokens 1 and 3."""
     layer = FCSR()
     layer.build((None, None, 1))
     zeros = np.zeros((3, 4))
-    # Without kernels the gates are the biases, in the order q, k, v, o.
+    # With zero kernels the gates are the biases, in the order q, k, v, o.
     layer.set_weights([zeros, np.array([1, 2, 3, 4]), zeros, np.array([1, 0, 0, 1])])
     output = array(layer(np.array([[[1.0], [2.0], [3.0]]], "float32")))
     c = 2 * 1 + 1 * 2 + 3 * 3
     close(output[0, 1], [c, 4 * np.tanh(c), 2, np.tanh(2)])
 
 
-@pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.
+@pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.
 def test_float64_is_float64_throughout() -> None:
     layer, mask = built(dtype="float64"), some(2, 3, 9)
     x = tokens(4, 3, 9, WIDTH).astype("float64")
@@ -80,7 +80,7 @@ def test_float64_is_float64_throughout() -> None:
 
 
 def test_contexts_are_not_summed_in_float16() -> None:
-    """Gates of Gk alone pass the left context of the last of 20,000 ones: 1,000."""
+    """With only gate Gk open, the output is the left context of the last of 20,000 ones: 1,000."""
     layer = FCSR(0.999, dtype="float16")
     layer.build((None, None, 1))
     zeros = np.zeros((3, 4))
@@ -98,8 +98,8 @@ def classifier(**arguments: Any) -> keras.Model:
 
 
 @pytest.mark.tensorflow
-def test_xla_changes_no_training() -> None:
-    """In one graph for batches of two lengths, one with padding at the end, one with a gap."""
+def test_xla_does_not_change_training() -> None:
+    """Use one graph for two lengths, with padding at the end and with a gap."""
     import tensorflow as tf
 
     labels = np.array([0, 1])

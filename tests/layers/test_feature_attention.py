@@ -1,4 +1,4 @@
-"""Attention of features to features."""
+"""Attention between features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def built(**arguments: Any) -> FeatureAttention:
 
 
 def twin(w: dict[str, np.ndarray], r: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The equation on the kept tokens of each sequence."""
+    """Apply the equation to the kept tokens of each sequence."""
     return np.stack(
         [naive.feature_attention(one[kept], w) for one, kept in zip(r, mask, strict=True)]
     )
@@ -33,7 +33,7 @@ def twin(w: dict[str, np.ndarray], r: np.ndarray, mask: np.ndarray) -> np.ndarra
 @pytest.mark.parametrize("length", [1, 3, 63])
 def test_equation_and_gradients(length: int) -> None:
     layer, mask = built(), some(2, 3, length)
-    # Sums of about 1, so that what cancels in float32 is as small at any length.
+    # Sums of about 1, so that float32 errors do not grow with length.
     r, cotangent = tokens(0, 3, length, WIDTH) / np.float32(length**0.5), tokens(1, 3, UNITS)
     output, [for_r], for_weights = vjp(
         lambda r: layer(r, mask=mask), [poisoned(r, mask)], layer.weights, cotangent
@@ -54,7 +54,7 @@ def test_weights_and_their_order() -> None:
     assert [v.shape for v in layer.weights] == [(WIDTH, UNITS), (WIDTH, UNITS), (UNITS, 1)]
 
 
-@pytest.mark.tensorflow  # Keras multiplies matrices in float32 elsewhere.
+@pytest.mark.tensorflow  # On other backends Keras multiplies matrices in float32.
 def test_float64_is_float64_throughout() -> None:
     layer, mask = built(dtype="float64"), some(2, 3, 9)
     r = tokens(4, 3, 9, WIDTH).astype("float64")
@@ -64,8 +64,8 @@ def test_float64_is_float64_throughout() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_sums_are_not_made_in_half_precision(dtype: str) -> None:
-    """70,000 ones are infinite in float16, and 256 in bfloat16, before the last matrix."""
+def test_sums_are_not_in_half_precision(dtype: str) -> None:
+    """In half precision a sum of 70,000 ones is infinite (float16) or 256 (bfloat16)."""
     layer = FeatureAttention(1, kernel_initializer="ones", dtype=dtype)
     layer.build((None, None, 1))
     layer.set_weights([np.ones((1, 1)), np.ones((1, 1)), np.full((1, 1), 2.0**-10)])

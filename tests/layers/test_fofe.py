@@ -24,12 +24,12 @@ all_masks = pytest.mark.parametrize("gaps", [False, True], ids=["padded", "gaps"
 
 
 def side_by_side(layer: FOFE, x: Any, mask: Any = None) -> Any:
-    """Both contexts in one tensor."""
+    """Concatenate both contexts."""
     return keras.ops.concatenate(layer(x, mask=mask), axis=-1)
 
 
 def masks(length: int, *, gaps: bool) -> np.ndarray:
-    """Of five sequences: one whole, three padded on one side or both or with gaps, one empty."""
+    """Return masks of five sequences: unpadded, padded on one side or both, with gaps, empty."""
     if gaps:
         mask = np.random.default_rng(2).random((5, length)) < 0.6
         mask[0], mask[-1] = True, False
@@ -40,7 +40,7 @@ def masks(length: int, *, gaps: bool) -> np.ndarray:
 
 
 def twin(x: np.ndarray, mask: np.ndarray, decay: float, window: int | None) -> np.ndarray:
-    """Both contexts of the kept tokens of each sequence, side by side."""
+    """Return both contexts of the kept tokens of each sequence, concatenated."""
     output = np.zeros((*x.shape[:2], 2 * x.shape[2]))
     for one, kept, row in zip(x.astype("float64"), mask, output, strict=True):
         row[kept] = np.concatenate(naive.fofe(one[kept], decay, window), axis=-1)
@@ -50,7 +50,7 @@ def twin(x: np.ndarray, mask: np.ndarray, decay: float, window: int | None) -> n
 def twin_gradient(
     cotangent: np.ndarray, mask: np.ndarray, decay: float, window: int | None
 ) -> np.ndarray:
-    """The contexts are linear: those of unit vectors are the matrices that make them."""
+    """Contexts are linear: the contexts of unit vectors are the matrices of the map."""
     width = cotangent.shape[-1] // 2
     gradient = np.zeros((*mask.shape, width))
     for for_output, kept, row in zip(cotangent, mask, gradient, strict=True):
@@ -79,7 +79,7 @@ def test_equation_and_gradient(decay: float, window: int | None, gaps: bool, len
     [(0.2, None), (0.9, None), (0.999, None), (0.999, 100), (0.99, 333), (1 - 1e-9, None)],
 )
 def test_long_sequences(decay: float, window: int | None) -> None:
-    """Longer than a decay reaches, and longer than blocks of blocks."""
+    """Lengths beyond the reach of the decay and beyond blocks of blocks."""
     x = tokens(3, 1, 1500, 2)
     everything = np.ones((1, 1500), bool)
     expected = twin(x, everything, decay, window)
@@ -87,7 +87,7 @@ def test_long_sequences(decay: float, window: int | None) -> None:
         close(array(side_by_side(FOFE(decay, window), x, mask)), expected)
 
 
-@pytest.mark.tensorflow  # Elsewhere float64 has to be asked for at the start.
+@pytest.mark.tensorflow  # Other backends need float64 to be enabled at startup.
 @pytest.mark.parametrize("decay", [0.2, 0.999])
 def test_float64_is_float64_throughout(decay: float) -> None:
     x, mask = tokens(5, 5, 90, 4).astype("float64"), masks(90, gaps=True)
@@ -96,7 +96,7 @@ def test_float64_is_float64_throughout(decay: float) -> None:
 
 
 @pytest.mark.parametrize("window", [1, 2, 6, 7, 8, 13, 31, 64])
-def test_a_window_ends_where_it_says(window: int) -> None:
+def test_window_size(window: int) -> None:
     x = np.zeros((1, 80, 1), "float32")
     x[0, 0] = 1
     left, _ = FOFE(0.999, window)(x)
@@ -114,7 +114,7 @@ def test_decay_zero_is_the_neighbour(window: int | None) -> None:
 
 
 @all_masks
-def test_only_gaps_are_closed_up(gaps: bool, monkeypatch: Any) -> None:
+def test_only_sequences_with_gaps_are_reordered(gaps: bool, monkeypatch: Any) -> None:
     calls, argsort = [], fofe.ops.argsort
 
     def counted(*arguments: Any, **named: Any) -> Any:
@@ -128,7 +128,7 @@ def test_only_gaps_are_closed_up(gaps: bool, monkeypatch: Any) -> None:
 
 
 def one_branch() -> Any:
-    """JAX traces both branches of a condition unless told to run step by step."""
+    """Disable JIT on JAX, which traces both branches of a condition."""
     if BACKEND != "jax":
         return contextlib.nullcontext()
     import jax
@@ -170,20 +170,20 @@ def test_padding_changes_no_output_and_no_gradient(
 
 @pytest.mark.parametrize("hold", [0.0, np.nan, np.inf])
 @all_forms
-def test_a_batch_masked_whole_gives_zeros(decay: float, window: int | None, hold: float) -> None:
+def test_fully_masked_batch_gives_zeros(decay: float, window: int | None, hold: float) -> None:
     layer, x, mask = FOFE(decay, window), np.full((2, 3, 4), hold, "float32"), np.zeros((2, 3))
     output, [for_x], _ = vjp(lambda x: side_by_side(layer, x, mask), [x], [])
     assert not output.any()
     assert not for_x.any()
 
 
-def test_both_outputs_carry_the_mask() -> None:
+def test_both_outputs_have_the_mask() -> None:
     for output in FOFE()(embedding(mask_zero=True)(IDS)):
         np.testing.assert_array_equal(mask_of(output), IDS != 0)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
-def test_explicit_mask_wins_over_the_attached_one(dtype: str) -> None:
+def test_explicit_mask_overrides_attached_mask(dtype: str) -> None:
     outputs = FOFE()(embedding(mask_zero=True)(IDS), mask=EXPLICIT.astype(dtype))
     expected = FOFE()(embedding(mask_zero=False)(IDS), mask=EXPLICIT)
     for output, wanted in zip(outputs, expected, strict=True):
@@ -196,7 +196,7 @@ def test_explicit_mask_wins_over_the_attached_one(dtype: str) -> None:
 
 @pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
 @all_forms
-def test_as_good_as_the_type(decay: float, window: int | None, policy: str) -> None:
+def test_half_precision(decay: float, window: int | None, policy: str) -> None:
     compute = policy.removeprefix("mixed_")
     x = array(keras.ops.cast(tokens(0, 5, 40, 4), compute))
     mask = masks(40, gaps=True)
@@ -207,8 +207,8 @@ def test_as_good_as_the_type(decay: float, window: int | None, policy: str) -> N
     np.testing.assert_allclose(output, twin(x, mask, decay, window), rtol=rounding, atol=1e-5)
 
 
-def test_sums_are_not_made_in_float16() -> None:
-    """There 0.999 is 0.99902, and a thousand takes no more ones."""
+def test_sums_are_not_in_float16() -> None:
+    """In float16 0.999 is 0.99902, and a sum of ones has rounding errors."""
     left, right = FOFE(0.999, dtype="float16")(np.ones((1, 20_000, 1), "float16"))
     np.testing.assert_allclose(array(left)[0, -1], 1000, rtol=1e-3)
     np.testing.assert_allclose(array(right)[0, 0], 1000, rtol=1e-3)
@@ -216,7 +216,7 @@ def test_sums_are_not_made_in_float16() -> None:
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
 @pytest.mark.parametrize(("decay", "window"), [(0.9, 3), (0.999, None)])
-def test_xla_changes_nothing(decay: float, window: int | None) -> None:
+def test_xla_does_not_change_outputs(decay: float, window: int | None) -> None:
     layer, x, mask = FOFE(decay, window), tokens(0, 5, 40, 4), masks(40, gaps=True)
     cotangent = tokens(1, 5, 40, 8)
 
@@ -255,6 +255,6 @@ def test_keras_contract() -> None:
         expected_num_non_trainable_weights=0,
         expected_num_seed_generators=0,
         supports_masking=True,
-        run_training_check=False,  # There is nothing to train.
+        run_training_check=False,  # The layer has no weights.
     )
     assert set(FOFE().get_config()) == {"decay", "window", "name", "dtype", "trainable"}

@@ -1,4 +1,4 @@
-"""Keras's own checks of a layer."""
+"""Checks of layers by Keras's testing module."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ settings = pytest.mark.parametrize(
 @all_cases
 def test_one_input(case: Case, more: dict[str, Any]) -> None:
     if "dropout" in more and not case.dropout:
-        pytest.skip("this form has no place for dropout")
+        pytest.skip("this variant does not support dropout")
     run_layer_test(
         case.layer,
         {"units": UNITS, **case.arguments, **more},
@@ -51,7 +51,7 @@ def test_two_inputs(case: Case) -> None:
         input_shape={"query_shape": (2, 1, 4), "value_shape": (2, 5, 4)},
         expected_output_shape=(2, 1, UNITS),
         supports_masking=True,
-        run_training_check=False,  # It would pass the two as one dictionary.
+        run_training_check=False,  # Keras would pass both inputs as one dictionary.
     )
 
 
@@ -64,5 +64,5 @@ def test_sine_position_encoding() -> None:
         expected_num_trainable_weights=0,
         expected_num_seed_generators=0,
         supports_masking=True,
-        run_training_check=False,  # There is nothing to train.
+        run_training_check=False,  # The layer has no weights.
     )

@@ -1,4 +1,4 @@
-"""Masks: where they come from, which one wins, and that padding changes nothing."""
+"""Masks: sources, precedence, and outputs that do not depend on padding."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_masks_of_two_embeddings_in_a_functional_model(case: Case) -> None:
 
 
 @plain_cases
-def test_output_carries_the_mask_of_the_query(case: Case) -> None:
+def test_output_has_the_mask_of_the_query(case: Case) -> None:
     embed = embedding(mask_zero=True)
     layer = built(case)
     np.testing.assert_array_equal(mask_of(layer(embed(IDS))), IDS != 0)
@@ -62,7 +62,7 @@ def test_output_carries_the_mask_of_the_query(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ["query_mask", "mask"])
 @plain_cases
-def test_explicit_mask_wins_over_the_attached_one(case: Case, name: str) -> None:
+def test_explicit_mask_overrides_attached_mask(case: Case, name: str) -> None:
     layer = built(case)
     output = layer(embedding(mask_zero=True)(IDS), **{name: EXPLICIT})
     expected = layer(embedding(mask_zero=False)(IDS), query_mask=EXPLICIT)
@@ -71,7 +71,7 @@ def test_explicit_mask_wins_over_the_attached_one(case: Case, name: str) -> None
 
 
 @plain_cases
-def test_explicit_masks_win_in_a_functional_model(case: Case) -> None:
+def test_explicit_masks_in_a_functional_model(case: Case) -> None:
     layer = built(case)
     ids = keras.Input((None,), dtype="int32")
     mask = keras.Input((None,), dtype="bool")
@@ -83,7 +83,7 @@ def test_explicit_masks_win_in_a_functional_model(case: Case) -> None:
 
 
 @plain_cases
-def test_explicit_value_mask_wins_and_the_query_keeps_its_own(case: Case) -> None:
+def test_explicit_value_mask_does_not_change_the_query_mask(case: Case) -> None:
     layer = built(case)
     x, bare = embedding(mask_zero=True)(IDS), embedding(mask_zero=False)(IDS)
     output = layer(x, x, value_mask=EXPLICIT)
@@ -93,7 +93,7 @@ def test_explicit_value_mask_wins_and_the_query_keeps_its_own(case: Case) -> Non
 
 
 @plain_cases
-def test_query_mask_wins_over_mask(case: Case) -> None:
+def test_query_mask_overrides_mask(case: Case) -> None:
     layer, x = built(case), tokens(1, 3, 5, 4)
     output = layer(x, query_mask=EXPLICIT, mask=~EXPLICIT)
     close(array(output), array(layer(x, query_mask=EXPLICIT)))
@@ -101,17 +101,19 @@ def test_query_mask_wins_over_mask(case: Case) -> None:
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 @plain_cases
-def test_mask_of_another_type(case: Case, dtype: str) -> None:
+def test_mask_of_another_dtype(case: Case, dtype: str) -> None:
     layer, x = built(case), tokens(5, 3, 5, 4)
     output = layer(x, query_mask=EXPLICIT.astype(dtype))
     close(array(output), array(layer(x, query_mask=EXPLICIT)))
 
 
 @all_cases
-def test_lengths_that_are_not_known(case: Case) -> None:
+def test_unknown_lengths(case: Case) -> None:
     layer = built(case)
     query, value = keras.Input((None, 4)), keras.Input((None, 4))
-    first = keras.ops.expand_dims(query[:, 0], axis=1)  # Its length is known, a slice's is not.
+    first = keras.ops.expand_dims(
+        query[:, 0], axis=1
+    )  # The length of the input is known, the length of the slice is not.
     outputs = [layer(query), layer(query, value), layer(first, value)]
     assert [y.shape for y in outputs] == [(None, None, 3), (None, None, 3), (None, 1, 3)]
     model = keras.Model([query, value], outputs)
@@ -123,7 +125,7 @@ def test_lengths_that_are_not_known(case: Case) -> None:
         close(array(first), array(layer(q, v))[:, :1])
 
 
-def test_sine_positions_pass_the_mask_on() -> None:
+def test_sine_positions_keep_the_mask() -> None:
     output = SinePositionEncoding()(embedding(mask_zero=True)(IDS))
     np.testing.assert_array_equal(mask_of(output), IDS != 0)
     assert not array(output)[IDS == 0].any()

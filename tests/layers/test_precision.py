@@ -16,17 +16,17 @@ TOLERANCE = {"float16": 5e-3, "bfloat16": 4e-2}
 @pytest.mark.parametrize("algorithm", ["direct", "auto"])
 @pytest.mark.parametrize("layer_class", [Attention, LinearAttention, Relation])
 def test_long_sequences_do_not_overflow_float16(layer_class: type, algorithm: str) -> None:
-    """A sum of 70,000 ones is infinite in float16; a mean of them is one."""
+    """In float16 a sum of 70,000 ones is infinite; their mean is 1."""
     layer = layer_class(2, kernel_initializer="ones", dtype="float16", algorithm=algorithm)
     ones = np.ones((1, 70_000, 2), "float16")
-    output = layer(ones[:, :1], ones)  # G and H, or V, are 2 at all tokens.
+    output = layer(ones[:, :1], ones)  # G and H (or V) are 2 at all tokens.
     expected = 8.0 if layer_class is Relation else 2.0
     np.testing.assert_allclose(array(output), np.full((1, 1, 2), expected), rtol=2e-3)
 
 
 @pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
-def test_sine_positions_are_as_good_as_their_type(policy: str) -> None:
-    """Angles in half precision would be off by whole radians at position 5,000."""
+def test_sine_positions_in_half_precision(policy: str) -> None:
+    """Angles in half precision have errors above 1 radian at position 5,000."""
     x = np.zeros((1, 5001, 6), "float32")
     output = SinePositionEncoding(dtype=policy)(x)
     compute = policy.removeprefix("mixed_")

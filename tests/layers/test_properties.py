@@ -1,4 +1,4 @@
-"""What holds for every sequence, whatever its tokens and its mask."""
+"""Properties for all sequences and masks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ without_positions = pytest.mark.parametrize(
 
 @st.composite
 def batches(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens (batch, tokens, width) and a mask."""
+    """Generate tokens (batch, tokens, width) and a mask."""
     shape = draw(st.tuples(st.sampled_from([1, 3]), st.sampled_from([1, 2, 5])))
     mask = draw(hnp.arrays(bool, shape))
     x = draw(hnp.arrays("float32", (*shape, WIDTH), elements=st.floats(-3, 3, width=16)))
@@ -39,7 +39,7 @@ def batches(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def mixer(case: Case) -> Callable[..., np.ndarray]:
-    """The layer, with its weights, as a function of query, value and their masks."""
+    """Return the layer with weights as a function of query, value and their masks."""
     layer = case.make()
     layer.build((None, None, WIDTH))
     randomize(layer)
@@ -50,7 +50,7 @@ def mixer(case: Case) -> Callable[..., np.ndarray]:
 @few
 @given(batch=batches(), data=st.data())
 def test_permuted_tokens_permute_the_output(case: Case, batch: Any, data: st.DataObject) -> None:
-    """No mechanism of the Relation paper knows positions by itself."""
+    """The mechanisms of the Relation paper do not depend on positions."""
     mix, (x, mask) = mixer(case), batch
     order = np.array(data.draw(st.permutations(range(x.shape[1]))))
     permuted, permuted_mask = x[:, order], mask[:, order]
@@ -60,8 +60,8 @@ def test_permuted_tokens_permute_the_output(case: Case, batch: Any, data: st.Dat
 @without_positions
 @few
 @given(batch=batches())
-def test_each_query_is_answered_by_itself(case: Case, batch: Any) -> None:
-    """What the read-out of one token rests on."""
+def test_queries_are_independent(case: Case, batch: Any) -> None:
+    """Required for the readout of one token."""
     mix, (x, mask) = mixer(case), batch
     last = mix(x[:, -1:], x, mask[:, -1:], mask)
     close(last, mix(x, x, mask, mask)[:, -1:])

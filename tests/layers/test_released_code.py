@@ -1,4 +1,4 @@
-"""`variant="released_code"` computes what the released code computed, gradients included."""
+"""`variant="released_code"` gives outputs and gradients of the released code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ ALGORITHMS = [
     for name, cls in LAYERS.items()
     for algorithm in ("auto", *cls.algorithms)
     if algorithm
-    not in ("folded", "scores", "fused")  # They leave no place for the program's dropout.
+    not in (
+        "folded",
+        "scores",
+        "fused",
+    )  # They do not support dropout, which the released code uses.
 ]
 
 
@@ -52,7 +56,9 @@ def test_output_and_gradients(
     gradients = below(golden, f"layers/{name}/grad_of_sum_first_token_squared/")
     layer = LAYERS[name](expected.shape[-1], variant="released_code", algorithm=algorithm)
     layer.build(x.shape)
-    layer.set_weights(list(weights.values()))  # The layer's order is the file's.
+    layer.set_weights(
+        list(weights.values())
+    )  # The order of weights is equal in the layer and the file.
 
     function = call(layer, mask)
     output = array(function(x))

@@ -1,4 +1,4 @@
-"""Configurations and `.keras` files come back as they were."""
+"""Configurations and `.keras` files restore equal layers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from relation_tf.layers import (
 from tests.backends import array, close
 from tests.layers.cases import MIXERS, PLAIN, Case, randomize
 
-# Every argument, none at its default.
+# All arguments, with values other than the defaults.
 COMMON = {
     "units": 7,
     "variant": "released_code",
@@ -51,9 +51,7 @@ ARGUMENTS: list[tuple[type, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("layer_class", "arguments"), ARGUMENTS)
-def test_every_argument_is_in_the_configuration(
-    layer_class: type, arguments: dict[str, Any]
-) -> None:
+def test_configuration_has_all_arguments(layer_class: type, arguments: dict[str, Any]) -> None:
     layer = layer_class(**arguments)
     config = layer.get_config()
     for name in config.keys() & COMMON.keys() - {"dtype"}:
@@ -107,7 +105,7 @@ def test_regularizers_and_initializers_reach_the_weights(layer_class: type) -> N
         partial(Contextualizer, 4),
     ],
 )
-def test_no_two_matrices_start_equal(make: Any, initializer: Any) -> None:
+def test_initial_matrices_differ(make: Any, initializer: Any) -> None:
     layer = make(kernel_initializer=initializer)
     layer.build((None, None, 4))
     matrices = [w for w in layer.get_weights() if w.ndim == 2]
@@ -122,7 +120,7 @@ IDS = np.array([[5, 2, 9, 0], [1, 3, 3, 7]])
 
 @keras.saving.register_keras_serializable(package="tests")
 class Reader(keras.Model):
-    """A subclassed model around any layer."""
+    """Subclassed model around a layer."""
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""Positions as a learned softmax."""
+"""Position encoding by a learned softmax."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def built(slope: Any = SLOPE, **arguments: Any) -> SoftmaxPositionEncoding:
 
 
 def twin(x: np.ndarray, mask: np.ndarray, slope: Any = SLOPE) -> np.ndarray:
-    """The equation on the kept tokens of each sequence, zeros elsewhere."""
+    """Apply the equation to the kept tokens of each sequence; zero elsewhere."""
     y = np.zeros(x.shape)
     for b, kept in enumerate(mask):
         y[b, kept] = naive.softmax_position_encoding(x[b, kept], slope)
@@ -61,7 +61,7 @@ def test_float64_is_float64_throughout() -> None:
     np.testing.assert_allclose(output, expected, rtol=1e-12, atol=1e-13)
 
 
-def test_all_tokens_count_the_same_at_the_start() -> None:
+def test_initial_weights_are_equal() -> None:
     x = tokens(5, 2, 5, 3)
     close(array(SoftmaxPositionEncoding()(x)), x / 5)
     close(array(SoftmaxPositionEncoding(initializer="ones")(x)), twin(x, np.full((2, 5), True), 1))
@@ -88,7 +88,7 @@ def test_ten_thousand_tokens(slope: float) -> None:
 @pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])
 def test_half_precision_is_close_to_float32(policy: str) -> None:
     length = 10_000
-    slope = np.array([0.0, 0.75, -0.5, 5.0], "float32")  # Exact in half precision.
+    slope = np.array([0.0, 0.75, -0.5, 5.0], "float32")  # Values exact in half precision.
     x = np.ones((2, length, 4), "float32")
     mask = np.arange(length) < np.array([[length], [length - 3]])
     layer = built(slope, dtype=policy)
@@ -98,7 +98,7 @@ def test_half_precision_is_close_to_float32(policy: str) -> None:
     assert layer.weights[0].dtype == ("float32" if "mixed" in policy else compute)
     expected = array(built(slope)(x, mask=mask))
     tolerance = {"float16": 1e-3, "bfloat16": 8e-3}[compute]
-    # 1 / 10,000 is among the small numbers of float16, where steps are 6e-8.
+    # 1 / 10,000 is near the subnormal numbers of float16, with a spacing of 6e-8.
     np.testing.assert_allclose(array(output), expected, rtol=tolerance, atol=6e-8)
     _, [for_x], [for_slope] = vjp(
         lambda x: keras.ops.cast(layer(x, mask=mask), "float32"), [x], layer.weights
@@ -108,7 +108,7 @@ def test_half_precision_is_close_to_float32(policy: str) -> None:
 
 
 def test_mixed_precision_keeps_the_slope() -> None:
-    """Rounded to bfloat16, the slope 0.3 would be off by 0.1 % and its power at 1,000 by 40 %."""
+    """In bfloat16 the slope 0.3 has an error of 0.1 %, its power at position 1,000 of 40 %."""
     x = np.ones((1, 1001, 1), "float32")
     weights = [array(built([0.3], dtype=p)(x)) for p in ("mixed_bfloat16", "float32")]
     np.testing.assert_allclose(*weights, rtol=8e-3, atol=1e-30)
@@ -116,9 +116,7 @@ def test_mixed_precision_keeps_the_slope() -> None:
 
 @pytest.mark.parametrize("hold", [0.0, np.nan, np.inf])
 @pytest.mark.parametrize("slope", [1.0, -200.0, 200.0])
-def test_a_sequence_masked_whole_gives_zeros_and_finite_gradients(
-    hold: float, slope: float
-) -> None:
+def test_fully_masked_sequence(hold: float, slope: float) -> None:
     layer, x = built([slope] * 4), np.full((2, 3, 4), hold, "float32")
     mask = np.zeros((2, 3), bool)
     output, [for_x], [for_slope] = vjp(lambda x: layer(x, mask=mask), [x], layer.weights)

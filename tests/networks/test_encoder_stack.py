@@ -244,9 +244,9 @@ def test_who_cannot_be_causal() -> None:
 
 
 def test_steps_need_a_causal_stack_that_is_built() -> None:
-    with pytest.raises(ValueError, match="one token at a time needs causal=True"):
+    with pytest.raises(ValueError, match="require causal=True"):
         encoder("relation").initial_state(2)
-    with pytest.raises(ValueError, match="must be built"):
+    with pytest.raises(ValueError, match="before it is built"):
         encoder("relation", causal=True).initial_state(2)
 
     class Own(keras.layers.Layer):
