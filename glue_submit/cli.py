@@ -6,63 +6,57 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from glue_submit.checking import check as check_archive
+from glue_submit.command_line import UsageError, add_command, describe_usage_error, make_app
 from glue_submit.errors import SubmissionError
 from glue_submit.packing import pack as pack_predictions
 from glue_submit.scoring import score as score_predictions
 
-app = typer.Typer(
-    name="glue-submit",
-    help="Pack, check and score predictions for the GLUE leaderboard.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
+app = make_app("glue-submit", "Pack, check and score predictions for the GLUE leaderboard.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+@add_command(
+    app, "glue-submit pack predictions --out submission.zip", "glue-submit pack DIR --fill-missing"
 )
-
-# typer exports one member of its family of usage errors; the family's head is its parent.
-_UsageError = cast("type[Exception]", typer.BadParameter.__base__)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of lines for people.")]
-
-
-@app.command()
 def pack(
     predictions: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR",
-            help="Folder with <Task>.tsv or predictions/<Task>.tsv for the test sets.",
+            metavar="DIR", help="Folder with TASK.tsv or predictions/TASK.tsv for the test sets."
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE.zip", help="The zip to write.")
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Zip file to write.")
     ] = Path("submission.zip"),
     fill_missing: Annotated[
         bool,
         typer.Option(
-            "--fill-missing", help="Fill absent tasks with the majority of their training set."
+            "--fill-missing", help="Fill missing tasks with the majority class of the training set."
         ),
     ] = False,
 ) -> None:
-    """Write the eleven files as one zip that the leaderboard takes.
+    """Pack predictions for the eleven test sets as one zip for the leaderboard.
 
-    Each <Task>.tsv has the columns index and prediction, rows in any order, further columns
-    ignored. The zip is read back and checked before it takes its name.
+    Each TASK.tsv has the columns index and prediction; rows may be in any order, other columns are
+    ignored. The zip is checked before it is saved.
     """
     typer.echo(pack_predictions(predictions, out, fill_missing=fill_missing))
 
 
-@app.command()
+@add_command(app, "glue-submit check submission.zip", "glue-submit check submission.zip --json")
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE.zip", help="The zip to check.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Zip file to check.")],
     as_json: Json = False,
 ) -> None:
-    """Name every fault in a submission, a line each.
+    """List all faults of a submission, one per line.
 
-    Exits 0 where it is accepted, 1 for any fault (not a zip included), 2 for wrong usage or no such
+    The exit code is 0 if there are no faults, 1 if there are any, 2 for wrong usage or a missing
     file.
     """
     report = check_archive(file)
@@ -73,26 +67,26 @@ def check(
     raise typer.Exit(0 if report.ok else 1)
 
 
-@app.command()
+@add_command(app, "glue-submit score predictions --labels glue_data")
 def score(
     predictions: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Folder with <Task>.tsv or predictions/<Task>.tsv for the dev sets."
+            metavar="DIR", help="Folder with TASK.tsv or predictions/TASK.tsv for the dev sets."
         ),
     ],
     labels: Annotated[
         Path,
         typer.Option(
-            "--labels", metavar="GLUE_DATA_DIR", help="Folder with GLUE's files, <Task>/dev.tsv."
+            "--labels", metavar="DIR", help="Folder with the files of GLUE, TASK/dev.tsv."
         ),
     ],
     as_json: Json = False,
 ) -> None:
-    """Compute each task's metrics on the dev sets, and GLUE's average.
+    """Compute the metrics of each task on the dev sets, and the GLUE average.
 
-    MNLI-m is scored on dev_matched, MNLI-mm on dev_mismatched, and AX where
-    diagnostic/diagnostic-full.tsv is there. JSON holds fractions, the table percent.
+    MNLI-m is scored on dev_matched, MNLI-mm on dev_mismatched, and AX if
+    diagnostic/diagnostic-full.tsv exists. JSON contains fractions; the table contains percentages.
     """
     scores = score_predictions(predictions, labels)
     if as_json:
@@ -106,15 +100,14 @@ def _echo_json(content: object) -> None:
 
 
 def main() -> None:
-    """Run the command; wrong usage or bad input is one line and exit code 2."""
+    """Run the command; print an error on one line and exit with code 2."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="glue-submit", standalone_mode=False)
     except SubmissionError as error:
         typer.echo(f"glue-submit: {error}", err=True)
         code = 2
-    except _UsageError as error:
-        message = " ".join(cast("typer.BadParameter", error).format_message().split())
-        typer.echo(f"glue-submit: {message} (see glue-submit --help)", err=True)
+    except UsageError as error:
+        typer.echo(f"glue-submit: {describe_usage_error(error)}", err=True)
         code = 2
     sys.exit(code)
 

@@ -1,4 +1,4 @@
-r"""Errors that a user can cause, and the parts of their messages. Imports nothing of the package.
+r"""Errors caused by input, and helpers for their messages. Imports nothing of the package.
 
 A message is one line: where, what is wrong, what is allowed, what to do. The command prints it
 without a traceback and exits with code 2.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib.util
+import pkgutil
 from collections.abc import Iterable, Iterator, Sequence
 
 _NAMES_SHOWN = 8
@@ -15,15 +17,15 @@ _LONGEST_NAME = 40
 
 
 class RelationError(ValueError):
-    """An error that input can cause; the base class of all errors that the command prints."""
+    """An error caused by input; the base class of all errors that the command prints."""
 
 
 class DataError(RelationError):
-    r"""A data file that cannot be used; the message, of one line, names the file and the line.
+    r"""A data file that cannot be used; the message is one line with the file and line number.
 
     Args:
-        message: What may have come from a file: characters that would leave the line or steer a
-            terminal are written as escapes.
+        message: The message, which may quote a file: line breaks and control characters are
+            written as escapes.
 
     Example:
         >>> print(DataError("a.tsv:2: expected 2 fields, found 1:\x1b[2J"))
@@ -40,8 +42,7 @@ class SuiteError(RelationError):
     The message names the key, the value and what is allowed.
 
     Args:
-        message: One line for each fault; characters that would steer a terminal are written as
-            escapes.
+        message: One line per fault; control characters are written as escapes.
     """
 
     def __init__(self, message: str) -> None:
@@ -49,33 +50,32 @@ class SuiteError(RelationError):
 
 
 class UnknownNameError(RelationError):
-    """A name that is not registered; the message lists the known ones and the nearest of them.
+    """An unknown name; the message lists the known names and suggests the nearest one.
 
     Args:
-        kind: What the name is of, such as `"task"`.
+        kind: The kind of thing, such as `"task"`.
         name: The unknown name.
-        known: The names that are allowed.
-        or_else: What is allowed besides, such as `"'package.module:Name'"`.
+        known: The allowed names.
+        or_else: Other allowed values, such as `"'package.module:Name'"`.
 
     Example:
         >>> print(UnknownNameError("task", "COLA", ["CoLA", "RTE"]))
-        unknown task 'COLA': expected one of CoLA, RTE. Did you mean 'CoLA'?
+        unknown task 'COLA'. Did you mean 'CoLA'? Must be one of CoLA, RTE.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], or_else: str = "") -> None:
         known = [*known]
-        expected = ", ".join(known) + (f", {or_else}" if or_else else "")
-        super().__init__(
-            f"unknown {kind} {quote(name)}: expected one of {expected}.{did_you_mean(name, known)}"
-        )
+        allowed = ", ".join(known) + (f", {or_else}" if or_else else "")
+        hint = did_you_mean(name, known)
+        super().__init__(f"unknown {kind} {quote(name)}.{hint} Must be one of {allowed}.")
 
 
 @contextlib.contextmanager
 def in_one_line(where: str) -> Iterator[None]:
-    """Raise what other packages say about wrong arguments as one line that begins with a place.
+    """Turn errors of other packages about wrong arguments into one line that begins with a place.
 
     Raises:
-        SuiteError: For a `TypeError`, `ValueError` or `RuntimeError`.
+        SuiteError: Instead of a `TypeError`, `ValueError` or `RuntimeError`.
 
     Example:
         >>> with in_one_line("method relation"):
@@ -90,7 +90,7 @@ def in_one_line(where: str) -> Iterator[None]:
 
 
 def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
-    """Return a hint with the nearest known name, or an empty string where none is near.
+    """Return a hint with the nearest known name, or an empty string if there is no near one.
 
     Case is ignored.
 
@@ -105,8 +105,28 @@ def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> 
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
+def did_you_mean_module(name: str) -> str:
+    """Return a hint with the nearest importable module, or an empty string.
+
+    Example:
+        >>> did_you_mean_module("relation_tf.layer")
+        " Did you mean 'relation_tf.layers'?"
+    """
+    parent = name.rpartition(".")[0]
+    folders = None
+    if parent:
+        with contextlib.suppress(ImportError):
+            spec = importlib.util.find_spec(parent)
+            folders = None if spec is None else spec.submodule_search_locations
+        if folders is None:
+            return did_you_mean_module(parent)
+    prefix = f"{parent}." if parent else ""
+    known = [each.name for each in pkgutil.iter_modules(folders, prefix)]
+    return "" if name in known else did_you_mean(name, known, cutoff=0.75)
+
+
 def escape(text: str) -> str:
-    r"""Write all that cannot be printed on a line as escapes.
+    r"""Replace unprintable characters by escapes.
 
     Example:
         >>> print(escape("café\x07"))
@@ -118,7 +138,7 @@ def escape(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Quote a text of a file for a message, cut where it is long.
+    """Quote a text for a message; shorten it if it is long.
 
     Example:
         >>> quote("x" * 50)
@@ -128,7 +148,7 @@ def quote(text: str) -> str:
 
 
 def join_names(names: Sequence[str], between: str = ", ") -> str:
-    """Join names for a message: the first ones, where there are many.
+    """Join names for a message; of many names, show the first eight.
 
     Example:
         >>> join_names(["a", "b"], " or "), join_names([*"abcdefghij"])

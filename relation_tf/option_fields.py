@@ -1,4 +1,4 @@
-"""Options as fields of a dataclass: declared once, with the help text of the command line."""
+"""Options as dataclass fields, declared once with their help text for the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any
 
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, did_you_mean
 
 
 def option(
@@ -24,11 +24,11 @@ def option(
     """Declare an option as a field of a dataclass.
 
     Args:
-        default: Its default.
+        default: Default value.
         text: Help text of one line.
-        metavar: Form of its value, such as `"DIR"` or `"N"`.
-        flag: Its name on the command line, by default that of the field.
-        shown: Description of a default that depends on something else.
+        metavar: Placeholder for the value, such as `"DIR"` or `"N"`.
+        flag: Name on the command line; by default, derived from the name of the field.
+        shown: Description of the default, if it depends on other options.
         choices: Allowed values.
         **bounds: Bounds of a number: `least`, `most`, `above` or `below`.
     """
@@ -48,18 +48,20 @@ def check_fields(options: Any) -> None:
     """Check the values of a dataclass of options; None is allowed.
 
     Raises:
-        SuiteError: For the first value that is none of the choices, out of bounds or not finite.
+        SuiteError: If a value is not one of the choices, out of bounds or not finite.
     """
     for each in fields(options):
         value, choices = getattr(options, each.name), each.metadata["choices"]
         if value is None:
             continue
-        allowed = ""
+        allowed = hint = ""
         if choices and value not in choices:
-            allowed = " or ".join(choices)
+            allowed, hint = " or ".join(choices), did_you_mean(value, choices)
         for name, bound in each.metadata["bounds"].items():
             within, text = _BOUNDS[name]
             if not within(value, bound) or math.isinf(value):
                 allowed = text.format(bound)
         if allowed:
-            raise SuiteError(f"{each.name}: must be {allowed}. Received: {value}")
+            raise SuiteError(
+                f"{each.name}: must be {allowed}. Received: {value}{hint and f'.{hint}'}"
+            )

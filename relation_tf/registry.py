@@ -40,7 +40,7 @@ class Registry(Mapping[str, T], Generic[T]):
         (1, ['red'])
         >>> colors.find("rde")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        relation_tf.errors.UnknownNameError: unknown color 'rde': ... Did you mean 'red'?
+        relation_tf.errors.UnknownNameError: unknown color 'rde'. Did you mean 'red'? ...
     """
 
     def __init__(self, kind: str, *builtin: str, shapes_runs: bool = True) -> None:

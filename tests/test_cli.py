@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import relation_tf
-from relation_tf import cli
+from relation_tf import cli, registry
 from relation_tf.bench import RunFolder, run_suite
 from relation_tf.bench.options import OF_PLANS, RunOptions
 from relation_tf.cli.runs import plan, pretrain, run
@@ -94,7 +94,7 @@ def test_run_status_and_report(work, call):
     code, out, _ = call(*SMALL, "--tasks", "RTE")
     assert code == 0
     assert "4 of 4 runs are done already" in out
-    assert out.endswith("4 of 4 requested runs are done; 0 others of the suite are not\n")
+    assert out.endswith("4 of 4 requested runs are done; 0 other runs of the suite are pending\n")
 
     code, _, err = call(*SMALL, "--set", "dropout=0.25")
     assert code == 2
@@ -236,6 +236,83 @@ def test_without_a_command(call):
     assert "Usage" in out
 
 
+COMMANDS = (
+    "suites", "tasks", "download", "check-layer", "status", "report", "compare", "submit", "run",
+    "plan", "pretrain",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [80, 110])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_pages(call, monkeypatch, command, width):
+    """Short lines, values as metavars, examples of this command; `-h` is `--help`."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, page, err = call(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert call(*command.split(), "-h")[1] == page
+    assert page.startswith(f"Usage: relation-tf {command}".strip())
+    text, _, examples = page.partition("\nExamples:\n")
+    assert not re.search(r"<(str|bool|int|path|list)|A,B|1,2", text)
+    assert max(map(len, text.splitlines())) < width
+    assert not re.search(r"[\w][-\N{NO-BREAK SPACE}]\n", text)
+    assert 1 <= len(examples.splitlines()) <= 3
+    assert all(f"relation-tf {command}" in line for line in examples.splitlines())
+
+
+def test_help_texts_list_choices_and_defaults(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "110")
+    page = call("run", "--help")[1]
+    assert "--tasks NAME[,NAME...]    Tasks to use. [default: all]\n" in page
+    assert "--out DIR                 Folder of the runs. [default: runs/SUITE]\n" in page
+    for names in (registry.EXECUTORS, registry.TRACKERS):
+        assert all(name in page for name in names if names.origin(name).startswith("relation_tf."))
+    assert all(name in call("compare", "--help")[1] for name in registry.PROCEDURES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        ("stats", "status"),
+        ("run demo --methds relation-64", "--methods"),
+        ("run dmeo", "demo"),
+        ("run smal.toml", "small.toml"),
+        ("run demo --tasks rte", "RTE"),
+        ("run demo --methods relaton-64", "relation-64"),
+        ("run demo --executor lcal", "local"),
+        ("run demo --track jsnl", "jsonl"),
+        ("run demo --strategy miror", "mirrored"),
+        ("run demo --plugin my_plugn", "my_plugin"),
+        ("run demo --set epoch=3", "epochs"),
+        ("run demo --set embeddings=golve", "glove"),
+        ("run demo --set source=minigleu", "miniglue"),
+        ("run demo --set test=steel-dwas", "steel-dwass"),
+        ("run demo --set control=relaton-64", "relation-64"),
+        ("tasks COLA", "CoLA"),
+        ("tasks --suite dmo", "demo"),
+        ("download RTe", "RTE"),
+        ("check-layer relatn", "relation"),
+        ("check-layer relation_tf.layers:Relaton", "Relation"),
+        ("check-layer relation_tf.layer:Relation", "relation_tf.layers"),
+        ("check-layer my_plugn:Layer", "my_plugin"),
+        ("compare scores.csv --test steel-dwas", "steel-dwass"),
+        ("compare scores.csv --control atention", "attention"),
+        ("compare scores.csv --lower-is-better rte", "RTE"),
+        ("pretrain small.toml --objective maskd", "masked"),
+        ("pretrain small.toml --norm prr", "pre"),
+        ("pretrain small.toml --mechanisms relatn", "relation"),
+    ],
+)
+def test_near_names_are_suggested(call, monkeypatch, tmp_path, arguments, suggestion):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_plugin.py").touch()
+    (tmp_path / "small.toml").touch()
+    rows = [f"RTE,{name},{seed},.{seed}" for name in ("attention", "relation") for seed in (1, 2)]
+    (tmp_path / "scores.csv").write_text("\n".join(["task,method,seed,score", *rows]))
+    code, _, err = call(*arguments.split())
+    assert code == 2
+    assert f"Did you mean {suggestion!r}" in err
+
+
 def test_suites_are_listed(call):
     lines = call("suites")[1].splitlines()
     assert [line.split()[0] for line in lines] == list_suites()
@@ -248,7 +325,7 @@ def test_suites_are_listed(call):
     [
         (["run", "glue-small"], "task CoLA: expected --data DIR"),
         (["run", "demo", "--data", "."], "suite demo has source = 'miniglue', which reads no"),
-        (["run", "dmeo"], "unknown suite 'dmeo'"),
+        (["run", "dmeo"], "unknown suite 'dmeo'. Did you mean 'demo'? Must be one of "),
         (["run", "missing.toml"], "missing.toml: cannot be read"),
         (["run", "demo", "--set", "epochs"], "--set: must be KEY=VALUE. Received: 'epochs'"),
         (["run", "demo", "--set", "epochs=many"], "key 'epochs'"),
@@ -259,7 +336,7 @@ def test_suites_are_listed(call):
         (["run", "demo", "--jobs", "0"], "jobs: must be 1 or more. Received: 0"),
         (["run", "demo", "--devices", "2"], "devices: needs --strategy mirrored. Received: 2"),
         (["run", "demo", "--strategy", "multi-worker"], "TF_CONFIG: --strategy multi-worker"),
-        (["run", "demo", "--executor", "lokal"], "unknown executor 'lokal': expected one of local"),
+        (["run", "demo", "--executor", "lokal"], "unknown executor 'lokal'. Did you mean 'local'?"),
         (["run", "demo", "--track", "json"], "Did you mean 'jsonl'?"),
         (["run", "demo", "--plugin", "no_such_module"], "no_such_module"),
         (["run", "demo", "--speed", "9"], "No such option"),
@@ -323,11 +400,11 @@ def test_folders_of_other_tasks(tmp_path, call):
     assert rows[0].endswith("  0/5 (1 failed)")
     code, _, err = call("submit", tmp_path)
     assert code == 2
-    assert "is on the leaderboard" in err
+    assert "has no task of the GLUE leaderboard" in err
     RunFolder(tmp_path / "demo").open(load_suite("demo"))
     code, _, err = call("submit", tmp_path / "demo")
     assert code == 2
-    assert "nothing to submit: no finished runs" in err
+    assert "nothing to submit: there are no finished runs" in err
 
 
 def test_a_filtered_run_lists_what_a_submission_lacks(tmp_path, call):
@@ -336,7 +413,7 @@ def test_a_filtered_run_lists_what_a_submission_lacks(tmp_path, call):
     assert code == 0
     lacking = "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE and 1 more"
     assert f"no submissions: {lacking} lack predictions (--fill-missing" in out
-    assert out.endswith("1 of 1 requested runs are done; 35 others of the suite are not\n")
+    assert out.endswith("1 of 1 requested runs are done; 35 other runs of the suite are pending\n")
 
 
 CUSTOM_TASK = """
@@ -403,7 +480,7 @@ def test_tasks_without_data(tmp_path, monkeypatch, call):
     assert code == 2
     assert "expected --data DIR" in err
     assert "To get it: gluebenchmark.com/tasks or `relation-tf download CoLA`" in err
-    assert "name the suite with --suite" in call("tasks", "--set", "tokens=wordpiece")[2]
+    assert "--set: needs --suite SUITE" in call("tasks", "--set", "tokens=wordpiece")[2]
 
 
 LAYER = """

@@ -1,7 +1,7 @@
-"""Options of a run that are not part of a suite: where data lies and what executes the runs.
+"""Options of a run that are not part of a suite: data folders, processes and devices.
 
 `RunOptions` is the only place that declares them. The command line, `run_suite`, `plan_suite` and
-the workers take their names, types, defaults and help texts from it. Free of Keras.
+the workers take names, types, defaults and help texts from it. Does not import Keras.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class RunOptions:
     """Options of a call of `run_suite` or `relation-tf run`.
 
-    Each field has its help text, the form of its value and its allowed values in `metadata`.
+    The `metadata` of a field contains its help text, metavar and allowed values.
 
     Raises:
         SuiteError: For a value that is not allowed, or options that exclude each other.
@@ -42,51 +42,48 @@ class RunOptions:
     tfds_folder: Path | None = option(
         None, "Folder with prepared TFDS datasets.", "DIR", flag="--tfds", shown="TFDS's own"
     )
-    glove: Path | None = option(
-        None, "Text file of word vectors, for embeddings = 'glove'.", "FILE"
-    )
+    glove: Path | None = option(None, "Text file of word vectors for embeddings = 'glove'.", "FILE")
     skip_bad_lines: bool = option(False, "Skip and count malformed lines of training files.")
     jobs: int | None = option(
-        None, "Runs at the same time.", "N", shown="1; on a cluster, as many as fit", least=1
+        None, "Number of parallel runs.", "N", shown="1; ray: as many as fit", least=1
     )
     run_timeout: float | None = option(
-        None, "Stop a run that takes longer, and mark it as failed.", "SECONDS", above=0
+        None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
     )
-    executor: str = option(
-        "local", "Where runs execute: local, ray, or an executor of a plugin.", "NAME"
-    )
+    executor: str = option("local", "Executor of the runs: local, ray, or a plugin's.", "NAME")
     address: str | None = option(
-        None, "Head of the Ray cluster, or auto for the one on this machine.", "HOST:PORT"
+        None, "Head node of the Ray cluster; auto: the cluster on this machine.", "HOST:PORT"
     )
     run_cpus: float | None = option(
         None,
-        "CPUs that the cluster reserves for each run.",
+        "CPUs per run on a Ray cluster.",
         "N",
         shown="threads of the run",
         least=0.001,
     )
     run_gpus: float | None = option(
-        None, "GPUs that the cluster reserves for each run.", "N", shown="0", least=0, most=1
+        None, "GPUs per run on a Ray cluster.", "N", shown="0", least=0, most=1
     )
     run_memory: float | None = option(
-        None, "Memory in GiB that the cluster reserves for each run.", "GIB", least=0.001
+        None, "Memory per run on a Ray cluster, in GiB.", "GIB", least=0.001
     )
     strategy: str | None = option(
         None,
-        "Train each run on several devices: all of this host (mirrored), or those of all hosts "
-        "in TF_CONFIG (multi-worker).",
+        "Devices of each run: of this host (mirrored) or all hosts of TF_CONFIG (multi-worker).",
         "NAME",
         choices=("mirrored", "multi-worker"),
     )
-    devices: int | None = option(None, "Number of devices for mirrored.", "N", shown="all", least=1)
+    devices: int | None = option(
+        None, "Number of devices of each run with --strategy mirrored.", "N", shown="all", least=1
+    )
     deterministic: bool = option(
-        False, "Use deterministic operations: identical results on a GPU too. Turns XLA off."
+        False, "Deterministic operations: identical results on a GPU. Turns XLA off."
     )
     plugins: tuple[str, ...] = option(
-        (), "Module to import before the suite is read; may be repeated.", "MODULE", flag="--plugin"
+        (), "Module that registers custom parts. Repeatable.", "MODULE", flag="--plugin"
     )
     track: tuple[str, ...] = option(
-        (), "Send progress to a tracker, such as jsonl; may be repeated.", "NAME"
+        (), "Send progress to a tracker: jsonl or a plugin's. Repeatable.", "NAME"
     )
     quiet: bool = option(False, "Print nothing.")
 
@@ -104,12 +101,12 @@ class RunOptions:
             (
                 "executor",
                 alone or self.executor == "local",
-                f"must be local {strategy}, which has its own hosts and devices",
+                f"must be local {strategy}, which chooses hosts and devices",
             ),
             (
                 "jobs",
                 alone or self.jobs == 1,
-                f"must be 1 {strategy}, which gives each run all devices",
+                f"must be 1 {strategy}, which uses all devices for each run",
             ),
             (
                 "run_timeout",
@@ -132,14 +129,14 @@ class RunOptions:
 
     @property
     def in_processes(self) -> bool:
-        """If True, other processes than this one execute the runs."""
+        """If True, the runs execute in other processes."""
         return (self.jobs or 1) > 1 or self.run_timeout is not None or self.executor != "local"
 
 
 def _expanded(name: str, path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
-    except RuntimeError as error:  # the home of an unknown user
+    except RuntimeError as error:  # home of an unknown user
         raise SuiteError(f"{name}: {path}: {error}") from None
 
 
@@ -147,10 +144,10 @@ ALL = tuple(each.name for each in fields(RunOptions))
 """Names of all options."""
 
 OF_CLUSTERS = ("address", "run_cpus", "run_gpus", "run_memory")
-"""Names of the options that an executor must declare to take them."""
+"""Options that only executors with a cluster accept."""
 
 OF_PLANS = ("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins", "quiet")
-"""Names of the options that a plan depends on."""
+"""Options that `plan_suite` accepts."""
 
 
 def find_executor(options: RunOptions) -> Executor:
@@ -158,7 +155,7 @@ def find_executor(options: RunOptions) -> Executor:
 
     Raises:
         UnknownNameError: If no executor of this name is registered.
-        SuiteError: If an option is missing, or is one of other executors.
+        SuiteError: If a required option is missing, or an option needs another executor.
     """
     executor = EXECUTORS.find(options.executor)
     for name in OF_CLUSTERS:
@@ -173,10 +170,10 @@ def find_executor(options: RunOptions) -> Executor:
 
 
 def accepts_options(names: Collection[str] = ALL) -> Callable[[_Function], _Function]:
-    """Show options in the signature of a function that takes them as `**options`.
+    """Add options to the signature of a function with `**options`.
 
     Args:
-        names: The options that it takes.
+        names: The accepted options.
 
     Returns:
         A decorator that returns the function itself.
@@ -202,11 +199,11 @@ def accepts_options(names: Collection[str] = ALL) -> Callable[[_Function], _Func
 
 
 def make_options(given: Mapping[str, Any], names: Collection[str] = ALL) -> RunOptions:
-    """Make options of keyword arguments.
+    """Make `RunOptions` from keyword arguments.
 
     Args:
         given: Values by name.
-        names: The names that are allowed.
+        names: Allowed names.
 
     Raises:
         TypeError: For an unknown name.

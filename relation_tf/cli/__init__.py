@@ -1,4 +1,4 @@
-"""The command `relation-tf`. Commands import what they need when they run: help is quick."""
+"""The command `relation-tf`. Commands import their dependencies late, so that `--help` is fast."""
 
 from relation_tf.cli import listing, reports, runs  # noqa: F401  # they register the commands
 from relation_tf.cli.application import app, main

@@ -1,39 +1,45 @@
-"""The application that commands register with, and its errors: one line and an exit code."""
+"""The application that commands register with; errors are one line and an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, cast
+from typing import Annotated, Any, TypeVar
 
 import typer
 
+from glue_submit.command_line import UsageError, add_command, describe_usage_error, make_app
 from relation_tf import __version__
 from relation_tf.errors import RelationError
 
-app = typer.Typer(
-    name="relation-tf",
-    help="Compare token-mixing mechanisms: train, test for significance, report, submit.",
-    add_completion=False,
-    no_args_is_help=True,
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+app = make_app(
+    "relation-tf",
+    "Compare token-mixing mechanisms: train, test for significance, report, submit.",
     invoke_without_command=True,
-    pretty_exceptions_enable=False,
 )
 
-# typer exports one class of its usage errors; their base class is its parent.
-_UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 
-
-@app.callback()
+@app.callback(epilog="relation-tf run demo\nrelation-tf run --help")
 def options(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     """Compare token-mixing mechanisms: train, test for significance, report, submit."""
     if version:
         typer.echo(__version__)
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+def command(*examples: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that registers a command; its help page ends with the examples."""
+    return add_command(app, *examples)
 
 
 def complain(message: str) -> int:
@@ -44,19 +50,17 @@ def complain(message: str) -> int:
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """Turn bad input into one line and exit code 2, an interruption into exit code 130."""
+    """Print bad input on one line and exit with code 2; exit with 130 after an interruption."""
     from glue_submit import SubmissionError
 
     try:
         yield
-    except _UsageError as error:
-        message = " ".join(cast("typer.BadParameter", error).format_message().split())
-        # Without a command the help has been shown, and there is no message.
-        sys.exit(complain(f"{message} (see relation-tf --help)") if message else 2)
+    except UsageError as error:
+        sys.exit(complain(describe_usage_error(error)))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of the output has closed it, as `head` does; Python would complain at its end.
+        # `head` closed the output; Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except (RelationError, SubmissionError) as error:
@@ -66,4 +70,4 @@ def _one_line_errors() -> Iterator[None]:
 def main() -> None:
     """Run the command."""
     with _one_line_errors():
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(prog_name="relation-tf", standalone_mode=False))

@@ -17,25 +17,24 @@ from relation_tf.option_fields import option
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 SuiteName = Annotated[
-    str, typer.Argument(metavar="SUITE", help="A name that `suites` lists, or a TOML file.")
+    str, typer.Argument(metavar="SUITE", help="Name of a suite (see `suites`), or a TOML file.")
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a suite's runs.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the runs of a suite.")]
 
 
 @dataclass(frozen=True)
 class SuiteOptions:
-    """Options of a suite: which of its runs, their settings and their folder."""
+    """Options that choose runs of a suite, and set its keys and its folder."""
 
     out: Path | None = option(None, "Folder of the runs.", "DIR", shown="runs/SUITE")
-    tasks: str | None = option(None, "Only these tasks.", "A,B")
-    methods: str | None = option(None, "Only these methods.", "A,B")
-    seeds: str | None = option(None, "Only these seeds.", "1,2")
+    tasks: str | None = option(None, "Tasks to use.", "NAME[,NAME...]", shown="all")
+    methods: str | None = option(None, "Methods to use.", "NAME[,NAME...]", shown="all")
+    seeds: str | None = option(None, "Seeds to use.", "N[,N...]", shown="all")
     settings: tuple[str, ...] = option(
-        (), "Set a key of the suite; may be repeated.", "KEY=VALUE", flag="--set"
+        (), "Set a key of the suite. Repeatable.", "KEY=VALUE", flag="--set"
     )
     fill_missing: bool = option(
-        False,
-        "Fill tasks without predictions with the majority class of their training set.",
+        False, "Fill missing predictions with the majority class of the training set."
     )
 
 
@@ -47,8 +46,8 @@ def with_options(settings: type, *names: str) -> Callable[[_Command], _Command]:
         names: The fields to add, by default all.
 
     Returns:
-        A decorator that returns the command with a signature that typer reads. Of two decorators
-        the options of the lower one come first.
+        A decorator that returns the command with a signature for typer. With two decorators, the
+        options of the lower one come first.
     """
     hints = get_type_hints(settings)
     declared = {each.name: each for each in fields(settings)}
@@ -85,15 +84,15 @@ def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
 
 
 def split_names(names: str | None) -> list[str] | None:
-    """Split `A,B`; None stays None."""
+    """Split `NAME,NAME` at commas; return None for None."""
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
 
 def parse_seeds(seeds: str | None) -> list[int] | None:
-    """Parse `1,2`; None stays None.
+    """Parse `1,2`; return None for None.
 
     Raises:
-        BadParameter: If one is no integer.
+        BadParameter: If a seed is not an integer.
     """
     try:
         return None if seeds is None else [int(seed) for seed in split_names(seeds) or []]
@@ -104,7 +103,7 @@ def parse_seeds(seeds: str | None) -> list[int] | None:
 
 
 def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
-    """Parse `KEY=VALUE` pairs; a value is TOML, or text where it is not.
+    """Parse `KEY=VALUE` pairs; a value that is not valid TOML is a string.
 
     Raises:
         BadParameter: If a pair has no key or no value.
@@ -122,10 +121,10 @@ def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
 
 
 def parse_selection(options: dict[str, Any]) -> dict[str, Any]:
-    """Parse what chooses runs of a suite among `SuiteOptions`; others stay as they are.
+    """Parse the tasks, methods, seeds and settings of `SuiteOptions`.
 
     Raises:
-        BadParameter: For a value that is none.
+        BadParameter: If a value has the wrong form.
     """
     return options | {
         "tasks": split_names(options["tasks"]),
@@ -139,7 +138,7 @@ def expand_home(path: Path) -> Path:
     """Expand `~` in a path.
 
     Raises:
-        BadParameter: For the home of an unknown user.
+        BadParameter: If the user does not exist.
     """
     try:
         return path.expanduser()
@@ -148,6 +147,6 @@ def expand_home(path: Path) -> Path:
 
 
 def import_from_here(suite: str = "") -> None:
-    """Let custom layers and plugins be imported from the working folder and the suite's folder."""
+    """Make modules in the working folder and the suite's folder importable."""
     folders = [str(Path(suite).resolve().parent)] if suite.endswith(".toml") else []
     sys.path[:0] = [str(Path.cwd()), *folders]

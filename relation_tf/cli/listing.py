@@ -8,16 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.cli.application import app
+from relation_tf.cli.application import command
 from relation_tf.cli.arguments import (
     SuiteOptions,
     import_from_here,
     parse_settings,
     with_options,
 )
+from relation_tf.errors import SuiteError, did_you_mean_module
 
 
-@app.command()
+@command("relation-tf suites")
 def suites() -> None:
     """List the suites that come with the package."""
     from relation_tf.config import list_suites, load_suite
@@ -29,22 +30,26 @@ def suites() -> None:
         typer.echo(f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}")
 
 
-@app.command()
+@command(
+    "relation-tf tasks --data glue_data",
+    "relation-tf tasks CoLA RTE --data glue_data",
+    "relation-tf tasks --suite my_suite.toml",
+)
 @with_options(RunOptions, "data", "tfds_folder", "plugins")
 @with_options(SuiteOptions, "settings")
 def tasks(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Show examples of these tasks.")
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="Tasks to show examples of.")
     ] = None,
     suite: Annotated[
         str | None,
-        typer.Option(metavar="SUITE", help="List the suite's tasks, read as the suite reads them."),
+        typer.Option(metavar="SUITE", help="List the tasks of this suite, with its settings."),
     ] = None,
     **options: Any,
 ) -> None:
-    """List all tasks and where their text is, or show examples as a network reads them.
+    """List all tasks and the folders of their data, or show encoded examples of some tasks.
 
-    Texts are encoded, which takes some time once; runs use the result.
+    Encoding a task takes time only once; runs read the encoded text from the cache.
     """
     from relation_tf.config import load_suite
     from relation_tf.config.plugins import load_plugins
@@ -61,7 +66,7 @@ def tasks(
         entries = {name: loaded.entry(name) for name in loaded.tasks}
         reading = {config.task: config.reading() for config in loaded.runs()}
     elif settings:
-        raise typer.BadParameter("--set: sets keys of a suite; name the suite with --suite")
+        raise typer.BadParameter("--set: needs --suite SUITE")
     folders = made.data, made.tfds_folder
     if names:
         for name in names:
@@ -72,13 +77,15 @@ def tasks(
             typer.echo(line)
 
 
-@app.command()
+@command("relation-tf download CoLA RTE --tfds tfds_data")
 @with_options(RunOptions, "tfds_folder", "plugins")
 def download(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Tasks that TFDS has.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Tasks that TFDS provides.")
+    ],
     **options: Any,
 ) -> None:
-    """Download tasks and prepare them through TFDS; runs never download anything."""
+    """Download tasks with TensorFlow Datasets (TFDS). Runs never download anything."""
     from relation_tf.config.plugins import load_plugins
     from relation_tf.tasks.tfds import download as prepare
 
@@ -88,28 +95,29 @@ def download(
         typer.echo(f"{name}: {prepare(name, made.tfds_folder)}")
 
 
-@app.command()
+@command(
+    "relation-tf check-layer my_module:MyLayer",
+    "relation-tf check-layer attention --units 16 --set num_heads=4",
+)
 @with_options(RunOptions, "plugins")
 def check_layer(
     layer: Annotated[
         str,
         typer.Argument(
-            metavar="LAYER", help="package.module:Name of a custom layer, or a mechanism."
+            metavar="LAYER", help="Custom layer package.module:Name, or name of a mechanism."
         ),
     ],
-    units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of its output.")] = 8,
-    width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of its input.")] = 6,
+    units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the output.")] = 8,
+    width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the input.")] = 6,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Set an option of the layer; may be repeated."
-        ),
+        typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the layer. Repeatable."),
     ] = None,
     **options: Any,
 ) -> None:
-    """Check a custom layer before a suite: shapes, padding, gradients, saving and more.
+    """Check a custom layer before training: shapes, padding, gradients, saving and more.
 
-    The exit code is 1 if a suite must not use it; warnings are advice.
+    The exit code is 1 if a suite cannot use the layer. Warnings do not change the exit code.
     """
     from relation_tf.config.plugins import load_plugins
     from relation_tf.quiet import loading_quietly
@@ -119,9 +127,9 @@ def check_layer(
     load_plugins(RunOptions(**options).plugins)
     module, colon, _ = layer.partition(":")
     if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
-        raise typer.BadParameter(
-            f"cannot import mechanism {layer!r}: no {module}.py in this folder, and no package of "
-            "that name installed"
+        raise SuiteError(
+            f"cannot import mechanism {layer!r}: no {module}.py in this folder, and no installed "
+            f"package {module!r}.{did_you_mean_module(module)}"
         )
     with loading_quietly():
         import keras
@@ -131,8 +139,8 @@ def check_layer(
         keras.ops.zeros(1)  # the first use of a device
     try:
         report = check_layer(layer, units, width, layer_options)
-    except ValueError as error:  # a wrong name; errors of the layer are in the report
-        raise typer.BadParameter(str(error)) from None
+    except ValueError as error:  # an unknown name; the report contains errors of the layer
+        raise SuiteError(str(error)) from None
     typer.echo(str(report))
     if not report.passed:
         raise typer.Exit(1)

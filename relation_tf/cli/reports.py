@@ -1,4 +1,4 @@
-"""Commands that read finished runs: status, report, comparison and submissions."""
+"""Commands that read finished runs: `status`, `report`, `compare` and `submit`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.cli.application import app, complain
+from relation_tf.cli.application import command, complain
 from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
@@ -31,29 +31,31 @@ class ComparisonOptions:
     """Options of a comparison."""
 
     out: Path = option(Path("comparison"), "Folder of the report.", "DIR")
-    labels: str | None = option(None, "Names of the sources.", "A,B")
+    labels: str | None = option(
+        None, "Names of the sources.", "NAME[,NAME...]", shown="names of the suites or files"
+    )
     merge: bool = option(False, "Pool seeds of same-named methods across sources.")
     lower_is_better: str | None = option(
-        None, "Tasks on which the lowest score is the best.", "A,B"
+        None, "Tasks with a lower-is-better score.", "NAME[,NAME...]"
     )
     alpha: float | None = option(
-        None, "Significance level.", "P", shown="that of the suites, or .05"
+        None, "Significance level.", "P", shown="alpha of the suites, or .05"
     )
     control: str | None = option(
-        None, "Compare all others with this method; choose it before the runs.", "METHOD"
+        None, "Compare all methods with this one only. Choose it before training.", "NAME"
     )
     test: str | None = option(
         None,
-        "Statistical procedure.",
+        "Test: steel-dwass, steel (with --control), friedman-nemenyi, or a plugin's.",
         "NAME",
-        shown="that of the suites, or steel-dwass, with a control steel",
+        shown="test of the suites, or steel-dwass; with --control: steel",
     )
     title: str = option("", "Title of the report.", "TEXT")
 
 
-@app.command()
+@command("relation-tf status runs/demo")
 def status(folder: Folder) -> None:
-    """Show how many runs of a suite are done, for each task and method."""
+    """Show the number of finished runs of a suite, per task and method."""
     from relation_tf.bench import read_results
 
     results = read_results(folder)
@@ -74,9 +76,9 @@ def status(folder: Folder) -> None:
     print_failures(results)
 
 
-@app.command()
+@command("relation-tf report runs/demo")
 def report(folder: Folder) -> None:
-    """Write the report of a suite again: report.html, report.md and the tables."""
+    """Write the report of a suite again: report.html, report.md, tables and figures."""
     from relation_tf.bench import read_results
 
     results = read_results(folder)
@@ -84,7 +86,11 @@ def report(folder: Folder) -> None:
     print_failures(results)
 
 
-@app.command()
+@command(
+    "relation-tf compare scores.csv --out comparison",
+    "relation-tf compare runs/first runs/second --labels first,second",
+    "relation-tf compare scores.csv --control attention",
+)
 @with_options(RunOptions, "plugins")
 @with_options(ComparisonOptions)
 def compare(
@@ -92,12 +98,12 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Folders of suites or reports, or CSV files with task, method, seed and score.",
+            help="Folder of a suite or report, or CSV file (columns task, method, seed, score).",
         ),
     ],
     **options: Any,
 ) -> None:
-    """Compare scores of any origin without training: suites next to each other, or tables."""
+    """Compare finished suites, reports or CSV files of scores, without training."""
     from relation_tf.config.plugins import load_plugins
     from relation_tf.report import compare as compare_scores
     from relation_tf.report.report import check_folder
@@ -112,20 +118,20 @@ def compare(
     typer.echo(f"report: {report.write(folder)}")
 
 
-@app.command()
+@command("relation-tf submit runs/glue-small --fill-missing")
 @with_options(SuiteOptions, "fill_missing")
 def submit(folder: Folder, **options: Any) -> None:
-    """Write and check a GLUE submission for each method and seed of a suite."""
+    """Write and check one GLUE submission per method and seed of a suite."""
     from relation_tf.bench import read_results
 
     results = read_results(folder)
     if not any(results.suite.find_task(name).answered for name in results.suite.tasks):
         raise SuiteError(
-            f"{folder}: no task of suite {results.suite.name} is on the leaderboard. Its tasks: "
+            f"{folder}: suite {results.suite.name} has no task of the GLUE leaderboard. Its tasks: "
             f"{', '.join(results.suite.tasks)}"
         )
     if not results.runs:
-        raise SuiteError(f"{folder}: nothing to submit: no finished runs")
+        raise SuiteError(f"{folder}: nothing to submit: there are no finished runs")
     submissions = write_zips(results, **options)
     if submissions.refused:
         raise typer.Exit(1 if submissions.packed else 2)
@@ -144,7 +150,7 @@ def write_report(results: Results) -> None:
 
 
 def write_zips(results: Results, fill_missing: bool) -> Submissions:
-    """Write the submissions of a suite and print what was written and refused."""
+    """Write the submissions of a suite and list the written and the refused ones."""
     from relation_tf.bench import write_submissions
 
     submissions = write_submissions(results, fill_missing=fill_missing)
@@ -154,12 +160,14 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
         typer.echo(str(submissions))
         typer.echo(f"zips: {results.folder / 'submissions'}")
         if results.suite.source == "miniglue":
-            typer.echo("They answer embedded test sets; the leaderboard cannot score them.")
+            typer.echo(
+                "These are predictions for embedded data: the leaderboard cannot score them."
+            )
     return submissions
 
 
 def print_failures(results: Results) -> None:
-    """Print the first run that is not in the report, and the number of others."""
+    """Print the first failed run and the number of other failed runs."""
     if results.failures:
         (name, error), *others = results.failures
         more = f"; and {len(others)} more" if others else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relation_tf.bench.options import ALL, OF_PLANS, RunOptions
-from relation_tf.cli.application import app
+from relation_tf.cli.application import command
 from relation_tf.cli.arguments import (
     SuiteName,
     SuiteOptions,
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from relation_tf.config import RunConfig
 
 
-@app.command()
+@command(
+    "relation-tf run demo --jobs 2",
+    "relation-tf run glue-small --data glue_data --tasks CoLA,RTE --seeds 1,2",
+    "relation-tf run my_suite.toml --set epochs=20 --methods relation-64,attention-64",
+)
 @with_options(RunOptions, *[name for name in ALL if name != "quiet"])
 @with_options(SuiteOptions)
 def run(suite: SuiteName, **options: Any) -> None:
-    """Run the pending runs of a suite, then write its report and its GLUE submissions.
+    """Train the pending runs of a suite, then write its report and GLUE submissions.
 
     Safe to interrupt: run the same command again to resume.
     """
@@ -56,13 +60,16 @@ def run(suite: SuiteName, **options: Any) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@command(
+    "relation-tf plan demo",
+    "relation-tf plan glue-small --data glue_data --jobs 4",
+)
 @with_options(RunOptions, *[name for name in OF_PLANS if name != "quiet"])
 @with_options(SuiteOptions, "out", "tasks", "methods", "seeds", "settings")
 def plan(suite: SuiteName, **options: Any) -> None:
-    """Estimate what a suite takes: runs, hours, disk space, and what its seeds can show.
+    """Estimate the hours, disk space and smallest possible p-values of a suite.
 
-    Nothing is run: some steps of a few methods and tasks are timed on this machine.
+    Nothing is trained: a few steps of some methods and tasks are timed on this machine.
     """
     from relation_tf.bench import plan_suite
 
@@ -70,26 +77,29 @@ def plan(suite: SuiteName, **options: Any) -> None:
     typer.echo(plan_suite(suite, **parse_selection(options)))
 
 
-@app.command()
+@command(
+    "relation-tf pretrain text.txt --out pretrained",
+    "relation-tf pretrain part1.txt part2.txt.gz --objective causal --held-out dev.txt",
+)
 @with_options(RunOptions, "plugins")
 @with_options(PretrainingSettings)
 def pretrain(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="UTF-8 text to train on; .gz is read too."),
+        typer.Argument(metavar="FILE...", help="UTF-8 text files to train on, plain or .gz."),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the runs.")] = Path(
         "pretrained"
     ),
     mechanisms: Annotated[
-        str, typer.Option(metavar="A,B", help="Token-mixing mechanisms of the encoders.")
+        str, typer.Option(metavar="NAME[,NAME...]", help="Token-mixing mechanisms of the encoders.")
     ] = "relation,linear-attention,attention",
-    seeds: Annotated[str, typer.Option(metavar="1,2", help="Seeds of each mechanism.")] = "1",
+    seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds of each mechanism.")] = "1",
     held_out: Annotated[
         str,
         typer.Option(
-            metavar="FILE",
-            help="Validation text for perplexity, or a share of FILE..., taken from its end.",
+            metavar="FILE|SHARE",
+            help="Validation text, or the share of the training text to hold out at its end.",
         ),
     ] = "0.05",
     **options: Any,
@@ -118,7 +128,7 @@ def pretrain(
 
 
 def _share(held_out: str) -> float | Path:
-    """Return a share as a number, anything else as a file."""
+    """Return a number as a share, any other text as a path."""
     try:
         return float(held_out)
     except ValueError:
@@ -126,25 +136,25 @@ def _share(held_out: str) -> float | Path:
 
 
 def _print_progress(results: Results, chosen: Sequence[RunConfig]) -> None:
-    """Print how much of the requested part of a suite is done, and how much else is not."""
+    """Print the number of finished requested runs and of other pending runs of the suite."""
     done = {(run["task"], run["method"], run["seed"]) for run in results.runs}
     keys = {config.key for config in chosen}
     others = {config.key for config in results.suite.runs()} - keys - done
     typer.echo(
-        f"{len(keys & done)} of {len(keys)} requested runs are done; {len(others)} others of the "
-        "suite are not"
+        f"{len(keys & done)} of {len(keys)} requested runs are done; {len(others)} other "
+        "runs of the suite are pending"
     )
 
 
 def _submit_if_complete(results: Results, fill_missing: bool) -> None:
-    """Write submissions after a run if it has all that they need."""
+    """Write submissions if the suite has predictions for all GLUE tasks."""
     from relation_tf.errors import join_names
     from relation_tf.tasks import GLUE
 
     learned = {task.name for task in results.suite.learned()}
     missing = [name for name in GLUE if name not in learned]
     if len(missing) > len(GLUE) / 2 and not fill_missing:
-        return  # not made for the leaderboard
+        return  # a suite for other purposes than the leaderboard
     done = Counter(run["task"] for run in results.runs)
     requested = Counter(config.task for config in results.suite.runs())
     unfinished = [name for name in results.suite.tasks if done[name] < requested[name]]

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from relation_tf.config.method import Method
 from relation_tf.config.suite import Suite
 from relation_tf.config.training import Override
-from relation_tf.errors import join_names, quote
+from relation_tf.errors import did_you_mean, join_names, quote
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
 
@@ -49,7 +49,10 @@ def fault_line(fault: Any) -> str:
         return f"key {path!r}: {message}"
     if message.startswith("unknown"):
         return f"key {path!r}: {message}"
-    return f"key {path!r}: expected {message}. Received: {_received(fault['input'])}"
+    known = re.findall(r"'([^']+)'", message) if fault["type"] == "literal_error" else []
+    hint = did_you_mean(fault["input"], known)
+    received = f"Received: {_received(fault['input'])}{hint and f'.{hint}'}"
+    return f"key {path!r}: expected {message}. {received}"
 
 
 def first_fault(error: ValidationError) -> str:

@@ -77,7 +77,8 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SuiteError(f"{path}: cannot be read: {reason}") from error
+        hint = did_you_mean(path.name, (each.name for each in path.parent.glob("*.toml")))
+        raise SuiteError(f"{path}: cannot be read: {reason}{hint and f'.{hint}'}") from error
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -142,10 +143,10 @@ def select(
         wanted = [chosen] if isinstance(chosen, str | int) else list(chosen)
         for value in wanted:
             if value not in there:
-                hint = did_you_mean(value, there)
-                more = "; --set seeds=N sets their number" if key == "seed" else hint and f".{hint}"
+                hint = "" if key == "seed" else did_you_mean(value, there)
+                more = "; change them with --set seeds=N" if key == "seed" else ""
                 raise SuiteError(
-                    f"suite {suite.name}: unknown {key} {value!r}: expected one of "
+                    f"suite {suite.name}: unknown {key} {value!r}.{hint} Must be one of "
                     f"{', '.join(map(str, there))}{more}"
                 )
         runs = [run for run in runs if getattr(run, key) in wanted]

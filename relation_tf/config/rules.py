@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf.config.method import NAME_PATTERN, Method
 from relation_tf.config.training import OF_TIMED, TrainingSettings
-from relation_tf.errors import UnknownNameError, join_names
+from relation_tf.errors import UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import PROCEDURES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
@@ -179,7 +179,10 @@ def check(suite: Suite) -> None:
     facts = Facts(suite)
     for key, value, allowed, expected in _members(facts):
         if value not in allowed:
-            raise ValueError(f"key {key!r}: expected {expected}. Received: {value!r:.80}")
+            hint = did_you_mean(value, allowed)
+            raise ValueError(
+                f"key {key!r}: expected {expected}. Received: {value!r:.80}{hint and f'.{hint}'}"
+            )
     for rule in _RULES:
         for method in facts.methods:
             if about := rule.when(facts, method):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import operator
+import sys
 from collections.abc import Mapping
 from typing import Any
 
-from relation_tf.errors import escape
+from relation_tf.errors import did_you_mean, did_you_mean_module, escape
 from relation_tf.registry import MECHANISMS, Mechanism
 
 __all__ = ["MECHANISMS", "Mechanism"]
@@ -206,10 +207,16 @@ def load(path: str) -> Any:
     """
     module_name, _, attribute = path.partition(":")
     try:
-        return operator.attrgetter(attribute)(importlib.import_module(module_name))
+        module = importlib.import_module(module_name)
+        return operator.attrgetter(attribute)(module)
     except (ImportError, AttributeError) as error:
+        hint = (
+            did_you_mean_module(module_name)
+            if module_name not in sys.modules
+            else did_you_mean(attribute, dir(sys.modules[module_name]))
+        )
         raise ValueError(
-            f"cannot import mechanism {_cut(path)!r}: {_line(str(error), 200)}"
+            f"cannot import mechanism {_cut(path)!r}: {_line(str(error), 200)}{hint and f'.{hint}'}"
         ) from error
 
 

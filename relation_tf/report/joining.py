@@ -12,7 +12,7 @@ import pandas as pd
 
 from relation_tf.bench.results import Results
 from relation_tf.config.suite import Suite
-from relation_tf.errors import SuiteError, join_names, quote
+from relation_tf.errors import SuiteError, did_you_mean, join_names, quote
 from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import test_name
 from relation_tf.report.scores import Scores
@@ -68,7 +68,8 @@ def join(
     ]
     for task in sorted(lower - {*tasks}):
         raise SuiteError(
-            f"--lower-is-better: expected some of {join_names(tasks)}. Received: {task!r}"
+            f"--lower-is-better: must name tasks of {join_names(tasks)}. Received: {task!r}."
+            f"{did_you_mean(task, tasks)}"
         )
     points = {task: own for source in sources for task, own in source.scores.points.items()}
     known = {source.scores.noun for source in sources}

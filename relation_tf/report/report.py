@@ -20,7 +20,7 @@ import pandas as pd
 
 from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, did_you_mean
 from relation_tf.files import align, write_bytes
 from relation_tf.registry import PROCEDURES
 from relation_tf.report import html, provenance
@@ -308,7 +308,8 @@ def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
     if control is not None:
         if control not in scores.methods:
             raise SuiteError(
-                f"control: expected one of {in_words([*scores.methods])}. Received: {control!r:.80}"
+                f"control: must be one of {in_words([*scores.methods])}. Received: "
+                f"{control!r:.80}.{did_you_mean(control, scores.methods)}"
             )
         scores = replace(scores, control=control, test=None)
     if test is not None:

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from relation_tf.errors import DataError
+from relation_tf.errors import DataError, did_you_mean
 from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
@@ -104,7 +104,10 @@ def download(name: str, folder: Path | None = None) -> Path:
         DataError: Where TFDS has no such set, does not get it, or has left it half prepared.
     """
     if name not in PREPARED:
-        raise DataError(f"task {name}: TFDS has no such set, it has {', '.join(PREPARED)}")
+        raise DataError(
+            f"task {name}: not in TFDS, which has {', '.join(PREPARED)}."
+            f"{did_you_mean(name, PREPARED)}"
+        )
     prepared, root = PREPARED[name], folder_of(folder)
     for set_name in (prepared.name, *prepared.apart.values()):
         path = root / set_name / prepared.version

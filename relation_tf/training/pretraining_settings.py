@@ -1,4 +1,4 @@
-"""Settings of pre-training. Free of Keras and NumPy: the command reads its options from here."""
+"""Settings of pre-training and options of `relation-tf pretrain`. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relation_tf.option_fields import check_fields, option
 class PretrainingSettings:
     """Settings that all runs of a pre-training folder share.
 
-    Each field has its help text, the form of its value and its allowed values in `metadata`.
+    The `metadata` of a field contains its help text, metavar and allowed values.
 
     Raises:
         SuiteError: For a value that is not allowed.
@@ -31,34 +31,34 @@ class PretrainingSettings:
         "NAME",
         choices=("masked", "causal"),
     )
-    num_layers: int = option(4, "Blocks of an encoder.", "N", flag="--layers", least=1)
+    num_layers: int = option(4, "Number of blocks.", "N", flag="--layers", least=1)
     units: int = option(128, "Width of the blocks.", "N", least=1)
-    embedding_dim: int | None = option(None, "Width of the embedding.", "N", shown="units", least=1)
+    embedding_dim: int | None = option(
+        None, "Width of the embeddings.", "N", shown="units", least=1
+    )
     norm: str = option(
-        "pre", "Layer normalization: before (pre) or after (post) each sublayer.", "NAME",
+        "pre", "Layer normalization before (pre) or after (post) each sublayer.", "NAME",
         choices=("pre", "post"),
     )  # fmt: skip
     dropout: float = option(0.1, "Dropout rate in the blocks.", "RATE", least=0, below=1)
     vocabulary_size: int = option(
-        8000, "Largest size of the WordPiece vocabulary.", "N", flag="--vocabulary", least=4
+        8000, "Maximum size of the WordPiece vocabulary.", "N", flag="--vocabulary", least=4
     )
-    length: int = option(128, "Tokens per sequence of text.", "N", least=2)
-    batch_size: int = option(32, "Sequences per step.", "N", least=1)
-    steps: int = option(10_000, "Training steps of a run.", "N", least=1)
+    length: int = option(128, "Tokens per sequence.", "N", least=2)
+    batch_size: int = option(32, "Sequences per batch.", "N", least=1)
+    steps: int = option(10_000, "Training steps.", "N", least=1)
     optimizer: str = option(
-        "adam", "Optimizer: adam, or a class of keras.optimizers such as SGD.", "NAME"
+        "adam", "Optimizer: adam, or a class of keras.optimizers, such as SGD.", "NAME"
     )
     learning_rate: float = option(1e-3, "Peak learning rate; cosine decay to 0.", "RATE", above=0)
     warmup: float = option(
-        0.1, "Share of the steps with a rising learning rate.", "SHARE", least=0, below=1
+        0.1, "Share of the steps for learning rate warmup.", "SHARE", least=0, below=1
     )
     weight_decay: float = option(
         0.01, "Weight decay; not applied to biases, norms and embeddings.", "RATE", least=0
     )
-    evaluate_every: int = option(500, "Steps between two evaluations.", "N", least=1)
-    threads: int = option(
-        1, "Threads of one operation; results depend on their number.", "N", least=1
-    )
+    evaluate_every: int = option(500, "Steps between evaluations.", "N", least=1)
+    threads: int = option(1, "Threads per operation; results depend on it.", "N", least=1)
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -205,7 +205,7 @@ def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkey
         ({"mechanism": "saved-model:no"}, r"must be a folder with a saved_model\.pb"),
         (
             {"mechanism": "encoder", "options": {"mechanism": "relaton"}},
-            r"unknown mechanism 'relaton': .* Did you mean 'relation'\?",
+            r"unknown mechanism 'relaton'\. Did you mean 'relation'\?",
         ),
     ],
 )

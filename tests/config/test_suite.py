@@ -112,7 +112,9 @@ def test_select(suite):
         ("MNLI", "relation-8", 2)
     }
     assert select(made, "MNLI", "relation-8", 2) == select(made, ["MNLI"], ["relation-8"], [2])
-    with pytest.raises(SuiteError, match="unknown seed 9: expected one of 1, 2; --set seeds=N"):
+    with pytest.raises(
+        SuiteError, match=r"unknown seed 9\. Must be one of 1, 2; change them with --set seeds=N"
+    ):
         select(made, seeds=[9])
     with pytest.raises(SuiteError, match="unknown task 'RTE'"):
         select(made, tasks=["RTE"])
@@ -215,7 +217,7 @@ def of(**method):
         # keys and values
         ({"stoping": "x"}, "unknown key 'stoping'. Did you mean 'stopping'?"),
         ({"stopping": "smoothed_early"}, "unknown stopping rule 'smoothed_early': expected"),
-        ({"source": "web"}, "key 'source': unknown data source 'web': expected one of auto, files"),
+        ({"source": "web"}, "key 'source': unknown data source 'web'. Must be one of auto, files"),
         ({"test": "steal"}, "unknown statistical procedure 'steal': "),
         ({"optimizer": "a b"}, "key 'optimizer': expected "),
         ({"optimizer_options": {"a": None}}, "key 'optimizer_options': expected values that TOML"),

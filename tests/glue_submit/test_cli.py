@@ -34,7 +34,11 @@ def accepted(tmp_path_factory):
 @pytest.mark.parametrize("command", ["pack", "check", "score"])
 def test_help(run, command):
     assert command in run("--help")[1]
-    assert run(command, "--help")[0] == 0
+    code, page, _ = run(command, "--help")
+    assert code == 0
+    assert run(command, "-h")[1] == page
+    assert f"Examples:\n  glue-submit {command} " in page
+    assert "<" not in page
 
 
 def test_pack_then_check(run, tmp_path):
@@ -100,9 +104,10 @@ def test_score(run, tmp_path):
     ("arguments", "message"),
     [
         ([], "Missing command"),
-        (["chek"], "No such command"),
+        (["chek"], "No such command 'chek'. Did you mean 'check'?"),
         (["check"], "Missing argument"),
-        (["check", "--fast", "a.zip"], "No such option"),
+        (["check", "--fast", "a.zip"], "No such option: --fast. (see"),
+        (["check", "--jsn", "a.zip"], "No such option: --jsn. Did you mean '--json'?"),
         (["score", "run"], "Missing option"),
         (["score", ".", "--labels", "none"], "expected predictions for one of CoLA"),
         (["check", "none.zip"], "none.zip: expected a zip file. Received: No such file"),

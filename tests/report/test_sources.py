@@ -201,7 +201,7 @@ def test_what_does_not_fit_is_refused(before, csv, tmp_path):
         ((), {}, "at least one source"),
         ((good,), {"labels": ["a", "b"]}, "one for each of 1 sources. Received: 2"),
         ((good,), {"alpha": 1.5}, "alpha: .* Received: 1.5"),
-        ((good,), {"control": "x"}, "control: expected one of mine. Received: 'x'"),
+        ((good,), {"control": "x"}, "control: must be one of mine. Received: 'x'"),
         ((good,), {"lower_is_better": ["RTE"]}, "--lower-is-better: .* CoLA. Received: 'RTE'"),
         ((good, good), {}, "found 'theirs' 2 times; name them yourself .--labels"),
         ((good,), {"labels": ["a\x00b"]}, r"labels: expected text that can be printed.*a.x00b"),

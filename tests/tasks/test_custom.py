@@ -204,7 +204,7 @@ def test_a_registered_task_is_a_task_like_any_other(tmp_path, registry):
     assert find_task("stars") == own().task()
     assert len(load_task("stars", data=tmp_path).splits["test"]) == 30
     assert list(listing.lines(["stars"], tmp_path))[1].startswith("stars")
-    with pytest.raises(UnknownNameError, match=r"Did you mean 'stars'\?$"):
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'stars'\?"):
         find_task("star")
     suite = Suite(
         name="x", tasks=["stars"], seeds=1, method=[{"name": "a", "mechanism": "relation"}]

@@ -452,7 +452,7 @@ def test_half_of_a_set_is_no_download(tmp_path):
 
 
 def test_a_task_that_tfds_has_not_is_no_download(tmp_path):
-    with pytest.raises(DataError, match=r"task MR: TFDS has no such set, it has CoLA, SST-2, "):
+    with pytest.raises(DataError, match=r"task MR: not in TFDS, which has CoLA, SST-2, "):
         download("MR", tmp_path)
 
 

@@ -66,7 +66,7 @@ def test_schedules(name, options, rates):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: make_optimizer("sgdd", 0.1), r"unknown optimizer 'sgdd': .*Did you mean 'SGD'\?"),
+        (lambda: make_optimizer("sgdd", 0.1), r"unknown optimizer 'sgdd'\. Did you mean 'SGD'\?"),
         (lambda: make_optimizer("rmsprop", 0.1), r"Did you mean 'RMSprop'\?"),
         (lambda: make_optimizer("SGD", 0.1, {"speed": 1}), "optimizer 'SGD': .*speed"),
         (
