@@ -470,7 +470,7 @@ def test_tasks_as_a_suite_reads_them(tones, call):
     (tones.parent / "tones" / "train.csv").unlink()
     code, _, err = call("tasks", "tones", "--suite", "own.toml", "--data", ".")
     assert code == 2
-    assert "looked for tones/train.csv: not there" in err
+    assert "looked for tones/train.csv: not found" in err
 
 
 def test_tasks_without_data(tmp_path, monkeypatch, call):

@@ -1,4 +1,4 @@
-"""Which rows go into which batch."""
+"""Assignment of rows to batches."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ Batching = Literal["length", "random"]
 def plan_batches(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int, batching: Batching = "length"
 ) -> list[np.ndarray]:
-    """The batches of one epoch, in order; (seed, epoch) decides everything that is random.
+    """Return the batches of one epoch, in order; random choices depend on (seed, epoch) only.
 
-    With `batching="length"` rows of like length share a batch, so that little is padded; rows of
-    equal length change places from epoch to epoch, and so does the order of the batches.
+    With `batching="length"` rows of similar length share a batch, which reduces padding. The order
+    of the batches, and of rows of equal length, changes with each epoch.
 
     Args:
-        lengths: The tokens of each row, of shape `(inputs, rows)`.
-        batch_size: Rows a batch; the last one of `"random"` and one of `"length"` may be smaller.
-        seed: The run's seed.
-        epoch: The epoch, from 0.
+        lengths: Number of tokens of each row, shape `(inputs, rows)`.
+        batch_size: Rows per batch; the last batch of `"random"` and one of `"length"` may be
+            smaller.
+        seed: Seed of the run.
+        epoch: Epoch, from 0.
         batching: `"length"` or `"random"`.
 
     Returns:
-        Arrays of row numbers; every row is in exactly one.
+        Arrays of row numbers; each row is in exactly one array.
 
     Example:
         >>> [batch.tolist() for batch in plan_batches(np.array([[3, 9, 3, 8]]), 2, seed=0, epoch=0)]
@@ -44,12 +45,12 @@ def plan_batches(
 
 
 def bucket(length: int) -> int:
-    """The width that a text of a length is padded to for XLA, which compiles per shape.
+    """Return the padded width for a text length. XLA compiles once per shape.
 
-    Widths are 8, 16, 24, 32, 48, 64, 96 ...: powers of two, and from 16 on what is midway between.
+    Widths are 8, 16, 24, 32, 48, 64, 96 ...: powers of two and, from 16 on, their midpoints.
 
     Args:
-        length: Tokens of the longest text.
+        length: Number of tokens of the longest text.
 
     Example:
         >>> [bucket(length) for length in (1, 9, 17, 25, 33, 49, 100)]
@@ -61,7 +62,7 @@ def bucket(length: int) -> int:
 
 
 def pad_to_bucket(ids: np.ndarray) -> np.ndarray:
-    """Widen a batch to its bucket.
+    """Pad a batch to its bucket width.
 
     Example:
         >>> pad_to_bucket(np.array([[5, 6, 7]])).tolist()
@@ -74,12 +75,12 @@ def pad_to_bucket(ids: np.ndarray) -> np.ndarray:
 def widths(
     lengths: np.ndarray, batches: Sequence[np.ndarray], *, buckets: bool = False
 ) -> np.ndarray:
-    """Return the width of each batch, `(inputs, batches)`.
+    """Return the width of each batch, shape `(inputs, batches)`.
 
     Args:
-        lengths: The tokens of each row, of shape `(inputs, rows)`.
-        batches: Row numbers, one or more a batch.
-        buckets: Whether batches are padded up to their `bucket`.
+        lengths: Number of tokens of each row, shape `(inputs, rows)`.
+        batches: Row numbers of each batch, at least one.
+        buckets: If True, batches are padded to their `bucket`.
     """
     starts = np.cumsum([0, *map(len, batches[:-1])])
     longest = np.maximum.reduceat(lengths[:, np.concatenate(batches)], starts, axis=1)
@@ -89,18 +90,18 @@ def widths(
 def padded_tokens(
     lengths: np.ndarray, batches: Sequence[np.ndarray], *, buckets: bool = False
 ) -> int:
-    """Return the number of tokens of the batches with padding; arguments as of `widths`."""
+    """Return the number of tokens of the batches, with padding; same arguments as `widths`."""
     if not batches:
         return 0
     return int(widths(lengths, batches, buckets=buckets).sum(axis=0) @ [*map(len, batches)])
 
 
 def padding_share(*plans: tuple[np.ndarray, Sequence[np.ndarray]], buckets: bool = False) -> float:
-    """The share of padding in all tokens of the batches of some tasks, in [0, 1).
+    """Return the share of padding in all tokens of the batches of some tasks, in [0, 1).
 
     Args:
-        *plans: For each task `lengths` and `batches`, as of `widths`.
-        buckets: As of `widths`.
+        *plans: `lengths` and `batches` of each task, as in `widths`.
+        buckets: If True, batches are padded to their `bucket`.
     """
     total = sum(padded_tokens(lengths, batches, buckets=buckets) for lengths, batches in plans)
     tokens = sum(float(lengths.sum()) for lengths, _ in plans)
@@ -110,13 +111,13 @@ def padding_share(*plans: tuple[np.ndarray, Sequence[np.ndarray]], buckets: bool
 def evaluation_batches(
     lengths: np.ndarray, batch_size: int, max_tokens: int = 32_768
 ) -> list[np.ndarray]:
-    """All rows, the shortest first: the least padding, always in the same order.
+    """Return batches of all rows in a fixed order, the shortest first, with the least padding.
 
     Args:
-        lengths: The tokens of each row, of shape `(inputs, rows)`.
-        batch_size: The most rows a batch.
-        max_tokens: The most tokens a batch, padding included, unless one row has more: a mechanism
-            that computes all tokens holds many numbers for each.
+        lengths: Number of tokens of each row, shape `(inputs, rows)`.
+        batch_size: Largest number of rows per batch.
+        max_tokens: Largest number of tokens per batch, including padding; it limits the memory.
+            A row with more tokens gets its own batch.
 
     Example:
         >>> [batch.tolist() for batch in evaluation_batches(np.array([[3, 9, 2, 8]]), 3, 16)]
@@ -135,24 +136,24 @@ def evaluation_batches(
 
 
 def _by_length(lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Orders of rows in which neighbours pad each other little; which is best the lengths decide.
+    """Yield orders of rows with little padding between neighbors; the best depends on the lengths.
 
-    A pair is as long as the longer of its texts. How a token of the one weighs against a token of
-    the other is tried out, since the texts of a pair may be of very different lengths.
+    Pairs are sorted by the larger of their two lengths. The function tries several weights of the
+    second length, because the texts of a pair can have very different lengths.
     """
     if len(lengths) == 1:
         yield np.argsort(lengths[0], kind="stable")
         return
-    # Rows of the same two lengths are one kind; there are far fewer kinds than rows to compare.
+    # Group rows with the same two lengths: there are far fewer groups than rows to compare.
     first, second = lengths
     base = int(second.max(initial=0)) + 1
     codes, kind = np.unique(first * base + second, return_inverse=True)
     first, second = np.divmod(codes, base)
     for weight in 2.0 ** np.arange(-3, 3.5, 0.5):
-        # Complex numbers are ordered by their real part, then by the other.
+        # Complex numbers are sorted by the real part, then by the imaginary part.
         keys = np.maximum(first, weight * second) + 1j * (first + second)
         rank = np.unique(keys, return_inverse=True)[1]
-        # NumPy sorts the smallest integers without comparing them.
+        # NumPy uses radix sort for small integers.
         rank = rank.astype(np.min_scalar_type(len(rank)))
         yield np.argsort(rank[kind], kind="stable")
 

@@ -1,4 +1,4 @@
-"""Cache of encoded tasks and of the embedded set."""
+"""Cache of encoded tasks and of the embedded miniGLUE data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from relation_tf.tasks import miniglue
 
 
 def cache_folder() -> Path:
-    """Return the folder of the cache: `RELATION_TF_CACHE`, or the user's cache folder."""
+    """Return the cache folder: `RELATION_TF_CACHE`, or the user's cache folder."""
     default = platformdirs.user_cache_path("relation_tf")
     folder = Path(os.environ.get("RELATION_TF_CACHE", default))
     with _named_in_errors(folder):
@@ -25,17 +25,17 @@ def cache_folder() -> Path:
 
 
 def made_once(name: str, make: Callable[[Path], None]) -> Path:
-    """A folder of the cache, made where it is not there.
+    """Return a folder of the cache; create it if it does not exist.
 
-    Of several processes that ask at once one makes it, and the others wait; interrupted at any
-    moment it leaves nothing that the next takes for whole.
+    If several processes need the folder at the same time, one creates it and the others wait. The
+    folder is renamed when it is complete, so an interruption leaves no partial folder.
 
     Args:
-        name: Of the folder.
-        make: Fills an empty folder.
+        name: Name of the folder.
+        make: Function that fills an empty folder.
 
     Raises:
-        DataError: Where nothing can be written there.
+        DataError: If the folder cannot be written.
     """
     folder = cache_folder() / name
     if folder.is_dir():
@@ -43,7 +43,7 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
     with _named_in_errors(folder.parent), FileLock(folder.with_name(f"{name}.lock")):
         if not folder.is_dir():
             unfinished = folder.with_name(f"{name}.unfinished")
-            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+            shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
             unfinished.mkdir()
             try:
                 make(unfinished)
@@ -55,12 +55,13 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
 
 @contextlib.contextmanager
 def broken_named(folder: Path) -> Iterator[None]:
-    """Name a folder of the cache whose files cannot be read, and say what to do."""
+    """Raise `DataError` with the folder and a solution if cached files cannot be read."""
     try:
         yield
-    except Exception as error:  # that of `tokenizers` has no kind of its own
+    except Exception as error:  # `tokenizers` raises plain Exception
         raise DataError(
-            f"{folder}: broken, remove it and it is made again ({type(error).__name__}: {error})"
+            f"{folder}: broken cache. Delete this folder and run the command again "
+            f"({type(error).__name__}: {error})"
         ) from error
 
 
@@ -70,11 +71,11 @@ def _named_in_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(
-            f"{error.filename or folder}: {error.strerror or error}. What is encoded is kept in "
-            f"{folder}; RELATION_TF_CACHE names another folder"
+            f"{error.filename or folder}: {error.strerror or error}. The cache is {folder}; set "
+            "RELATION_TF_CACHE to use another folder"
         ) from error
 
 
 def miniglue_folder() -> Path:
-    """The folder of the embedded set."""
+    """Return the folder of the embedded miniGLUE data."""
     return made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)

@@ -1,4 +1,4 @@
-"""All tasks and sources by name. Free of Keras."""
+"""All tasks and sources by name. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from relation_tf.tasks.task import Dataset, Task, TaskText, joined
 
 
 class NotFoundError(DataError):
-    """A task whose text is in none of the places that were searched."""
+    """Error for a task without data in the searched locations."""
 
 
 Entry = str | CustomTask | TaskGroup
-"""An entry of a suite: a registered task, a task of its own, or several together."""
+"""Entry of a suite: a registered task, a custom task, or a group of tasks."""
 
 for _dataset in (*datasets.DATASETS, *generated.DATASETS):
     TASKS.add(_dataset.task.name, _dataset, __name__)
 
 
 def find_task(name: Entry) -> Task:
-    """Return a registered task, a suite's own one, or several as one.
+    """Return a registered task, a custom task, or a group of tasks as one task.
 
     Raises:
         UnknownNameError: If no task of this name is registered.
@@ -55,23 +55,24 @@ def find_source(
     data: str | Path | None = None,
     tfds_folder: str | Path | None = None,
 ) -> TaskSource:
-    """Find the text of a task.
+    """Find the data of a task.
 
     Args:
-        name: A registered task, a suite's own task, or a group of tasks.
-        source: A registered source: `"files"` below `data`, `"tfds"` for what TFDS has prepared,
-            `"auto"` for the first of these two that has the task, `"miniglue"` for the embedded
-            set, which has GLUE's tasks only.
-        data: The folder below which files are looked for.
-        tfds_folder: The folder of TFDS, by default the one that TFDS uses.
+        name: A registered task, a custom task, or a group of tasks.
+        source: A registered source: `"files"` (in `data`), `"tfds"` (prepared by TensorFlow
+            Datasets), `"auto"` (the first of these two that has the task) or `"miniglue"` (the
+            embedded data, GLUE tasks only).
+        data: Folder with the files.
+        tfds_folder: TFDS folder; by default the default of TFDS.
 
     Returns:
         The source; its `kind` is always a registered name, or `"generated"`.
 
     Raises:
-        NotFoundError: If it has no such text; it says where it searched and how to get the data.
-        UnknownNameError: For an unknown task or source.
-        DataError: If a file is missing next to others.
+        NotFoundError: If the source does not have the task. The message lists the searched
+            locations and how to get the data.
+        UnknownNameError: If the task or source is unknown.
+        DataError: If some files of a task exist and others are missing.
 
     Example:
         >>> find_source("RTE", "miniglue").layout.name
@@ -89,14 +90,14 @@ def find_source(
         dataset, Folders(folder_of(data), tfds.folder_of(tfds_folder))
     )
     if isinstance(found, TaskSource):
-        # What a run records as its source must be a name that finds it again.
+        # Runs record the kind; it must be a registered name to find the source again.
         return found if found.kind in SOURCES else replace(found, kind=source)
     reason = found or Missing(f"the source {source!r} does not have it")
     raise NotFoundError(f"task {task.name}: {reason}")
 
 
 def folder_of(data: str | Path | None) -> Path | None:
-    """Return the folder that `--data` names.
+    """Return the folder of `--data`.
 
     Raises:
         DataError: If it does not exist.
@@ -104,7 +105,7 @@ def folder_of(data: str | Path | None) -> Path | None:
     if data is None:
         return None
     folder = Path(data).expanduser()
-    if not os.path.isdir(folder):  # noqa: PTH112 - of a name that is too long Path.is_dir raises
+    if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
         raise DataError(f"{folder}: expected a folder of data, there is none")
     return folder
 
@@ -143,7 +144,7 @@ register_source("tfds", reads_data=False)(tfds.find)
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if dataset.task.name not in datasets.GLUE:
         raise DataError(
-            f"task {dataset.task.name}: the embedded set has {', '.join(datasets.GLUE)} alone, all "
-            "others need a folder of files. Received: source='miniglue'"
+            f"task {dataset.task.name}: source='miniglue' only has {', '.join(datasets.GLUE)}. "
+            "Other tasks need a folder of files: use source='files' or 'auto'"
         )
     return search(dataset, "miniglue", [miniglue_folder()])

@@ -1,4 +1,4 @@
-"""A user's own task: columns of files, without a change to the package."""
+"""Custom tasks: columns of files, declared in a suite or a plugin."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from relation_tf.tasks.tables import (
 )
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
-# A label stands in tab-separated files of predictions.
+# Labels are written to tab-separated files of predictions, so they have no control characters.
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class CustomTask(BaseModel):
-    """A `[[task]]` of a suite.
+    """Custom task, declared as `[[task]]` in a suite.
 
     Attributes:
-        name: Its name in suites and folders.
-        inputs: The text columns, one or two.
-        label: The label column.
-        labels: The label words in the order of the classes; empty for a score, which needs two
+        name: Name in suites and folders.
+        inputs: One or two text columns.
+        label: Label column.
+        labels: Label words in the order of the classes; empty for regression, which needs two
             inputs.
-        maximum: The largest score; the least is 0.
-        metrics: Registered metrics that fit, such as `"accuracy"` (the default), `"matthews"` and
-            `"f1"` (needs a label `"1"`); for a score `"pearson"` and `"spearman"` (by default
+        maximum: Largest score of a regression; the smallest is 0.
+        metrics: Registered metrics. For classes for example `"accuracy"` (default), `"matthews"` or
+            `"f1"` (needs a label `"1"`); for regression `"pearson"` and `"spearman"` (default:
             both).
-        files: The file of each split, below `--data` or where the command is called: `.csv`,
-            `.tsv` or `.jsonl`, its columns named by a header or by keys. There are `"train"` and
-            one that is scored; one that stops the training is called `"dev"`.
-        validation: The split that stops the training; by default `"dev"` where there is one, else a
-            share of `"train"` does.
-        scored: The split that is scored; by default `"test"` where there is one, else `"dev"`.
+        files: File of each split, in `--data` or the current folder: `.csv` or `.tsv` with a
+            header, or `.jsonl` with keys. `"train"` and a scored split are required; name a file
+            for early stopping `"dev"`.
+        validation: Split for early stopping; default: `"dev"` if it exists, else a share of
+            `"train"`.
+        scored: Scored split; default: `"test"` if it exists, else `"dev"`.
 
     Example:
         >>> task = CustomTask(name="tones", inputs=["text"], label="tone", labels=["calm", "loud"],
@@ -72,15 +72,15 @@ class CustomTask(BaseModel):
     @model_validator(mode="after")
     def _can_be_learned(self) -> Self:
         if len(self.labels) == 1 or len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"labels: expected two or more, each once, found {self.labels}")
+            raise ValueError(f"labels: expected two or more different labels, found {self.labels}")
         if not self.labels and len(self.inputs) == 1:
-            raise ValueError("labels: a score, which has none, needs two inputs, found one")
+            raise ValueError(
+                "labels: a task without labels (regression) needs two inputs, found one"
+            )
         if len(set(self.inputs)) < len(self.inputs):
             raise ValueError(f"inputs: expected two columns, found {self.inputs}")
         if self.label in self.inputs:
-            raise ValueError(
-                f"label: expected another column than the inputs, found {self.label!r}"
-            )
+            raise ValueError(f"label: must not be one of the inputs, found {self.label!r}")
         allowed = [name for name, metric in METRICS.items() if self._fits(metric)]
         for name in self.metrics:
             if name not in allowed:
@@ -104,9 +104,9 @@ class CustomTask(BaseModel):
                 found = ", ".join(self.files) or "none"
                 raise ValueError(f"{key}: expected a file of {split!r}, found files of {found}")
             if split == "train" and key != "files":
-                raise ValueError(f"{key}: expected other rows than those of 'train'")
+                raise ValueError(f"{key}: must be another split than 'train'")
         if "validation" in self.files:
-            raise ValueError("files.validation: call the file that stops the training 'dev'")
+            raise ValueError("files.validation: name the file for early stopping 'dev'")
         for split, file in self.files.items():
             self._check_suffix(split, file)
             if Path(file).is_absolute() or not {"..", "~"}.isdisjoint(Path(file).parts):
@@ -114,7 +114,7 @@ class CustomTask(BaseModel):
             if not file.isprintable() or max(map(len, map(os.fsencode, Path(file).parts))) > 255:
                 raise ValueError(f"files.{split}: expected a name of a file, found {quote(file)}")
         if len(set(self.files.values())) < len(self.files):
-            raise ValueError(f"files: expected a file for each split, found {self.files}")
+            raise ValueError(f"files: expected a different file for each split, found {self.files}")
         return self
 
     def _check_suffix(self, split: str, file: str) -> None:
@@ -143,7 +143,7 @@ class CustomTask(BaseModel):
         )
 
     def dataset(self) -> Dataset:
-        """Return the task, and where its text is found."""
+        """Return the task with its file layout."""
         layout = FileLayout("own files", self._read, self.files)
         return Dataset(self.task(), (layout,), _OBTAIN, in_current_folder=True)
 
@@ -159,10 +159,10 @@ class CustomTask(BaseModel):
         return collect_rows(task, path, enumerate(read_records(path), 1), fields, skipped)
 
 
-_OBTAIN = "the suite names its files, below --data DIR or the current folder"
+_OBTAIN = "put the files that the suite names into --data DIR or the current folder"
 
 ReadFields = Callable[[Path], Iterable[Sequence[str]]]
-"""Reads the rows of a file: the text of each input, and the label."""
+"""Function that reads the rows of a file: the text of each input, and the label."""
 
 
 class _TaskWithReader(CustomTask):
@@ -176,7 +176,8 @@ class _TaskWithReader(CustomTask):
             if len(row) == len(names) and all(isinstance(field, str) for field in row):
                 return row[-1], *row[:-1]
             raise DataError(
-                f"{path}: row {number}: must be texts of {', '.join(names)}. Received: {row!r:.80}"
+                f"{path}: row {number}: must be strings for {', '.join(names)}. "
+                f"Received: {row!r:.80}"
             )
 
         names = (*task.inputs, task.label)
@@ -184,10 +185,10 @@ class _TaskWithReader(CustomTask):
 
 
 def declare_task(name: str, read: ReadFields | None = None, **fields: Any) -> Dataset:
-    """Return what `relation_tf.registry.register_task` registers.
+    """Return the dataset that `relation_tf.registry.register_task` registers.
 
     Raises:
-        SuiteError: If the fields are not those of a task.
+        SuiteError: If a field is unknown, missing or invalid.
     """
     fields = {key: [*value] if isinstance(value, tuple) else value for key, value in fields.items()}
     try:
@@ -205,7 +206,7 @@ def _not_learned(task: Task, train: TextSplit) -> Iterator[str]:
     """Yield a note for each class without training rows."""
     for number, label in enumerate(task.labels or ()):
         if not np.any(train.labels == number):
-            yield f"no training row is of class {label!r}"
+            yield f"class {label!r} has no training rows"
 
 
 def _fields(task: Task, path: Path, line: int, record: bytes) -> list[str]:
@@ -216,7 +217,7 @@ def _fields(task: Task, path: Path, line: int, record: bytes) -> list[str]:
     for name in (task.label, *task.inputs):
         value = entry.get(name)
         if not isinstance(value, str | int | float):
-            raise DataError(f"{place}: expected {name!r} with a text or a number, found "
+            raise DataError(f"{place}: expected {name!r} with a string or a number, found "
                             f"{value!r:.60}")  # fmt: skip
         fields.append(value if isinstance(value, str) else json.dumps(value))
         check_spelled(place, fields[-1])

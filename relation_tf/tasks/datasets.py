@@ -1,49 +1,47 @@
-r"""Datasets, as `datasets.toml` declares them: columns, classes, files, splits and readers.
+r"""Datasets declared in `datasets.toml`: columns, classes, files, splits and readers.
 
-GLUE: its nine trained tasks, in the official `glue_data` layout, see `relation_tf.tasks.glue`.
+GLUE: the nine tasks with training data, in the official `glue_data` layout, see
+`relation_tf.tasks.glue`.
 
-MR, CR, SUBJ, MPQA: sentences and phrases of two classes, one file each. The sets have no splits of
-their own (papers on them cross-validate). Here 10 % of the rows, in each class, are the test set,
-cut as `relation_tf.tasks.splits` says: in the order of the SHA-256 of
-`"2022:<line number from 0>"`, so that the test rows are always the same. The rest is "train".
+MR, CR, SUBJ, MPQA: sentences and phrases of two classes, one file each. The datasets have no
+official splits (papers use cross-validation). Here 10 % of the rows of each class are the test set,
+chosen by the SHA-256 of `"2022:<line number from 0>"`, see `relation_tf.tasks.splits`. The test
+rows are always the same. The other rows are "train".
 
-FDU-MTL: reviews of 16 domains, positive or negative. The authors took 200 rows of each domain's
-training file as validation rows and did not mark them. The files are shuffled (labels follow in no
-order), so it does not show which rows these were. Here "dev" is 200 rows, in each class in
-proportion, cut from the training file in the same way.
+FDU-MTL: reviews of 16 domains, positive or negative. The authors used 200 unmarked rows of each
+training file for validation; these rows are unknown. Here "dev" has 200 rows of the training file,
+stratified by class and chosen in the same way.
 
-IMDb: 50,000 reviews of films, negative or positive, in any of three forms, looked for in this
-order: one tab-separated file a split, with a header (`id`, `label`, `rating`, `review`) and without
-quoting; the folder as it is published, see `relation_tf.tasks.imdb`; and `imdb.npz` of Keras with
+IMDb: 50,000 film reviews, negative or positive. Three formats are searched in this order: one
+tab-separated file per split, with a header (`id`, `label`, `rating`, `review`) and without quoting;
+the published folder, see `relation_tf.tasks.imdb`; and `imdb.npz` of Keras with
 `imdb_word_index.json` next to it, see `relation_tf.tasks.keras_archives`.
 
-AG News: news of the world, of sports, of business and of science, by title and description. Title
-and description are one text, a space between them. Leftovers of the source (` #39;`, `&lt;`,
-backslashes that stand for line breaks) are left in it, as in other work on the set. Where the whole
-`train.csv` is not there, `train_sample.csv` next to it is the training set: some of its rows. A
-result on it is not comparable with published ones, and a note says so.
+AG News: news about the world, sports, business and science. The text is title and description,
+joined by a space. Artifacts of the source (` #39;`, `&lt;`, backslashes for line breaks) are kept,
+as in other work. If `train.csv` is missing, `train_sample.csv` next to it is used: some of the
+rows. A note then says that results are not comparable with published results.
 
-Yelp Full: reviews with one to five stars, their escapes undone, see `relation_tf.tasks.yelp`. Where
-the whole set is not there, two small files of 1,000 reviews each are read, with a note.
+Yelp Full: reviews with one to five stars, without escapes, see `relation_tf.tasks.yelp`. If the
+full dataset is missing, two small files with 1,000 reviews each are used, with a note.
 
-tweets: 3,090 tweets on Covid-19 from India, of fear, sadness, anger or joy, in one file. The test
-set is cut as that of MR; the header is line 0.
+tweets: 3,090 tweets on Covid-19 from India (fear, sadness, anger or joy) in one file. The test set
+is chosen as for MR; the header is line 0.
 
 Reuters: see `relation_tf.tasks.reuters`. WikiText headers: see `relation_tf.tasks.wikitext`.
 
-TREC: questions by what they ask for. TREC has six classes: description, entity, abbreviation,
-human, location, number. TREC-fine has the fifty into which they are divided, such as `NUM:date`.
-The file as published gives both with each question; another form of it has the number of the class
-alone, and the same questions in the same order. Either of them makes the same rows of TREC.
+TREC: questions, classified by the type of the answer. TREC has six classes: description, entity,
+abbreviation, human, location, number. TREC-fine has fifty subclasses, such as `NUM:date`. The
+published file has both labels for each question. Another file has only the class number, with the
+same questions in the same order. Both files give the same rows of TREC.
 
-SST: sentences of film reviews. SST-1 has five classes from very negative to very positive,
-SST-2-sentences the two that are left without the neutral sentences. Both have whole sentences and
-labelled test rows; GLUE's SST-2 trains on phrases as well, and its test labels are not public. The
-set is published as trees, see `relation_tf.tasks.sst`; another form has the same sentences written
-out, in lower case and in another order. Both make the same rows, but a share of the training rows
-is not the same rows of both.
+SST: sentences of film reviews. SST-1 has five classes from very negative to very positive;
+SST-2-sentences has two classes, without neutral sentences. Both have whole sentences and labelled
+test rows; GLUE's SST-2 also trains on phrases, and its test labels are not public. The dataset is
+published as trees, see `relation_tf.tasks.sst`. Another format has the same sentences as lower-case
+text in another order. Both give the same rows, but a validation share contains different rows.
 
-Where there is no validation split, a share of the training rows is taken.
+If a dataset has no validation split, a share of the training rows is used.
 
 References:
     MR: Pang and Lee 2005, "Seeing stars" (ACL). SUBJ: Pang and Lee 2004, "A Sentimental Education"
@@ -96,7 +94,7 @@ def join_title(title: str, description: str) -> str:
 
 
 def _coarse_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-    """Read TREC's fifty classes as the six."""
+    """Read a file with the fifty classes of TREC and map them to the six classes."""
     fine = next(each.task.labels for each in DATASETS if each.task.name == "TREC-fine") or ()
     words = {word: word.partition(":")[0] for word in fine}
     return read_labelled_lines(task, path, words, skipped=skipped)
@@ -107,7 +105,7 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "review": imdb.clean_review,
     "yelp": yelp.unescape,
 }
-"""Functions that make the text of a row, by the name that declarations use."""
+"""Functions that build the text of a row, by their name in `datasets.toml`."""
 
 _ROWS: Mapping[str, Callable[..., ReadRows]] = {
     "lines": line_rows,
@@ -189,4 +187,4 @@ DATASETS: tuple[Dataset, ...] = tuple(_declared())
 GLUE: Mapping[str, Task] = {
     dataset.task.name: dataset.task for dataset in DATASETS if dataset.task.answered
 }
-"""The nine trained tasks of GLUE."""
+"""The nine GLUE tasks with training data."""

@@ -1,4 +1,4 @@
-"""Tasks as token ids, cached by what they were made from."""
+"""Tasks encoded as token ids, with a cache."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from relation_tf.tasks.vocabulary import Chained, Vocabulary, parts_of
 
 Tokens = Literal["word", "wordpiece", "text"]
 
-_CUT = "validation"  # the split that is cut from the training rows
+_CUT = "validation"  # split cut from the training rows
 
 VALIDATION = 0.1
-"""The share of the training rows that stops the training where a task has no rows for it."""
+"""Share of the training rows for early stopping, for tasks without a validation split."""
 
 _LEAST = {"vocabulary_size": 3, "max_length": 1}
 
-_FORMAT = 4  # raised with any change of the files, or of how text is read, cut or split
+_FORMAT = 4  # increase it after any change of the files or of reading, truncating or splitting
 
 
 @dataclass(frozen=True)
 class EncodedSplit:
-    """A split as a network reads it.
+    """Encoded split of a task.
 
     Attributes:
-        inputs: The rows of each input: token ids, or text where `tokens="text"` was asked for.
+        inputs: Rows of each input: token ids, or text with `tokens="text"`.
         labels: As in `TextSplit`.
         index: As in `TextSplit`.
     """
@@ -54,26 +54,26 @@ class EncodedSplit:
 
     @property
     def lengths(self) -> np.ndarray:
-        """The tokens (or of text the characters) of each row, `(inputs, rows)`."""
+        """Number of tokens (characters for text) of each row, shape `(inputs, rows)`."""
         return np.stack([rows.lengths for rows in self.inputs])
 
 
 @dataclass(frozen=True)
 class EncodedTask:
-    """A task as a network reads it.
+    """Encoded task.
 
     Attributes:
         task: The task.
-        vocabulary: From its training rows, or None where the inputs are text. Of what is to be
-            written, the characters of the sources.
-        splits: Its splits; those of a group are called as `Task.split_of` says.
-        validation: The split that stops the training; "validation" where it was cut from "train".
-            A group's members have each their own.
+        vocabulary: Vocabulary of the training rows; None for text inputs. For sequence-to-sequence
+            tasks, the characters of the sources.
+        splits: Encoded splits; those of a group are named by `Task.split_of`.
+        validation: Split for early stopping; "validation" if it was cut from "train". Each member
+            of a group has its own.
         digest: SHA-256 of the files.
-        source: Where the text is from.
-        skipped: One message for each malformed line that was left out.
-        notes: What makes results on it unlike published ones.
-        targets: The characters of what is to be written.
+        source: Source of the text.
+        skipped: A message for each malformed line that was skipped.
+        notes: Differences that make results not comparable with published results.
+        targets: Characters of the targets of a sequence-to-sequence task.
     """
 
     task: Task
@@ -88,7 +88,7 @@ class EncodedTask:
 
     @property
     def members(self) -> list[EncodedTask]:
-        """The tasks of a group, each with its own splits, or this one."""
+        """Tasks of a group, each with its own splits, or this task."""
         if not self.task.members:
             return [self]
         return [self._member(task) for task in self.task.members]
@@ -118,29 +118,29 @@ def load_task(
     vocabulary: str | Path | None = None,
     skip_bad_lines: bool = False,
 ) -> EncodedTask:
-    """Read a task and encode it, or take it from the cache.
+    """Read and encode a task, or load it from the cache.
 
     Args:
-        name: A registered task, a suite's own task, or a group of tasks.
-        source: As in `find_source`, and so `data` and `tfds_folder`.
-        data: The folder below which files are looked for.
-        tfds_folder: The folder of TFDS, by default the one that TFDS uses.
-        tokens: `"word"`, `"wordpiece"`, or `"text"` for networks that read text themselves.
-        start_token: Put the token `[START]` before each text, which says nothing of it.
-        validation_split: The share of the training rows, in (0, 1), that is cut off to stop the
-            training, in each class alike, always the same rows. By default the task's own
-            validation split does that, or a share of `VALIDATION` where it has none.
-        vocabulary_size: Size of the vocabulary, padding and unknown included; by default every word
-            has an id, and WordPiece has 8,000.
-        max_length: Keep no more than the first so many tokens of a text, a start token among them;
-            by default all.
-        vocabulary: A file that `Vocabulary.to_json` wrote, to take the ids of; by default one is
-            made of the training text.
-        skip_bad_lines: Leave out malformed lines of training files and count them.
+        name: A registered task, a custom task, or a group of tasks.
+        source: Source of the data, see `find_source`.
+        data: Folder with the files.
+        tfds_folder: TFDS folder; by default the default of TFDS.
+        tokens: `"word"`, `"wordpiece"`, or `"text"` for networks that tokenize text themselves.
+        start_token: If True, put the token `[START]` before each text.
+        validation_split: Share of the training rows, in (0, 1), for early stopping; stratified by
+            class, always the same rows. Default: the validation split of the task, or a share of
+            `VALIDATION` if the task has none.
+        vocabulary_size: Size of the vocabulary, including padding and unknown; default: all words,
+            or 8,000 for WordPiece.
+        max_length: Largest number of tokens of a text, including a start token; longer texts are
+            truncated. Default: no limit.
+        vocabulary: File written with `Vocabulary.to_json`; by default the vocabulary is built from
+            the training text.
+        skip_bad_lines: If True, skip and count malformed lines of training files.
 
     Raises:
-        DataError: For an unknown task or source, settings that do not go together, files that are
-            not there, or a malformed line.
+        DataError: If the task or source is unknown, settings conflict, a file is missing, or a line
+            is malformed.
 
     Example:
         >>> task = load_task("RTE", source="miniglue")
@@ -194,7 +194,7 @@ def load_task(
 
 
 def _generated(source: TaskSource, digest: str) -> EncodedTask:
-    """Return a generated task, which is made faster than it is kept."""
+    """Return a generated task; generation is faster than the cache."""
     made = generated.GENERATED[source.task.name]()
     splits = {
         name: EncodedSplit(made.encode(name), None, np.arange(len(rows)))
@@ -205,7 +205,7 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
 
 
 def _share(task: Task, validation_split: float | None) -> float | None:
-    """The share of the training rows that stops the training; None where others do."""
+    """Return the share of training rows for early stopping; None if a split exists for it."""
     return validation_split or (VALIDATION if task.validation is None else None)
 
 
@@ -216,7 +216,7 @@ def _check(
     vocabulary_size: int | None,
     max_length: int | None,
 ) -> None:
-    """Refuse settings that mean nothing, alone or together."""
+    """Raise an error for invalid or conflicting settings."""
     if tokens not in get_args(Tokens):
         raise DataError(
             f"tokens must be one of {', '.join(get_args(Tokens))}. Received: tokens={tokens!r}"
@@ -236,8 +236,8 @@ def _check(
             continue
         if tokens == "text":
             raise DataError(
-                f"{argument} has no meaning with tokens='text': a network that reads text splits "
-                f"and cuts it by itself. Received: {argument}={value}"
+                f"{argument} has no effect with tokens='text': the network tokenizes and truncates "
+                f"the text itself. Received: {argument}={value}"
             )
         if value < (least := _LEAST.get(argument, 0)):
             raise DataError(f"{argument} must be {least} or more. Received: {argument}={value}")
@@ -246,7 +246,7 @@ def _check(
 def _given(
     path: str | Path, tokens: Tokens, start_token: bool, vocabulary_size: int | None
 ) -> Vocabulary:
-    """Read a given vocabulary; settings that would make another one are refused."""
+    """Read a vocabulary file; raise an error for settings that conflict with it."""
     for argument, value, expected in (
         ("tokens", tokens, "wordpiece"),
         ("start_token", start_token, False),
@@ -254,8 +254,8 @@ def _given(
     ):
         if value != expected:
             raise DataError(
-                f"{argument}: expected {expected!r} with the vocabulary {path}, which is one of "
-                f"pieces. Received: {argument}={value!r}"
+                f"{argument}: must be {expected!r} with the WordPiece vocabulary {path}. "
+                f"Received: {argument}={value!r}"
             )
     return Vocabulary.read(path)
 
@@ -267,7 +267,7 @@ def _write(
     source: TaskText,
     max_length: int | None,
 ) -> None:
-    """Write arrays that can be mapped, so that processes share one copy of them."""
+    """Write arrays as memory-mappable files, so that processes share one copy."""
     for name, split in splits.items():
         np.save(folder / f"{name}.index.npy", split.index)
         if split.labels is not None:
@@ -291,10 +291,10 @@ def _write(
 
 
 def _write_parts(path: Path, parts: Iterable[Ragged | Texts], dtype: np.dtype) -> np.ndarray:
-    """Write rows as they come, since all of them may be more than memory holds.
+    """Write rows part by part; all rows together may not fit into memory.
 
     Returns:
-        Where each row starts, and the end of the last.
+        Start of each row, and the end of the last row.
     """
     lengths = [np.zeros(1, np.int64)]
     with path.open("wb") as file:
@@ -309,7 +309,7 @@ def _write_parts(path: Path, parts: Iterable[Ragged | Texts], dtype: np.dtype) -
 
 
 def _write_header(file: IO[bytes], dtype: np.dtype, size: int) -> None:
-    # Of the same length for every size: NumPy leaves room for arrays that grow.
+    # The header has the same length for every size: NumPy reserves space for growing arrays.
     header = {"descr": dtype.str, "fortran_order": False, "shape": (size,)}
     np.lib.format.write_array_header_1_0(file, header)
 
@@ -319,7 +319,7 @@ def _read(folder: Path, source: TaskSource, validation: str, digest: str) -> Enc
     rows = Texts if about["vocabulary"] is None else Ragged
 
     def array(name: str) -> np.ndarray:
-        # Of the plain class: each slice of `memmap` costs several times as much.
+        # Plain ndarray: slicing a `memmap` is several times slower.
         return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
 
     def labels(name: str) -> np.ndarray | None:

@@ -1,15 +1,15 @@
-"""Rows made from a seed, without any file: reversed strings, dates, and texts to be timed.
+"""Tasks generated from a seed: reversed strings, dates, and texts for speed measurements.
 
-What decides the target:
+Targets:
 
-- reversal: the letters of the source from the last to the first. The split `long` has longer
-  sources than any other.
-- dates: the day that the source names, as `2012-03-03`. Numbers between slashes are month, day and
-  year, those between dots day, month and year; of two digits, 70 to 99 are years after 1900 and 00
-  to 69 those after 2000. So each source names one day.
+- reversal: the letters of the source in reverse order. The split `long` has longer sources than the
+  other splits.
+- dates: the day in the source, written as `2012-03-03`. Numbers with slashes are month/day/year,
+  numbers with dots are day.month.year. Two-digit years 70 to 99 are 1970 to 1999, and 00 to 69 are
+  2000 to 2069. So each source has exactly one target.
 
-No source stands in two splits. `decode-512` and the like are one text of so many letters without a
-target, see `decoding`.
+No source occurs in two splits. `decode-512` and similar tasks are one text with this number of
+letters and no target, see `decoding`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SEED = 2022
 END = "[END]"
 
 LENGTHS = (128, 512, 2048, 8192)
-"""Numbers of letters of the texts to be timed."""
+"""Text lengths (letters) of the speed measurements."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -60,17 +60,17 @@ _DAYS = datetime.date(2070, 1, 1).toordinal() - _FIRST_DAY
 
 
 class Characters:
-    """Characters to ids: 0 for padding, 1 for the start, 2 for the end, then one each.
+    """Character vocabulary: id 0 is padding, 1 start, 2 end; characters follow.
 
     Args:
-        characters: The characters, in the order of their ids.
+        characters: Characters, in the order of their ids.
 
     Attributes:
-        tokens: The token of each id.
-        words: The id of each token.
+        tokens: Token of each id.
+        words: Id of each token.
         size: Number of ids.
-        start: Id of the start.
-        end: Id of the end.
+        start: Id of the start token.
+        end: Id of the end token.
 
     Example:
         >>> letters = Characters("abc")
@@ -90,11 +90,11 @@ class Characters:
         """Return a row of ids for each text.
 
         Args:
-            texts: Texts of these characters.
-            ends: If True, put start and end around each.
+            texts: Texts with these characters only.
+            ends: If True, add start and end ids to each text.
 
         Raises:
-            ValueError: For another character.
+            ValueError: If a text has another character.
         """
         try:
             rows = [[self.words[character] for character in text] for text in texts]
@@ -109,7 +109,7 @@ class Characters:
         return Ragged(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64))
 
     def decode(self, ids: np.ndarray) -> list[str]:
-        """Return the text of each row of an array `(rows, tokens)`, up to its end."""
+        """Return the text of each row of an array `(rows, tokens)`, up to the end id."""
         texts = []
         for row in ids.tolist():
             row = row[: row.index(self.end)] if self.end in row else row
@@ -119,12 +119,12 @@ class Characters:
 
 @dataclass(frozen=True)
 class GeneratedTask:
-    """Rows of text made from a seed.
+    """Text rows generated from a seed.
 
     Attributes:
         source: Characters of the sources.
-        target: Characters of the targets, or None where rows have none.
-        splits: The rows of `train`, `dev`, `test`, and what else there is: source and target.
+        target: Characters of the targets, or None if rows have no target.
+        splits: Rows (source and target) of `train`, `dev`, `test` and possibly other splits.
     """
 
     source: Characters
@@ -132,9 +132,10 @@ class GeneratedTask:
     splits: Mapping[str, Sequence[tuple[str, ...]]]
 
     def encode(self, split: str) -> tuple[Ragged, ...]:
-        """Return the ids of the sources and of the targets, these from start to end.
+        """Return the ids of the sources and of the targets, the latter with start and end ids.
 
-        All but the last id of a target go in, all but the first are to come out.
+        The decoder input is the target without its last id; the labels are the target without its
+        first id.
         """
         rows = self.splits[split]
         sources = self.source.encode(row[0] for row in rows)
@@ -151,20 +152,20 @@ def reversal(
     lengths: tuple[int, int] = (3, 10),
     long: tuple[int, int] = (11, 14),
 ) -> GeneratedTask:
-    """Generate strings of letters to be written from the last letter to the first.
+    """Generate strings of letters with their reverse as the target.
 
     Args:
-        seed: Decides all rows.
-        train: Rows of the split `train`.
-        dev: Rows of `dev`.
-        test: Rows of `test`, and of `long`.
-        lengths: The shortest and the longest string; lengths are equally probable, except that no
-            string comes twice.
-        long: The same for the split `long`.
+        seed: Seed of all rows.
+        train: Number of rows of the split `train`.
+        dev: Number of rows of `dev`.
+        test: Number of rows of `test`, and of `long`.
+        lengths: Shortest and longest string. Lengths are equally probable, except that strings are
+            unique.
+        long: Shortest and longest string of the split `long`.
 
     Raises:
-        ValueError: Where more than half of all strings of the longest length are asked for, or the
-            long ones are not longer.
+        ValueError: If more than half of all strings of the longest length are required, or the
+            strings of `long` are not longer.
 
     Example:
         >>> reversal(train=2, dev=1, test=1).splits["train"]
@@ -173,7 +174,7 @@ def reversal(
     shortest, longest = lengths
     if not 1 <= shortest <= longest < long[0] <= long[1]:
         raise ValueError(
-            "lengths must be 1 or more, and those of `long` above the others. "
+            "lengths must be 1 or more, and those of `long` must be larger. "
             f"Received: lengths={lengths}, long={long}"
         )
     random = np.random.RandomState(seed)
@@ -193,18 +194,19 @@ def reversal(
 def dates(
     seed: int = SEED, train: int = 10_000, dev: int = 1_000, test: int = 1_000
 ) -> GeneratedTask:
-    """Generate dates as people write them, to be written as `2012-03-03`.
+    """Generate dates in various formats, with the target in the format `2012-03-03`.
 
-    Days are of 1970 to 2069; a day of the test set may stand in the training set in other words.
+    Dates are from 1970 to 2069. A date of the test set can be in the training set in another
+    format.
 
     Args:
-        seed: Decides all rows.
-        train: Rows of the split `train`.
-        dev: Rows of `dev`.
-        test: Rows of `test`.
+        seed: Seed of all rows.
+        train: Number of rows of the split `train`.
+        dev: Number of rows of `dev`.
+        test: Number of rows of `test`.
 
     Raises:
-        ValueError: Where that is more than half of all the texts that can be made.
+        ValueError: If more than half of all possible texts are required.
 
     Example:
         >>> dates(train=2, dev=1, test=1).splits["train"]
@@ -223,9 +225,9 @@ def dates(
 
 
 def decoding(length: int, rows: int = 1) -> GeneratedTask:
-    """Generate texts that a network decodes token by token at a measured speed.
+    """Generate texts to measure the speed of token-by-token decoding.
 
-    Nothing is learned: any other letters cost the same.
+    The network is not trained: decoding time does not depend on the letters.
 
     Example:
         >>> decoding(6, rows=2).splits["train"]
@@ -242,13 +244,13 @@ def length_of(task: Task) -> int:
 
 
 def write_date(day: datetime.date, format: int) -> str:
-    """A day in one of the formats, by number from 0.
+    """Return a date in one of the formats, numbered from 0.
 
     Example:
         >>> [write_date(datetime.date(2012, 3, 3), i) for i in (0, 4, 8, 9)]
         ['Saturday, 3 March 2012', 'Mar 3rd, 2012', '3-Mar-12', '3/3/12']
     """
-    # No strftime, whose names are those of the machine's language.
+    # strftime depends on the locale.
     month, weekday = _MONTHS[day.month - 1], _WEEKDAYS[day.weekday()]
     teen = 11 <= day.day <= 13
     suffix = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
@@ -270,7 +272,7 @@ GENERATED: Mapping[str, Callable[..., GeneratedTask]] = {
     "dates": dates,
     **{f"decode-{length}": partial(decoding, length) for length in LENGTHS},
 }
-"""Functions that generate each task, by its name."""
+"""Function that generates each task, by task name."""
 
 
 def _text(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
@@ -308,10 +310,10 @@ def _word(random: np.random.RandomState, length: int) -> str:
 
 
 def _different(draw: Callable[[], _Row], count: int, all_there_are: int) -> list[_Row]:
-    """Return so many draws, none twice."""
+    """Return `count` different draws."""
     if count > all_there_are // 2:
         raise ValueError(
-            f"there are {all_there_are} rows to draw from, of which no more than half are drawn. "
+            f"at most half of all {all_there_are} possible rows can be generated. "
             f"Received: {count} rows"
         )
     found: dict[_Row, None] = {}

@@ -18,18 +18,18 @@ from relation_tf.errors import DataError, join_names
 from relation_tf.tasks.tables import readable
 from relation_tf.tasks.vocabulary import PADDING, START, UNKNOWN
 
-_LONGEST = 2**20  # bytes of a line; more are no vector
+_LONGEST = 2**20  # longest line of vectors in bytes
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors for some words of a vocabulary.
+    """Word vectors for some words of a vocabulary.
 
     Attributes:
-        ids: The ids of the words that were found.
-        values: Their vectors, `(found, width)`, float32.
-        vocabulary_size: How many words were looked for, padding and the like left out.
-        repeated: How many lines were left out because their word had a vector already.
+        ids: Ids of the words that were found.
+        values: Vectors of these words, shape `(found, width)`, float32.
+        vocabulary_size: Number of words in the vocabulary, without padding and other special ids.
+        repeated: Number of lines that were skipped because their word occurred before.
     """
 
     ids: np.ndarray
@@ -38,33 +38,33 @@ class Vectors:
     repeated: int = 0
 
     def fill(self, embeddings: np.ndarray) -> np.ndarray:
-        """A copy of start values in which the found words have their vectors."""
+        """Return a copy of the embeddings with the vectors of the words that were found."""
         filled = embeddings.copy()
         filled[self.ids] = self.values
         return filled
 
     def __str__(self) -> str:
         share = len(self.ids) / max(1, self.vocabulary_size)
-        repeated = f", {self.repeated:,} repeated lines left out" if self.repeated else ""
+        repeated = f", {self.repeated:,} repeated lines skipped" if self.repeated else ""
         return f"{len(self.ids):,} of {self.vocabulary_size:,} words found ({share:.1%}){repeated}"
 
 
 def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
     r"""Read the vectors of the words of a vocabulary.
 
-    Nothing is unpacked to disk, and no line is kept but those of the words asked for. Of a word
-    that comes twice the first vector counts.
+    Archives are read without unpacking to disk; only vectors of words in the vocabulary are kept.
+    If a word occurs twice, the first vector is used.
 
     Args:
-        path: A text file with a word and `width` numbers a line, apart by blanks; the same as
-            `.gz`; or a `.zip` with one such file, or several of which one has this width. The first
-            line may be word2vec's header, the number of vectors and their width.
-        words: The id of each word.
-        width: The width of the embedding.
+        path: A text file with a word and `width` numbers per line, separated by spaces; the same as
+            `.gz`; or a `.zip` with one such file of this width. The first line may be a word2vec
+            header: number of vectors and width.
+        words: Id of each word.
+        width: Width of the embedding.
 
     Raises:
-        DataError: Where the file cannot be read, a line has another width or is not numbers, the
-            header does not agree, or no one file of an archive has this width.
+        DataError: If the file cannot be read, a line has another width or is not numeric, the
+            header does not match, or an archive does not have exactly one file of this width.
 
     Example:
         >>> import tempfile
@@ -94,21 +94,21 @@ def read_glove(path: Path, words: Mapping[str, int], width: int) -> Vectors:
 
 
 def check_glove(path: Path, width: int) -> None:
-    """Refuse a file that cannot be read or is of another width, by its first vector.
+    """Check the first vector of a file: raise an error if it is unreadable or has another width.
 
     Args:
-        path: As for `read_glove`.
-        width: The width of the embedding.
+        path: A file, as for `read_glove`.
+        width: Width of the embedding.
 
     Raises:
-        DataError: Where `read_glove` would.
+        DataError: If the file cannot be read or has another width.
     """
     next(_lines(path, width))
 
 
 @dataclass
 class _Place:
-    """A line of a file, for messages."""
+    """Line of a file, for messages."""
 
     file: Path
     line: int = 0
@@ -118,7 +118,7 @@ class _Place:
 
 
 def _lines(path: Path, width: int) -> Iterator[tuple[_Place, bytes, bytes]]:
-    """The word and the numbers of each line, with its place."""
+    """Yield the place, the word and the numbers of each line."""
     place = _Place(path)
     with readable(place), _open(path, width) as (place.file, file):
         for word, numbers in _vectors(file, place, width):
@@ -127,7 +127,7 @@ def _lines(path: Path, width: int) -> Iterator[tuple[_Place, bytes, bytes]]:
 
 @contextlib.contextmanager
 def _open(path: Path, width: int) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Open the text file, unpacked as it is read, and say what it is called."""
+    """Open the text file (decompressed while reading) and return it with its name."""
     if path.suffix.lower() == ".zip":
         with zipfile.ZipFile(path) as archive:
             member = _member(path, archive, width)
@@ -140,7 +140,7 @@ def _open(path: Path, width: int) -> Iterator[tuple[Path, IO[bytes]]]:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, width: int) -> str:
-    """The file of an archive whose first vector has the width, or its only one."""
+    """Return the file of an archive with vectors of this width, or its only file."""
     files = [name for name in archive.namelist() if not name.endswith("/")]
     files = [name for name in files if name.lower().endswith(".txt")] or files
     if len(files) == 1:
@@ -164,10 +164,10 @@ def _fits(archive: zipfile.ZipFile, name: str, width: int) -> bool:
 
 
 def _vectors(file: Any, place: _Place, width: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the word and the numbers of each line, which is noted in `place`."""
+    """Yield the word and the numbers of each line; update `place`."""
     announced = None
     count = 0
-    # A file in an archive looks for line ends in Python unless another one reads it.
+    # BufferedReader: ZipExtFile alone searches line ends in Python, which is slow.
     with io.BufferedReader(file) as lines:
         for place.line in itertools.count(1):
             record = lines.readline(_LONGEST)
@@ -183,11 +183,13 @@ def _vectors(file: Any, place: _Place, width: int) -> Iterator[tuple[bytes, byte
     if not count:
         raise DataError(f"{place.file}: expected word vectors, found none")
     if announced not in (None, count):
-        raise DataError(f"{place.file}:1: expected {announced} vectors as it says, found {count}")
+        raise DataError(
+            f"{place.file}:1: expected {announced} vectors as in the header, found {count}"
+        )
 
 
 def _header(record: bytes) -> tuple[int, int] | None:
-    """The number of vectors and their width of word2vec's header, None for another line."""
+    """Return number and width of vectors from a word2vec header; None for other lines."""
     fields = record.split()
     if len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields):
         return int(fields[0]), int(fields[1])
@@ -195,12 +197,12 @@ def _header(record: bytes) -> tuple[int, int] | None:
 
 
 def _split(record: bytes, place: _Place, width: int) -> tuple[bytes, bytes]:
-    """The word and the numbers of a line, which are counted and not looked at."""
+    """Return the word and the numbers of a line; the numbers are counted but not parsed."""
     blanks = record.count(b" ")
     if blanks == width:
         word, _, numbers = record.partition(b" ")
         return word, numbers
-    # A few words of the larger files hold blanks; what is left of a line that is too wide is a word
+    # Some words of the larger files contain spaces. In a line that is too wide, the rest is a word
     # and a number.
     word, *fields = record.rsplit(b" ", width)
     if blanks < width or _is_number(word.rpartition(b" ")[2]):
@@ -221,7 +223,7 @@ def _is_number(field: bytes) -> bool:
 
 def _vector(place: _Place, numbers: bytes) -> np.ndarray:
     try:
-        with np.errstate(over="ignore"):  # more than float32 holds is infinity
+        with np.errstate(over="ignore"):  # float32 overflow gives infinity
             vector = np.array(list(map(float, numbers.split(b" "))), np.float32)
     except ValueError as error:
         raise DataError(f"{place}: expected numbers after the word: {error!s:.80}") from error

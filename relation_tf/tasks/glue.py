@@ -1,6 +1,6 @@
 """Rows of GLUE's files, in the official `glue_data` layout.
 
-What the leaderboard requires (label words, rows, metrics) is in `glue_submit.TASKS`.
+Requirements of the leaderboard (label words, rows, metrics) are in `glue_submit.TASKS`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
     """Return a reader of a task's files.
 
     Args:
-        columns: The columns of labelled files without a header, as CoLA's.
+        columns: Columns of labelled files without a header, such as those of CoLA.
     """
     read_rows = table_rows(read_tsv, columns)
 
     def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
         found = read_rows(task, path, skipped)
-        # As the leaderboard counts, which gives no number to a header.
+        # The leaderboard counts rows without the header.
         return replace(found, index=np.arange(len(found)))
 
     return split_reader(rows, answered=_answered_rows)
@@ -35,7 +35,7 @@ def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
 
 def _answered_rows(task: Task, path: Path) -> TextSplit:
     table = read_tsv(path)
-    # QQP's test file calls its index "id".
+    # The index column is named "id" in the test file of QQP.
     index = named_column(table, "index" if "index" in table.columns else "id")
     for row, (line, word) in enumerate(zip(table.lines, index, strict=True)):
         if word != str(row):

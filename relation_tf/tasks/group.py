@@ -1,4 +1,4 @@
-"""Several tasks that one network learns together."""
+"""Groups of tasks for joint training of one network."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from relation_tf.tasks.task import FileLayout, Task, TaskText
 
 
 class TaskGroup(BaseModel):
-    """A `[[group]]` of a suite: one network learns its tasks together, and is scored on each.
+    """Group of tasks (`[[group]]` of a suite) on which one network is trained jointly.
+
+    The network is scored on each task.
 
     Attributes:
-        name: What suites and folders call it.
-        tasks: Its tasks, two or more.
+        name: Name in suites and folders.
+        tasks: Two or more tasks.
 
     Example:
         >>> from relation_tf.tasks import find_task
@@ -38,19 +40,19 @@ class TaskGroup(BaseModel):
         twice = [name for name in names if names.count(name) > 1]
         if twice or len(names) < 2:
             found = f"{twice[0]!r} more than once" if twice else f"{len(names)}"
-            raise ValueError(f"two tasks or more, each once, found {found}")
+            raise ValueError(f"must be two or more different tasks, found {found}")
         return self
 
 
 def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
-    """Return where the text of a group is.
+    """Return the source of a group.
 
     Args:
         group: The group.
-        sources: Those of its members, in their order.
+        sources: Sources of its members, in the same order.
 
     Raises:
-        DataError: If they are not all of one kind: digests and notes are of one.
+        DataError: If the sources are of different kinds.
     """
     kinds = {source.task.name: source.kind for source in sources}
     if len(set(kinds.values())) > 1:
@@ -75,8 +77,8 @@ def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:
     if len(set(spaced.values())) > 1:
         found = ", ".join(name for name, value in spaced.items() if value)
         raise DataError(
-            f"group {group.name}: its tasks share a vocabulary, and the words of {found} alone are "
-            "apart by blanks already"
+            f"group {group.name}: its tasks share a vocabulary, but only the words of {found} are "
+            "already separated by spaces. Use tasks of one kind"
         )
     return TaskText(
         group,

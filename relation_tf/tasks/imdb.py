@@ -1,12 +1,11 @@
-"""The published folder of IMDb, and its archive of Keras.
+"""Readers of the published IMDb folder and of its Keras archive.
 
-The folder is `aclImdb/{train,test}/{neg,pos}/<id>_<rating>.txt`, one file a review, read in the
-order of their ids, the negative ones first, their tabs made spaces: the rows of the tables. The
-reviews are raw: of their HTML the line break, `<br />`, is in most of them and is no word, so a
-space replaces it. All else is left as it is.
+The folder is `aclImdb/{train,test}/{neg,pos}/<id>_<rating>.txt`, one file per review. Files are
+read in the order of their ids, negative reviews first. Tabs become spaces, so rows are equal to
+those of the tables. The HTML line break `<br />` is replaced by a space; other text is unchanged.
 
-The words of Keras's archive are lower-case and without punctuation, see
-`relation_tf.tasks.keras_archives`. All words are kept, also the `br` of the line breaks.
+Words of the Keras archive are lower-case and without punctuation, see
+`relation_tf.tasks.keras_archives`. All words are kept, including `br` of the line breaks.
 """
 
 from __future__ import annotations
@@ -28,12 +27,10 @@ _REVIEW = re.compile(r"(\d{1,9})_\d{1,2}\.txt", re.ASCII)
 
 
 def clean_review(text: str) -> str:
-    """Return a review without its HTML line breaks.
-
-    Each `<br />` is replaced by a space; all else is left as it is.
+    """Replace each HTML line break (`<br />`) of a review by a space.
 
     Args:
-        text: The review as it is published.
+        text: Published text of the review.
 
     Returns:
         The text of the review.
@@ -46,7 +43,7 @@ def clean_review(text: str) -> str:
 
 
 def read_folders(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Read the published folders, `train/neg` and so on."""
+    """Read the published folders, such as `train/neg`."""
     splits = {}
     skipped: list[str] = []
     for split in ("train", "test"):
@@ -55,7 +52,7 @@ def read_folders(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) ->
         splits[split] = collect_rows(
             task,
             files[f"{split}/{LABELS[0]}"].parent,
-            enumerate(paths, 2),  # as lines of the tables, behind their header
+            enumerate(paths, 2),  # line numbers of the tables, which have a header
             _label_and_review,
             skipped if skip_bad_lines and split == "train" else None,
         )
@@ -71,7 +68,7 @@ def _reviews(folder: Path) -> list[Path]:
 
 
 def _place(path: Path) -> tuple[bool, str, int, str]:
-    """Return what reviews are sorted by: their class and id, behind them all other files."""
+    """Return the sort key of reviews (class, then id); other files come last."""
     name = _REVIEW.fullmatch(path.name)
     return name is None, path.parent.name, int(name[1]) if name else 0, path.name
 
@@ -87,7 +84,7 @@ def _label_and_review(_: int, path: Path) -> tuple[str, str]:
 
 
 def read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Read the archive, its rows in the order of Keras's loader."""
+    """Read the archive; rows are in the order of the Keras loader."""
     return read_archive(
         task, files, {each: (f"x_{each}", f"y_{each}") for each in ("train", "test")}
     )

@@ -1,12 +1,12 @@
-"""Keras's archives `imdb.npz` and `reuters.npz`: rows of word ranks, and the word of each rank.
+"""Reader of the Keras archives `imdb.npz` and `reuters.npz`.
 
-An archive holds rows of ranks, the most frequent word 1, and next to it is its word index,
-`<archive>_word_index.json`, from which the words come back: lower-case, without punctuation, apart
-by blanks. White space inside a word (some of IMDb's hold U+0085) becomes `_`, so that each rank
-stays one word. Without the index the ranks themselves, in decimal, are the words.
+An archive contains rows of word ranks; the most frequent word has rank 1. The word index
+`<archive>_word_index.json` next to it maps ranks to words: lower-case, without punctuation. Words
+are joined by spaces. White space inside a word (some words of IMDb contain U+0085) becomes `_`, so
+each rank is one word. Without the index the decimal ranks are used as words.
 
-The rows lie in NumPy object arrays, which are pickles, and a pickle may run any code. As Keras's
-own loader does, this one takes only plain values from them, and runs nothing.
+The rows are NumPy object arrays, which are pickles, and a pickle can run any code. Like the Keras
+loader, this reader only accepts plain values and runs no code.
 
 References:
     `keras.datasets.imdb` and `keras.datasets.reuters` of Keras.
@@ -29,26 +29,26 @@ from relation_tf.tasks.tables import check_spelled, parse_object, readable
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 
 _SEED = 113
-_LARGEST = 2**30  # bytes of an array; those of IMDb, the larger set, have 23,000,000
+_LARGEST = 2**30  # limit of array bytes; the arrays of IMDb, the larger dataset, have 23,000,000
 _INDEX = "word index"
 
 
 def read_archive(
     task: Task, files: Mapping[str, Path], arrays: Mapping[str, tuple[str, str]]
 ) -> TaskText:
-    """Read an archive, its rows in the order of Keras's loader.
+    """Read an archive; rows are in the order of the Keras loader.
 
     Args:
         task: The task.
-        files: The archive as `"train"`, and its word index where there is one.
-        arrays: The names of the rows and of the labels in the archive, of each split.
+        files: The archive as `"train"`, and its word index if it exists.
+        arrays: Names of the arrays of rows and labels, for each split.
 
     Returns:
-        The splits, their `index` the row in the archive from 0.
+        The splits; `index` is the row in the archive, from 0.
 
     Raises:
-        DataError: For a file that cannot be read or holds something else, and for a word index that
-            does not go with the archive.
+        DataError: If a file cannot be read or has other content, or the word index does not match
+            the archive.
 
     Example:
         >>> import tempfile
@@ -70,21 +70,21 @@ def read_archive(
     orders = keras_orders(*map(len, rows))
     splits = [split.take(order) for split, order in zip(rows, orders, strict=True)]
     note = (
-        f"no {archive.stem}_word_index.json beside {archive.name}: the words are numbers, word "
-        "vectors cannot be used"
+        f"no {archive.stem}_word_index.json next to {archive.name}: words are replaced by numbers, "
+        "word vectors cannot be used"
     )
     notes = () if words else (note,)
     return TaskText(task, dict(zip(arrays, splits, strict=True)), notes=notes, spaced=True)
 
 
 def keras_orders(*rows: int) -> list[np.ndarray]:
-    """Return the orders in which Keras's loaders give the rows of an archive.
+    """Return the orders of the rows of an archive in the Keras loaders.
 
-    They shuffle one array after the other with `RandomState(113)`, which NumPy has frozen, so these
-    are the same for ever.
+    The loaders shuffle the arrays one by one with `RandomState(113)`. NumPy has frozen this
+    generator, so the orders never change.
 
     Args:
-        rows: The number of rows of each array.
+        rows: Number of rows of each array.
 
     Example:
         >>> [order.tolist() for order in keras_orders(4, 3)]
@@ -114,12 +114,12 @@ def _text(place: str, row: Any, words: Mapping[int, str] | None) -> str:
         return " ".join(map(str, row) if words is None else [words[rank] for rank in row])
     except KeyError as error:
         raise DataError(
-            f"{place}: expected words of the index beside it, which has none of rank {error}"
+            f"{place}: the word index next to the archive has no word of rank {error}"
         ) from error
 
 
 def _read_rows(archive: Path, name: str) -> list[Any]:
-    """The one place where a pickle is read."""
+    """Read an object array with a restricted unpickler."""
     file = _member(archive, name)
     try:
         version, _ = np.lib.format.read_magic(file)
@@ -127,11 +127,11 @@ def _read_rows(archive: Path, name: str) -> list[Any]:
         shape, _, dtype = read_header(file)
         if len(shape) != 1 or not dtype.hasobject:
             raise ValueError(f"an array of {dtype} of shape {shape}")
-        # NumPy would want allow_pickle=True, and run what it finds.
+        # NumPy needs allow_pickle=True, which runs code of the pickle.
         *_, rows = _RowsUnpickler(file).load().state
         if not isinstance(rows, list):
             raise TypeError(f"a state with {rows!r:.60}")
-    except Exception as error:  # a pickle of anything else may end in any of them
+    except Exception as error:  # other pickles can raise any exception
         raise DataError(
             f"{archive}: expected rows {name!r}, an array of lists of word ranks, found "
             f"{error!r:.100}"
@@ -144,7 +144,7 @@ def _read_labels(archive: Path, name: str, classes: int) -> np.ndarray:
     file = _member(archive, name)
     try:
         labels = np.lib.format.read_array(file, allow_pickle=False)
-    except Exception as error:  # a header of anything else may end in any of them
+    except Exception as error:  # other headers can raise any exception
         raise DataError(f"{place}, found: {error!s:.100}") from error
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(
@@ -167,12 +167,12 @@ def _member(archive: Path, name: str) -> io.BytesIO:
             raise DataError(
                 f"{archive}: expected arrays of at most {_LARGEST:,} bytes, found {size:,}"
             )
-        # Read whole, so that the checksum is compared before anything is made of it.
+        # Read the complete file first, so that zipfile checks its checksum.
         return io.BytesIO(members.read(f"{name}.npy"))
 
 
 class _Part:
-    """Stands for an array, or for its type, with what would be set in it."""
+    """Placeholder for an array or its type, with its pickled state."""
 
     def __init__(self, *arguments: Any) -> None:
         self.state: Any = None
@@ -182,10 +182,10 @@ class _Part:
 
 
 class _RowsUnpickler(pickle.Unpickler):
-    """Makes lists and numbers, stands in for NumPy, and knows nothing else.
+    """Unpickler for lists and numbers; NumPy objects become placeholders, others raise an error.
 
-    An array of objects is pickled as a call of `_reconstruct`, and then its state: version, shape,
-    type, order and the list of the objects.
+    An object array is pickled as a call of `_reconstruct`, then its state: version, shape, type,
+    order and the list of objects.
     """
 
     def find_class(self, module: str, name: str) -> Any:
@@ -207,7 +207,7 @@ def _read_index(path: Path) -> dict[int, str]:
     for word, rank in index.items():
         if not word or type(rank) is not int or rank < 1 or rank in words:
             raise DataError(
-                f"{path}: expected words with a rank from 1 of their own, found "
+                f"{path}: expected words with different ranks from 1, found "
                 f"{word!r:.40}: {rank!r:.20}"
             )
         check_spelled(f"{path}: {quote(word)}", word)

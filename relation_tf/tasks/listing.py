@@ -1,4 +1,4 @@
-"""Overviews of tasks: rows, classes, lengths, and examples as a network reads them."""
+"""Overviews of tasks: rows, classes, lengths, and encoded examples."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.task import Task
 
-_SHOWN = 40  # tokens of an example, and so words of text; what is left out is counted
+_SHOWN = 40  # largest number of tokens or words of an example; omitted ones are counted
 _WIDTHS = (24, 18, 8, 7, 13, 13, 12)
 
 
 def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterator[str]:
-    """Some rows of a split as a network reads them: the label, and each input token by token.
+    """Yield some encoded rows of a split: the label, and the tokens of each input.
 
     Args:
         task: The task.
-        split: One of its splits.
-        count: How many rows; they are spread evenly over the split.
+        split: Name of the split.
+        count: Number of rows, evenly spaced in the split.
 
     Example:
         >>> from relation_tf.tasks import load_task
@@ -38,7 +38,7 @@ def examples(task: EncodedTask, split: str = "train", count: int = 3) -> Iterato
     words = [{} if own is None else {i: w for w, i in own.words.items()} for own in known]
     for row in np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int):
         lines = [] if rows.labels is None else [f"label: {_label(task.task, rows.labels[row])}"]
-        # A task has one input or two; what is to be written has characters of its own.
+        # Tasks have one or two inputs; targets have their own characters.
         for name, column, own in zip(task.task.inputs, rows.inputs, words, strict=False):
             lines += _input(name, column, row, own)
         yield "\n".join(lines)
@@ -68,13 +68,14 @@ def lines(
     tfds_folder: str | Path | None = None,
     reading: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Iterator[str]:
-    """A table of tasks, line by line as they are read.
+    """Yield a table of tasks line by line.
 
     Args:
-        names: The tasks, one's own, or groups, whose tasks are listed one by one.
-        data: As in `find_source`, and so `tfds_folder`.
-        tfds_folder: The folder of TFDS.
-        reading: For each task, by its name, further arguments of `load_task`.
+        names: Registered tasks, custom tasks, or groups; the tasks of a group are listed one by
+            one.
+        data: Folder with the files, see `find_source`.
+        tfds_folder: TFDS folder.
+        reading: Further arguments of `load_task`, by task name.
 
     Raises:
         DataError: If `data` is not a folder.
@@ -97,7 +98,7 @@ def lines(
             yield from (_line(*_columns(member)) for member in task.members)
     if missing:
         yield f"not found: {', '.join(missing)}"
-        yield "`relation-tf tasks NAME` says where one was looked for, and how to get it."
+        yield "`relation-tf tasks NAME` shows the searched locations and how to get the data."
 
 
 def describe(
@@ -106,12 +107,13 @@ def describe(
     tfds_folder: str | Path | None = None,
     reading: Mapping[str, Any] | None = None,
 ) -> str:
-    """A task at length: splits, classes, lengths, and examples as a network reads them.
+    """Describe a task in detail: splits, classes, lengths, and encoded examples.
 
     Args:
-        name: A registered task, a suite's own task, or a group, whose tasks follow each other.
-        data: As in `find_source`, and so `tfds_folder`.
-        tfds_folder: The folder of TFDS.
+        name: A registered task, a custom task, or a group; the tasks of a group are described one
+            by one.
+        data: Folder with the files, see `find_source`.
+        tfds_folder: TFDS folder.
         reading: Further arguments of `load_task`.
 
     Raises:
@@ -143,7 +145,7 @@ def _described(task: EncodedTask) -> str:
             facts[f"classes of {name}"] = ", ".join(f"{word} {count:,}" for word, count in classes)
     notes = [f"note: {note}" for note in task.notes]
     if task.skipped:
-        notes.append(f"{len(task.skipped)} malformed lines left out, the first: {task.skipped[0]}")
+        notes.append(f"{len(task.skipped)} malformed lines skipped, the first: {task.skipped[0]}")
     table = [f"{key + ': ':24}{value}" for key, value in facts.items()]
     blocks = [f"{block}\n" for block in examples(task)]
     return "\n".join([task.task.name, *table, *notes, "", *blocks])
@@ -172,7 +174,7 @@ def _target(task: Task) -> str:
 
 
 def _lengths(task: EncodedTask) -> tuple[str, str]:
-    """Return mean tokens of a training row and the most of any row, for each input."""
+    """Return the mean tokens of training rows and the largest number in any row, per input."""
     mean = task.splits["train"].lengths.mean(axis=1)
     splits = task.splits.values()
     longest = np.max([split.lengths.max(axis=1, initial=0) for split in splits], axis=0)

@@ -1,4 +1,4 @@
-"""Built-in metrics. Those of predictions are defined as the GLUE leaderboard defines them."""
+"""Built-in metrics. Metrics of predictions follow the definitions of the GLUE leaderboard."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ for _name, _metric in _BUILTIN.items():
 
 
 def find_metric(name: str) -> Metric:
-    """Return a metric; one whose plugin is not imported counts as a fraction, higher is better.
+    """Return a metric by name.
+
+    If its plugin is not imported, the metric is treated as a fraction where higher is better.
 
     Args:
-        name: Its name in suites and files.
+        name: Name in suites and files.
     """
     return METRICS.get(name) or Metric(None, name)
 
 
 def counted(metrics: Sequence[str]) -> Sequence[str]:
-    """Return the metrics that a task's score is the mean of.
+    """Return the metrics of a task that are averaged to its score.
 
-    These are all of them, or the first one where they differ in unit or direction and a mean
-    would mean nothing.
+    Returns all metrics, or only the first if they differ in unit or direction.
 
     Args:
-        metrics: The metrics of a task.
+        metrics: Metrics of a task.
 
     Example:
         >>> counted(["f1", "accuracy"]), counted(["accuracy", "tokens_per_second"])

@@ -1,33 +1,31 @@
-"""A small GLUE made from a grammar and a seed, in the folder layout of the real one.
+"""miniGLUE: a small GLUE generated from a grammar and a seed, in the layout of the real data.
 
-Every label is a fact about the whole sentence, or about two sentences together: the first words are
-drawn without looking at it, so a reader of the first word alone can do no better than guess. The
-files have the names, headers and column order of the official `glue_data` folder, and the test
-files the numbers of rows that the leaderboard expects. All sentences come from the tables
-of `miniglue.toml`; nothing is taken from the real data sets.
+Each label depends on the whole sentence, or on both sentences of a pair. The first words do not
+depend on the label, so a classifier of the first word is at chance level. The files have the names,
+headers and column order of the official `glue_data` folder; the test files have the official
+numbers of rows. All sentences come from the tables of `miniglue.toml`; no text is taken from the
+real datasets.
 
-What decides the label:
+Questions that the labels answer:
 
-- CoLA: is the sentence right, or is one thing wrong in it (number of the verb or the determiner, no
-  verb, word order)?
-- SST-2: is it praise or blame? A negation turns it over.
-- MRPC: do agent, deed and thing all agree, in the same words or in synonyms?
-- STS-B: how many of quality, agent, deed, thing and place agree?
-- QQP: do both questions ask for the same thing about the same pastime?
-- MNLI and AX: is the quality in the second sentence one of the first's, the opposite of one, or
-  another matter?
-- QNLI: does the sentence give what was asked (day, town or aim) about the thing that was asked
-  about?
-- RTE: is the thing in the second sentence the kind that the first's belongs to, and the agent the
-  same?
-- WNLI: does the pronoun stand for the noun that the second sentence puts in its place?
+- CoLA: Is the sentence correct? Errors: number of the verb or the determiner, no verb, word order.
+- SST-2: Is the sentence positive or negative? A negation inverts the label.
+- MRPC: Do agent, action and object all agree, in the same words or in synonyms?
+- STS-B: How many of quality, agent, action, object and place agree?
+- QQP: Do both questions request the same information about the same activity?
+- MNLI and AX: Is the quality in the second sentence one of the first sentence, the opposite of one,
+  or unrelated?
+- QNLI: Does the sentence contain the requested information (day, town or purpose) about the object
+  of the question?
+- RTE: Is the object in the second sentence the category of the first object, with the same agent?
+- WNLI: Does the pronoun refer to the noun in the second sentence?
 
-MNLI's mismatched files differ from the matched ones in where things happen; AX negates more often.
+The matched and mismatched files of MNLI differ in the places; AX has more negations.
 
-As in the real data, one whole sentence of a pair gives part of the answer away: some meanings are
-more common than others, and contradictions are more often negated. Were labels independent of each
-single sentence, networks that multiply two sentence vectors would start at a saddle point, and with
-a dropout of a half they do not leave it within a thousand steps.
+As in the real data, a single sentence of a pair gives some information about the label: some
+meanings are more common than others, and contradictions have more negations. Without this
+information, networks that multiply two sentence vectors start at a saddle point and, with a dropout
+of 0.5, do not leave it within a thousand steps.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ from glue_submit import TASKS
 __all__ = ["VERSION", "write"]
 
 VERSION = 1
-"""Changes whenever the same arguments of `write` would give other bytes."""
+"""Version of the data: increase it if the output of `write` changes."""
 
 Strings = NDArray[np.object_]
 Integers = NDArray[np.int64]
@@ -66,12 +64,12 @@ def _article(nouns: Synonyms) -> Synonyms:
 
 
 class _Draw:
-    """Random choices, one for each row of a table.
+    """Random choices for each row of a table.
 
     Args:
-        random: the source. `RandomState`, because its stream is frozen for good (NEP 19), while
-            `Generator` may change with any NumPy.
-        rows: number of rows.
+        random: Random generator. `RandomState` has a frozen stream (NEP 19), while `Generator` can
+            change in any NumPy release.
+        rows: Number of rows.
     """
 
     def __init__(self, random: np.random.RandomState, rows: int) -> None:
@@ -79,49 +77,49 @@ class _Draw:
         self.rows = rows
 
     def index(self, size: int) -> Integers:
-        """Numbers from 0 to `size` - 1."""
+        """Return numbers from 0 to `size` - 1."""
         return self.random.randint(size, size=self.rows, dtype=np.int64)
 
     def common(self, size: int) -> Integers:
-        """Numbers from 0 to `size` - 1, the first much more often than the others."""
+        """Return numbers from 0 to `size` - 1, with a much higher probability of the first ones."""
         uniform = self.random.random_sample(self.rows)
         return (size * (uniform * uniform * uniform)).astype(np.int64)
 
     def other(self, index: Integers, size: int, where: Truths) -> Integers:
-        """`index`, but where told another number from 0 to `size` - 1."""
+        """Return `index`, replaced by another number from 0 to `size` - 1 at `where`."""
         return np.where(where, index + 1 + self.index(size - 1), index) % size
 
     def chance(self, probability: float | NDArray[np.float64]) -> Truths:
-        """True with the given probability."""
+        """Return True with the given probability."""
         return self.random.random_sample(self.rows) < probability
 
     def ranks(self, size: int) -> Integers:
-        """`size` arrays that hold, row by row, the numbers from 0 to `size` - 1 in any order."""
+        """Return `size` arrays with a random permutation of 0 to `size` - 1 in each row."""
         return self.random.random_sample((self.rows, size)).argsort(axis=1, kind="stable").T
 
     def two_meanings(
         self, parts: Sequence[Synonyms], differing: Integers
     ) -> tuple[list[Integers], list[Integers]]:
-        """A meaning for each part, twice; the two differ in as many parts as told."""
+        """Return two meanings for each part that differ in the given number of parts."""
         sizes = [len(part) for part in parts]
         meanings = [self.common(size) for size in sizes]
         drawn = zip(meanings, sizes, self.ranks(len(parts)), strict=True)
         return meanings, [self.other(meaning, n, rank < differing) for meaning, n, rank in drawn]
 
     def wording(self, parts: Sequence[Synonyms], meanings: Sequence[Integers]) -> list[Strings]:
-        """Words for the meaning of each part."""
+        """Return words for the meaning of each part."""
         return [self.synonym(part, meaning) for part, meaning in zip(parts, meanings, strict=True)]
 
     def word(self, words: Sequence[str]) -> Strings:
-        """Any of the words."""
+        """Return random words."""
         return _at(words, self.index(len(words)))
 
     def synonym(self, meanings: Synonyms, index: Integers) -> Strings:
-        """Any of the words for the meaning at `index`."""
+        """Return random words for the meaning at `index`."""
         return _at(meanings, index, self.index(len(meanings[0])))
 
     def opener(self) -> Strings:
-        """Words that may stand before any statement."""
+        """Return openers that can precede any statement."""
         return self.word(_WORDS.openers)
 
 
@@ -130,23 +128,23 @@ def _at(table: Sequence[Any], *index: Integers) -> Strings:
 
 
 def _join(*parts: Strings | str) -> Strings:
-    """Parts side by side, those that are empty left out."""
+    """Join parts with spaces; omit empty parts."""
     columns = (repeat(part) if isinstance(part, str) else part for part in parts)
     texts = [" ".join(filter(None, row)) for row in zip(*columns, strict=False)]
     return np.array(texts, dtype=object)
 
 
 def _sentences(*parts: Strings | str, end: str = ".") -> Strings:
-    """Parts side by side, with a capital and an end mark."""
+    """Join parts to sentences with a capital letter and an end mark."""
     texts = (text[0].upper() + text[1:] + end for text in _join(*parts))
     return np.array(list(texts), dtype=object)
 
 
-_SINGULAR, _PLURAL = 3, 5  # where the singular and the plural determiners end
+_SINGULAR, _PLURAL = 3, 5  # ends of the singular and the plural determiners
 
 
 def _cola(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
-    # The determiner may stand first, so it is drawn before the fault and the fault fitted to it.
+    # The determiner can be the first word, so it is drawn before the error and independent of it.
     determiner = draw.index(len(_WORDS.determiners))
     marked = determiner < _PLURAL
     plural = np.where(marked, determiner >= _SINGULAR, draw.chance(0.25))
@@ -275,7 +273,7 @@ def _rte(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
 def _wnli(draw: _Draw, labels: Integers) -> tuple[Strings, ...]:
     loose, small = draw.common(2), draw.common(2)
     contents, container = draw.word(_WORDS.contents), draw.word(_WORDS.containers)
-    # What does not fit is too big itself or its container too small; what is loose, the reverse.
+    # "Does not fit": the object is too big or the container too small; "loose": the reverse.
     true = np.where(loose == small, contents, container)
     false = np.where(loose == small, container, contents)
     size = draw.synonym(_WORDS.sizes, small)
@@ -304,7 +302,7 @@ def _texts(
     path: str, grammar: str, random: np.random.RandomState, labels: Integers,
     taken: set[tuple[str, ...]],
 ) -> tuple[Strings, ...]:  # fmt: skip
-    """Return texts for the labels; rows in `taken` are drawn again until there are none."""
+    """Return texts for the labels; draw rows again while they are in `taken`."""
     make = _GRAMMARS[grammar]
     texts = make(_Draw(random, labels.size), labels)
     for _ in range(_ATTEMPTS):
@@ -315,7 +313,7 @@ def _texts(
         for old, new in zip(texts, fresh, strict=True):
             old[repeated] = new
     raise ValueError(
-        f"{path}: too few sentences to keep it apart from the files before it; ask for fewer "
+        f"{path}: not enough different sentences to avoid rows of the previous files; use fewer "
         f"training or dev rows. Received: {len(taken)} different rows before it"
     )
 
@@ -323,7 +321,7 @@ def _texts(
 def _write_set(folder: Path, kind: Mapping[str, Any], seed: int, rows: Mapping[str, int]) -> None:
     """Write the files of a `[[set]]` of the data file, train first.
 
-    So no later file repeats a row of an earlier one.
+    Later files do not repeat rows of earlier files.
     """
     name = kind["name"]
     own = [[f"{name}/{part}.tsv", of, name] for part, of in
@@ -365,21 +363,21 @@ def write(
     dev_rows: int = 400,
     test_rows: int | None = None,
 ) -> None:
-    """Write all eleven tasks into a folder, as the official `glue_data` has them.
+    """Write all eleven tasks into a folder, in the layout of the official `glue_data`.
 
-    The same arguments give the same bytes, whatever the machine and the release of NumPy. Labels
-    are balanced. A pair or sentence of train does not occur in dev or test, nor one of dev in test
-    (MNLI's five files and AX are kept apart likewise). Within one file it may occur twice.
+    The same arguments give the same bytes on every machine and with every NumPy release. Labels are
+    balanced. Rows of train do not occur in dev or test, and rows of dev do not occur in test; the
+    same holds for the five files of MNLI and AX. A row can occur twice within one file.
 
     Args:
-        folder: folder to write into; made if missing. Files of the same names are replaced.
-        seed: which data, 0 or above.
-        train_rows: rows of each train file.
-        dev_rows: rows of each dev file; MNLI has two.
-        test_rows: rows of each test file; by default the official sizes, which a submission needs.
+        folder: Output folder, created if missing. Existing files are replaced.
+        seed: Seed of the data, 0 or above.
+        train_rows: Rows of each train file.
+        dev_rows: Rows of each dev file; MNLI has two.
+        test_rows: Rows of each test file; default: the official sizes, required by a submission.
 
     Raises:
-        ValueError: if a grammar has too few sentences to keep the files apart.
+        ValueError: If a grammar has too few different sentences.
 
     Example:
         >>> from tempfile import TemporaryDirectory

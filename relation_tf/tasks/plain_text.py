@@ -1,7 +1,7 @@
-"""Plain text for language models: streamed, encoded once, cut into blocks of equal length.
+"""Plain text for language models: streamed, encoded once, split into blocks of equal length.
 
-Lines follow each other without a mark between them, and blank ones are left out. What does not fill
-a last block is left out as well.
+Lines are joined without a separator. Blank lines, and tokens that do not fill the last block, are
+omitted.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from relation_tf.tasks.tables import decode_record, readable
 from relation_tf.tasks.vocabulary import WORDPIECES, Chained, Vocabulary
 
 HELD_OUT = 0.05
-"""The share of the blocks that is held out where no file is."""
+"""Default share of held-out blocks, if no held-out file is given."""
 
 MASKED = 0.15
-"""The share of the tokens that is predicted, as in BERT."""
+"""Share of the tokens that are predicted, as in BERT."""
 
-_FORMAT = 1  # of what is kept; another number makes it anew
-_LONGEST = 2**20  # bytes of a line that are read at once
-_FIRST_WORD = 2  # the ids before it are padding and what is unknown
-_ORDER, _MASKS, _HELD_OUT_MASKS = range(3)  # what is drawn, so that no two draws are the same
+_FORMAT = 1  # version of the cache; increase it to encode again
+_LONGEST = 2**20  # bytes of a line read at once
+_FIRST_WORD = 2  # previous ids: padding and unknown
+_ORDER, _MASKS, _HELD_OUT_MASKS = range(3)  # kinds of random draws, each with its own stream
 
 
 @dataclass(frozen=True)
 class PlainText:
-    """Text as ids.
+    """Encoded plain text.
 
     Attributes:
-        vocabulary: WordPiece, trained on the files to learn from.
-        train: Blocks to learn from, `(blocks, length)`, mapped from a file.
-        held_out: Blocks to evaluate on, of the same form.
-        digest: Equal for equal files, vocabulary size and version of `tokenizers`.
+        vocabulary: WordPiece vocabulary, trained on the training files.
+        train: Training blocks, shape `(blocks, length)`, memory-mapped.
+        held_out: Held-out blocks for evaluation, shape `(blocks, length)`.
+        digest: Hash of the files, the vocabulary size and the version of `tokenizers`.
     """
 
     vocabulary: Vocabulary
@@ -59,19 +59,18 @@ def read_plain_text(
     held_out: str | Path | float = HELD_OUT,
     vocabulary_size: int = WORDPIECES,
 ) -> PlainText:
-    r"""Read text files, encoded the first time and kept in the cache for the next.
+    r"""Read and encode text files; the result is cached.
 
-    Memory does not grow with the files, but for the counts of their different words.
+    Memory does not depend on the size of the files, except for the counts of different words.
 
     Args:
-        files: UTF-8 text, also packed by gzip (`.gz`), one after the other.
-        length: Ids of a block.
-        held_out: A file of text that is evaluated on, or the share of the blocks, from the end,
-            that is.
-        vocabulary_size: The most ids of the vocabulary.
+        files: Files of UTF-8 text, plain or gzipped (`.gz`); they are concatenated.
+        length: Number of ids per block.
+        held_out: File of held-out text, or the share of blocks to hold out from the end.
+        vocabulary_size: Largest size of the vocabulary.
 
     Raises:
-        DataError: For a file that cannot be read, is not UTF-8 or too short; it names the file
+        DataError: If a file cannot be read, is not UTF-8 or is too short. The message has the file
             and the line.
 
     Example:
@@ -93,11 +92,11 @@ def read_plain_text(
     digests = [_digest(path) for path in paths]
     if apart is not None:
         if _digest(apart) in digests:
-            raise DataError(f"{apart}: held out, and one of the files to learn from")
+            raise DataError(f"{apart}: must not be both a held-out file and a training file")
         digests.append(_digest(apart))
     elif len({*digests}) < len(digests):
         again = next(path for i, path in enumerate(paths) if digests[i] in digests[:i])
-        raise DataError(f"{again}: given twice, so that what is held out of it would be learned")
+        raise DataError(f"{again}: given twice; held-out blocks would be in the training text")
     said = [_FORMAT, tokenizers.__version__, vocabulary_size, apart is None, *digests]
     key = hashlib.sha256(repr(said).encode()).hexdigest()[:32]
 
@@ -118,25 +117,26 @@ def read_plain_text(
         count = max(1, round(cast(float, held_out) * len(train)))
         if len(train) == count:
             raise DataError(
-                f"{paths[0]}: expected text for more than the {count} blocks of {length} tokens "
-                "that are held out, found no more"
+                f"{paths[0]}: the text only fills the {count} held-out blocks of {length} tokens; "
+                "use more text or a smaller held-out share"
             )
         train, other = train[:-count], train[-count:]
     for name, blocks in ((str(paths[0]), train), (str(apart or paths[-1]), other)):
         if not len(blocks):
             raise DataError(
-                f"{name}: expected text for one block of {length} tokens and more, found less"
+                f"{name}: expected text for at least one block of {length} tokens, found less"
             )
     return PlainText(vocabulary, train, other, key)
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file that are not blank, one after the other.
+    """Yield the lines of a text file that are not blank.
 
-    A line of more than a megabyte comes in parts, cut at a blank.
+    Lines of more than a megabyte are split at a space.
 
     Raises:
-        DataError: For what cannot be read or is not UTF-8; it names the file and the line.
+        DataError: If the file cannot be read or is not UTF-8. The message has the file and the
+            line.
     """
     open_file = gzip.open if path.suffix == ".gz" else Path.open
     with readable(path), cast(BinaryIO, open_file(path, "rb")) as file:
@@ -166,7 +166,7 @@ def _digest(path: Path) -> str:
 
 
 def _dtype(vocabulary: Vocabulary) -> np.dtype[np.unsignedinteger]:
-    """The smallest that holds all ids: half of the memory and the disk."""
+    """Return the smallest type for all ids; it halves memory and disk space."""
     return np.min_scalar_type(vocabulary.size)
 
 
@@ -179,21 +179,21 @@ def _write_ids(path: Path, vocabulary: Vocabulary, texts: Iterable[str]) -> None
 def _blocks(path: Path, vocabulary: Vocabulary, length: int) -> np.ndarray:
     dtype = _dtype(vocabulary)
     count = path.stat().st_size // dtype.itemsize // length
-    if not count:  # nothing cannot be mapped
+    if not count:  # empty files cannot be memory-mapped
         return np.empty((0, length), dtype)
     return np.memmap(path, dtype, "r", shape=(count, length))
 
 
 def batch_rows(blocks: int, batch_size: int, seed: int, step: int) -> np.ndarray:
-    """Which blocks a step learns from; (seed, step) decides.
+    """Return the blocks of a training step; they depend on (seed, step) only.
 
-    Steps go through all blocks in a random order, and then again in another.
+    All blocks are used in a random order, then again in another random order.
 
     Args:
-        blocks: How many there are.
-        batch_size: How many a step takes.
-        seed: Of the run.
-        step: From 0.
+        blocks: Number of blocks.
+        batch_size: Blocks per step.
+        seed: Seed of the run.
+        step: Step, from 0.
 
     Example:
         >>> two = [batch_rows(4, 2, seed=1, step=step) for step in (0, 1)]
@@ -205,18 +205,20 @@ def batch_rows(blocks: int, batch_size: int, seed: int, step: int) -> np.ndarray
     return np.array(rows)
 
 
-@functools.lru_cache(maxsize=2)  # a batch may end one order and begin the next
+@functools.lru_cache(
+    maxsize=2
+)  # a batch can contain the end of one order and the start of the next
 def _order(blocks: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([_ORDER, seed, epoch]).permutation(blocks)
 
 
 def masks_of_step(seed: int, step: int) -> np.random.Generator:
-    """Return the generator of the masks of a step."""
+    """Return the random generator for the masks of a step."""
     return np.random.default_rng([_MASKS, seed, step])
 
 
 def masks_of_held_out(row: int) -> np.random.Generator:
-    """Return the generator of the masks of held-out blocks from a row on, the same in all runs."""
+    """Return the random generator for the masks of held-out blocks, the same in all runs."""
     return np.random.default_rng([_HELD_OUT_MASKS, row])
 
 
@@ -226,20 +228,20 @@ def mask_tokens(
     generator: np.random.Generator,
     share: float = MASKED,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hide some tokens of each block as BERT does.
+    """Mask some tokens of each block as in BERT.
 
-    A share of a block's tokens is chosen, as many in each block; of the chosen ones 80 % are
-    replaced by the id of a masked token, `vocabulary_size`, 10 % by any word, and 10 % are left.
+    The same number of tokens is chosen in each block. 80 % of the chosen tokens are replaced by the
+    mask id (`vocabulary_size`), 10 % by a random word, and 10 % are unchanged.
 
     Args:
-        ids: `(blocks, length)`, without padding.
+        ids: Ids without padding, shape `(blocks, length)`.
         vocabulary_size: Number of word ids.
-        generator: What draws.
-        share: Of the tokens, at least one of a block.
+        generator: Random generator.
+        share: Share of chosen tokens; at least one per block.
 
     Returns:
-        `int32`: what a network is given, `(blocks, length)`; the chosen places, in order, and the
-        ids that were there, both `(blocks, chosen)`.
+        Three `int32` arrays: network input, `(blocks, length)`; sorted positions of the chosen
+        tokens and their original ids, both `(blocks, chosen)`.
 
     Example:
         >>> ids = np.full((1, 20), 5)

@@ -1,4 +1,4 @@
-"""Readers that datasets are declared with: labelled lines, and tables with a header or without."""
+"""Readers for dataset declarations: labelled lines, and tables with or without a header."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from relation_tf.tasks.tables import (
 )
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 
-# Most of these files are older than UTF-8, and some hold lines of both kinds. Bytes that are valid
-# UTF-8 and are not ASCII make no sense in Windows-1252.
+# Most of these files are older than UTF-8; some have lines in both encodings. Valid UTF-8 sequences
+# of non-ASCII bytes are not meaningful text in Windows-1252, so UTF-8 is tried first.
 _ENCODINGS = ("UTF-8", "Windows-1252")
 
 _SEPARATORS = {" ": "a space", "\t": "a tab"}
 
 ReadRows = Callable[[Task, Path, list[str] | None], TextSplit]
-"""Reads the labelled rows of one file; the last argument is `skipped` of `read_tsv`."""
+"""Function that reads labelled rows of a file; the last argument is `skipped` of `read_tsv`."""
 
 ReadText = Callable[[Task, Mapping[str, Path], bool], TaskText]
 
@@ -41,16 +41,16 @@ def split_reader(
 ) -> ReadText:
     """Return a function that reads a task file by file.
 
-    Malformed lines are left out of the training file only, and not if scored rows are cut from it.
+    Malformed lines are skipped in the training file only, and not if scored rows are cut from it.
 
     Args:
-        rows: Reads a labelled file.
-        held_out: A split that is cut from the training file as `relation_tf.tasks.splits` does it,
-            and its number of rows or share of them.
-        answered: Reads a file of unlabelled rows.
-        note: Why results differ from published ones: a format string with the number of rows of
-            each split by its name, and the size of the training file as `megabytes`.
-        spaced: As in `TaskText`.
+        rows: Function that reads a labelled file.
+        held_out: Split that is cut from the training file (see `relation_tf.tasks.splits`), with
+            its number or share of rows.
+        answered: Function that reads a file of unlabelled rows.
+        note: Reason why results are not comparable with published results: a format string with the
+            number of rows of each split by name, and the size of the training file as `megabytes`.
+        spaced: If True, words are already separated by spaces, see `TaskText`.
     """
 
     def read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
@@ -78,9 +78,9 @@ def line_rows(separator: str = " ", labels: Sequence[str] | None = None) -> Read
     """Return a function that reads a file with a label and a text in each line.
 
     Args:
-        separator: What separates label and text, a space or a tab. The text is the rest of the
-            line, and may be empty.
-        labels: The words of the file for the task's labels, in the same order; by default these.
+        separator: Separator of label and text, a space or a tab. The text is the rest of the line
+            and can be empty.
+        labels: Label words of the file, in the order of the task's labels; default: the same words.
     """
 
     def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
@@ -102,16 +102,16 @@ def read_labelled_lines(
 
     Args:
         task: The task.
-        path: Text, each line UTF-8 or else Windows-1252; a line ends at LF and nowhere else.
-        labels: The task's label for each word of the file.
-        separator: As of `line_rows`.
-        skipped: As of `relation_tf.tasks.tables.read_tsv`.
+        path: Text file; each line is UTF-8 or else Windows-1252. Only LF ends a line.
+        labels: Task label for each label word of the file.
+        separator: Separator of label and text, a space or a tab.
+        skipped: Messages of skipped lines, see `relation_tf.tasks.tables.read_tsv`.
 
     Returns:
-        The rows, their `index` the number of the line from 0.
+        The rows; `index` is the line number, from 0.
 
     Raises:
-        DataError: For a file that is missing or holds no row, and for a malformed line.
+        DataError: If the file is missing or has no rows, or a line is malformed.
 
     Example:
         >>> import tempfile
@@ -143,7 +143,7 @@ def collect_rows(
     fields: Callable[[int, Record], Sequence[str]],
     skipped: list[str] | None = None,
 ) -> TextSplit:
-    """Collect the rows of a task: arguments as of `collect_table`; fields are label, then texts."""
+    """Collect the rows of a task. Same arguments as `collect_table`; fields: label, then texts."""
     columns = (task.label, *task.inputs)
     return labelled_rows(task, collect_table(path, columns, records, fields, skipped), skipped)
 
@@ -158,10 +158,10 @@ def table_rows(
 
     Args:
         read: `read_tsv` or `read_csv`.
-        columns: The columns of files without a header.
-        text: Makes the one text of a row from the columns `of`; by default the columns with the
-            names of the inputs are the texts.
-        of: The arguments of `text`.
+        columns: Columns of files without a header.
+        text: Function that builds the text of a row from the columns `of`; by default the texts are
+            the columns with the names of the inputs.
+        of: Columns passed to `text`.
     """
 
     def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
@@ -176,7 +176,7 @@ def named_column(table: Table, name: str) -> list[str]:
     """Return a column of a table.
 
     Raises:
-        DataError: If it has no column of this name.
+        DataError: If the table has no column of this name.
     """
     if name not in table.columns:
         found = join_names([*map(repr, table.columns)])
@@ -190,19 +190,19 @@ def labelled_rows(
     skipped: list[str] | None = None,
     texts: Sequence[Sequence[str]] | None = None,
 ) -> TextSplit:
-    """Return the rows of a table as a task's texts and labels.
+    """Convert the rows of a table to texts and labels of a task.
 
     Args:
         task: The task, with the names of its columns and its labels.
         table: The table.
-        skipped: If given, rows with another label are left out, and a message for each is added.
-        texts: The texts of each input, row by row; by default the columns of the inputs' names.
+        skipped: If given, rows with an unknown label are skipped and a message for each is added.
+        texts: Texts of each input; by default the columns with the names of the inputs.
 
     Returns:
-        The rows, their `index` the number of the line from 0.
+        The rows; `index` is the line number, from 0.
 
     Raises:
-        DataError: If there is no such column or no row, and for another label.
+        DataError: If a column is missing, there are no rows, or a label is unknown.
 
     Example:
         >>> from pathlib import Path
@@ -242,5 +242,5 @@ def _score(word: str, maximum: float) -> float | None:
         score = float(word)
     except ValueError:
         return None
-    # In float32, in which TFDS keeps scores: to the last bit its labels are those of the files.
+    # float32, as in TFDS, gives exactly the same labels for files and TFDS.
     return float(np.float32(score) / np.float32(maximum)) if 0 <= score <= maximum else None

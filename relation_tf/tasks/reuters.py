@@ -1,30 +1,30 @@
-r"""Reuters: 11,228 newswires of 1987 with one of 46 topics, the set that Keras has.
+r"""Reuters: 11,228 newswires of 1987 with one of 46 topics, the dataset of Keras.
 
-It is read as `reuters.npz` of Keras, with `reuters_word_index.json` beside it (see
-`relation_tf.tasks.keras_archives`), or rebuilt from Reuters-21578, the files `reut2-000.sgm` to
-`reut2-021.sgm`, by the rule that Keras made the archive by:
+It is read from `reuters.npz` of Keras, with `reuters_word_index.json` next to it (see
+`relation_tf.tasks.keras_archives`), or rebuilt from Reuters-21578, files `reut2-000.sgm` to
+`reut2-021.sgm`, with the rules of the Keras archive:
 
-- of each newswire that has topics the first one is its class (1,821 of the 11,228 have more);
-- the topics that 15 newswires or more have first are kept, 46 of 82, numbered as they come in the
-  files: `TOPICS`, the names of `keras.datasets.reuters.get_label_names`;
-- the text is the body, not the title, with its entities as they are written (`&lt;` gives the word
-  `lt`, the `&#3;` at the end of most the word `3`): lower-case, punctuation but the apostrophe out,
-  as Keras's `Tokenizer` does it;
-- a newswire without a body has the next body of its file. This is so of 975, whereby
-  184 test rows share their text with training rows (237 with all that are written twice). Where
-  none follows, once, Keras cut the topic instead, which gave the word `rn`;
-- `RandomState(113)` shuffles, and the last 20 % are the test set. The division of Reuters-21578
-  itself (ModApte) plays no part.
+- The class of a newswire is its first topic (1,821 of the 11,228 have several topics).
+- Topics that are the first topic of at least 15 newswires are kept, 46 of 82. They are numbered in
+  the order of the files: `TOPICS`, the names of `keras.datasets.reuters.get_label_names`.
+- The text is the body without the title. Entities are not decoded (`&lt;` gives the word `lt`, and
+  `&#3;` at the end of most bodies gives the word `3`). Text is lower-case without punctuation,
+  except apostrophes, as with the Keras `Tokenizer`.
+- A newswire without a body gets the next body in its file. This affects 975 newswires: 184 test
+  rows have the same text as training rows (237 including other duplicates). In one case no body
+  follows; Keras then used a part of the topic, which gave the word `rn`.
+- Rows are shuffled with `RandomState(113)`; the last 20 % are the test set. The ModApte split of
+  Reuters-21578 is not used.
 
-What is known in public of the archive agrees: 8,982 rows to train on and 2,246 to test, the
-training rows of every class, 30,979 words, the mean (144.54) and the longest (2,375) of the lengths
-in words, the length and class of the first rows. So rows, order and classes are taken to be those
-of Keras; the archive itself was not there to be compared with.
+Published facts about the archive agree: 8,982 training and 2,246 test rows, training rows per
+class, 30,979 words, mean (144.54) and largest (2,375) length in words, length and class of the
+first rows. Rows, order and classes are therefore assumed to be equal to those of Keras; the archive
+itself was not available for a comparison.
 
-Reuters with all topics of each newswire (ModApte, 90 topics) has more than one label a row, which
-networks with one class a row cannot learn; it is not read.
+Reuters with all topics of each newswire (ModApte, 90 topics) has several labels per row and is not
+supported.
 
-There is no split that stops the training: a share of the training rows does.
+There is no validation split: a share of the training rows is used.
 
 References:
     Lewis 1997, "Reuters-21578 text categorization test collection, Distribution 1.0".
@@ -52,25 +52,25 @@ TOPICS: tuple[str, ...] = (
     "livestock", "retail", "ipi", "iron-steel", "rubber", "heat", "jobs", "lei", "bop", "zinc",
     "orange", "pet-chem", "dlr", "gas", "silver", "wpi", "hog", "lead",
 )  # fmt: skip
-"""The name of each class."""
+"""Names of the classes."""
 
 _TEST_SHARE = 0.2
 _NEWSWIRES = 11_228
 _PUNCTUATION = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))
-# No end is looked for beyond the next beginning: a broken file would take the square of its size.
+# The search for an end stops at the next start: otherwise broken files need quadratic time.
 _FIRST_TOPIC_OR_BODY = re.compile(
     r"<TOPICS><D>([^<]*)</D>|<BODY>([^<]*(?:<(?!/?BODY>)[^<]*)*)</BODY>"
 )
 
 
 def read_keras(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Read Keras's archive."""
+    """Read the Keras archive."""
     text = read_archive(task, files, {"all": ("x", "y")})
     return replace(text, splits=_keras_split(text.splits["all"]))
 
 
 def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """Read the files of Reuters-21578. Malformed ones are never skipped: they hold scored rows."""
+    """Read the files of Reuters-21578. Malformed lines are an error: the files have scored rows."""
     topics = {topic: number for number, topic in enumerate(TOPICS)}
     wires = [
         (topics[topic], text)
@@ -84,7 +84,7 @@ def read_sgml(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> Ta
         )
     labels, texts = zip(*wires, strict=True)
     rows = TextSplit((texts,), np.array(labels, np.int32), np.arange(len(texts)))
-    note = f"{len(rows):,} newswires of the {_NEWSWIRES:,} that Keras's set has"
+    note = f"{len(rows):,} of the {_NEWSWIRES:,} newswires of the Keras dataset"
     notes = () if len(rows) == _NEWSWIRES else (note,)
     (order,) = keras_orders(len(rows))
     return TaskText(task, _keras_split(rows.take(order)), notes=notes, spaced=True)
@@ -96,13 +96,13 @@ def _keras_split(rows: TextSplit) -> dict[str, TextSplit]:
 
 
 def _newswires(path: Path) -> list[tuple[str, str]]:
-    """The first topic and the words of each newswire with topics, in the order of the bodies."""
+    """Return the first topic and the words of each newswire, in the order of the bodies."""
     with readable(path):
-        # Latin-1 has a character for every byte.
+        # Latin-1 can decode every byte.
         text = decode_record(path, 1, path.read_bytes(), ("Latin-1",))
     _check_closed(path, text)
     wires: list[tuple[str, str]] = []
-    waiting: list[str] = []  # topics of newswires whose body is still to come
+    waiting: list[str] = []  # topics of newswires without a body so far
     for found in _FIRST_TOPIC_OR_BODY.finditer(text):
         if found[1] is not None:
             waiting.append(found[1])
@@ -110,7 +110,7 @@ def _newswires(path: Path) -> list[tuple[str, str]]:
             words = _words(found[2])
             wires += [(topic, words) for topic in waiting]
             waiting.clear()
-    # Where no body follows, Keras cut "<D>earn</D>" behind its fifth character.
+    # If no body follows, Keras used "<D>earn</D>" from the sixth character.
     return wires + [(topic, _words(topic[2:])) for topic in waiting]
 
 

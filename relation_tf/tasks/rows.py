@@ -1,4 +1,4 @@
-"""Rows of different lengths, kept end to end."""
+"""Concatenated storage of rows with different lengths."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Self, overload
 
 import numpy as np
 
-_BLOCK = 1000  # texts whose characters are counted at once
+_BLOCK = 1000  # texts per chunk when characters are counted
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of token ids of different lengths, end to end.
+    """Concatenated rows of token ids with different lengths.
 
     Attributes:
         ids: All ids, `int32`.
-        offsets: Where each row starts, and the end of the last, `int64`.
+        offsets: Start of each row, and the end of the last row, `int64`.
     """
 
     ids: np.ndarray
@@ -28,7 +28,7 @@ class Ragged:
 
     @classmethod
     def join(cls, parts: Iterable[Ragged]) -> Self:
-        """The rows of all parts, one part after the other."""
+        """Concatenate the rows of all parts."""
         parts = list(parts)
         ids = np.concatenate([np.empty(0, np.int32), *(part.ids for part in parts)])
         lengths = [part.lengths for part in parts]
@@ -39,11 +39,11 @@ class Ragged:
 
     @property
     def lengths(self) -> np.ndarray:
-        """The number of ids of each row."""
+        """Number of ids of each row."""
         return np.diff(self.offsets)
 
     def take(self, rows: np.ndarray) -> Ragged:
-        """Some rows, in the order asked for.
+        """Return some rows in the given order.
 
         Example:
             >>> Ragged(np.array([5, 6, 7]), np.array([0, 1, 3])).take(np.array([1, 0, 0])).ids
@@ -52,7 +52,7 @@ class Ragged:
         return self._gather(self.offsets[rows], self.lengths[rows])
 
     def first(self, count: int) -> Ragged:
-        """No more than so many ids of each row.
+        """Return at most `count` ids of each row.
 
         Example:
             >>> Ragged(np.array([5, 6, 7]), np.array([0, 1, 3])).first(1).ids
@@ -66,7 +66,7 @@ class Ragged:
         return Ragged(self.ids[places], offsets)
 
     def pad(self, rows: np.ndarray) -> np.ndarray:
-        """Some rows as one array, 0 behind their ends.
+        """Return some rows as one array, padded with 0.
 
         Returns:
             `int32` array of shape `(rows, longest)`, at least one column wide.
@@ -86,11 +86,11 @@ class Ragged:
 
 @dataclass(frozen=True)
 class Texts:
-    """Rows of text, for networks that read text themselves.
+    """Rows of text, for networks that tokenize text themselves.
 
     Attributes:
-        data: The UTF-8 bytes of all rows, `uint8`.
-        offsets: Where each row starts, and the end of the last, `int64`.
+        data: UTF-8 bytes of all rows, `uint8`.
+        offsets: Start of each row, and the end of the last row, `int64`.
     """
 
     data: np.ndarray
@@ -98,7 +98,7 @@ class Texts:
 
     @classmethod
     def join(cls, texts: Iterable[str]) -> Self:
-        """Take some texts, a row each."""
+        """Concatenate texts, one row per text."""
         rows = [text.encode() for text in texts]
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return cls(np.frombuffer(b"".join(rows), np.uint8), offsets)
@@ -108,18 +108,18 @@ class Texts:
 
     @property
     def lengths(self) -> np.ndarray:
-        """The number of characters of each row."""
+        """Number of characters of each row."""
         blocks = [np.zeros(0, np.int64)]
         for start in range(0, len(self), _BLOCK):
             offsets = self.offsets[start : start + _BLOCK + 1]
             data = self.data[offsets[0] : offsets[-1]]
-            # All bytes but the first of a character are 0b10xxxxxx.
+            # UTF-8 continuation bytes are 0b10xxxxxx.
             before = np.concatenate([[0], np.cumsum(data & 0xC0 != 0x80)])
             blocks.append(np.diff(before[offsets - offsets[0]]))
         return np.concatenate(blocks)
 
     def pad(self, rows: np.ndarray) -> np.ndarray:
-        """Some rows as one array; text needs no padding.
+        """Return some rows as one array, without padding.
 
         Returns:
             Array of `str` objects of shape `(rows,)`.
@@ -137,13 +137,13 @@ class Texts:
 
 @dataclass(frozen=True)
 class FileTexts(Sequence[str]):
-    r"""Texts that stay in their file until they are asked for.
+    r"""Texts that are read from their file on access.
 
     Attributes:
         path: The file.
-        starts: Where each text starts, in bytes.
-        ends: Where each text ends.
-        text: What makes the text of its bytes; a function of a module, not of a call.
+        starts: Start of each text, in bytes.
+        ends: End of each text, in bytes.
+        text: Function that converts bytes to text; it must be picklable.
 
     Example:
         >>> import tempfile
@@ -173,7 +173,7 @@ class FileTexts(Sequence[str]):
         return self.text(self._bytes[self.starts[row] : self.ends[row]])
 
     def take(self, rows: np.ndarray) -> FileTexts:
-        """Some of the texts, in the order asked for."""
+        """Return some of the texts in the given order."""
         return FileTexts(self.path, self.starts[rows], self.ends[rows], self.text)
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""Scores of a task's predictions."""
+"""Scores of the predictions of a task."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from relation_tf.tasks.task import Task
 
 
 def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, float]:
-    """Compute a task's metrics for one of its scored splits.
+    """Compute the metrics of a task for one of its scored splits.
 
     Args:
         task: The task.
         name: A name in `task.scored`.
         predictions: Label words, or scores of a regression, of shape `(rows,)`.
-        labels: The true ones, likewise.
+        labels: True labels or scores, shape `(rows,)`.
 
     Returns:
-        The value of each of `task.metrics`, in the metric's own unit.
+        Value of each of `task.metrics`, in the unit of the metric.
 
     Raises:
-        DataError: For a name that the task does not score, and a metric that only the trained
-            network computes.
-        SubmissionError: For no rows, lengths that differ, or scores that are not finite.
+        DataError: If the name is not in `task.scored`, or a metric needs the trained network.
+        SubmissionError: If there are no rows, lengths differ, or scores are not finite.
 
     Example:
         >>> from relation_tf.tasks import find_task
@@ -35,13 +34,13 @@ def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, flo
     """
     if name not in task.scored:
         raise DataError(
-            f"task {task.name} is scored as {' or '.join(task.scored)}. Received: {name!r}"
+            f"task {task.name}: name must be {' or '.join(task.scored)}. Received: {name!r}"
         )
     given, true = np.asarray(predictions), np.asarray(labels)
     scores = {}
     for metric in task.metrics:
         function = METRICS.find(metric).function
         if function is None:
-            raise DataError(f"task {task.name}: the trained network computes {metric!r} itself")
+            raise DataError(f"task {task.name}: metric {metric!r} needs the trained network")
         scores[metric] = float(function(given, true))
     return scores

@@ -1,4 +1,4 @@
-"""Sources of text: finders registered in `relation_tf.registry.SOURCES`, and what they return."""
+"""Sources of text, and the search functions registered in `relation_tf.registry.SOURCES`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText
 
 @dataclass(frozen=True)
 class TaskSource:
-    """The text of a task, found and not yet read.
+    """Location of the text of a task; `read` reads it.
 
     Attributes:
         task: The task.
-        kind: The source that has it, such as `"files"`, `"tfds"` or `"miniglue"`; `"generated"`
-            for text without files.
-        layout: How the files lie.
-        files: The file or folder of each split.
+        kind: Name of the source, such as `"files"`, `"tfds"` or `"miniglue"`; `"generated"` for
+            tasks without files.
+        layout: Layout of the files.
+        files: File or folder of each split.
     """
 
     task: Task
@@ -32,11 +32,11 @@ class TaskSource:
         """Read the text.
 
         Args:
-            skip_bad_lines: Leave out malformed lines of training files and count them. Lines that
-                are scored or answered are never left out.
+            skip_bad_lines: If True, skip and count malformed lines of training files. Lines of
+                scored or answered splits are never skipped.
 
         Raises:
-            DataError: For malformed lines: one message with file and line.
+            DataError: If a line is malformed; the message has the file and the line.
         """
         return self.layout.read(self.task, self.files, skip_bad_lines)
 
@@ -60,11 +60,11 @@ class TaskSource:
 
 @dataclass(frozen=True)
 class Folders:
-    """Folders that a source may search.
+    """Folders that a source can search.
 
     Attributes:
-        data: The folder that `--data` names, if it does.
-        tfds: The folder of TensorFlow Datasets.
+        data: Folder of `--data`, or None.
+        tfds: Folder of TensorFlow Datasets.
     """
 
     data: Path | None
@@ -73,12 +73,12 @@ class Folders:
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a source does not have a task, for the message.
+    """Reason why a source does not have a task, for error messages.
 
     Attributes:
-        reason: What is missing.
-        searched: Files and folders that are not there.
-        obtain: How to get the data.
+        reason: Description of the problem.
+        searched: Missing files and folders.
+        obtain: Instructions to get the data.
     """
 
     reason: str = ""
@@ -88,7 +88,7 @@ class Missing:
     def __str__(self) -> str:
         parts = [self.reason] if self.reason else []
         if self.searched:
-            parts.append(f"looked for {', '.join(dict.fromkeys(self.searched))}: not there")
+            parts.append(f"looked for {', '.join(dict.fromkeys(self.searched))}: not found")
         return "; ".join(parts) + (f". To get it: {self.obtain}" if self.obtain else "")
 
 
@@ -97,11 +97,11 @@ def search(dataset: Dataset, kind: str, folders: Iterable[Path]) -> TaskSource |
 
     Args:
         dataset: The task and its layouts.
-        kind: The name of the source.
-        folders: Where to search, in this order.
+        kind: Name of the source.
+        folders: Folders to search, in this order.
 
     Raises:
-        DataError: If the first file of a layout is there and another one is missing.
+        DataError: If the first file of a layout exists and another file is missing.
     """
     searched: list[str] = []
     for folder in folders:

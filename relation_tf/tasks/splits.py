@@ -1,8 +1,8 @@
-"""Splits that are cut from others, always the same rows.
+"""Deterministic, stratified division of a split.
 
-Rows are put in the order of the SHA-256 of `"<SEED>:<row number>"`, and of each class the first
-ones are taken. So no random number generator has a part in it: the same file gives the same rows
-whatever the machine, the release of NumPy and the seed of the run.
+Rows are sorted by the SHA-256 of `"<SEED>:<row number>"`, and the first rows of each class are
+taken. No random number generator is used: a file gives the same rows on every machine, with every
+NumPy release and every seed of a run.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from relation_tf.errors import DataError
 from relation_tf.tasks.task import TextSplit
 
 SEED = 2022
-"""Any number would do, but another one gives other rows."""
+"""Arbitrary constant; another value gives other rows."""
 
 
 def cut(split: TextSplit, size: float, place: object = "the rows") -> tuple[TextSplit, TextSplit]:
-    """Divide the rows of a split; each part keeps their order.
+    """Divide the rows of a split into two parts, stratified by class; the order is kept.
 
-    Each class gives in proportion to its rows (the largest remainders round up, of equal ones the
-    first class); scores count as one class.
+    The rows taken from each class are proportional to its size (largest remainders round up; for
+    equal remainders the first class). Regression scores are one class.
 
     Args:
-        split: Labelled rows; `index` holds the row numbers that decide.
-        size: How many rows to take: a count (`int`), or a share of all in (0, 1) (`float`).
-        place: Where the rows are from, such as their file, for the message.
+        split: Labelled rows; `index` has the row numbers.
+        size: Number of rows to take (`int`), or their share in (0, 1) (`float`).
+        place: Origin of the rows for error messages, such as their file.
 
     Returns:
-        The rows that are left, and the rows taken.
+        The remaining rows, and the rows taken.
 
     Raises:
-        DataError: If one of the two would be empty.
+        DataError: If one of the two parts is empty.
 
     Example:
         >>> labels = np.array([0, 1] * 10)
@@ -68,7 +68,7 @@ def _classes(split: TextSplit) -> np.ndarray:
 
 
 def _quotas(classes: np.ndarray, count: int) -> dict[int, int]:
-    """Return the number of rows that each class gives, `count` in all."""
+    """Return the number of rows to take from each class, `count` in total."""
     labels, rows = np.unique(classes, return_counts=True)
     whole, remainder = np.divmod(count * rows, len(classes))
     largest = np.argsort(-remainder, kind="stable")[: count - whole.sum()]

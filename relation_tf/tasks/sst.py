@@ -1,8 +1,7 @@
-r"""Trees of the Stanford Sentiment Treebank.
+r"""Reader of the trees of the Stanford Sentiment Treebank.
 
-Each line is a tree with a class at each node: the class of the root and the words of the leaves are
-read, in lower case. All is as the treebank has it: brackets are `-lrb-` and `-rrb-`, a slash is
-`\/`.
+Each line is a tree with a class at each node. The reader uses the class of the root and the words
+of the leaves in lower case. Words are unchanged: brackets are `-lrb-` and `-rrb-`, a slash is `\/`.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from relation_tf.tasks.task import Task, TextSplit
 
 _CLASSES = tuple("01234")
 _NEUTRAL = 2
-_LONGEST = 20_000  # characters of a tree; the longest of the dataset has 1,000
+_LONGEST = 20_000  # limit of characters; the longest tree of the dataset has 1,000
 
 _LEAF = re.compile(r"\([0-4] ([^ ()]+)\)")
-# A leaf, or a node over two of what NUL stands for; a line holds no NUL.
+# A leaf, or a node with two folded children, each replaced by NUL. Lines do not contain NUL.
 _NODE = re.compile("\\([0-4] (?:[^ ()\0]+|\0 \0)\\)")
 
 
 def tree_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-    """Read a file of trees; a task of two classes has no neutral sentences."""
+    """Read a file of trees; tasks with two classes skip neutral sentences."""
 
     def fields(line: int, record: bytes) -> tuple[str, str]:
         tree = decode_record(path, line, record)
@@ -50,9 +49,9 @@ def tree_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
 
 
 def _is_tree(tree: str) -> bool:
-    """Fold leaves and then nodes, from below, until all of it is one.
+    """Return True if repeated folding of leaves and nodes reduces the text to one node.
 
-    That takes the square of the length, so what no sentence has is not tried.
+    The time is quadratic in the length, so the length is limited.
     """
     folded = int(len(tree) <= _LONGEST)
     while folded:

@@ -1,4 +1,4 @@
-"""Records and tables of text files: tab-separated as GLUE has them, comma-separated, JSON."""
+"""Readers of records and tables: tab-separated as in GLUE, comma-separated, JSON."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from relation_tf.errors import DataError, join_names, quote
 
 _HALF = re.compile("[\ud800-\udfff]")
 
-# In characters; the limit that `csv` starts with, 131,072, is one of all its users. The largest
-# number that a C long holds on every platform.
+# Field size limit of `csv` in characters. The default is 131,072; this is the largest C long on
+# every platform.
 _FIELD_LIMIT = 2**31 - 1
 
 Record = TypeVar("Record")
@@ -38,20 +38,19 @@ def readable(place: object) -> Iterator[None]:
 
 
 def leave_out(error: DataError, skipped: list[str] | None) -> None:
-    """Add the message of a malformed line to `skipped`, or raise the error if that is None."""
+    """Add the message of a malformed line to `skipped`, or raise the error if it is None."""
     if skipped is None:
         raise error
     skipped.append(str(error))
 
 
 def read_records(path: Path) -> list[bytes]:
-    """Return the records of a text file, without their ends and without a byte order mark.
+    """Return the records of a text file, without line ends and byte order mark.
 
-    CRLF is taken for LF only where the first record ends so, since a file from Windows ends all its
-    records alike. Nothing else ends a record.
+    If the first record ends with CRLF, CRLF ends all records (a Windows file); otherwise LF does.
 
     Raises:
-        DataError: For a file that is missing or empty.
+        DataError: If the file is missing or empty.
     """
     with readable(path):
         data = path.read_bytes()
@@ -68,16 +67,16 @@ def read_records(path: Path) -> list[bytes]:
 def decode_record(
     path: Path, line: int, record: bytes, encodings: Sequence[str] = ("UTF-8",)
 ) -> str:
-    """Return the text of one or more lines in the first of the encodings that they are valid in.
+    """Decode one or more lines with the first encoding for which they are valid.
 
     Args:
-        path: The file, for messages.
-        line: The number of the first line, likewise.
-        record: The bytes.
+        path: File, for error messages.
+        line: Number of the first line, for error messages.
+        record: Bytes of the lines.
         encodings: Names of encodings.
 
     Raises:
-        DataError: For bytes that are valid in none, and for a NUL byte.
+        DataError: If the bytes are not valid in any encoding, or contain a NUL byte.
     """
     for encoding in encodings:
         try:
@@ -100,10 +99,10 @@ def decode_record(
 
 
 def parse_object(place: object, data: str | bytes) -> dict[str, Any]:
-    """Return a JSON object.
+    """Parse a JSON object.
 
     Raises:
-        DataError: For anything else; the message starts with the place.
+        DataError: If the data is not a JSON object; the message starts with the place.
     """
     try:
         found = json.loads(data)
@@ -115,10 +114,10 @@ def parse_object(place: object, data: str | bytes) -> dict[str, Any]:
 
 
 def check_spelled(place: str, text: str) -> None:
-    r"""Refuse what JSON can spell and no text holds: NUL, and half of a character.
+    r"""Raise an error for NUL and lone surrogates, which JSON allows but text does not.
 
     Raises:
-        DataError: The message starts with the place.
+        DataError: If the text has such a character; the message starts with the place.
 
     Example:
         >>> check_spelled("a.jsonl:1", "caf\u00e9")
@@ -126,7 +125,7 @@ def check_spelled(place: str, text: str) -> None:
     if "\0" in text:
         raise DataError(f"{place}: expected text, found NUL")
     if half := _HALF.search(text):
-        raise DataError(f"{place}: expected text, found half of a character, {half[0]!a}")
+        raise DataError(f"{place}: expected text, found a lone surrogate, {half[0]!a}")
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,8 @@ class Table:
 
     Attributes:
         path: The file.
-        columns: The values of each column, by its name.
-        lines: The line number of each record, from 1.
+        columns: Values of each column, by name.
+        lines: Line number of each record, from 1.
     """
 
     path: Path
@@ -153,13 +152,13 @@ def read_tsv(
     r"""Read a tab-separated file without quoting.
 
     Args:
-        path: UTF-8 text, its records as in `read_records`.
-        columns: The names of the columns of a file without a header; by default the first record.
-        skipped: If given, malformed lines are left out, and a message for each is added to it.
+        path: UTF-8 text file, see `read_records`.
+        columns: Column names of a file without a header; by default the first record.
+        skipped: If given, malformed lines are skipped and a message for each is added.
 
     Raises:
-        DataError: For a file that is missing or empty, and for a malformed line: not UTF-8, a NUL
-            byte, or another number of fields than there are columns.
+        DataError: If the file is missing or empty, or a line is malformed: not UTF-8, a NUL byte,
+            or a wrong number of fields.
 
     Example:
         >>> import pathlib, tempfile
@@ -180,22 +179,22 @@ def read_tsv(
 def read_csv(
     path: Path, columns: Sequence[str] | None = None, skipped: list[str] | None = None
 ) -> Table:
-    r"""Read a comma-separated file; quoted fields may hold commas, quotes and line ends.
+    r"""Read a comma-separated file; quoted fields can contain commas, quotes and line ends.
 
     Args:
-        path: UTF-8 text; a row ends at LF (CRLF where the first line ends so) outside quotes, and a
-            quote within a quoted field is written twice.
-        columns: The names of the columns of a file without a header; by default the first row.
-        skipped: As of `read_tsv`. A malformed row that ends in the midst of a quoted field takes
-            the lines up to the next quote with it.
+        path: UTF-8 text file. Rows end with LF (CRLF if the first line does) outside quotes. Write
+            a quote within a quoted field twice.
+        columns: Column names of a file without a header; by default the first row.
+        skipped: If given, malformed rows are skipped and a message for each is added. If a
+            malformed row ends within a quoted field, the lines up to the next quote are skipped.
 
     Returns:
-        The rows; `lines` are those that they start in.
+        The rows; `lines` are the lines where they start.
 
     Raises:
-        DataError: For a file that is missing or empty, and for a malformed row, named by the line
-            it starts in: not UTF-8, a NUL byte, quotes that do not match, or another number of
-            fields than there are columns.
+        DataError: If the file is missing or empty, or a row is malformed: not UTF-8, a NUL byte,
+            unbalanced quotes, or a wrong number of fields. The message has the first line of the
+            row.
 
     Example:
         >>> import pathlib, tempfile
@@ -212,8 +211,8 @@ def read_csv(
             return next(reader)
         except csv.Error as error:
             raise DataError(
-                f"{path}:{start}: expected comma-separated fields, a quote within quotes written "
-                f"twice, found in line {lines.number}: {error}"
+                f"{path}:{start}: expected comma-separated fields (write a quote within quotes "
+                f"twice), found in line {lines.number}: {error}"
             ) from error
 
     limit = csv.field_size_limit(_FIELD_LIMIT)
@@ -225,7 +224,7 @@ def read_csv(
 
 
 class _Lines(Iterator[str]):
-    """The lines of a file with their ends; goes on behind one that cannot be decoded."""
+    """Lines of a file with their ends; iteration continues after a line that is not UTF-8."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -240,7 +239,7 @@ class _Lines(Iterator[str]):
         return decode_record(self.path, self.number, record) + "\n"
 
     def starts(self) -> Iterator[tuple[int, None]]:
-        """Yield the line that the next row starts in, until there is none."""
+        """Yield the first line of each next row, until the file ends."""
         while self.number < len(self._records):
             yield self.number + 1, None
 
@@ -248,9 +247,7 @@ class _Lines(Iterator[str]):
 def _header(path: Path, columns: Sequence[str]) -> Sequence[str]:
     for name, times in Counter(columns).most_common(1):
         if times > 1:
-            raise DataError(
-                f"{path}:1: expected columns of different names, found {quote(name)} twice"
-            )
+            raise DataError(f"{path}:1: column names must be unique, found {quote(name)} twice")
     return columns
 
 
@@ -265,10 +262,10 @@ def collect_table(
 
     Args:
         path: The file.
-        columns: The names of the columns.
-        records: The line of each row, and what its fields are read from.
-        fields: Returns the fields of a line and its record, or raises `DataError`.
-        skipped: As of `read_tsv`.
+        columns: Column names.
+        records: Line and record of each row.
+        fields: Function from line and record to fields; raises `DataError`.
+        skipped: If given, malformed lines are skipped and a message for each is added.
     """
     values: list[list[str]] = [[] for _ in columns]
     lines: list[int] = []
@@ -281,7 +278,7 @@ def collect_table(
         except DataError as error:
             leave_out(error, skipped)
             continue
-        # Field by field: Python's garbage collection takes its time over a list for each record.
+        # Append to columns: a list per record is slow because of garbage collection.
         for column, field in zip(values, row, strict=True):
             column.append(field)
         lines.append(line)

@@ -1,4 +1,4 @@
-"""Tasks, their text and where it is found."""
+"""Tasks, their text and their files."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from relation_tf.tasks.rows import FileTexts
 
 @dataclass(frozen=True)
 class Task:
-    """A task that a network learns.
+    """Task on which a network is trained.
 
     Attributes:
-        name: Its name.
-        inputs: The text columns, one or two.
-        label: The label column.
-        labels: The label words in the order of the classes, or None for scores.
+        name: Name of the task.
+        inputs: One or two text columns.
+        label: Label column.
+        labels: Label words in the order of the classes, or None for regression.
         metrics: Registered metrics, computed for each scored split.
-        validation: The validation split, or None if a share of the training rows is taken.
-        scored: Labelled splits that are scored, by the name of their scores.
-        answered: Unlabelled splits that are predicted, by leaderboard name.
-        maximum: The largest score of a regression, by which scores are divided; the least is 0.
-        members: The tasks of a group that one network learns together, see `joined`. The group
-            itself has no columns and labels, and only the metrics that all members have.
+        validation: Validation split, or None to use a share of the training rows.
+        scored: Scored (labelled) splits, by score name.
+        answered: Predicted (unlabelled) splits, by leaderboard name.
+        maximum: Largest score of a regression; scores are divided by it. The smallest is 0.
+        members: Tasks of a group for joint training, see `joined`. The group itself has no columns
+            and labels, and only the metrics that all members have.
         written: If True, the second input is the target, which is decoded token by token.
-        timed: If True, nothing is learned; the score is the speed at which a causal network
-            decodes the text token by token.
+        timed: If True, the network is not trained; the score is the speed of token-by-token
+            decoding.
     """
 
     name: str
@@ -48,11 +48,11 @@ class Task:
 
     @property
     def generated(self) -> bool:
-        """True if its text is generated and in no file."""
+        """True if the text is generated from a seed, without files."""
         return self.written or self.timed
 
     def of(self, name: str) -> Task:
-        """Return the task with a scored or answered name: this one, or a member of the group."""
+        """Return the task of a scored or answered name: this task, or a member of the group."""
         return next((task for task in self.members if name in {*task.scored, *task.answered}), self)
 
     def each(self) -> tuple[Task, ...]:
@@ -60,12 +60,12 @@ class Task:
         return self.members or (self,)
 
     def split_of(self, task: Task, split: str) -> str:
-        """Return the name of a split of one of `each`."""
+        """Return the name, in this task, of a split of one of `each`."""
         return split if task is self else _in_group(task, split)
 
 
 def joined(name: str, tasks: Sequence[Task]) -> Task:
-    """Return tasks that one network learns together as one task.
+    """Combine tasks for joint training into one task.
 
     Example:
         >>> from relation_tf.tasks import find_task
@@ -93,13 +93,12 @@ def _in_group(task: Task, split: str) -> str:
 
 @dataclass(frozen=True)
 class TextSplit:
-    """Some rows of a task.
+    """Rows of a task.
 
     Attributes:
-        texts: The texts of each input column: a list, or `FileTexts` for files too large for
-            memory.
-        labels: Class numbers, or scores divided by the task's maximum; None where there are none.
-        index: The number of each row: as the leaderboard counts, or in the file it comes from.
+        texts: Texts of each input column: a list, or `FileTexts` for files too large for memory.
+        labels: Class numbers, or scores divided by the maximum of the task; None if unlabelled.
+        index: Number of each row on the leaderboard, or in its file.
     """
 
     texts: tuple[Sequence[str], ...]
@@ -132,14 +131,17 @@ def _take(texts: Sequence[str], rows: np.ndarray) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class TaskText:
-    """A task with its text.
+    """Text of a task.
 
     Attributes:
         task: The task.
-        splits: Its splits; "train" and the scored ones are always there, answered ones may not be.
-        skipped: One message for each malformed line that was left out.
-        notes: Reasons why results differ from published ones, such as a sample of the rows.
-        spaced: If True, words are separated by spaces already; punctuation in one is part of it.
+        splits: Splits of the task: always "train" and the scored splits; answered splits can be
+            missing.
+        skipped: A message for each malformed line that was skipped.
+        notes: Reasons why results are not comparable with published results, such as a sample of
+            the rows.
+        spaced: If True, words are already divided by spaces, and punctuation within a word belongs
+            to it.
     """
 
     task: Task
@@ -151,17 +153,17 @@ class TaskText:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """One way in which the files of a task may lie below a folder.
+    """Layout of the files of a task in a folder.
 
     Attributes:
-        name: Its name in listings, such as `"TSV"`.
-        read: From a task, the files and `skip_bad_lines` (leave out malformed lines of training
-            files) to the task's text.
-        files: All that is read, by split or by content: paths below one of `folders`. Splits that
-            are cut from one file share it. The digest of a task is that of these files.
-        folders: Folders below that of the data, in the order in which they are searched.
-        first: The path that is looked for; by default the first of `files`.
-        optional: Keys of files that may be missing.
+        name: Name in listings, such as `"TSV"`.
+        read: Function of a task, its files and `skip_bad_lines` (skip malformed lines of training
+            files) that returns the text of the task.
+        files: Paths of all files, relative to one of `folders`, by split or content. Splits that
+            are cut from one file share it. The digest of a task is computed from these files.
+        folders: Folders to search, relative to the data folder, in this order.
+        first: Path that identifies the layout; by default the first of `files`.
+        optional: Keys of optional files.
 
     Example:
         >>> layout = FileLayout("CSV", read=None, files={"train": "a.csv"}, folders=("mine", ""))
@@ -178,15 +180,15 @@ class FileLayout:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The paths that are looked for below the folder of the data, in their order."""
+        """Paths to search, relative to the data folder, in this order."""
         first = self.first or next(iter(self.files.values()))
         return tuple(str(Path(folder, first)) for folder in self.folders)
 
     def find(self, task: Task, data: Path) -> dict[str, Path] | None:
-        """Return the files below the folder of the data; None if the first is not there.
+        """Return the files in the data folder; None if the first file does not exist.
 
         Raises:
-            DataError: If another one is missing.
+            DataError: If another file is missing.
         """
         for folder, place in zip(self.folders, self.places, strict=True):
             if (data / place).exists():
@@ -195,7 +197,7 @@ class FileLayout:
                 for key in missing:
                     if key not in self.optional:
                         raise DataError(
-                            f"{files[key]}: expected the file of task {task.name}, it is not there"
+                            f"{files[key]}: this file of task {task.name} does not exist"
                         )
                     del files[key]
                 return files
@@ -204,13 +206,13 @@ class FileLayout:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A task, and where its text is found.
+    """Task with the layouts of its files.
 
     Attributes:
         task: The task.
-        layouts: How its files may lie, in the order in which they are looked for.
-        obtain: How to get the data, for messages.
-        in_current_folder: If True, files are also looked for in the current folder.
+        layouts: Possible layouts of its files, in search order.
+        obtain: Instructions to get the data, for messages.
+        in_current_folder: If True, the current folder is searched, too.
     """
 
     task: Task

@@ -1,15 +1,14 @@
-"""Tasks as TensorFlow Datasets has prepared them. Free of TensorFlow until one is read.
+"""Tasks from TensorFlow Datasets (TFDS). TensorFlow is imported only to read a task.
 
-A set is read from the folder that TFDS has prepared it in, `<folder>/<set>/<version>`, and never
-from the network; `download` has TFDS prepare one.
+A dataset is read from its prepared folder, `<folder>/<set>/<version>`, never from the network;
+`download` downloads and prepares a dataset with TFDS.
 
-TFDS writes rows in an order of its own. GLUE's rows carry their number (`idx`) and are put back in
-the order of GLUE's files, so that a task from TFDS is the same, row by row, as one from the files.
-Those of IMDb, AG News and TREC carry none: they keep the order of the prepared folder, which is
-the same at each reading and another than that of the files. So which of their training rows stop
-the training differs between the two.
+TFDS changes the order of rows. GLUE rows have a number (`idx`) and are restored to the order of the
+GLUE files, so tasks from TFDS and from files have identical rows. Rows of IMDb, AG News and TREC
+have no number and keep the order of the prepared folder, which differs from the order of the files.
+A validation share of the training rows therefore contains different rows.
 
-In one training row of TREC a byte that is no UTF-8 (between "sister" and "city") is a space here.
+In one training row of TREC an invalid UTF-8 byte (between "sister" and "city") is a space.
 """
 
 from __future__ import annotations
@@ -41,20 +40,19 @@ _SECONDS_TO_ANSWER = 10.0
 
 @dataclass(frozen=True)
 class Prepared:
-    """A task as TFDS names it.
+    """Mapping of a task to a TFDS dataset.
 
     Attributes:
-        name: The set: a builder, and after a slash its configuration.
-        version: The version that is downloaded and read.
-        splits: TFDS's name of each of our splits.
-        features: The features of a row that its texts are made of, in the order of the task's
-            inputs.
-        labels: Our label word for each class that TFDS names; empty for scores.
-        label: The feature that holds the label.
-        index: The feature that holds the number of the row, None where there is none.
-        text: What makes the one text of a row of its features; None where they are the inputs.
-        spaced: As in `TaskText`.
-        apart: The sets of splits that TFDS keeps as a set of their own, of the same features.
+        name: TFDS dataset: builder, and after a slash its configuration.
+        version: Version that is downloaded and read.
+        splits: TFDS name of each split.
+        features: Features with the texts, in the order of the inputs of the task.
+        labels: Label word of each TFDS class; empty for regression.
+        label: Feature with the label.
+        index: Feature with the row number, or None.
+        text: Function that builds the text from the features; None if the features are the inputs.
+        spaced: If True, words are already divided by spaces, see `TaskText`.
+        apart: TFDS datasets of splits that are in another dataset with the same features.
     """
 
     name: str
@@ -69,7 +67,7 @@ class Prepared:
     apart: Mapping[str, str] = field(default_factory=dict)
 
     def set_of(self, split: str) -> str:
-        """The set that holds one of our splits."""
+        """Return the TFDS dataset of a split."""
         return self.apart.get(split, self.name)
 
 
@@ -81,31 +79,32 @@ def _prepared() -> Iterator[tuple[str, Prepared]]:
 
 
 PREPARED: dict[str, Prepared] = dict(_prepared())
-"""The tasks that TFDS has."""
+"""Tasks that are available in TFDS."""
 
 
 def folder_of(folder: str | Path | None) -> Path:
-    """The folder of TFDS: the one named, or `TFDS_DATA_DIR`, or its own default."""
+    """Return the TFDS folder: the given one, `TFDS_DATA_DIR`, or the default of TFDS."""
     default = os.environ.get("TFDS_DATA_DIR", "~/tensorflow_datasets")
     return Path(folder or default).expanduser()
 
 
 def download(name: str, folder: Path | None = None) -> Path:
-    """Have TFDS download a task and prepare it; what is prepared already is left as it is.
+    """Download and prepare a task with TFDS, unless it is already prepared.
 
     Args:
-        name: The task, one of `PREPARED`.
-        folder: The folder of TFDS, by default the one that TFDS uses.
+        name: Task, one of `PREPARED`.
+        folder: TFDS folder; by default the default of TFDS.
 
     Returns:
         The prepared folder.
 
     Raises:
-        DataError: Where TFDS has no such set, does not get it, or has left it half prepared.
+        DataError: If TFDS does not have the task, cannot download it, or the prepared folder is
+            incomplete.
     """
     if name not in PREPARED:
         raise DataError(
-            f"task {name}: not in TFDS, which has {', '.join(PREPARED)}."
+            f"task {name}: not available in TFDS. Available: {', '.join(PREPARED)}."
             f"{did_you_mean(name, PREPARED)}"
         )
     prepared, root = PREPARED[name], folder_of(folder)
@@ -125,16 +124,16 @@ def _download(set_name: str, version: str, root: Path) -> None:
 
     builder = tfds.builder(f"{set_name}:{version}", data_dir=root)
     _ask(builder.url_infos)
-    # TFDS announces the download on standard output.
+    # TFDS prints progress to standard output.
     with contextlib.redirect_stdout(sys.stderr):
         builder.download_and_prepare()
 
 
 def _ask(urls: Collection[str]) -> None:
-    """Raise where no host of a set answers.
+    """Raise an error if no host of a dataset answers.
 
-    Without a network TFDS would try each address eleven times with growing pauses, minutes in all,
-    and wait without a limit for a host that is silent.
+    Without a network TFDS tries each address eleven times with growing pauses (several minutes),
+    and waits forever for a host that does not respond.
     """
     import requests
 
@@ -150,7 +149,7 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     """Find a prepared task, for `relation_tf.registry.SOURCES`."""
     task = dataset.task
     if task.name not in PREPARED:
-        return Missing("TFDS has no such set")
+        return Missing("not available in TFDS")
     folder = folders.tfds / PREPARED[task.name].name
     if not folder.exists():
         download = f"`relation-tf download {task.name}`, through TFDS"
@@ -159,7 +158,7 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
 
 
 def _files(task: Task, root: Path) -> dict[str, Path]:
-    """Return the prepared folder of each split; answered splits only where they are there."""
+    """Return the prepared folder of each split; answered splits can be missing."""
     prepared = PREPARED[task.name]
     files: dict[str, Path] = {}
     for split, name in prepared.splits.items():
@@ -177,7 +176,7 @@ def _files(task: Task, root: Path) -> dict[str, Path]:
 
 
 def _splits_of(folder: Path) -> list[str]:
-    """The splits of a prepared set as TFDS names them."""
+    """Return the TFDS names of the splits of a prepared dataset."""
     if not folder.exists():
         found = sorted(path.name for path in folder.parent.iterdir() if path.is_dir())
         raise DataError(
@@ -186,16 +185,16 @@ def _splits_of(folder: Path) -> list[str]:
     path = folder / "dataset_info.json"
     if not path.exists():
         raise DataError(
-            f"{folder}: expected a prepared set, {path.name} is not there; remove the folder and "
-            "have it prepared again"
+            f"{folder}: expected a prepared dataset, but {path.name} is missing; delete the folder "
+            "and download the task again"
         )
-    with _one_line(f"{path}: expected what TFDS writes of a set"):
+    with _one_line(f"{path}: expected a file written by TFDS"):
         info = json.loads(path.read_text(encoding="utf-8"))
         return [split["name"] for split in info["splits"]]
 
 
 def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
-    """TFDS has left out malformed lines itself, so there are none to skip."""
+    """Read a prepared task. TFDS has already skipped malformed lines."""
     prepared = PREPARED[task.name]
     splits = {split: _split(task, prepared, split, folder) for split, folder in files.items()}
     return TaskText(task, splits, spaced=prepared.spaced)
@@ -213,7 +212,7 @@ def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSpli
         numbers = columns[prepared.index]
         order = np.argsort(numbers, kind="stable")
         wrong = np.flatnonzero(numbers[order] != np.arange(len(numbers)))
-        # Answers are given by number: from 0 on, none twice and none left out.
+        # Predictions are numbered: the numbers must be 0, 1, 2, ... without gaps.
         if answered and len(wrong):
             found = numbers[order][wrong[0]]
             raise DataError(
@@ -232,7 +231,7 @@ def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSpli
 def _columns(
     prepared: Prepared, split: str, folder: Path
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the features of all rows, in the order of the folder, and TFDS's classes."""
+    """Return the features of all rows, in the order of the folder, and the TFDS classes."""
     import tensorflow_datasets as tfds
 
     wanted = [*prepared.features, prepared.label, *([prepared.index] if prepared.index else [])]
@@ -243,8 +242,8 @@ def _columns(
             found = ", ".join(map(repr, sorted(features)))
             raise DataError(f"{folder}: expected a feature {name!r}, found {found}")
     reading = tfds.ReadConfig(
-        interleave_cycle_length=1,  # one file after the other
-        try_autocache=False,  # they are read once
+        interleave_cycle_length=1,  # read the files in order
+        try_autocache=False,  # rows are read once
         override_buffer_size=_BUFFER_SIZE,
     )
     rows = builder.as_dataset(split=split, batch_size=_ROWS_AT_ONCE, read_config=reading)
@@ -258,7 +257,7 @@ def _columns(
 def _labels(
     where: str, task: Task, prepared: Prepared, values: np.ndarray, names: list[str]
 ) -> np.ndarray:
-    """Return labels as in `TextSplit`, from the values and the names of classes that TFDS has."""
+    """Convert values and class names of TFDS to labels as in `TextSplit`."""
     words = prepared.labels
     if set(names) != set(words):
         raise DataError(f"{where}: expected labels {', '.join(words)}, found {', '.join(names)}")
@@ -274,7 +273,7 @@ def _labels(
 
 @contextlib.contextmanager
 def _one_line(failed: str) -> Iterator[None]:
-    """Say in one line what failed; TFDS and TensorFlow raise errors of every kind."""
+    """Convert any exception of TFDS and TensorFlow to a `DataError` with one line."""
     try:
         yield
     except DataError:

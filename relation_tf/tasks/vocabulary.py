@@ -1,4 +1,4 @@
-"""Text to token ids."""
+"""Vocabularies: conversion of text to token ids."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from relation_tf.tasks.rows import Ragged
 PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
 
 WORDPIECES = 8000
-"""Ids of a WordPiece vocabulary for which no size is given."""
+"""Default size of a WordPiece vocabulary."""
 
-_CHARACTERS = 1000  # that a WordPiece vocabulary spells words with, as in BERT's
+_CHARACTERS = 1000  # largest number of characters in a WordPiece vocabulary, as in BERT
 _PART = 2**20  # characters encoded at once
-_WORDS = 500_000  # different words remembered at once, some 70 MB
-_GROUP = 1000  # words handed to `tokenizers` as one text
+_WORDS = 500_000  # words in the cache, about 70 MB
+_GROUP = 1000  # words passed to `tokenizers` as one text
 
 
 @dataclass(frozen=True)
 class Chained(Iterable[str]):
-    """Texts of several parts, one after the other, that can be iterated more than once.
+    """Concatenated texts of several parts, which can be iterated more than once.
 
     Attributes:
-        read: Returns the texts of a part.
-        parts: The parts, such as files.
+        read: Function that returns the texts of a part.
+        parts: Parts, such as files.
     """
 
     read: Callable[[Any], Iterable[str]]
@@ -44,11 +44,11 @@ class Chained(Iterable[str]):
 
 
 class Vocabulary:
-    """Text to ids, 0 for padding, 1 for what is unknown; made by `Vocabulary.train`.
+    """Vocabulary of words or word pieces; id 0 is padding, id 1 unknown. See `Vocabulary.train`.
 
-    `"word"`: lower case, words and punctuation apart. `"wordpiece"`: BERT's uncased way: lower case
-    without accents, words split into the longest pieces that are known, `##` before those that go
-    on with a word.
+    `"word"`: lower case, punctuation split from words. `"wordpiece"`: as uncased BERT: lower case
+    without accents, words are split into the longest known pieces, with `##` before pieces inside a
+    word.
 
     Example:
         >>> vocabulary = Vocabulary.train(["It works, it does."])
@@ -75,21 +75,20 @@ class Vocabulary:
         start_token: bool = False,
         spaced: bool = False,
     ) -> Self:
-        """Make a vocabulary of a text; the same text gives the same ids in every process.
+        """Build a vocabulary from a text; the same text gives the same ids in every process.
 
         Args:
-            texts: The training text, which `"wordpiece"` goes through twice.
-            max_size: Keep no more ids than this, padding and unknown included. By default every
-                word has one, and there are `WORDPIECES` pieces.
-            tokens: `"word"`, all words, the most frequent first; or `"wordpiece"`, the characters,
-                each alone and inside a word, and then what merging the most frequent neighbours
-                gives.
-            start_token: Let every text begin with `[START]`, whose id is 2.
-            spaced: The words of the texts are apart by blanks: leave punctuation inside them
-                (`"wordpiece"` splits it off all the same).
+            texts: Training text; `"wordpiece"` iterates over it twice.
+            max_size: Largest number of ids, including padding and unknown. Default: all words, or
+                `WORDPIECES` pieces.
+            tokens: `"word"`: all words, the most frequent first. `"wordpiece"`: all characters, at
+                the start of and inside a word, then merges of the most frequent neighbors.
+            start_token: If True, each encoded text begins with `[START]` (id 2).
+            spaced: If True, words are already divided by spaces: punctuation within words is kept
+                (`"wordpiece"` splits it in any case).
 
         Raises:
-            TypeError: For an iterator, which can be gone through but once, with `"wordpiece"`.
+            TypeError: If `texts` is an iterator and `tokens` is `"wordpiece"`.
 
         Example:
             >>> pieces = Vocabulary.train(["low lower lowest new newer"], tokens="wordpiece")
@@ -106,35 +105,35 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
+        """Read a vocabulary from the output of `to_json`."""
         return cls(Tokenizer.from_str(text))
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a file that holds what `to_json` wrote.
+        """Read a vocabulary from a file with the output of `to_json`.
 
         Raises:
-            DataError: Where it is not there or not one.
+            DataError: If the file does not exist or is not a vocabulary.
         """
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise DataError(f"{path}: expected a vocabulary: {error.strerror or error}") from error
-        except Exception as error:  # of Rust, which has no kind of its own
+        except Exception as error:  # `tokenizers` raises plain Exception
             raise DataError(f"{path}: expected a vocabulary: {error!s:.100}") from error
 
     def to_json(self) -> str:
-        """The vocabulary in the format of the `tokenizers` package."""
+        """Return the vocabulary in the format of the `tokenizers` package."""
         return self._tokenizer.to_str()
 
     @property
     def size(self) -> int:
-        """The number of ids, padding and all that stands for no word included."""
+        """Number of ids, including padding and other special ids."""
         return self._tokenizer.get_vocab_size()
 
     @property
     def words(self) -> dict[str, int]:
-        """The id of each word."""
+        """Id of each word."""
         return self._tokenizer.get_vocab()
 
     def encode(self, texts: Iterable[str], max_length: int | None = None) -> Ragged:
@@ -142,19 +141,19 @@ class Vocabulary:
 
         Args:
             texts: The texts.
-            max_length: Keep no more than the first so many ids of each.
+            max_length: Largest number of ids per text; longer texts are truncated.
         """
         return Ragged.join(self.encode_parts(texts, max_length))
 
     def encode_parts(self, texts: Iterable[str], max_length: int | None = None) -> Iterator[Ragged]:
-        """Encode texts part by part: more of them than memory would hold.
+        """Encode texts part by part, for texts that do not fit into memory.
 
         Args:
             texts: The texts.
-            max_length: As for `encode`.
+            max_length: Largest number of ids per text.
 
         Yields:
-            The rows of some texts after the other.
+            Rows of some of the texts, in order.
         """
         words = _Words(self._tokenizer)
         for part in parts_of(texts):
@@ -163,7 +162,7 @@ class Vocabulary:
 
 
 def parts_of(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in lists that hold about a million characters together, whatever their lengths."""
+    """Group texts into lists of about a million characters."""
     part: list[str] = []
     characters = 0
     for text in texts:
@@ -177,10 +176,10 @@ def parts_of(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 class _Words:
-    """Encodes what stands between two blanks once and remembers its ids.
+    """Encoder with a cache of the ids of words between spaces.
 
-    Both vocabularies split at a blank, whatever stands beside it; and to look up what was encoded
-    before takes a fraction of the time of encoding it again.
+    Both vocabularies split at spaces independent of the context. A lookup is much faster than
+    encoding.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -190,7 +189,7 @@ class _Words:
         self._forget()
 
     def _forget(self) -> None:
-        """Know nothing but the word None, which stands before each text."""
+        """Clear the cache; keep only the word None, which precedes each text."""
         self._numbers: defaultdict[str | None, int] = defaultdict(itertools.count(1).__next__)
         self._numbers[None] = 0
         self._ids = Ragged(np.array(self._start, np.int32), np.array([0, len(self._start)]))
@@ -218,9 +217,9 @@ class _Words:
 def _train_words(
     texts: Iterable[str], max_size: int | None, special: list[str], spaced: bool
 ) -> Tokenizer:
-    """Take the most frequent words, of equally frequent ones the first in the order of the code.
+    """Return the most frequent words; words of equal frequency are sorted by code point.
 
-    The trainer of `tokenizers` gives the same, but splits each word as often as it occurs.
+    The trainer of `tokenizers` gives the same result but is slower: it splits every occurrence.
     """
     normalizer = normalizers.Lowercase()
     split: Any = pre_tokenizers.WhitespaceSplit()
@@ -247,7 +246,7 @@ def _count_words(texts: Iterable[str], normalizer: Any, split: Any) -> Counter[s
 
 
 def _add_split(counts: Counter[str], unsplit: Counter[str], normalizer: Any, split: Any) -> None:
-    """Split equally frequent words as one text: each of their parts occurs as often."""
+    """Split words of equal frequency as one text, because their parts have this frequency."""
     for count, items in itertools.groupby(unsplit.most_common(), operator.itemgetter(1)):
         words = [word for word, _ in items]
         for i in range(0, len(words), _GROUP):
@@ -257,17 +256,16 @@ def _add_split(counts: Counter[str], unsplit: Counter[str], normalizer: Any, spl
 
 
 def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]) -> Tokenizer:
-    """Train WordPiece so that the outcome does not depend on the process.
+    """Train WordPiece deterministically.
 
-    Left alone, `tokenizers` numbers the pieces that go on with a word in the order of a hash map
-    that differs from process to process (its issue 1794), and as pairs of equal frequency are
-    merged in the order of their numbers, even the set of pieces differs. Here all characters,
-    alone and inside a word, are special tokens of the training, whose numbers are given; from
-    there on it is deterministic.
+    `tokenizers` numbers pieces inside words in the order of a hash map, which differs between
+    processes (its issue 1794). Pairs of equal frequency are merged in the order of these numbers,
+    so even the set of pieces differs. Here all characters, at the start of and inside a word, are
+    special tokens of the trainer with fixed numbers, which makes the result deterministic.
     """
     size = WORDPIECES if max_size is None else max_size
     normalizer, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    # Characters are normalized one by one, whatever stands beside them.
+    # Characters are normalized one by one, independent of their neighbors.
     counts = Counter(
         character
         for text in texts
@@ -288,8 +286,8 @@ def _train_pieces(texts: Iterable[str], max_size: int | None, special: list[str]
     )
     trained = _tokenizer(models.WordPiece, normalizer, split)
     trained.train_from_iterator(texts, trainer)
-    # Anew, because a trained one takes special tokens for what they stand for where a text happens
-    # to hold their letters.
+    # Create a new tokenizer: the trained one treats the letters of special tokens in a text as
+    # these tokens.
     return _tokenizer(models.WordPiece, normalizer, split, trained.get_vocab())
 
 

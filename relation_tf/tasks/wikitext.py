@@ -1,25 +1,26 @@
-"""WikiText headers: whether a passage of an encyclopedia stands under a secondary header.
+"""WikiText headers: classify passages of an encyclopedia by the level of their header.
 
-An instance is a header and the text under it, up to the next header of any level. It is "secondary"
-where the header has two marks (` = = Career = = `), and "other" where it is the title of an article
-(` = Robert Boulter = `) or deeper. The marks would give that away, so they are left out and the
-words of the header kept; then come the lines below it, without blank ones.
+An instance is a header and the text below it, up to the next header of any level. The class is
+"secondary" if the header has two marks (` = = Career = = `), and "other" if it is the title of an
+article (` = Robert Boulter = `) or a deeper header. The text of an instance is the header without
+marks, followed by the lines below it without blank lines.
 
-A header is a line of its own: a blank, marks (`=`, blanks between), a blank, words, and as many
-marks again. Above it and below it is a blank line, the start or the end of the file. That is what
-tells it from lines of a formula, ` = 1 rad / s and a nominal impedance k = ` in the test text.
+A header is a separate line: a space, marks (`=` with spaces between them), a space, words, and the
+same number of marks. The lines before and after it are blank, or the file starts or ends there. So
+lines of formulas are not headers, such as ` = 1 rad / s and a nominal impedance k = ` in the test
+text.
 
-On the training text of WikiText-103 the Relation paper's program counts 304,092 instances, 140,365
-of them secondary and 163,727 other, the longest of 6,231 tokens. These figures have not been
-checked on the whole text; `relation-tf tasks WikiText-103 --data DIR` prints ours. In the texts to
-validate and to test, 301 of 620 and 302 of 704 are secondary.
+On the training text of WikiText-103 the program of the Relation paper counts 304,092 instances:
+140,365 secondary and 163,727 other; the longest has 6,231 tokens. These numbers have not been
+verified on the complete text; `relation-tf tasks WikiText-103 --data DIR` prints ours. In the
+validation and test texts, 301 of 620 and 302 of 704 instances are secondary.
 
-What stops the training is the data's own validation text: a share of the training rows would put
-passages of one article on both sides. (The paper takes such a share, 20 %.)
+Early stopping uses the official validation text: with a share of the training rows, passages of one
+article would be in both parts. (The paper uses such a share, 20 %.)
 
-Of WikiText-2 there may be a sample in place of the training text, `train_head_noblank.txt`: its
-start, with the blank lines dropped. There the marks alone tell a header. A result on it is not
-comparable with others, and a note says so.
+For WikiText-2 a sample can replace the training text: `train_head_noblank.txt`, its start without
+blank lines. There headers are recognized by the marks only. Results are not comparable with others,
+and a note says so.
 
 References:
     Merity, Xiong, Bradbury and Socher 2017, "Pointer Sentinel Mixture Models" (ICLR). The task:
@@ -47,8 +48,8 @@ SAMPLE = "train_head_noblank.txt"
 _SECONDARY = 2  # marks
 
 _BYTE_ORDER_MARK = rb"(?:\xef\xbb\xbf)?"
-_BLANKS = rb"[ \r]*"  # carriage returns are blanks, whether all lines end in one or a few
-# No header has more than ten marks; to try any number takes the square of a line of them.
+_BLANKS = rb"[ \r]*"  # carriage returns count as spaces
+# At most ten marks: without this limit a long line of marks needs quadratic time.
 _LINE = rb" (?P<marks>=(?: =){0,9}) (?!= )(?P<words>\S|\S.*\S)(?<! =) (?P=marks)" + _BLANKS + rb"$"
 _ABOVE = rb"(?:\A" + _BYTE_ORDER_MARK + rb"(?:" + _BLANKS + rb"\n)?|" + _BLANKS + rb"\n)"
 _BELOW = rb"(?=\n" + _BLANKS + rb"$|\Z)"
@@ -59,7 +60,7 @@ _INSTANCE = np.dtype([("start", np.int64), ("end", np.int64), ("line", int), ("l
 
 
 def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-    """Read the instances of a file, their text left in it; `index` is the line from 0."""
+    """Read the instances of a file; the text stays in the file. `index` is the line from 0."""
     header = _BALANCED if path.name == SAMPLE else _HEADER
 
     def instances(data: mmap.mmap) -> Iterator[tuple[int, int, int, bool]]:
@@ -86,7 +87,7 @@ def header_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
 
 
 def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
-    """Return the start and the number of marks of each header, between the ends of the file."""
+    """Yield the start and the number of marks of each header, and of both ends of the file."""
     yield 0, 0
     for found in header.finditer(data):
         yield found.start("marks") - 1, found["marks"].count(b"=")
@@ -94,7 +95,7 @@ def _bounds(data: mmap.mmap, header: re.Pattern[bytes]) -> Iterator[tuple[int, i
 
 
 def _passage_text(passage: bytes) -> str:
-    """Return the words of the header and the lines under it, a line each."""
+    """Return the words of the header and the lines below it."""
     header, _, body = passage.partition(b"\n")
     found = _BALANCED.match(header)
     assert found is not None  # a passage starts at a header

@@ -1,7 +1,7 @@
-r"""Texts of Yelp Full, and its small sample.
+r"""Reader of Yelp Full and of its small sample.
 
-The texts are written as JSON strings, a line break as `\n` and `é` as `\u00e9`, their quotes
-doubled for CSV as well (`\""`): these escapes are undone. The sample is two JSON objects of
+The texts are JSON strings (a line break is `\n`, `é` is `\u00e9`) with quotes doubled for CSV
+(`\""`); the reader decodes these escapes. The sample is two JSON objects of
 `{"ori": text, "label": "0" to "4"}`.
 """
 
@@ -39,7 +39,7 @@ def sample_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
 
 
 def unescape(text: str) -> str:
-    r"""Return a text without the escapes of JSON strings and doubled quotes.
+    r"""Decode the escapes of JSON strings and doubled quotes.
 
     Example:
         >>> unescape(r'the \""best\"" caf\u00e9')
@@ -47,6 +47,6 @@ def unescape(text: str) -> str:
     """
     text = text.replace('\\""', '\\"')
     text = _ESCAPE.sub(lambda escape: str(json.loads(f'"{escape[0]}"')), text)
-    # Joins the two halves of a character beyond U+FFFF; half of one alone is no character, nor NUL.
+    # Combines surrogate pairs; lone surrogates and NUL are not valid text.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -244,7 +244,7 @@ GLOVE = {"embeddings": "glove"}
     ("changes", "options", "message"),
     [
         ({}, {"data": "."}, "looked for"),
-        ({}, {"data": "partial"}, r"dev\.tsv: expected the file of task CoLA"),
+        ({}, {"data": "partial"}, r"dev\.tsv: this file of task CoLA does not exist"),
         ({}, {}, "expected --data DIR"),
         (GLOVE, {"glove": "narrow.txt"}, r"narrow\.txt:1: expected a word and 12 numbers, found 2"),
         (GLOVE, {}, "needs --glove FILE"),

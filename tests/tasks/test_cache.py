@@ -100,7 +100,7 @@ def test_a_folder_that_cannot_be_is_named(tmp_path, monkeypatch, place):
     with pytest.raises(DataError) as error:
         made_once("it", lambda folder: None)
     assert str(tmp_path / place) in str(error.value)
-    assert "RELATION_TF_CACHE names another folder" in str(error.value)
+    assert "set RELATION_TF_CACHE to use another folder" in str(error.value)
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch):

@@ -78,24 +78,26 @@ def test_both_places_are_looked_at_and_said(tmp_path, name, has):
 def test_what_tfds_does_not_have():
     with pytest.raises(DataError) as error:
         find_source("fdu-baby", "tfds")
-    assert str(error.value) == "task fdu-baby: TFDS has no such set"
+    assert str(error.value) == "task fdu-baby: not available in TFDS"
 
 
 def test_an_unknown_source_is_refused():
     with pytest.raises(UnknownNameError, match=r"source 'x': .* auto, files, tfds, miniglue\."):
         find_source("CoLA", "x")
-    with pytest.raises(DataError, match=r"embedded set has CoLA.* alone"):
+    with pytest.raises(DataError, match=r"source='miniglue' only has CoLA"):
         find_source("MR", "miniglue")
 
 
-def test_a_file_that_is_missing_beside_others_is_named(small_glue, tmp_path):
+def test_error_names_a_missing_file(small_glue, tmp_path):
     folder = tmp_path / "RTE"
     folder.mkdir()
     (folder / "train.tsv").write_bytes((small_glue / "RTE" / "train.tsv").read_bytes())
-    with pytest.raises(DataError, match=r"RTE/dev\.tsv: expected the file of task RTE"):
+    with pytest.raises(DataError, match=r"RTE/dev\.tsv: this file of task RTE does not exist"):
         find_source("RTE", "files", tmp_path)
     (tmp_path / "baby.task.train").write_text("1\tgood\n")
-    with pytest.raises(DataError, match=r"baby\.task\.test: expected the file of task fdu-baby"):
+    with pytest.raises(
+        DataError, match=r"baby\.task\.test: this file of task fdu-baby does not exist"
+    ):
         read_task("fdu-baby", tmp_path)
 
 

@@ -82,8 +82,8 @@ def test_numbers_in_json_are_their_words(tmp_path):
     [
         ("[1, 2]", "expected a JSON object, found [1, 2]"),
         ('{"text": "x"', "expected a JSON object, found: "),
-        ('{"text": "x"}', "expected 'stars' with a text or a number, found None"),
-        ('{"text": ["x"], "stars": 1}', "expected 'text' with a text or a number, found ['x']"),
+        ('{"text": "x"}', "expected 'stars' with a string or a number, found None"),
+        ('{"text": ["x"], "stars": 1}', "expected 'text' with a string or a number, found ['x']"),
         ('{"text": "x", "stars": 2}', "expected stars 1 or 3 or 5, found '2'"),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_class_that_is_not_to_be_learned_is_noted(tmp_path):
     for split in ("train", "test"):
         write(tmp_path / "mine" / f"{split}.csv")
     task = load_task(own(labels=["1", "3", "4", "5"]), data=tmp_path)
-    assert task.notes == ("no training row is of class '4'",)
+    assert task.notes == ("class '4' has no training rows",)
     assert load_task(own(), data=tmp_path).notes == ()
 
 
@@ -125,9 +125,9 @@ def test_without_data_files_are_looked_for_where_the_command_is_called(tmp_path,
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"labels": ["1"]}, "labels: expected two or more, each once, found ['1']"),
-        ({"labels": ["1", "1"]}, "each once"),
-        ({"labels": []}, "a score, which has none, needs two inputs, found one"),
+        ({"labels": ["1"]}, "labels: expected two or more different labels, found ['1']"),
+        ({"labels": ["1", "1"]}, "two or more different labels"),
+        ({"labels": []}, "a task without labels (regression) needs two inputs, found one"),
         ({"metrics": ["pearson"]}, "metrics: must be accuracy or matthews or f1"),
         ({"metrics": ["mathews"]}, "Received: 'mathews'. Did you mean 'matthews'?"),
         ({"metrics": ["f1"], "labels": ["a", "b"]}, "Received: 'f1'."),
@@ -136,17 +136,20 @@ def test_without_data_files_are_looked_for_where_the_command_is_called(tmp_path,
         ({"validation": "dev"}, "validation: expected a file of 'dev'"),
         ({"scored": "dev"}, "scored: expected a file of 'dev'"),
         ({"files": {"train": "a.txt", "test": "b.csv"}}, "files.train: expected a file .csv, .tsv"),
-        ({"validation": "train"}, "validation: expected other rows than those of 'train'"),
-        ({"scored": "train"}, "scored: expected other rows than those of 'train'"),
-        ({"label": "text"}, "label: expected another column than the inputs, found 'text'"),
+        ({"validation": "train"}, "validation: must be another split than 'train'"),
+        ({"scored": "train"}, "scored: must be another split than 'train'"),
+        ({"label": "text"}, "label: must not be one of the inputs, found 'text'"),
         ({"labels": ["a", "b\tc"]}, "labels.1"),
         ({"labels": ["a", ""]}, "labels.1"),
         ({"files": {"train": "/a.csv", "test": "b.csv"}}, "expected a path below --data"),
         ({"files": {"train": "../a.csv", "test": "b.csv"}}, "expected a path below --data"),
-        ({"files": {"train": "a.csv", "test": "a.csv"}}, "files: expected a file for each split"),
+        (
+            {"files": {"train": "a.csv", "test": "a.csv"}},
+            "files: expected a different file for each split",
+        ),
         (
             {"files": {"train": "a.csv", "validation": "b.csv", "test": "c.csv"}},
-            "files.validation: call the file that stops the training 'dev'",
+            "files.validation: name the file for early stopping 'dev'",
         ),
         ({"files": {"train": "a.csv", "test": "b.csv", "../x": "c.csv"}}, "files"),
         ({"name": "../x"}, "name"),
@@ -223,7 +226,10 @@ def test_a_task_with_a_reader_of_its_own(tmp_path, registry):
         (tmp_path / file).write_text("so good|5\nnot good|1\n")
     split = find_source("stars", "files", tmp_path).read().splits["test"]
     assert (split.texts, split.labels.tolist()) == ((["so good", "not good"],), [2, 0])
-    for line, message in (("a", "row 3: must be texts of text, stars"), ("a|2", "txt:3: expected")):
+    for line, message in (
+        ("a", "row 3: must be strings for text, stars"),
+        ("a|2", "txt:3: expected"),
+    ):
         (tmp_path / "train.txt").write_text(f"so good|5\nnot good|1\n{line}\n")
         with pytest.raises(DataError, match=message):
             find_source("stars", "files", tmp_path).read()
@@ -254,5 +260,5 @@ def test_a_registered_source(tmp_path, registry):
     assert Suite(tasks=["MR"], source="mirror", **SUITE).source == "mirror"
     with pytest.raises(NotFoundError, match=r"^task CR: the source 'mirror' does not have it$"):
         find_source("CR", "mirror")
-    with pytest.raises(NotFoundError, match=r"^task SUBJ: looked for .*subj\.all: not there\. To"):
+    with pytest.raises(NotFoundError, match=r"^task SUBJ: looked for .*subj\.all: not found\. To"):
         find_source("SUBJ", "mirror")

@@ -187,14 +187,14 @@ def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
     ("arguments", "message"),
     [
         ({"source": "files"}, "task CoLA: expected --data DIR"),
-        ({"name": "MR", "source": "miniglue"}, "task MR: the embedded set has CoLA, .* alone"),
+        ({"name": "MR", "source": "miniglue"}, "task MR: source='miniglue' only has CoLA, "),
         ({"tokens": "words"}, "tokens must be one of .* Received: tokens='words'"),
         ({"validation_split": 0.0}, "above 0 and below 1. Received: validation_split=0.0"),
         ({"validation_split": 1.0}, "above 0 and below 1. Received: validation_split=1.0"),
         ({"validation_split": float("nan")}, "above 0 and below 1. Received: validation_split=nan"),
         (
             {"tokens": "text", "vocabulary_size": 9},
-            "vocabulary_size has no meaning .* Received: vocabulary_size=9",
+            "vocabulary_size has no effect .* Received: vocabulary_size=9",
         ),
         ({"tokens": "text", "max_length": 9}, "max_length has no .* Received: max_length=9"),
         ({"tokens": "text", "start_token": True}, "start_token has .* Received: start_token=True"),
@@ -223,9 +223,9 @@ def test_a_given_vocabulary_is_taken(small_glue, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tokens": "word"}, "tokens: expected 'wordpiece' with the vocabulary .*tokens='word'"),
-        ({"vocabulary_size": 50}, "vocabulary_size: expected None with the vocabulary"),
-        ({"start_token": True}, "start_token: expected False with the vocabulary"),
+        ({"tokens": "word"}, "tokens: must be 'wordpiece' with the .*tokens='word'"),
+        ({"vocabulary_size": 50}, "vocabulary_size: must be None with the WordPiece vocabulary"),
+        ({"start_token": True}, "start_token: must be False with the WordPiece vocabulary"),
         ({}, "vocabulary.json: expected a vocabulary: No such file"),
     ],
 )

@@ -57,7 +57,7 @@ def test_takes_the_words_of_the_vocabulary(tmp_path, header, pack):
     assert start.tolist() == [[7, 7]] * 5
     assert vectors.values.dtype == "float32"
     assert vectors.repeated == 1
-    assert str(vectors) == "2 of 3 words found (66.7%), 1 repeated lines left out"
+    assert str(vectors) == "2 of 3 words found (66.7%), 1 repeated lines skipped"
 
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=32)
@@ -111,7 +111,7 @@ BROKEN = [
     ("the 1 -inf\n", ":1: expected finite numbers"),
     ("the 1 1e39\n", ":1: expected finite numbers"),
     ("2 3\nthe 1 2\ncat 3 4\n", ":1: expected vectors of width 2, found 3"),
-    ("3 2\nthe 1 2\ncat 3 4\n", ":1: expected 3 vectors as it says, found 2"),
+    ("3 2\nthe 1 2\ncat 3 4\n", ":1: expected 3 vectors as in the header, found 2"),
     ("", ": expected word vectors, found none"),
     ("0 2\n", ": expected word vectors, found none"),
     ("the 1 2\n" + "x" * 2**21, r":2: expected a word and 2 numbers, found 0 after 'x{1,40}$"),

@@ -75,12 +75,12 @@ def test_ones_own_task_may_be_a_member(tmp_path, monkeypatch, small_glue):
 
 
 def test_a_member_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"task fdu-MR: .*not there"):
+    with pytest.raises(DataError, match=r"task fdu-MR: .*not found"):
         load_task(TaskGroup(name="x", tasks=["fdu-MR", "CoLA"]), data=tmp_path)
 
 
 def test_a_group_is_of_several_tasks_each_once():
-    with pytest.raises(ValidationError, match="each once, found 'CoLA' more than once"):
+    with pytest.raises(ValidationError, match="different tasks, found 'CoLA' more than once"):
         TaskGroup(name="x", tasks=["CoLA", "CoLA"])
-    with pytest.raises(ValidationError, match="two tasks or more, each once, found 1"):
+    with pytest.raises(ValidationError, match="two or more different tasks, found 1"):
         TaskGroup(name="x", tasks=["CoLA"])

@@ -101,7 +101,9 @@ def test_an_empty_folder_is_named(tmp_path):
     with pytest.raises(DataError, match=r"aclImdb/train/pos: expected reviews .*, found none"):
         read_task("IMDb", data)
     review.parent.rmdir()
-    with pytest.raises(DataError, match=r"aclImdb/train/pos: expected the file of task IMDb"):
+    with pytest.raises(
+        DataError, match=r"aclImdb/train/pos: this file of task IMDb does not exist"
+    ):
         read_task("IMDb", data)
     review.parent.write_text("no folder")
     with pytest.raises(DataError, match=r"aclImdb/train/pos: cannot be read: Not a directory"):

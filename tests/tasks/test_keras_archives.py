@@ -59,7 +59,7 @@ def test_without_an_index_the_ranks_are_the_words_and_a_note_says_so(tmp_path):
     path = write(tmp_path, x=rows([12, 1], []))
     split, (note,) = read(path)
     assert split.texts == (["12 1", ""],)
-    assert note.startswith("no imdb_word_index.json beside imdb.npz")
+    assert note.startswith("no imdb_word_index.json next to imdb.npz")
 
 
 def test_orders_are_those_of_keras():
@@ -125,14 +125,14 @@ def test_a_file_that_is_no_archive_is_named(tmp_path):
         ("[" * 200_000, "expected a JSON object, found: "),
         ("[1]", "expected a JSON object, found [1]"),
         ("{}", "expected words, found none"),
-        ('{"so": "good"}', "expected words with a rank from 1 of their own, found 'so': 'good'"),
-        ('{"so": 0}', "expected words with a rank from 1 of their own, found 'so': 0"),
-        ('{"so": true}', "expected words with a rank from 1 of their own, found 'so': True"),
+        ('{"so": "good"}', "expected words with different ranks from 1, found 'so': 'good'"),
+        ('{"so": 0}', "expected words with different ranks from 1, found 'so': 0"),
+        ('{"so": true}', "expected words with different ranks from 1, found 'so': True"),
         (
             '{"so": 2, "good": 2}',
-            "expected words with a rank from 1 of their own, found 'good': 2",
+            "expected words with different ranks from 1, found 'good': 2",
         ),
-        ('{"": 1}', "expected words with a rank from 1 of their own, found '': 1"),
+        ('{"": 1}', "expected words with different ranks from 1, found '': 1"),
     ],
 )
 def test_a_foreign_index_is_named(tmp_path, content, message):
@@ -149,7 +149,7 @@ def test_a_rank_that_the_index_has_not_is_named(tmp_path):
     with pytest.raises(DataError) as error:
         read(path)
     assert str(error.value) == (
-        f"{path}: row 1 of 'x': expected words of the index beside it, which has none of rank 3"
+        f"{path}: row 1 of 'x': the word index next to the archive has no word of rank 3"
     )
 
 

@@ -69,7 +69,9 @@ def test_what_was_left_out_and_noted_is_said(tmp_path):
     for name in ("dev", "test"):
         entries = ",".join(f'"{i}": {row}' for i, row in enumerate(rows))
         (tmp_path / "yelp_full_sample" / f"{name}.json").write_text(f"{{{entries}}}")
-    assert "\nnote: a sample: 60 of 650,000 rows" in listing.describe("Yelp-full", tmp_path)
+    assert "\nnote: a sample: 60 of 650,000 training rows" in listing.describe(
+        "Yelp-full", tmp_path
+    )
 
 
 def test_a_long_text_is_cut_and_counted(tmp_path):

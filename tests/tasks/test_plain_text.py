@@ -86,12 +86,12 @@ def test_encoded_once(text_file, monkeypatch):
     [
         (b"good\n\nb\xe4d\n", "a.txt:3: expected UTF-8, byte 2 of the line is 0xE4"),
         (b"good\nba\0d\n", "a.txt:2: expected text, found a NUL byte"),
-        (b"short", "a.txt: expected text for one block of 8 tokens and more, found less"),
-        (b"", "a.txt: expected text for one block of 8 tokens and more, found less"),
+        (b"short", "a.txt: expected text for at least one block of 8 tokens, found less"),
+        (b"", "a.txt: expected text for at least one block of 8 tokens, found less"),
         (
             b"word " * 9,
-            "a.txt: expected text for more than the 1 blocks of 8 tokens that are held out, "
-            "found no more",
+            "a.txt: the text only fills the 1 held-out blocks of 8 tokens; "
+            "use more text or a smaller held-out share",
         ),
     ],
 )
@@ -105,9 +105,11 @@ def test_bad_text_is_one_line(text_file, content, message):
 def test_bad_files(text_file, tmp_path):
     with pytest.raises(DataError, match=r"b\.txt: cannot be read: No such file"):
         read_plain_text([text_file, tmp_path / "b.txt"], **SMALL)
-    with pytest.raises(DataError, match=r"a\.txt: held out, and one of the files to learn from"):
+    with pytest.raises(
+        DataError, match=r"a\.txt: must not be both a held-out file and a training file"
+    ):
         read_plain_text([text_file], **SMALL | {"held_out": text_file})
-    with pytest.raises(DataError, match=r"a\.txt: given twice, so that what is held out of it"):
+    with pytest.raises(DataError, match=r"a\.txt: given twice; held-out blocks would be in the"):
         read_plain_text([text_file, text_file], **SMALL)
     for whole in (1.0, 1):
         with pytest.raises(DataError, match=r"held-out: expected .* Received: 1$"):

@@ -120,7 +120,7 @@ def test_rows_are_cut_as_keras_cuts_them(tmp_path, monkeypatch):
 
 def test_fewer_newswires_than_keras_has_are_noted(tmp_path):
     data = write(tmp_path, *[wire(["earn"], "So")] * 5)
-    assert read_task("Reuters", data).notes == ("5 newswires of the 11,228 that Keras's set has",)
+    assert read_task("Reuters", data).notes == ("5 of the 11,228 newswires of the Keras dataset",)
 
 
 @pytest.mark.parametrize(

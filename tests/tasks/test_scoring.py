@@ -43,8 +43,8 @@ def test_a_registered_metric_scores(monkeypatch):
 @pytest.mark.parametrize(
     ("task", "name", "message"),
     [
-        ("MNLI", "AX", r"scored as MNLI-m or MNLI-mm\. Received: 'AX'"),
-        ("dates", "dates", "the trained network computes 'exact_match' itself"),
+        ("MNLI", "AX", r"name must be MNLI-m or MNLI-mm\. Received: 'AX'"),
+        ("dates", "dates", "metric 'exact_match' needs the trained network"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(task, name, message):

@@ -99,10 +99,10 @@ def test_a_field_may_be_longer_than_the_limit_of_csv_which_stays(tmp_path):
         (read_csv, b"1,a\n2\n", ":2: expected 2 fields ('class', 'text'), found 1"),
         (read_csv, b"1,a\n2,b,c\n", ":2: expected 2 fields ('class', 'text'), found 3"),
         (read_csv, b"1,a\n\n2,b\n", ":2: expected 2 fields ('class', 'text'), found 0"),
-        (read_csv, b'1,a\n2,"b\nb"c"\n', ":2: expected comma-separated fields, a quote within "
-         "quotes written twice, found in line 3: ',' expected after '\"'"),
-        (read_csv, b'1,a\n2,"b\nc\nd\n', ":2: expected comma-separated fields, a quote within "
-         "quotes written twice, found in line 4: unexpected end of data"),
+        (read_csv, b'1,a\n2,"b\nb"c"\n', ":2: expected comma-separated fields (write a quote "
+         "within quotes twice), found in line 3: ',' expected after '\"'"),
+        (read_csv, b'1,a\n2,"b\nc\nd\n', ":2: expected comma-separated fields (write a quote "
+         "within quotes twice), found in line 4: unexpected end of data"),
         (read_csv, b"1,a\n2,b\rc\n", ":2: expected comma-separated fields"),
         (read_csv, b"1,a\n2,caf\xe9\n", ":2: expected UTF-8, byte 6 of the line is 0xE9"),
         (read_csv, b'1,a\n2,"b\ncaf\xe9"\n', ":3: expected UTF-8, byte 4 of the line is 0xE9"),
@@ -142,5 +142,5 @@ def test_bad_rows_are_left_out_and_the_others_keep_their_lines(
 def test_a_bad_header_is_never_left_out(tmp_path):
     with pytest.raises(DataError, match=r"train\.csv:1: expected comma-separated fields"):
         read(tmp_path, b'a,"b"c\n1,2\n', None, [])
-    with pytest.raises(DataError, match=r"train\.csv:1: expected columns of different names, fou"):
+    with pytest.raises(DataError, match=r"train\.csv:1: column names must be unique, fou"):
         read(tmp_path, b"text\tlabel\ttext\n", None, [], read_tsv)

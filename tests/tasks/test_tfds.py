@@ -175,7 +175,7 @@ def test_files_come_first(small_glue, prepared_glue, tmp_path):
     assert kind(None, prepared_glue) == "tfds"
     with pytest.raises(DataError) as error:
         find_source("RTE", "tfds", tfds_folder=tmp_path)
-    assert f"looked for {tmp_path}/glue/rte: not there" in str(error.value)
+    assert f"looked for {tmp_path}/glue/rte: not found" in str(error.value)
     assert "relation-tf download RTE" in str(error.value)
 
 
@@ -352,8 +352,11 @@ def spoil_shard(folder):
     ("change", "message"),
     [
         (rename_version, "glue/rte: expected version 2.0.0, found 1.0.0"),
-        (leave_half, "glue/rte/2.0.0: expected a prepared set, dataset_info.json is not there; "),
-        (spoil_info, "2.0.0/dataset_info.json: expected what TFDS writes of a set: Expecting "),
+        (
+            leave_half,
+            "glue/rte/2.0.0: expected a prepared dataset, but dataset_info.json is missing; ",
+        ),
+        (spoil_info, "2.0.0/dataset_info.json: expected a file written by TFDS: Expecting "),
         (drop_split, "2.0.0: expected a split 'validation', found train, test"),
         (rename_feature, "2.0.0: expected a feature 'sentence1', found 'idx', 'label', 'premise'"),
         (rename_class, "expected labels entailment, not_entailment, found entailment, neutral"),
@@ -447,12 +450,12 @@ def test_a_download_is_prepared_and_left_alone_the_next_time(
 def test_half_of_a_set_is_no_download(tmp_path):
     folder = tmp_path / "glue" / "cola" / "2.0.0"
     folder.mkdir(parents=True)
-    with pytest.raises(DataError, match=r"2\.0\.0: expected a prepared set"):
+    with pytest.raises(DataError, match=r"2\.0\.0: expected a prepared dataset"):
         download("CoLA", tmp_path)
 
 
 def test_a_task_that_tfds_has_not_is_no_download(tmp_path):
-    with pytest.raises(DataError, match=r"task MR: not in TFDS, which has CoLA, SST-2, "):
+    with pytest.raises(DataError, match=r"task MR: not available in TFDS\. Available: CoLA, "):
         download("MR", tmp_path)
 
 

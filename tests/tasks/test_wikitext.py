@@ -154,7 +154,7 @@ def test_a_sample_without_blank_lines(tmp_path):
     assert len(text.splits["test"]) == 3
     (note,) = text.notes
     assert note.startswith("trained on a sample of 3 instances")
-    with pytest.raises(DataError, match=r"wikitext-103/wiki\.train\.tokens, \S*raw: not there"):
+    with pytest.raises(DataError, match=r"wikitext-103/wiki\.train\.tokens, \S*raw: not found"):
         read_task("WikiText-103", tmp_path)
 
 
