@@ -1,15 +1,15 @@
-# Each target does its own set-up; a fresh machine needs only Python 3.11 or later and make.
+# Each target installs what it needs; a new machine needs only make and Python 3.11 or later.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# By a .pth file: a script in the folder above would take the checkout for the package otherwise.
+# Installs with a .pth file: otherwise a script in the parent folder imports the checkout as the package.
 EDITABLE := $(PIP_INSTALL) --config-settings editable_mode=compat --editable
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
-# Without XLA's optimizations compilation takes half as long, and on JAX nearly all the time is compilation.
+# Compilation dominates the time on JAX; without XLA optimizations it takes half as long.
 JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=true
 TORCH := KERAS_BACKEND=torch
-# Layers and networks that between them use masks, gradients, dropout, saving and loops.
+# Together these tests cover masks, gradients, dropout, saving and loops.
 FEW_BACKEND_TESTS := tests/layers/test_keras_contract.py tests/layers/test_feature_attention.py tests/networks/test_recurrent.py
 BACKEND_TESTS := tests/layers tests/networks tests/test_optimizers.py
 

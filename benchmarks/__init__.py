@@ -1,4 +1,4 @@
-"""Speed, side by side: this package against the equations as written, and against its peers.
+"""Speed of this package compared with direct implementations and other libraries.
 
-`python -m benchmarks` measures and prints the table; README.md reads it.
+`python -m benchmarks` measures and prints the table; README.md describes the results.
 """

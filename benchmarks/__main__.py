@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, print the table, write it, and draw time and memory."""
+"""`python -m benchmarks`: measure, print and write the table, and plot time and memory."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ _console = Console(highlight=False, soft_wrap=True)
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="Where the results go.")] = Path("benchmarks/results"),
-    only: Annotated[str, typer.Option(help="Names, or beginnings of names, with commas.")] = "",
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("benchmarks/results"),
+    only: Annotated[
+        str, typer.Option(help="Names, or prefixes of names, separated by commas.")
+    ] = "",
     again: Annotated[
-        bool, typer.Option("--again", help="Measure anew what this commit has.")
+        bool, typer.Option("--again", help="Measure rows again that this commit already has.")
     ] = False,
-    show: Annotated[bool, typer.Option("--list", help="List what there is and end.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List all rows and exit.")] = False,
 ) -> None:
-    """Measure this package against the equations as written and against its peers.
+    """Measure this package against direct implementations and other libraries.
 
-    What was measured of this commit is kept: interrupted, the same command goes on where it was.
+    Results of this commit are kept: after an interruption, run the same command again to resume.
     """
     beginnings = tuple(name.strip() for name in only.split(",") if name.strip()) or ("",)
     chosen = [job for job in _jobs() if job.name.startswith(beginnings)]
     if not chosen:
         names = ", ".join(job.name for job in _jobs())
-        raise typer.BadParameter(f"expected some of {names}. Received: {only}")
+        raise typer.BadParameter(f"--only must be some of {names}. Received: {only}")
     if show:
         for job in chosen:
             _console.print(f"{job.name:42} {job.title}")
@@ -61,7 +63,7 @@ def main(
 
 
 def _commit() -> str:
-    """The commit of this checkout, and whether it was changed since."""
+    """Return the commit of this checkout, marked if there are uncommitted changes."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     answer = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
     return answer.stdout.strip() or "unknown"
@@ -77,7 +79,7 @@ class _Job:
     needs: str | None
 
     def run(self) -> dict[str, Any]:
-        """What is measured, or why it is not."""
+        """Return the measurement, or the reason why there is none."""
         for module in (self.needs, self.backend):
             if module is not None and find_spec(module) is None:
                 return {"skipped": f"{module} is not installed"}
@@ -109,7 +111,7 @@ def _curve(name: str, curve: Curve, function: str, what: str) -> _Job:
 
 
 def _write(path: Path, content: Any) -> None:
-    """Whole or not at all."""
+    """Write a file atomically."""
     temporary = path.with_suffix(".part")
     temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
     temporary.replace(path)

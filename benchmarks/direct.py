@@ -1,4 +1,4 @@
-"""The equations as written, over the weights of this package's layers."""
+"""Direct implementations of the equations, with the weights of the layers of this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relation_tf.layers.token_mixer import affine
 
 
 class Relation(layers.Relation):
-    """The layer with H of every token, its mean, and `(G * h') W` of every token."""
+    """Relation layer that computes H, its mean, and `(G * h') W` for every token."""
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         g = affine(query, self.g_kernel, self.g_bias)
@@ -23,13 +23,13 @@ class Relation(layers.Relation):
 
 
 def relation(layer: layers.Relation, x: Any) -> Any:
-    """Equations 7-12: `relu((G * h') W)`, h' the mean of H."""
+    """Compute equations 7-12: `relu((G * h') W)`, h' the mean of H."""
     g, h = ops.matmul(x, layer.g_kernel), ops.matmul(x, layer.h_kernel)
     return ops.relu(ops.matmul(g * ops.mean(h, axis=1, keepdims=True), layer.kernel))
 
 
 def linear_attention(layer: layers.LinearAttention, x: Any) -> Any:
-    """Equation 5: `t(Q) (t(K)^T V)`."""
+    """Compute equation 5: `t(Q) (t(K)^T V)`."""
     q = ops.elu(affine(x, layer.query_kernel, layer.query_bias)) + 1.0
     k = ops.elu(affine(x, layer.key_kernel, layer.key_bias)) + 1.0
     v = affine(x, layer.value_kernel, layer.value_bias)
@@ -37,7 +37,7 @@ def linear_attention(layer: layers.LinearAttention, x: Any) -> Any:
 
 
 def contextualizer(layer: layers.Contextualizer, x: Any) -> Any:
-    """Each step of second-order attention, token by token."""
+    """Compute the steps of second-order attention token by token."""
     context = ops.ones_like(x[:, 0])
     for step in layer.steps:
         query = ops.matmul(context, step.v)[:, None, :]
@@ -50,7 +50,7 @@ def contextualizer(layer: layers.Contextualizer, x: Any) -> Any:
 
 
 def fofe_matrix(length: int, decay: float) -> np.ndarray:
-    """The N x N matrix of weights: row t holds those of the tokens before t."""
+    """Return the N x N matrix of weights; row t has the weights of the tokens before t."""
     distance = np.arange(length)[:, None] - np.arange(length)[None, :] - 1
     powers = float(decay) ** np.maximum(distance, 0)
     return np.where(distance >= 0, powers, 0.0).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Reviews as long as IMDb's, without IMDb."""
+"""Text lengths with the distribution of IMDb reviews."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 LONGEST = 2494
 
-# The share of IMDb's training reviews that have at most so many tokens, from
+# Share of the IMDb training reviews with at most this number of tokens, from
 # `relation_tf.tasks.encoding.load_task("IMDb", ...).splits["train"].lengths`.
 _AT_MOST = {
     0.0: 12, 0.01: 52, 0.02: 59, 0.05: 79, 0.1: 110, 0.2: 144, 0.3: 161, 0.4: 182, 0.5: 210,
@@ -17,10 +17,10 @@ _MEAN = 230.0
 
 
 def imdb_lengths(reviews: int = 25_000) -> np.ndarray:
-    """Lengths of so many reviews, ascending: a mean of 230, the longest of 2,494 tokens.
+    """Return sorted lengths of reviews with a mean of 230 and a maximum of 2,494 tokens.
 
-    So they were for the papers, which counted words only. Here punctuation counts too: the shape of
-    the distribution is kept, and its scale is theirs.
+    These are the values of the papers, which counted words only. The shape of the distribution
+    comes from tokens including punctuation; it is rescaled to the values of the papers.
     """
     shares = np.linspace(0, 1, reviews)
     logarithms = np.interp(shares, list(_AT_MOST), np.log(list(_AT_MOST.values())))

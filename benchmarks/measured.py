@@ -1,4 +1,4 @@
-"""What a measurement gives."""
+"""Result of a measurement."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchmarks.timing import Spread, in_turn, ratio, spread
 
 @dataclass(frozen=True)
 class Measured:
-    """A figure and what it was made of.
+    """Measured value with its components.
 
     Attributes:
-        value: A ratio of medians, or what the row says, with the quartiles of the rounds.
-        sides: What was measured of each side, by name.
-        unit: Of the sides.
-        note: What a reader has to know.
+        value: Ratio of medians, or another value described by the row, with quartiles of rounds.
+        sides: Measurements of each side, by name.
+        unit: Unit of the sides.
+        note: Remark for readers.
     """
 
     value: Spread
@@ -29,14 +29,14 @@ class Measured:
 
 
 def compare(what: Callable[[], Any], against: Callable[[], Any], note: str = "") -> Measured:
-    """Two ways in turn; the value says how many times longer the other one takes."""
+    """Time two functions in turn; the value is the time of `against` over the time of `what`."""
     taken = in_turn({"what": what, "against": against})
     sides = {name: spread(seconds) for name, seconds in taken.items()}
     return Measured(ratio(taken["against"], taken["what"]), sides, note=note)
 
 
 def check_equal(a: Any, b: Any, tolerance: float = 1e-4) -> None:
-    """A speed counts only where the results are the same."""
+    """Raise an error if two results differ; speeds are compared only for equal results."""
     from keras import ops
 
     a, b = ops.convert_to_numpy(a), ops.convert_to_numpy(b)
@@ -45,5 +45,5 @@ def check_equal(a: Any, b: Any, tolerance: float = 1e-4) -> None:
 
 
 def tokens(batch: int, length: int, width: int) -> np.ndarray:
-    """Random tokens."""
+    """Return random tokens, shape `(batch, length, width)`."""
     return np.random.default_rng(0).normal(size=(batch, length, width)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The memory that a computation needs, on Linux."""
+"""Memory use of a computation, on Linux."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def added_memory(function: Callable[[], object]) -> int:
-    """Bytes by which resident memory at its highest within a call is above what was held before."""
-    Path("/proc/self/clear_refs").write_text("5")  # the highest begins anew
+    """Return the peak resident memory of a call minus the memory before the call, in bytes."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before = resident_memory()
     function()
     return max(0, _resident("VmHWM") - before)
 
 
 def resident_memory() -> int:
-    """Bytes of resident memory that this process holds now."""
+    """Return the resident memory of this process in bytes."""
     return _resident("VmRSS")
 
 

@@ -1,4 +1,4 @@
-"""The table in Markdown, and time and memory against length as a picture."""
+"""Markdown table of the results, and figures of time and memory by length."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Results = Mapping[str, Any]
 
 
 def markdown(results: Results) -> str:
-    """The machine, the rows, and the growth of each mechanism; only what was measured."""
+    """Return the machine, the measured rows, and the growth of each mechanism as Markdown."""
     parts = [*_machine(results), *_rows(results), *_growth(results), *_decoding(results)]
     return "\n".join(parts) + "\n"
 
 
 def slope(points: list[Mapping[str, Any]], shortest: int, longest: int) -> float:
-    """The slope of log time on log length between two lengths, by least squares."""
+    """Return the least-squares slope of log time on log length between two lengths."""
     points = [point for point in points if shortest <= point["length"] <= longest]
     lengths = [point["length"] for point in points]
     seconds = [point["seconds"]["median"] for point in points]
@@ -43,8 +43,8 @@ def _machine(results: Results) -> Iterator[str]:
     )
     yield ""
     yield (
-        f"Its best rates, measured in the same run: {_giga(machine['operations'])} billion "
-        f"operations a second in products of float32 matrices, {_giga(machine['bytes'])} GB a "
+        f"Its highest rates, measured in the same run: {_giga(machine['operations'])} billion "
+        f"operations per second in products of float32 matrices, {_giga(machine['bytes'])} GB per "
         "second to and from memory."
     )
     yield ""
@@ -58,7 +58,7 @@ def _rows(results: Results) -> Iterator[str]:
     rows = [row for row in ROWS if row.name in results]
     if not rows:
         return
-    yield "| what | against | measured | wanted | kept | what took | against took |"
+    yield "| measured | compared with | ratio | target | reached | time | time compared with |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     notes: dict[str, int] = {}
     for row in rows:
@@ -80,7 +80,7 @@ def _rows(results: Results) -> Iterator[str]:
     yield ""
     commits = sorted({results[row.name]["commit"] for row in rows})
     yield (
-        "Medians, and the quartiles of rounds in which both sides took turns. Commit "
+        "Medians and quartiles of rounds; both sides took turns in each round. Commit "
         f"{', '.join(commits)}."
     )
     yield ""
@@ -93,8 +93,8 @@ def _growth(results: Results) -> Iterator[str]:
     curves = [curve for curve in CURVES if name_of(curve) in results]
     if not curves:
         return
-    head = f"slope to {_TO:,} | wanted | kept | from {_LONG:,} to the longest"
-    yield f"| step, batch 4, width 64 | tokens | {head} | the longest |"
+    head = f"slope to {_TO:,} | target | reached | slope from {_LONG:,}"
+    yield f"| step, batch 4, width 64 | tokens | {head} | longest |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for curve in curves:
         points = results[name_of(curve)].get("measured")
@@ -102,7 +102,7 @@ def _growth(results: Results) -> Iterator[str]:
             yield f"| {curve.subject} | {_missing(results[name_of(curve)])} | | | | | |"
             continue
         steep = slope(points, _FROM, _TO)
-        # Short texts show the fixed cost alone, which flattens the whole.
+        # The fixed cost dominates for short texts and reduces the slope.
         steep_end = slope(points, _LONG, points[-1]["length"])
         wanted = f"at most {STEEPEST}" if curve.linear else ""
         kept = ("yes" if steep <= STEEPEST else "**no**") if curve.linear else ""
@@ -118,7 +118,7 @@ def _decoding(results: Results) -> Iterator[str]:
     curves = [curve for curve in DECODERS if decoder_name(curve) in results]
     if not curves:
         return
-    yield "| next token, batch 4, width 64 | tokens | slope | wanted | kept | the longest |"
+    yield "| next token, batch 4, width 64 | tokens | slope | target | reached | longest |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for curve in curves:
         points = results[decoder_name(curve)].get("measured")
@@ -129,26 +129,26 @@ def _decoding(results: Results) -> Iterator[str]:
         steep = slope(points, first["length"], last["length"])
         wanted = f"at most {FLAT}" if curve.linear else ""
         kept = ("yes" if steep <= FLAT else "**no**") if curve.linear else ""
-        rate = f"{_tokens_a_second(last):,.0f} tokens a second, {last['bytes'] / 1024:,.1f} KiB"
+        rate = f"{_tokens_a_second(last):,.0f} tokens per second, {last['bytes'] / 1024:,.1f} KiB"
         length = f"{first['length']:,} to {last['length']:,}"
-        shown = f"{round(steep, 2) + 0.0:.2f}"  # no -0.00
+        shown = f"{round(steep, 2) + 0.0:.2f}"  # avoid -0.00
         cells = [curve.subject, length, shown, wanted, kept, rate]
         yield f"| {' | '.join(cells)} |"
     yield ""
 
 
 def _tokens_a_second(point: Mapping[str, Any]) -> float:
-    """Of all four sequences of the batch."""
+    """Return tokens per second, summed over the four sequences of the batch."""
     return 4 / point["seconds"]["median"]
 
 
 def name_of(curve: Curve) -> str:
-    """What the results call a curve."""
+    """Return the name of a curve in the results."""
     return f"curve-{curve.subject.replace(', ', '-').replace(' ', '-')}"
 
 
 def decoder_name(curve: Curve) -> str:
-    """What the results call the curve of a decoder."""
+    """Return the name of the curve of a decoder in the results."""
     return f"decode-{curve.subject}"
 
 
@@ -176,19 +176,19 @@ def _seconds(seconds: float) -> str:
 
 
 def draw(results: Results, folder: Path) -> None:
-    """`scaling.svg` and `decoding.svg`: every curve that was measured, on logarithmic axes."""
+    """Write `scaling.svg` and `decoding.svg`: all measured curves on logarithmic axes."""
     folder.mkdir(parents=True, exist_ok=True)
     steps = [(curve, _measured(results, name_of(curve))) for curve in CURVES]
     _draw(
         steps, folder / "scaling.svg",
         ("A training step, batch 4, width 64", "seconds", lambda point: point["seconds"]["median"]),
-        ("The memory that it adds", "MiB", lambda point: point["bytes"] / 2**20),
+        ("Additional memory of a step", "MiB", lambda point: point["bytes"] / 2**20),
     )  # fmt: skip
     decoders = [(curve, _measured(results, decoder_name(curve))) for curve in DECODERS]
     _draw(
         decoders, folder / "decoding.svg",
-        ("Writing token by token, batch 4, width 64", "tokens a second", _tokens_a_second),
-        ("What is remembered", "KiB", lambda point: point["bytes"] / 1024),
+        ("Decoding token by token, batch 4, width 64", "tokens per second", _tokens_a_second),
+        ("Memory of the state", "KiB", lambda point: point["bytes"] / 1024),
     )  # fmt: skip
 
 

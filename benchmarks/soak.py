@@ -1,6 +1,6 @@
-"""`python -m benchmarks.soak`: many small runs in one process, and what memory they leave behind.
+"""`python -m benchmarks.soak`: memory of one process after many small runs.
 
-A graph or a network that outlives its run is the usual fault; it shows as a line that rises.
+A graph or a network that is not freed after its run shows as growing memory.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TASKS = ("WNLI", "STS-B", "CoLA")
 
 
 def main(
-    minutes: Annotated[float, typer.Option(help="How long.")] = 60.0,
-    out: Annotated[Path, typer.Option(help="The table: runs, minutes, MiB.")] = Path(
+    minutes: Annotated[float, typer.Option(help="Duration.")] = 60.0,
+    out: Annotated[Path, typer.Option(help="Output table: runs, minutes, MiB.")] = Path(
         "benchmarks/results/soak.csv"
     ),
 ) -> None:
-    """Run cells of two seeds one after the other, and note the memory held after each."""
+    """Run cells of two seeds in sequence, and record the memory after each."""
     began = time.monotonic()
     rows: list[tuple[int, float, float]] = []
     while (spent := (time.monotonic() - began) / 60) < minutes or not rows:
@@ -44,7 +44,7 @@ def main(
 
 
 def _run_cell(number: int) -> None:
-    """Two seeds of a method on a task: every cell is compiled anew, as in a suite."""
+    """Run two seeds of a method on a task; every cell is compiled again, as in a suite."""
     cells = list(itertools.product(TASKS, METHODS))
     task, method = cells[number % len(cells)]
     with tempfile.TemporaryDirectory() as folder:
@@ -60,17 +60,17 @@ def _run_cell(number: int) -> None:
 
 
 def said(rows: list[tuple[int, float, float]]) -> str:
-    """How much memory was held, and how it grew in the second half.
+    """Describe the memory use and its growth in the second half.
 
     Args:
-        rows: Runs done, minutes, MiB held.
+        rows: Number of runs, minutes, MiB.
     """
     runs, spent, mib = np.array(rows, dtype=float).T
     half = slice(len(rows) // 2, None)
     slope = np.polyfit(runs[half], mib[half], 1)[0] if len(rows) > 3 else float("nan")
     return (
-        f"{runs[-1]:.0f} runs in {spent[-1]:.0f} min: {mib[half][0]:.0f} MiB held half-way, "
-        f"{mib[-1]:.0f} MiB at the end, {100 * slope:+.2f} MiB for each 100 runs of the second half"
+        f"{runs[-1]:.0f} runs in {spent[-1]:.0f} min: {mib[half][0]:.0f} MiB halfway, "
+        f"{mib[-1]:.0f} MiB at the end, {100 * slope:+.2f} MiB per 100 runs in the second half"
     )
 
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.spent RUNS`: where the time of a suite's finished runs went."""
+"""`python -m benchmarks.spent RUNS`: time of the finished runs of a suite, by kind of work."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from relation_tf.errors import SuiteError
 
 
 def main(
-    folder: Annotated[Path, typer.Argument(metavar="RUNS", help="A suite's folder.")],
-    jobs: Annotated[int, typer.Option(help="Processes that ran it.")] = 1,
+    folder: Annotated[Path, typer.Argument(metavar="RUNS", help="Folder of a suite.")],
+    jobs: Annotated[int, typer.Option(help="Number of processes of the run.")] = 1,
 ) -> None:
-    """Print a table: what the processes did from the first run's start to the last one's end.
+    """Print a table of the time between the start of the first run and the end of the last run.
 
-    The suite has to have been run without interruption. What comes before its first run and after
-    its last one is not seen: the start of the command, the report, submissions.
+    The suite must have run without interruption. The time before the first run and after the last
+    run is not included: start of the command, report, submissions.
     """
     try:
         results = read_results(folder)
@@ -28,16 +28,16 @@ def main(
         raise typer.BadParameter(str(error)) from error
     if any(run["manifest"]["xla"] for run in results.runs):
         raise typer.BadParameter(
-            f"{folder}: expected runs without XLA. Received: some with it, whose seeds go on "
-            "compiling what they share"
+            f"{folder}: runs must not use XLA, because their seeds compile shared networks several "
+            "times. Received: some runs with XLA"
         )
     if not results.runs:
-        raise typer.BadParameter(f"{folder}: expected finished runs. Received: none")
+        raise typer.BadParameter(f"{folder}: must contain finished runs. Received: none")
     typer.echo(table(spent(results, jobs), len(results.runs), minutes(results)))
 
 
 def minutes(results: Results) -> float:
-    """From the start of the first run to the end of the last, by the clock."""
+    """Return the wall time from the start of the first run to the end of the last run."""
     manifests = [run["manifest"] for run in results.runs]
     started = min(datetime.fromisoformat(manifest["started"]) for manifest in manifests)
     finished = max(datetime.fromisoformat(manifest["finished"]) for manifest in manifests)
@@ -45,28 +45,28 @@ def minutes(results: Results) -> float:
 
 
 def spent(results: Results, jobs: int = 1) -> dict[str, float]:
-    """Seconds of each kind of work, summed over the processes."""
+    """Return the seconds of each kind of work, summed over the processes."""
     runs: Sequence[Mapping[str, Any]] = results.runs
     seconds = [run["seconds"] for run in runs]
-    # The seeds of a cell share one compiled network, and each says how long it took.
+    # The seeds of a cell share one compiled network; each run records its compilation time.
     cells = {(run["task"], run["method"], run["seconds"]["compilation"]) for run in runs}
     kinds = {
-        "steps of training": sum(own["training"] - own.get("input", 0) for own in seconds),
-        # A suite that is timed makes none.
-        "batches for them": sum(own.get("input", 0) for own in seconds),
-        "evaluation after each epoch": sum(own["evaluation"] for own in seconds),
-        "answers at the end": sum(
+        "training steps": sum(own["training"] - own.get("input", 0) for own in seconds),
+        # Timed suites have no batches.
+        "batches": sum(own.get("input", 0) for own in seconds),
+        "validation": sum(own["evaluation"] for own in seconds),
+        "final predictions": sum(
             own["total"] - own["training"] - own["evaluation"] for own in seconds
         ),
-        "building and tracing, once a cell": sum(compilation for *_, compilation in cells),
+        "building and tracing, once per cell": sum(compilation for *_, compilation in cells),
     }
-    # Manifests tell whole seconds, so that it may seem to be less than nothing.
+    # Manifests have whole seconds, so the rest can be negative.
     rest = max(0.0, minutes(results) * 60 * jobs - sum(kinds.values()))
-    return kinds | {"all else: start of other processes, data, files, idle": rest}
+    return kinds | {"other: start of processes, data, files, idle": rest}
 
 
 def table(kinds: Mapping[str, float], runs: int, minutes: float) -> str:
-    """As Markdown, with shares."""
+    """Return a Markdown table with shares."""
     whole = sum(kinds.values())
     lines = [f"| {runs} runs in {minutes:.1f} min | s | share |", "| --- | --- | --- |"]
     lines += [

@@ -1,4 +1,4 @@
-"""A forward and backward pass on each backend, compiled where it compiles, that ends when done."""
+"""Synchronous forward and backward passes on each backend, compiled if the backend compiles."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ Step = Callable[[], Any]
 def train_step(
     function: Callable[..., Any], inputs: Sequence[Any], variables: Sequence[Any]
 ) -> Step:
-    """Output of `function(*inputs)` and the gradients of its sum of squares.
+    """Return a step that computes `function(*inputs)` and the gradients of its sum of squares.
 
-    Gradients are for the variables, and for the inputs of floating point: a layer inside a network
-    has to hand them on.
+    Gradients are for the variables and for floating-point inputs, as for a layer inside a network.
     """
     build = {"tensorflow": _train_tensorflow, "jax": _train_jax, "torch": _train_torch}
     tensors = [ops.convert_to_tensor(x) for x in inputs]
@@ -25,7 +24,7 @@ def train_step(
 
 
 def forward_step(function: Callable[..., Any], inputs: Sequence[Any]) -> Step:
-    """Output of `function(*inputs)`."""
+    """Return a step that computes `function(*inputs)`."""
     build = {"tensorflow": _forward_tensorflow, "jax": _forward_jax, "torch": _forward_torch}
     return build[keras.backend.backend()](function, [ops.convert_to_tensor(x) for x in inputs])
 

@@ -1,6 +1,6 @@
-"""What is measured: the rows of the table and the curves of the picture.
+"""Definitions of the rows of the table and of the curves of the figures.
 
-Nothing here loads Keras: each row is measured by a process of its own, on the row's backend.
+This module does not import Keras: each row is measured in a separate process with its backend.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ Backend = Literal["tensorflow", "jax", "torch"]
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table; without a bound it is there for information.
+    """Row of the table; a row without a bound is for information.
 
     Attributes:
-        name: What `--only` calls it.
-        what: What is measured.
-        against: What beside it.
-        function: `module:function` below `benchmarks.measures`.
-        arguments: Of the function.
-        at_least: The least value it should have.
-        at_most: The largest.
-        backend: Keras's backend.
-        needs: A module that has to be installed, other than the backend's.
+        name: Name for `--only`.
+        what: Measured computation.
+        against: Computation that it is compared with.
+        function: `module:function` in `benchmarks.measures`.
+        arguments: Arguments of the function.
+        at_least: Smallest target value.
+        at_most: Largest target value.
+        backend: Keras backend.
+        needs: Required module, in addition to the backend.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Row:
 
     @property
     def bound(self) -> str:
-        """The bound in words."""
+        """Target in words."""
         if math.isfinite(self.at_least):
             return f"at least {self.at_least:g}"
         return f"at most {self.at_most:g}" if math.isfinite(self.at_most) else ""
@@ -100,7 +100,7 @@ ROWS = (
         )
         for mechanism, compute in (("relation", "readout"), ("relation", "all"),
                                    ("linear-attention", "all"), ("attention", "all"))
-        # It grew past 22 GiB, of 24, and did not end.
+        # Stopped: it needed more than 22 of 24 GiB.
         if (name, mechanism) != ("xla", "attention")
     ),
 )  # fmt: skip
@@ -110,15 +110,15 @@ LENGTHS = tuple(128 * 2**k for k in range(9))  # to 32,768
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of a picture.
+    """Curve of a figure.
 
     Attributes:
-        subject: A mechanism, or what it is compared with.
+        subject: A mechanism, or a layer of another library.
         lengths: Numbers of tokens.
-        linear: Whether its time has to grow no faster than length to the power of 1.1; that of a
-            decoder's token, whether it has to be the same after any number of them.
-        backend: Keras's backend.
-        needs: A module that has to be installed, other than the backend's.
+        linear: If True, the target is a time that grows at most as length to the power of 1.1; for
+            a decoder, a time per token that does not depend on the length.
+        backend: Keras backend.
+        needs: Required module, in addition to the backend.
     """
 
     subject: str
@@ -152,4 +152,4 @@ DECODERS = (
     Curve("Attention"),
 )
 
-FLAT = 0.1  # the slope of log time on log length that a flat curve may have, for noise
+FLAT = 0.1  # largest slope of log time on log length of a flat curve, because of noise

@@ -1,4 +1,4 @@
-"""Two or more ways of computing one thing, timed in turn."""
+"""Timing of two or more functions in turn."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 ROUNDS = 15
-SECONDS = 20.0  # after which no further round begins, where there were five
+SECONDS = 20.0  # time limit: no new round starts after it, except for the first five rounds
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of some figures, and their quartiles."""
+    """Median and quartiles of measurements."""
 
     median: float
     low: float
@@ -35,10 +35,9 @@ def in_turn(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
 ) -> dict[str, list[float]]:
-    """Seconds of each side, one after the other in each round, after one round that does not count.
+    """Return the seconds of each side; sides run in turn in each round, after a warm-up round.
 
-    What disturbs the machine for a while disturbs all sides. A side has to return only when it is
-    done.
+    Temporary load on the machine affects all sides. Functions must be synchronous.
     """
     for side in sides.values():
         side()
@@ -55,6 +54,6 @@ def in_turn(
 
 
 def ratio(against: list[float], what: list[float]) -> Spread:
-    """How many times longer one side took: the ratio of medians, the quartiles of the rounds'."""
+    """Return the time of `against` over the time of `what`: ratio of medians, and quartiles."""
     rounds = spread([b / a for a, b in zip(what, against, strict=True)])
     return Spread(float(np.median(against) / np.median(what)), rounds.low, rounds.high, rounds.n)

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: `python -m benchmarks.worker NAME ARGUMENTS FILE`."""
+"""Measurement in a separate process: `python -m benchmarks.worker NAME ARGUMENTS FILE`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any
 
 
 class MeasurementError(Exception):
-    """A measurement that ended without a result; the message is one line."""
+    """Error for a measurement without a result; the message is one line."""
 
 
 def measure(function: str, arguments: Mapping[str, Any], backend: str) -> Any:
-    """What a function of `benchmarks.measures` gives, in a fresh process, as JSON has it."""
+    """Run a function of `benchmarks.measures` in a new process and return its JSON result."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [sys.executable, "-m", "benchmarks.worker"]
         process = subprocess.run(
             [*command, function, json.dumps(dict(arguments)), str(answer)],
-            # On the processor: memory is the process's, and PyTorch does not wait for a GPU.
+            # CPU only: memory is measured per process, and PyTorch calls on a GPU are asynchronous.
             env=os.environ
             | {"KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""},
             stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""What our docstrings need to be read well by griffe."""
+"""Griffe extension for the sections of our docstrings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import griffe
 
 
 class OurSections(griffe.Extension):
-    """Doctests under `Example:` are code, and `Call arguments:` are a list."""
+    """Extension that parses `Example:` sections as code and `Call arguments:` as a list."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Spell the sections of an object as griffe knows them."""
+        """Rewrite the sections of a docstring to names that griffe supports."""
         if obj.docstring is not None:
             text = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
             obj.docstring.value = re.sub(

@@ -1,4 +1,4 @@
-"""Pages made when the site is built: commands, reference, notebooks, and what lies elsewhere."""
+"""Pages generated for the site: commands, reference, notebooks, and files outside docs/."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Files of the checkout that are pages of the site under the same path.
+# Files outside docs/ that become pages of the site with the same path.
 PAGES = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -21,7 +21,7 @@ PAGES = (
     *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("results/*/README.md")),
 )
 
-# The public modules, a page each.
+# Public modules, one page each.
 REFERENCE = {
     "layers": "relation_tf.layers",
     "networks": "relation_tf.networks",
@@ -35,7 +35,7 @@ REFERENCE = {
     "glue_submit": "glue_submit",
 }
 
-# Code is matched too, and first, so that what looks like a link in it stays.
+# Code is matched first, so that text in code is not treated as a link.
 _CODE_OR_LINK = re.compile(
     r"```.*?```|`[^`\n]*`"
     r"|(?P<mark>!?)\[(?P<text>[^\]]*)\]"
@@ -45,7 +45,7 @@ _CODE_OR_LINK = re.compile(
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages, with the pictures that they show."""
+    """Add the generated pages and their images."""
     for page in PAGES:
         _add_file(files, config, page)
         for link in _CODE_OR_LINK.finditer((ROOT / page).read_text(encoding="utf-8")):
@@ -61,7 +61,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead links from the checkout's places to the site's; what is no page becomes a path."""
+    """Convert relative links of the checkout to links of the site; other targets become paths."""
     here = posixpath.dirname(page.file.src_uri)
 
     def led(link: re.Match[str]) -> str:
@@ -76,7 +76,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _place(path: str) -> str | None:
-    """The page of the site, if a path relative to docs/ or to the checkout is one."""
+    """Return the page of the site for a path relative to docs/ or to the checkout, or None."""
     path = path.removeprefix("../")
     for known in (path, path.removeprefix("docs/")):
         if known in PAGES or (ROOT / "docs" / known).is_file():
@@ -104,7 +104,7 @@ def _add_notebook(files: Files, config: Any, notebook: Path) -> None:
     pictures = resources["outputs"]
     for name in pictures:
         body = body.replace(f"({name})", f"({notebook.stem}/{name})")
-    # A blank line would end a block of HTML, and indented HTML would be code.
+    # Markdown ends an HTML block at a blank line and treats indented HTML as code.
     body = re.sub(r"<(div|style)\b.*?</\1>\n\n", _on_one_line, body + "\n\n", flags=re.DOTALL)
     files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=body))
     for name, picture in pictures.items():
@@ -117,7 +117,7 @@ def _on_one_line(html: re.Match[str]) -> str:
 
 
 def public_names(module: str) -> list[str]:
-    """What a module offers: what its stub or `__init__` imports, or its public classes."""
+    """Return the public names of a module: imports of its stub or `__init__`, or its classes."""
     path = ROOT.joinpath(*module.split("."))
     sources = (path / "__init__.pyi", path / "__init__.py", path.with_suffix(".py"))
     body = ast.parse(next(source for source in sources if source.is_file()).read_text()).body
@@ -142,7 +142,7 @@ def _reference(name: str) -> str:
 
 
 def _commands() -> str:
-    """The help of both commands."""
+    """Return a page with the help of both commands."""
     import typer
     from typer.cli import get_docs_for_click
     from typer.main import get_command

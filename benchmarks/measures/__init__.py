@@ -1,1 +1,1 @@
-"""The measurements. A row of `benchmarks.table` names one of their functions."""
+"""Measurements. Each row of `benchmarks.table` names one of these functions."""

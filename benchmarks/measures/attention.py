@@ -1,4 +1,4 @@
-"""Attention of all tokens: its memory, and its peers."""
+"""Attention of all tokens: memory, and comparison with other libraries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LENGTH, _WIDTH, _UNITS = 6231, 100, 64
 
 
 def time() -> Measured:
-    """Seconds of a step, as chosen by shape, over those with the N x N matrix."""
+    """Compare the time of a step with the default algorithm and with the N x N matrix."""
     sides = {name: _step(name, 4, _LENGTH) for name in ("auto", "direct")}
     taken = in_turn(sides, rounds=9, seconds=60)
     return Measured(
@@ -28,7 +28,7 @@ def time() -> Measured:
 
 
 def memory() -> Measured:
-    """Bytes that a step needs with the N x N matrix, over those as chosen by shape."""
+    """Compare the memory of a step with the N x N matrix and with the default algorithm."""
     backend = keras.backend.backend()
     needed = {
         name: spread([measure("attention:peak", {"algorithm": name}, backend) for _ in range(3)])
@@ -39,30 +39,30 @@ def memory() -> Measured:
         Spread(value, value, value, 3),
         {"what": needed["auto"], "against": needed["direct"]},
         unit="bytes",
-        note="the most memory within a step, beyond what the process held before it",
+        note="peak memory within a step, minus the memory of the process before it",
     )
 
 
 def peak(algorithm: str) -> int:
-    """Bytes that a step needs, in a fresh process."""
+    """Return the bytes that a step needs, measured in a new process."""
     _step(algorithm, 4, 64)()
     return added_memory(_step(algorithm, 4, _LENGTH))
 
 
 def against_keras(length: int) -> Measured:
-    """Keras's layer with one head."""
+    """Compare with the Keras layer with one head."""
     x = tokens(8, length, _WIDTH)
     peer = keras.layers.MultiHeadAttention(1, _UNITS, use_bias=False)
     peer.build(x.shape, x.shape)
     return compare(
         _step("auto", 8, length),
         train_step(lambda x: peer(x, x), [x], peer.trainable_variables),
-        "Keras's layer projects its output too",
+        "the Keras layer also has an output projection",
     )
 
 
 def against_torch(length: int) -> Measured:
-    """PyTorch's fused kernel between products of PyTorch."""
+    """Compare with the fused PyTorch kernel and PyTorch projections."""
     import torch
 
     x = torch.from_numpy(tokens(8, length, _WIDTH)).requires_grad_()

@@ -1,4 +1,4 @@
-"""The next token of a causal mechanism, after ever more tokens: its time and its memory."""
+"""Time and memory of the next token of a causal mechanism, by number of previous tokens."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _BATCH, _WIDTH = 4, 64
 
 
 def decode(subject: str, lengths: list[int]) -> list[Point]:
-    """A curve of compiled steps; the bytes are those of the state.
+    """Return a curve of compiled steps; bytes are the size of the state.
 
-    A state of attention has room for all tokens, and a step reads all of it, so that its cost does
-    not depend on how many have come.
+    The state of attention is allocated for all tokens and each step reads all of it, so the cost
+    does not depend on the number of previous tokens.
     """
     layer = getattr(layers, subject)(_WIDTH, causal=True)
     layer.build((_BATCH, None, _WIDTH))

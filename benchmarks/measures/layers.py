@@ -1,4 +1,4 @@
-"""Layers against their equations as written, forward and backward."""
+"""Layers compared with direct implementations of their equations, forward and backward."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from benchmarks.timing import in_turn, spread
 from relation_tf.layers import FCSR, FOFE, Contextualizer, LinearAttention, Relation
 
 _BATCH, _LENGTH, _WIDTH, _UNITS = 8, 2494, 100, 256
-_DOCUMENTS = 32  # the Contextualizer paper's batch
+_DOCUMENTS = 32  # batch size of the Contextualizer paper
 
 
 def relation() -> Measured:
-    """Equations 7-12 of the Relation paper."""
+    """Compare with equations 7-12 of the Relation paper."""
     layer = Relation(_UNITS)
     return _against(layer, lambda x: direct.relation(layer, x), tokens(_BATCH, _LENGTH, _WIDTH))
 
 
 def linear_attention() -> Measured:
-    """Equation 5 of the Relation paper."""
+    """Compare with equation 5 of the Relation paper."""
     layer = LinearAttention(_UNITS, normalization="none")
     x = tokens(_BATCH, _LENGTH, _WIDTH)
     return _against(layer, lambda x: direct.linear_attention(layer, x), x)
 
 
 def contextualizer(length: int) -> Measured:
-    """The Contextualizer's steps, token by token."""
+    """Compare with the steps of the Contextualizer, computed token by token."""
     layer = Contextualizer(rank=256, num_steps=5)
     x = tokens(_DOCUMENTS, length, 128)
     return _against(layer, lambda x: direct.contextualizer(layer, x), x)
@@ -47,7 +47,7 @@ def _against(layer: Any, equations: Callable[[Any], Any], x: np.ndarray) -> Meas
 
 
 def fofe() -> Measured:
-    """Both contexts against products with the matrix of weights."""
+    """Compare both contexts with products with the matrix of weights."""
     layer, x = FOFE(decay=0.2), tokens(_BATCH, _LENGTH, 300)
     matrix = ops.convert_to_tensor(direct.fofe_matrix(_LENGTH, 0.2))
     transposed = ops.convert_to_tensor(direct.fofe_matrix(_LENGTH, 0.2).T.copy())
@@ -63,7 +63,7 @@ def fofe() -> Measured:
 
 
 def fcsr() -> Measured:
-    """Of the machine's rate of matrix products, the share that FCSR's two products reach."""
+    """Measure the rate of the two matrix products of FCSR as a share of the machine's rate."""
     batch, length, width = 20, 467, 300
     layer, x = FCSR(), tokens(batch, length, width)
     layer.build(x.shape)

@@ -1,4 +1,4 @@
-"""What this machine can do at best, and what runs on it."""
+"""Hardware, versions and highest rates of this machine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchmarks.timing import Spread, in_turn, spread
 
 _PACKAGES = ("relation_tf", "keras", "tensorflow", "jax", "torch", "numpy")
 _SIDE = 2048
-_FLOATS = 2**26  # 256 MiB, beyond any cache
+_FLOATS = 2**26  # 256 MiB, larger than any cache
 
 
 @dataclass(frozen=True)
 class Machine:
-    """This machine: what it is, and its best rates."""
+    """Description of this machine and its highest rates."""
 
     description: dict[str, Any]
     operations: Spread
@@ -30,12 +30,12 @@ class Machine:
 
 
 def measured() -> Machine:
-    """The machine, its rate of matrix products and of memory."""
+    """Measure the rates of matrix products and of memory of this machine."""
     return Machine(describe(), matrix_rate(), memory_rate())
 
 
 def describe() -> dict[str, Any]:
-    """Processor, cores, memory and versions."""
+    """Return processor, cores, memory and versions."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
@@ -47,14 +47,14 @@ def describe() -> dict[str, Any]:
 
 
 def matrix_rate() -> Spread:
-    """Floating-point operations a second of a product of two float32 matrices."""
+    """Measure floating-point operations per second in a product of two float32 matrices."""
     a = np.random.default_rng(0).normal(size=(_SIDE, _SIDE)).astype(np.float32)
     seconds = in_turn({"product": forward_step(lambda x: x @ x, [a])})["product"]
     return spread([2 * _SIDE**3 / s for s in seconds])
 
 
 def memory_rate() -> Spread:
-    """Bytes a second of `a + b` over arrays beyond the caches: two are read and one is written."""
+    """Measure bytes per second of `a + b` for large arrays: two are read and one is written."""
     from keras import ops
 
     a = np.ones(_FLOATS, np.float32)

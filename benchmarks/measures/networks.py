@@ -1,4 +1,4 @@
-"""The benchmark network on texts as long as IMDb's reviews."""
+"""The benchmark network on texts with the lengths of IMDb reviews."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from relation_tf.networks import sequence_classifier
 
 _BATCH = 256
 _UNITS = 256
-_VOCABULARY = 68_688  # the words of IMDb's training reviews
-_FEW = 16  # rows of the other side: for all, attention would hold 6 GB for each of its matrices
+_VOCABULARY = 68_688  # number of words in the IMDb training reviews
+_FEW = 16  # rows of the other side: with all rows, each matrix of attention needs 6 GB
 
 
 def relation(compute: str) -> Measured:
-    """Relation by length against every token of rows padded to the longest."""
+    """Compare Relation with batches by length and with every token of fully padded rows."""
     return _against_original("relation", direct.Relation(_UNITS, variant="released_code"), compute)
 
 
 def attention(compute: str) -> Measured:
-    """The same of Attention."""
+    """Compare Attention with batches by length and with every token of fully padded rows."""
     original = Attention(_UNITS, variant="released_code", algorithm="direct")
     return _against_original("attention", original, compute)
 
 
 def _against_original(mechanism: str, original: Any, compute: str) -> Measured:
-    """Of the whole batches of an epoch every fourth is taken, from the shortest to the longest."""
+    """Compare on every fourth batch of an epoch, from the shortest to the longest."""
     step = _gradients(mechanism, compute)
     lengths = imdb_lengths()
     starts = range(0, len(lengths) - _BATCH + 1, _BATCH)[1::4]
@@ -54,19 +54,19 @@ def _against_original(mechanism: str, original: Any, compute: str) -> Measured:
         ratio(full, fast),
         {"what": spread(fast), "against": spread(full)},
         note=f"a step of {_BATCH} rows; the other side was timed on {_FEW} rows, and its time "
-        f"counted {_BATCH // _FEW} times",
+        f"was multiplied by {_BATCH // _FEW}",
     )
 
 
 def _ids(lengths: np.ndarray) -> Any:
-    """Ids of texts of such lengths, padded with 0 to the longest."""
+    """Return ids of texts with these lengths, padded with 0 to the longest."""
     longest = int(lengths.max())
     ids = np.random.default_rng(0).integers(2, _VOCABULARY, (len(lengths), longest), np.int32)
     return tf.constant(np.where(np.arange(longest) < lengths[:, None], ids, 0))
 
 
 def _gradients(mechanism: Any, compute: str) -> Callable[[Any], None]:
-    """Forward and backward, compiled once for any shape."""
+    """Return a forward and backward step, compiled once for all shapes."""
     model = sequence_classifier(mechanism, _VOCABULARY, 2, units=_UNITS, compute=compute)
     variables = [variable.value for variable in model.trainable_variables]
 

@@ -1,4 +1,4 @@
-"""Adam on a large embedding of which a batch holds a few rows."""
+"""Adam on a large embedding with few rows per batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROWS, _WIDTH, _OCCURRING = 214_100, 100, 4000
 
 
 def embedding_updates() -> Measured:
-    """The update of the embedding alone, all rows against those that occur."""
+    """Compare embedding updates of all rows and of the rows in the batch."""
     return compare(_update("rows"), _update("dense"), f"{_OCCURRING} of {_ROWS} rows occur")
 
 
@@ -55,8 +55,8 @@ def _on_jax(
 ) -> Callable[[], Any]:
     import jax
 
-    # As Keras's own training on JAX: the gradient is dense, and the state's memory is used again,
-    # for which it has to come back in the order in which it went in.
+    # As in Keras training on JAX: the gradient is dense and the state is donated, so it must be
+    # returned in the same order.
     gradient = jax.numpy.zeros(variable.shape).at[rows].set(values)
     state = [variable.value + 0], [v.value for v in optimizer.variables]
 

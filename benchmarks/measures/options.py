@@ -1,4 +1,4 @@
-"""Options of a suite: an epoch with them against an epoch without, through the benchmark's loop."""
+"""Options of a suite: time of an epoch with and without them, in the training loop of suites."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VOCABULARY = 68_688
 
 
 def option(mechanism: str, settings: dict[str, Any], compute: str = "readout") -> Measured:
-    """Seconds an epoch with some settings over those with none of them, 64 units."""
+    """Compare the time of an epoch with and without some settings, 64 units."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     task = _task()
@@ -35,8 +35,8 @@ def option(mechanism: str, settings: dict[str, Any], compute: str = "readout") -
     return Measured(
         ratio(taken["against"], taken["what"]),
         {name: spread(seconds) for name, seconds in taken.items()},
-        note=f"an epoch of {_REVIEWS} texts as long as IMDb's, {_VOCABULARY:,} words, one thread "
-        "as in every suite; the optimizer's step and the making of batches are in it",
+        note=f"an epoch of {_REVIEWS} texts with IMDb lengths, {_VOCABULARY:,} words, one thread "
+        "as in every suite; includes the optimizer step and the preparation of batches",
     )
 
 
@@ -49,7 +49,7 @@ def _epoch(task: EncodedTask, mechanism: str, settings: dict[str, Any]) -> Calla
 
 
 def _task() -> EncodedTask:
-    """Random words, as many as there are in IMDb's reviews and as frequent as Zipf has them."""
+    """Return random words with a Zipf distribution and the vocabulary size of IMDb."""
     generator = np.random.default_rng(0)
     lengths = generator.permutation(imdb_lengths(_REVIEWS))
     frequencies = 1 / np.arange(1, _VOCABULARY - 1)
@@ -57,7 +57,7 @@ def _task() -> EncodedTask:
     rows = Ragged(ids.astype(np.int32), np.concatenate([[0], lengths.cumsum()]))
     labels = generator.integers(0, 2, _REVIEWS)
     train = EncodedSplit((rows,), labels, np.arange(_REVIEWS))
-    # What one-sentence task it is called does not matter.
+    # Any task with one sentence works.
     source = find_source("SST-2", "miniglue")
     words = Vocabulary.train([" ".join(f"w{i}" for i in range(_VOCABULARY - 2))])
     return EncodedTask(source.task, words, {"train": train}, "train", "", source)

@@ -1,4 +1,4 @@
-"""Time and memory of a training step as texts grow, of every mechanism and its peers."""
+"""Time and memory of a training step by text length, for all mechanisms and other libraries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH, _WIDTH = 4, 64
 
 @dataclass(frozen=True)
 class Point:
-    """A length, the seconds of a step, and the bytes that it needs beyond what was held before."""
+    """Length, seconds of a step, and additional bytes of a step."""
 
     length: int
     seconds: Spread
@@ -27,7 +27,7 @@ class Point:
 
 
 def grow(subject: str, lengths: list[int]) -> list[Point]:
-    """A curve, in a process that has nothing else to do."""
+    """Measure a curve in this process."""
     build = SUBJECTS[subject]
     _step(build(), 64)()
     points = []
@@ -54,7 +54,7 @@ def _contexts() -> Callable[[Any], Any]:
 
 
 class KerasAttention(keras.Layer):
-    """Self-attention by Keras's layer with one head."""
+    """Self-attention with the Keras layer with one head."""
 
     def build(self, shape: tuple[int | None, ...]) -> None:
         self.attention = keras.layers.MultiHeadAttention(1, _WIDTH, use_bias=False)
@@ -66,7 +66,7 @@ class KerasAttention(keras.Layer):
 
 
 class Projected(keras.Layer):
-    """Q, K and V, and what a library makes of them."""
+    """Projections Q, K and V, and an attention function of another library."""
 
     def __init__(self, attend: Callable[[Any, Any, Any], Any]) -> None:
         super().__init__()

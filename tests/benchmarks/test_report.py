@@ -89,7 +89,7 @@ def test_a_decoder_that_is_flat(power, kept):
     assert cells[0][1:5] == ["128 to 50,000", f"{power:.2f}", "at most 0.1", kept]
     assert cells[1][3:5] == ["", ""]
     tokens = 4 / (1e-6 * 50_000**power)
-    assert cells[0][5].startswith(f"{tokens:,.0f} tokens a second, 51,200,000.0 KiB")
+    assert cells[0][5].startswith(f"{tokens:,.0f} tokens per second, 51,200,000.0 KiB")
 
 
 def test_the_picture_has_every_curve_that_was_measured(tmp_path):

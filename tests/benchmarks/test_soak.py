@@ -5,9 +5,9 @@ from benchmarks import soak
 
 def test_a_leak_is_said():
     rows = [(2 * i, i / 10, 500 + 2.0 * i) for i in range(50)]
-    assert "+100.00 MiB for each 100 runs" in soak.said(rows)
+    assert "+100.00 MiB per 100 runs" in soak.said(rows)
     assert soak.said([(0, 0.0, 400.0)] + [(2 * i, 0.1, 500.0) for i in range(1, 20)]).startswith(
-        "38 runs in 0 min: 500 MiB held half-way, 500 MiB at the end, "
+        "38 runs in 0 min: 500 MiB halfway, 500 MiB at the end, "
     )
 
 

@@ -53,7 +53,7 @@ def test_shares_are_of_the_whole():
 def test_what_holds_no_runs_is_named(tmp_path, suite):
     if suite:
         RunFolder(tmp_path).open(load_suite(suite))
-    with pytest.raises(typer.BadParameter, match=f"{tmp_path}: expected"):
+    with pytest.raises(typer.BadParameter, match=f"{tmp_path}: "):
         spent.main(tmp_path)
 
 
@@ -65,4 +65,4 @@ def test_a_folder_of_runs(tmp_path, capsys):
     spent.main(tmp_path)
     printed = capsys.readouterr().out
     assert printed.startswith("| 2 runs in ")
-    assert "| building and tracing, once a cell |" in printed
+    assert "| building and tracing, once per cell |" in printed
