@@ -1,4 +1,4 @@
-"""Keras models for one sequence or a pair of sequences around any token-mixing mechanism."""
+"""Keras models for a sequence or a pair of sequences with any token-mixing mechanism."""
 
 import lazy_loader
 

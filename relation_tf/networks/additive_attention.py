@@ -1,4 +1,4 @@
-"""Additive attention over the tokens of a sentence."""
+"""Additive attention pooling over the tokens of a sentence."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class AdditiveAttentionPooling(SentenceEncoder):
-    """One vector of a sentence's tokens, weighted by additive attention.
+    """Weighted sum of a sentence's tokens, with additive attention weights.
 
     `e_i = v^T tanh(W h_i + b)`, `a = softmax of e over kept tokens`, `y = sum_i a_i h_i`: the
-    attention of Bahdanau et al. 2015 as a readout. No decoder asks here, so that its state's term
-    is a bias. Where nothing is kept the output is zero. Softmax and sum are in float32 or wider.
+    attention of Bahdanau et al. 2015 as a readout, with a bias instead of the decoder's state.
+    Softmax and sum are in float32 or wider. The output is zero if no token is kept.
 
     Args:
-        units: Width of the hidden layer that scores the tokens.
+        units: Width of the hidden layer of the scores.
         **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
@@ -28,10 +28,10 @@ class AdditiveAttentionPooling(SentenceEncoder):
         mask: Boolean, `(batch, tokens)`; masked tokens get no weight.
 
     Returns:
-        Tensor of shape `(batch, width)`: as wide as the input, whatever `units`.
+        Tensor of shape `(batch, width)`, with the width of the input.
 
     Raises:
-        ValueError: For `units` that are no positive integer.
+        ValueError: If `units` is not a positive integer.
 
     Example:
         >>> import numpy as np
@@ -45,16 +45,16 @@ class AdditiveAttentionPooling(SentenceEncoder):
     """
 
     def output_width(self, width: int) -> int:
-        """As wide as the input."""
+        """Return the width of the input."""
         return width
 
     def build_encoder(self, width: int) -> None:
-        """W and b, then v."""
+        """Create W and b, then v."""
         self.hidden = self.add_dense("hidden", width, self.units, activation="tanh")
         self.score = self.add_dense("score", self.units, 1, use_bias=False)
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
-        """The weighted sum."""
+        """Return the weighted sum of the tokens."""
         scores = ops.transpose(self.score(self.hidden(x)), (0, 2, 1))  # (batch, 1, tokens)
         weights = masked_softmax(to_float32(scores), mask)
         return ops.cast(ops.matmul(weights, to_float32(x))[:, 0], x.dtype)

@@ -1,4 +1,4 @@
-"""The recurrent encoder-decoder with additive attention."""
+"""Recurrent encoder-decoder with additive attention."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from relation_tf.networks.recurrent import RecurrentNetwork
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class RecurrentEncoderDecoder(EncoderDecoder):
-    """A GRU that writes, looking back by additive attention at what two GRUs have read.
+    """GRU decoder with additive attention over a bidirectional GRU encoder.
 
-    `h_j` are the states of a GRU in each direction over the source, side by side. Then, for the
-    target token `y_i` that was written last:
+    `h_j` are the concatenated states of both directions over the source, `y_i` is the previous
+    target token:
 
-        s_0 = tanh(W_s h_1 + b_s), of h_1 the half that has read backwards
+        s_0 = tanh(W_s h_1 + b_s), with the backward half of h_1
         e_ij = v^T tanh(W s_(i-1) + U h_j),  a_i = softmax(e_i) over kept tokens
         c_i = sum_j a_ij h_j
         s_i = GRU([E y_i, c_i], s_(i-1))
         logits_i = V tanh(W_t [s_i, c_i, E y_i] + b_t) + b
 
-    The GRU of the decoder resets its state before the matrix, as in the paper. Dropout falls on the
-    embeddings and on the last hidden layer, which stands for the paper's maxout. The state of
-    `step` is `s_i`; `U h_j` is computed once for each source. On TensorFlow it does not train by
-    XLA: Keras leaves that out where it chooses, and warns where it is asked for.
+    The decoder's GRU applies the reset gate before the matrix, as in the paper. Dropout is applied
+    to the embeddings and to the last hidden layer, a tanh layer instead of the paper's maxout. The
+    state of `step` is `s_i`; `U h_j` is computed once per source. On TensorFlow the model does not
+    support XLA training: Keras disables it with `jit_compile="auto"` and warns with
+    `jit_compile=True`.
 
     Args:
-        source_vocabulary: Number of ids of the sources, 0 for padding among them.
-        target_vocabulary: The same for the targets.
-        units: Width of embeddings, of each direction of the encoder, of the decoder's state and of
-            the attention's hidden layer.
-        dropout: Rate in [0, 1).
-        seed: Seed of the dropout.
+        source_vocabulary: Number of source token ids, including 0 (padding).
+        target_vocabulary: Number of target token ids, including 0 (padding).
+        units: Width of the embeddings, each direction of the encoder, the decoder's state and the
+            hidden layer of the attention.
+        dropout: Dropout rate in [0, 1).
+        seed: Random seed of the dropout.
         **kwargs: Arguments of `keras.Model`: `name` and `dtype`.
 
     Call arguments:
@@ -49,7 +50,7 @@ class RecurrentEncoderDecoder(EncoderDecoder):
         Logits `(batch, target_tokens, target_vocabulary)`.
 
     Raises:
-        ValueError: For sizes that are no positive integers, or a rate outside of [0, 1).
+        ValueError: If a size is not a positive integer or the rate is not in [0, 1).
 
     Example:
         >>> import numpy as np
@@ -65,11 +66,11 @@ class RecurrentEncoderDecoder(EncoderDecoder):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # On TensorFlow `ops.scan` sets no greatest number of steps, which XLA asks for.
+        # XLA needs a maximum number of steps, which `ops.scan` on TensorFlow does not set.
         self.supports_jit = keras.backend.backend() != "tensorflow"
 
     def build_parts(self) -> None:
-        """Encoder, attention, the decoder's cell and the last hidden layer."""
+        """Create the encoder, the attention, the decoder's cell and the last hidden layer."""
         units, child = self.units, partial(built_child, self)
         both_ways = {"bidirectional": True, "return_sequences": True}
         self.encoder = child(RecurrentNetwork, "encoder", units, units, "gru", **both_ways)
@@ -80,14 +81,14 @@ class RecurrentEncoderDecoder(EncoderDecoder):
         self.hidden = child(keras.layers.Dense, "hidden", 4 * units, units, "tanh")
 
     def encode(self, source_ids: Any, training: bool) -> tuple[Any, Any, Any]:
-        """`h_j`, `U h_j` and the mask."""
+        """Return `h_j`, `U h_j` and the mask."""
         kept = ops.not_equal(source_ids, 0)
         x = self.drop(self.source_embedding(source_ids), training=training)
         states = self.encoder(x, mask=kept)
         return states, self.attention.project(states), kept
 
     def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
-        """One step after the other, then the hidden layer for all of them at once."""
+        """Run the cell step by step, then the hidden layer on all steps."""
         x = self.drop(self.target_embedding(target_ids), training=training)
         states = source[0]
 
@@ -102,11 +103,11 @@ class RecurrentEncoderDecoder(EncoderDecoder):
         return self.drop(self._read(s, context, x), training=training)
 
     def start(self, source: Any, batch_size: Any, max_length: int) -> DecoderState:
-        """`s_0`."""
+        """Return a state with `s_0`."""
         return DecoderState(source, self._first(source[0]))
 
     def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
-        """The equations for one more token."""
+        """Compute the equations for one token."""
         x = self.target_embedding(token_ids)
         s, context, weights = self._next(x[:, 0], kept[:, 0], state.own, state.source)
         decoded = self._read(s[:, None], context[:, None], x)
@@ -116,7 +117,7 @@ class RecurrentEncoderDecoder(EncoderDecoder):
         return self.first(states[:, 0, self.units :])
 
     def _next(self, x: Any, kept: Any, s: Any, source: Any) -> tuple[Any, Any, Any]:
-        """State, context and weights; the state is the one before where the token is padding."""
+        """Return state, context and weights; padding does not change the state."""
         context, weights = self.attention(s, *source)
         after, _ = self.cell(ops.concatenate([x, context], axis=-1), [s])
         return ops.where(kept[:, None], after, s), context, weights
@@ -126,9 +127,9 @@ class RecurrentEncoderDecoder(EncoderDecoder):
 
 
 class AdditiveAttention(BaseLayer):
-    """One query for each sequence: `e_j = v^T tanh(W q + U h_j)`, `sum_j softmax(e)_j h_j`.
+    """Additive attention of one query: `e_j = v^T tanh(W q + U h_j)`, `sum_j softmax(e)_j h_j`.
 
-    Softmax and sum are in float32 or wider. Where no token is kept the sum is zero.
+    Softmax and sum are in float32 or wider. The sum is zero if no token is kept.
 
     Args:
         units: Width of the hidden layer.
@@ -137,11 +138,11 @@ class AdditiveAttention(BaseLayer):
     Call arguments:
         query: Tensor of shape `(batch, width)`.
         states: Tensor of shape `(batch, tokens, state_width)`.
-        projected: What `project` makes of the states.
-        kept: Boolean, `(batch, tokens)`; other tokens get no weight.
+        projected: Output of `project` for the states.
+        kept: Boolean, `(batch, tokens)`; masked tokens get no weight.
 
     Returns:
-        The sum, `(batch, state_width)`, and the weights, `(batch, 1, tokens)`.
+        The sum, shape `(batch, state_width)`, and the weights, shape `(batch, 1, tokens)`.
     """
 
     def __init__(self, units: int, **kwargs: Any) -> None:
@@ -149,7 +150,7 @@ class AdditiveAttention(BaseLayer):
         self.units = units
 
     def build(self, query_shape: tuple[int | None, ...], states_shape: tuple[Any, ...]) -> None:
-        """W, U and v."""
+        """Create W, U and v."""
         dense = partial(built_child, self, keras.layers.Dense, use_bias=False)
         self.query_dense = dense("query", query_shape[-1], self.units)
         self.states_dense = dense("states", states_shape[-1], self.units)
@@ -157,11 +158,11 @@ class AdditiveAttention(BaseLayer):
         self.built = True
 
     def project(self, states: Any) -> Any:
-        """`U h_j`."""
+        """Return `U h_j`."""
         return self.states_dense(states)
 
     def call(self, query: Any, states: Any, projected: Any, kept: Any) -> tuple[Any, Any]:
-        """The sum and its weights."""
+        """Return the weighted sum and the weights."""
         hidden = ops.tanh(self.query_dense(query)[:, None] + projected)
         scores = ops.transpose(self.score(hidden), (0, 2, 1))  # (batch, 1, tokens)
         weights = masked_softmax(to_float32(scores), kept)
@@ -172,7 +173,7 @@ class AdditiveAttention(BaseLayer):
 def recurrent_encoder_decoder(
     source_vocabulary: int, target_vocabulary: int, units: int, **kwargs: Any
 ) -> RecurrentEncoderDecoder:
-    """A GRU with additive attention over a bidirectional GRU: a `RecurrentEncoderDecoder`.
+    """Build a `RecurrentEncoderDecoder`: GRU with additive attention over a bidirectional GRU.
 
     Example:
         >>> from relation_tf.networks import recurrent_encoder_decoder

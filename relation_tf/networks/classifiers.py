@@ -1,15 +1,19 @@
-"""Networks for one sequence and for a pair, around any mechanism.
+"""Classifiers and regressors of one sequence or a pair, with any mechanism.
 
-`network="benchmark"` is that of the Relation paper's program. One sequence: embedding + positions
--> mechanism -> LeakyReLU -> dropout -> Dense -> LeakyReLU -> first token -> Dense. A pair: one
-shared mechanism encodes both sequences, each has its own hidden Dense, and the two sentence vectors
-are multiplied. `network="plain"` has nothing between the sentence vector and the last Dense but
-dropout, as the networks of the Contextualizer and FCSR papers.
+`network="benchmark"` is the network of the Relation paper's released code:
 
-What a mechanism's positions are and what makes the sentence vector, its registry entry says. Where
-that is the first token, everything after the mechanism is point-wise: with `compute="readout"` it
-is asked for that token alone; `compute="all"` computes every token, as the Relation paper's program
-did. The outputs are equal.
+- One sequence: embedding + positions -> mechanism -> LeakyReLU -> dropout -> Dense -> LeakyReLU ->
+  first token -> Dense.
+- A pair: one shared mechanism encodes both sequences, each sequence has its own hidden Dense layer,
+  and the two sentence vectors are multiplied.
+
+`network="plain"` has only dropout between the sentence vector and the last Dense layer, as in the
+Contextualizer and FCSR papers.
+
+The registry entry of a mechanism defines its positions and its head (how it forms the sentence
+vector). If the head reads the first token, all layers after the mechanism are point-wise:
+`compute="readout"` computes this token only, `compute="all"` computes all tokens, as in the
+released code. The outputs are equal.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ from relation_tf.networks.mixing import (
 
 _HEADS = {"feature-attention": FeatureAttention, "additive-attention": AdditiveAttentionPooling}
 _POSITIONS = {"sine": SinePositionEncoding, "softmax": SoftmaxPositionEncoding}
-_LEAKY_SLOPE = 0.3  # Keras 2's LeakyReLU, which the program used; keras.activations has 0.2.
+_LEAKY_SLOPE = 0.3  # LeakyReLU of Keras 2, used by the released code; keras.activations has 0.2.
 
 
 def sequence_classifier(
@@ -54,18 +58,18 @@ def sequence_classifier(
         mechanism: A registered name (`"relation"`, `"contextualizer"` ...), a Keras layer class, an
             instance (a template, cloned by `from_config`), `"package.module:Name"` or
             `"saved-model:PATH"`.
-        vocabulary_size: Number of token ids, 0 (padding) included; None for a mechanism that reads
+        vocabulary_size: Number of token ids, including 0 (padding); None if the mechanism reads
             text.
         num_classes: Number of classes.
-        config: Settings of the network, by default `NetworkConfig()`.
-        **changes: Fields of `NetworkConfig`, such as `units=32`; they override those of `config`.
+        config: Settings of the network. Default: `NetworkConfig()`.
+        **changes: Fields of `NetworkConfig`, such as `units=32`; they override `config`.
 
     Returns:
-        A model from token ids `(batch, tokens)`, 0 where padded, to probabilities
-        `(batch, num_classes)`; from strings `(batch,)` if the mechanism reads text.
+        A model from token ids `(batch, tokens)`, with 0 for padding, to probabilities
+        `(batch, num_classes)`. The input is strings `(batch,)` if the mechanism reads text.
 
     Raises:
-        ValueError: For an argument that is not allowed; the message names it.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> import numpy as np
@@ -91,7 +95,7 @@ def pair_classifier(
 ) -> keras.Model:
     """Build a classifier of a pair of sequences of token ids.
 
-    Args: as in `sequence_classifier`.
+    The arguments are those of `sequence_classifier`.
 
     Returns:
         A model from two arrays of token ids, `(batch, tokens)` each, to probabilities
@@ -117,9 +121,9 @@ def pair_regressor(
     config: NetworkConfig | None = None,
     **changes: Any,
 ) -> keras.Model:
-    """Build a regressor of a pair of sequences onto [0, 1].
+    """Build a regressor of a pair of sequences with outputs in [0, 1].
 
-    Args: as in `sequence_classifier`, without `num_classes`.
+    The arguments are those of `sequence_classifier`, without `num_classes`.
 
     Returns:
         A model from two arrays of token ids, `(batch, tokens)` each, to a value in [0, 1] of shape
@@ -146,14 +150,16 @@ def _network(encoder: TextEncoder, num_texts: int, num_classes: int | None) -> k
 
 
 class TextEncoder:
-    """Text to a vector; its layers are shared by all texts, except the hidden Dense of a pair.
+    """Encoder of texts to vectors.
+
+    All texts share its layers, except the hidden Dense layers of a pair.
 
     Args:
         mechanism: As in `sequence_classifier`.
         vocabulary_size: As in `sequence_classifier`.
         config: Settings of the network.
-        prefix: First part of the names of its layers, for a network with several encoders.
-        embedding: The layer that embeds the tokens, by default a new one.
+        prefix: Prefix of the layer names, for a network with several encoders.
+        embedding: Embedding layer of the tokens. Default: a new layer.
     """
 
     def __init__(
@@ -172,8 +178,8 @@ class TextEncoder:
         self.entry = entry_of(mechanism)
         if self.entry.output_type == "sequence":
             raise ValueError(
-                f"`mechanism` must give tokens or a vector; an encoder-decoder is a network by "
-                f"itself. Received: {mechanism!r}"
+                "`mechanism` must return tokens or a vector. Encoder-decoders are complete "
+                f"networks: build them without a classifier. Received: mechanism={mechanism!r}"
             )
         refuse_options(mechanism, config.options)
         self.mechanism = (
@@ -183,12 +189,12 @@ class TextEncoder:
                 self.entry, config.units, config.dropout, config.options, f"{prefix}mechanism"
             )
         )
-        # A custom class must be as wide as `units`; the width of an instance is its own.
+        # A custom class must return `units` features; an instance may return any width.
         custom = isinstance(mechanism, type) or (
             isinstance(mechanism, str) and self.entry.factory == mechanism
         )
         self.expected_width = config.units if custom else None
-        # Masks go by name from here on; without this Keras warns that they are lost.
+        # Masks are passed by name; without this Keras warns that they are lost.
         self.mechanism.supports_masking = True
         self.activation = keras.layers.LeakyReLU(_LEAKY_SLOPE, name=f"{prefix}mechanism_activation")
         self.dropout = keras.layers.Dropout(config.dropout, name=f"{prefix}dropout")
@@ -204,14 +210,14 @@ class TextEncoder:
             self._freeze(config.contextual)
 
     def _freeze(self, contextual: Any) -> None:
-        """Let the mechanism read contextual embeddings, which are not trained."""
+        """Insert frozen contextual embeddings before the mechanism."""
         if self.entry.input_type != "tokens":
             raise ValueError(
-                "`contextual` is for a mechanism that reads tokens. Received: "
-                f"contextual={contextual.name!r}"
+                "`contextual` must be None for a mechanism that reads text. "
+                f"Received: contextual={contextual.name!r}"
             )
         self.contextual = Frozen(copy_of(contextual, name="frozen"), name="contextual")
-        # They come with the sine positions of what they were learned with.
+        # Contextual embeddings were pretrained with sine positions.
         self.positions = SinePositionEncoding(name=f"{self.prefix}positions")
         self.contextual.build((None, None, self.embedding.output_dim))
         self.embedding.trainable = False
@@ -219,7 +225,10 @@ class TextEncoder:
     def _embed(self, vocabulary_size: int | None) -> None:
         config = self.config
         if vocabulary_size is None:
-            raise ValueError("`vocabulary_size` must be a number for a mechanism that reads tokens")
+            raise ValueError(
+                "`vocabulary_size` must be a number for a mechanism that reads tokens. "
+                "Received: vocabulary_size=None"
+            )
         self.embedding = keras.layers.Embedding(
             vocabulary_size,
             config.embedding_dim,
@@ -231,13 +240,13 @@ class TextEncoder:
             expected = tuple(self.embedding.embeddings.shape)
             if np.shape(config.embeddings) != expected:
                 raise ValueError(
-                    "`embeddings` must be of shape (vocabulary_size, embedding_dim) = "
-                    f"{expected}. Received: shape {np.shape(config.embeddings)}"
+                    "`embeddings` must have shape (vocabulary_size, embedding_dim) = "
+                    f"{expected}. Received: embeddings.shape={np.shape(config.embeddings)}"
                 )
             self.embedding.set_weights([config.embeddings])
 
     def _head(self) -> Any:
-        """The layer that makes one vector of the tokens; None where one token is read."""
+        """Return the layer that pools the tokens; None if one token is read."""
         make = _HEADS.get(self.entry.head)
         if make is None:
             return None
@@ -245,33 +254,33 @@ class TextEncoder:
         return make(self.config.units, kernel_initializer=initializer, name=f"{self.prefix}head")
 
     def inputs(self, number: int, suffix: str = "") -> list[Any]:
-        """What a network is given, one text or a pair: token ids, or strings."""
+        """Return the inputs for one text or a pair: token ids or strings."""
         names = [f"tokens{suffix}"] if number == 1 else [f"tokens{suffix}_{i}" for i in (1, 2)]
         text = self.entry.input_type == "text"
         shape, dtype = ((), "string") if text else ((None,), "int32")
         return [keras.Input(shape, dtype=dtype, name=name) for name in names]
 
     def dense(self, name: str, units: int, activation: str | None = None) -> keras.layers.Dense:
-        """A Dense whose kernel starts as asked."""
+        """Return a Dense layer with the configured initializer."""
         return keras.layers.Dense(
             units, activation, kernel_initializer=self.initializer.clone(), name=name
         )
 
     def answer(self, name: str, num_classes: int | None) -> keras.layers.Dense:
-        """Return the last Dense: probabilities of classes, or a score in [0, 1] for None."""
+        """Return the output layer: class probabilities, or a score in [0, 1] if None."""
         if num_classes is None:
             return self.dense(name, 1, "sigmoid")
         return self.dense(name, num_classes, "softmax")
 
     def vector(self, texts: Sequence[Any]) -> Any:
-        """The sentence vector of one text, or the product of a pair's two."""
+        """Return the sentence vector of one text, or the product of the vectors of a pair."""
         if len(texts) == 1:
             return self._vector(texts[0], "hidden")
         vectors = [self._vector(text, f"hidden_{i}") for i, text in enumerate(texts, 1)]
         return self._once("product", lambda name: keras.layers.Multiply(name=name))(vectors)
 
     def _once(self, name: str, make: Callable[[str], Any]) -> Any:
-        """A layer that is made when it is first asked for, and shared from then on."""
+        """Return the layer of that name, created at the first call."""
         if name not in self.layers:
             self.layers[name] = make(f"{self.prefix}{name}")
         return self.layers[name]
@@ -290,11 +299,11 @@ class TextEncoder:
         return hidden[:, 0] if len(hidden.shape) == 3 else hidden
 
     def _mixed(self, tokens: Any) -> Any:
-        # The mask goes by name: slicing a tensor drops the one that Keras attaches.
+        # The mask is passed by name: slicing a tensor removes the attached mask.
         mask = ops.not_equal(tokens, 0)
         x = self.embedding(tokens)
         if self.positions is not None:
-            # Added to padding they do no harm: the mechanism masks it.
+            # Positions added to padding have no effect: the mechanism masks it.
             masked = isinstance(self.positions, SoftmaxPositionEncoding)
             x = self.positions(x, **({"mask": mask} if masked else {}))
         if self.contextual is not None:
@@ -304,18 +313,18 @@ class TextEncoder:
         if len(shape) not in (2, 3) or self.expected_width not in (None, shape[-1]):
             width = f"units={self.expected_width}" if self.expected_width else "units"
             raise ValueError(
-                f"{name} must give (batch, tokens, {width}) or (batch, {width}). "
+                f"{name} must return (batch, tokens, {width}) or (batch, {width}). "
                 f"Received: an output of shape {shape}"
             )
         if len(shape) == 2 and getattr(mixed, "_keras_mask", None) is not None:
-            # The mask of tokens would be taken for one of rows by all that follows.
+            # A copy without the attached mask: later layers would apply it to rows.
             mixed = ops.copy(mixed)
         return mixed if self.head is None else self.head(mixed, mask=mask)
 
     def _mix(self, x: Any, mask: Any) -> Any:
         layer = self.mechanism
         if self.entry.head == "first" and getattr(layer, "causal", False):
-            # Its first token sees itself alone; the last one has seen all.
+            # The first token sees only itself; the last token has seen all.
             return _last(mix_all(layer, x, mask), mask)
         readout = self.config.compute == "readout" and self.entry.head == "first"
         if readout and accepts(layer, "value"):
@@ -327,13 +336,13 @@ class TextEncoder:
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Frozen(BaseLayer):
-    """A layer that is never trained, and computes in training as it does after it.
+    """Wrapper that freezes a layer and always calls it in inference mode.
 
-    A functional network hands its own `training` to each of its layers, whatever they are called
-    with; a layer within this one is called by it alone.
+    A functional network passes its own `training` argument to each of its layers; only this
+    wrapper calls the inner layer.
 
     Args:
-        layer: The layer, whose call takes `mask` and `training`.
+        layer: The layer to freeze; its call takes `mask` and `training`.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
     """
 
@@ -343,28 +352,28 @@ class Frozen(BaseLayer):
         self.layer.supports_masking = True
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """Build the layer; what it would make later would be trained."""
+        """Build the layer before freezing it; weights created later would be trainable."""
         self.layer.build(x_shape)
         self.trainable = False
         self.built = True
 
     def call(self, x: Any, mask: Any = None) -> Any:
-        """The layer's output, without dropout."""
+        """Return the layer's output without dropout."""
         return self.layer(x, mask=mask, training=False)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A layer like the one whose configuration it is."""
+        """Create the layer from its configuration."""
         return cls(**{**config, "layer": keras.saving.deserialize_keras_object(config["layer"])})
 
 
 def _first(x: Any) -> Any:
-    """The first token, on an axis whose length of one is known before the sequence's is."""
+    """Return the first token, `(batch, 1, width)`, with a static length of 1."""
     return ops.expand_dims(x[:, 0], axis=1)
 
 
 def _last(x: Any, mask: Any) -> Any:
-    """The last kept token, (batch, 1, width); zero where none is kept."""
+    """Return the last kept token, `(batch, 1, width)`; zero if no token is kept."""
     count = ops.cumsum(ops.cast(mask, "int32"), axis=1)
     last = ops.logical_and(mask, ops.equal(count, count[:, -1:]))
     return ops.sum(zero_masked(x, last), axis=1, keepdims=True)

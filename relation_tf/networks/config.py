@@ -1,4 +1,4 @@
-"""The settings that all networks around a mechanism share."""
+"""Settings of the networks around a mechanism."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ class NetworkConfig:
 
     Attributes:
         embedding_dim: Width of the embedding.
-        units: Width of the mechanism, or the size that its entry names: the rank of the
-            Contextualizer, the width of FCSR's feature attention.
-        hidden_units: Width of the hidden Dense, by default `units`; the plain network has none.
-        hidden_activation: Activation after it: `"leaky_relu"` (slope 0.3), any Keras name, or None.
-        dropout: Rate in [0, 1).
-        options: Further arguments of the mechanism; `{"variant": "equations"}` selects a paper's
-            equations where the default is its released code.
-        compute: `"readout"` computes only the tokens that the sentence vector needs, `"all"` every
-            token; the outputs are equal.
+        units: Width of the mechanism, or its size argument: the rank of the Contextualizer, the
+            width of FCSR's feature attention.
+        hidden_units: Width of the hidden Dense layer. Default: `units`. Must be None for
+            `network="plain"`.
+        hidden_activation: Activation after the hidden layer: `"leaky_relu"` (slope 0.3), a Keras
+            name, or None.
+        dropout: Dropout rate in [0, 1).
+        options: Further arguments of the mechanism. `{"variant": "equations"}` selects the paper's
+            equations if the default is the released code.
+        compute: `"readout"` computes only the tokens that the sentence vector needs, `"all"`
+            computes all tokens; the outputs are equal.
         embeddings: Initial values of the embedding, `(vocabulary_size, embedding_dim)`, or None.
         network: `"benchmark"` or `"plain"`.
-        initializer: Keras initializer of the Dense layers and the head (a mechanism has its own).
+        initializer: Keras initializer of the Dense layers and the head, not of the mechanism.
         embedding_initializer: Keras initializer of the embedding.
-        contextual: The mechanism's input in place of embeddings: a layer from embeddings with
-            positions, and a mask, to vectors `(batch, tokens, width)`. It is cloned by
-            `from_config`; it and the embedding are not trained.
+        contextual: Layer of contextual embeddings, inserted before the mechanism: from embeddings
+            with positions and a mask to vectors `(batch, tokens, width)`. It is cloned by
+            `from_config`; this layer and the embedding are frozen.
 
     Example:
         >>> from relation_tf.networks import NetworkConfig, sequence_classifier
@@ -72,11 +74,11 @@ class NetworkConfig:
 
 
 def configured(config: NetworkConfig | None, changes: Mapping[str, Any]) -> NetworkConfig:
-    """Return a configuration with changes, by default of the default configuration.
+    """Return a copy of the configuration (default: `NetworkConfig()`) with changed fields.
 
     Raises:
-        UnknownNameError: For a change that is not a field; the message suggests the nearest one.
-        ValueError: For a value that is not allowed.
+        UnknownNameError: If a change is not a field; the message suggests the closest field.
+        ValueError: If a value is invalid.
     """
     names = [field.name for field in fields(NetworkConfig)]
     for name in changes:

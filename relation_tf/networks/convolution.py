@@ -1,4 +1,4 @@
-"""Convolutional network."""
+"""Convolutional network for sentences."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class ConvolutionalNetwork(SentenceEncoder):
-    """Convolutions of several widths, each followed by its maximum over the sentence.
+    """Convolutions of several widths with max pooling over the sentence.
 
-    For each width a stack of `num_layers` convolutions, `c_k = activation(conv(c_(k-1)))`, then the
-    maximum over kept tokens; the maxima are concatenated. Where nothing is kept they are zero.
-    Masked tokens are zeroed before each convolution, as is what lies beyond the sentence, so that
-    padding on either side changes nothing. A masked token amid the sentence keeps its place: its
-    neighbours see a zero vector there.
+    For each width, `num_layers` convolutions `c_k = activation(conv(c_(k-1)))` are followed by the
+    maximum over kept tokens, and the maxima are concatenated. They are zero if no token is kept.
 
-    Kim 2014 convolves only where the whole window lies within the sentence; here windows reach over
-    both ends, so that a sentence may be shorter than a window. The FCSR paper's context window of
-    `w` words in `n` layers is `widths=[2 * w + 1], num_layers=n`.
+    Positions outside the sentence and masked tokens are zero before each convolution, so that
+    padding does not change outputs. A masked token inside the sentence keeps its position as a zero
+    vector.
+
+    Kim 2014 uses only windows inside the sentence. Here windows extend over both ends, so that a
+    sentence may be shorter than a window. The FCSR paper's context window of `w` words in `n`
+    layers is `widths=[2 * w + 1], num_layers=n`.
 
     Args:
-        units: Number of feature maps of each width.
+        units: Number of feature maps per width.
         widths: Widths of the windows, in tokens.
-        num_layers: Number of convolutions on top of each other.
-        activation: Activation of each.
+        num_layers: Number of stacked convolutions.
+        activation: Activation of each convolution.
         **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
-        mask: Boolean, `(batch, tokens)`; masked tokens are zero, and not in the maximum.
+        mask: Boolean, `(batch, tokens)`; masked tokens are zero and excluded from the maximum.
 
     Returns:
         Tensor of shape `(batch, units * len(widths))`.
 
     Raises:
-        ValueError: For sizes that are no positive integers, or no widths.
+        ValueError: If a size is not a positive integer or `widths` is empty.
 
     Example:
         >>> import numpy as np
@@ -66,18 +67,18 @@ class ConvolutionalNetwork(SentenceEncoder):
         super().__init__(units, **kwargs)
         if isinstance(widths, str) or not isinstance(widths, Sequence) or not widths:
             raise ValueError(
-                f"`widths` must be one or more positive integers. Received: widths={widths!r}"
+                f"`widths` must be a list of positive integers. Received: widths={widths!r}"
             )
         self.widths = [positive_integer("widths", width) for width in widths]
         self.num_layers = positive_integer("num_layers", num_layers)
         self.activation = keras.activations.get(activation)
 
     def output_width(self, width: int) -> int:
-        """The maxima of all widths."""
+        """Return the width of the concatenated maxima."""
         return self.units * len(self.widths)
 
     def build_encoder(self, width: int) -> None:
-        """The convolutions, those of one width after each other."""
+        """Create the convolutions, grouped by width."""
         self.convolutions = [
             self._convolution(f"convolution_{i}_{layer}", window, self.units if layer else width)
             for i, window in enumerate(self.widths)
@@ -89,7 +90,7 @@ class ConvolutionalNetwork(SentenceEncoder):
         return built_child(self, keras.layers.Conv1D, name, width, self.units, window, **arguments)
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
-        """The maxima of all widths, side by side."""
+        """Return the concatenated maxima of all widths."""
         maxima = []
         for first in range(0, len(self.convolutions), self.num_layers):
             y = x
@@ -100,7 +101,7 @@ class ConvolutionalNetwork(SentenceEncoder):
 
 
 def _masked_max(y: Any, mask: Any) -> Any:
-    """Maximum over the kept tokens, `(batch, width)`; zero where none is kept."""
+    """Return the maximum over kept tokens, `(batch, width)`; zero if no token is kept."""
     if mask is None:
         return ops.max(y, axis=1)
     lowest = ops.cast(float("-inf"), y.dtype)

@@ -1,4 +1,4 @@
-"""Sequences from an encoder-decoder: the best next token, or the best of several beams."""
+"""Decoding with an encoder-decoder: greedy decoding and beam search."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 
 @dataclass(frozen=True)
 class Decoded:
-    """What was written for each source.
+    """Decoded target sequences.
 
     Attributes:
-        ids: The tokens after the first, up to and with the end, `int32`, `(batch, longest)`, 0
-            behind them. A sequence without an end was cut at `max_length`.
+        ids: Token ids without the start token, up to and including the end token: `int32`,
+            `(batch, longest)`, padded with 0. A sequence without an end token was truncated at
+            `max_length`.
         scores: Sum of the log probabilities of these tokens, `(batch,)`.
         normalized: `scores / ((5 + tokens) / 6) ** length_penalty`, `(batch,)`.
-        attention: How much each token looked at each source token, `(batch, longest,
-            source_tokens)`, zero behind the tokens; None after a beam search.
+        attention: Attention weights over source tokens, `(batch, longest, source_tokens)`, zero
+            for padding; None after beam search.
     """
 
     ids: np.ndarray
@@ -40,24 +41,24 @@ def greedy_decode(
     max_length: int,
     length_penalty: float = 0.6,
 ) -> Decoded:
-    """Write the most probable token, then the most probable one after it.
+    """Decode greedily: select the most probable token at each step.
 
-    Of equally probable tokens the one with the smallest id is taken; padding and `start` are never
-    written.
+    If several tokens are equally probable, the smallest id is selected. Padding and `start` are
+    never selected.
 
     Args:
-        model: What reads and writes.
+        model: The encoder-decoder.
         source_ids: Integers `(batch, source_tokens)`, 0 for padding.
-        start: Id of the token that targets begin with.
-        end: Id of the token that ends them.
-        max_length: The most tokens to write, the end among them.
+        start: Id of the start token of targets.
+        end: Id of the end token of targets.
+        max_length: Maximum number of decoded tokens, including the end token.
         length_penalty: As in `beam_search`.
 
     Returns:
-        Ids, scores and attention.
+        Ids, scores and attention weights.
 
     Raises:
-        ValueError: For ids that are none of the target's, or a `max_length` below 1.
+        ValueError: If `start` or `end` is not a target id, or `max_length` is below 1.
 
     Example:
         >>> import numpy as np
@@ -91,27 +92,28 @@ def beam_search(
     beam_width: int = 4,
     length_penalty: float = 0.6,
 ) -> Decoded:
-    """Keep the most probable beginnings of each sequence, and take the best when all have ended.
+    """Decode by beam search.
 
-    At each step all beginnings are continued by all tokens, and the `beam_width` most probable are
-    kept; one that has ended stays as it is and keeps its place while it is among them. At last the
-    sum of log probabilities over `((5 + tokens) / 6) ** length_penalty` decides. One beam is
-    `greedy_decode`.
+    At each step all hypotheses are extended by all tokens, and the `beam_width` most probable
+    hypotheses are kept. A finished hypothesis is not extended and competes with the others. The
+    final selection maximizes the sum of log probabilities divided by
+    `((5 + tokens) / 6) ** length_penalty`. With `beam_width=1` the ids equal `greedy_decode`.
 
     Args:
-        model: What reads and writes.
+        model: The encoder-decoder.
         source_ids: Integers `(batch, source_tokens)`, 0 for padding.
-        start: Id of the token that targets begin with.
-        end: Id of the token that ends them.
-        max_length: The most tokens to write, the end among them.
-        beam_width: Number of beginnings kept of each sequence.
-        length_penalty: 0 takes the most probable sequence, more favours longer ones.
+        start: Id of the start token of targets.
+        end: Id of the end token of targets.
+        max_length: Maximum number of decoded tokens, including the end token.
+        beam_width: Number of hypotheses per sequence.
+        length_penalty: Exponent of the length normalization: 0 selects the most probable sequence,
+            larger values favour longer sequences.
 
     Returns:
-        Ids and scores of the best.
+        Ids and scores of the best hypotheses.
 
     Raises:
-        ValueError: For ids that are none of the target's, or a width or length below 1.
+        ValueError: If `start` or `end` is not a target id, or a width or length is below 1.
 
     Example:
         >>> import numpy as np
@@ -131,13 +133,13 @@ def beam_search(
     rows = np.repeat(np.arange(batch), beam_width)
     state = state._replace(source=_take(state.source, rows), own=_take(state.own, rows))
     last = np.full((batch, beam_width), start)
-    # All beams of a sequence begin alike: one of them is enough.
+    # All beams of a sequence start equal: only the first may be extended.
     scores = np.where(np.arange(beam_width) == 0, 0.0, np.full((batch, 1), -np.inf))
     written, parents = [], []
     for _ in range(max_length):
         log_p, state, _ = _step(model, last.ravel(), state, start)
         log_p = log_p.reshape(batch, beam_width, -1)
-        # What has ended goes on with padding, which costs nothing.
+        # Finished hypotheses are extended by padding with log probability 0.
         stay = np.where(np.arange(log_p.shape[-1]) == 0, 0.0, -np.inf)
         log_p = np.where(_over(last, end)[..., None], stay, log_p)
         totals = (scores[..., None] + log_p).reshape(batch, -1)
@@ -156,11 +158,11 @@ def beam_search(
 
 
 def exact_match(targets: np.ndarray, ids: np.ndarray) -> float:
-    """Share of the rows that agree at every token.
+    """Compute the share of rows with equal tokens.
 
     Args:
-        targets: Integers `(batch, tokens)`, 0 behind them.
-        ids: The same, of any width, such as those of `Decoded`.
+        targets: Integers `(batch, tokens)`, 0 for padding.
+        ids: Integers `(batch, tokens)` of any length, such as `Decoded.ids`.
 
     Returns:
         A number from 0 to 1.
@@ -183,15 +185,15 @@ def _check(model: EncoderDecoder, start: int, end: int, max_length: int) -> None
                 f"Received: {name}={token!r}"
             )
     if start == end:
-        raise ValueError(f"`start` and `end` must differ. Received: {start!r} for both")
+        raise ValueError(f"`start` and `end` must differ. Received: start={start!r}, end={end!r}")
 
 
 def _step(
     model: EncoderDecoder, last: np.ndarray, state: DecoderState, start: int
 ) -> tuple[np.ndarray, DecoderState, Any]:
-    """Log probabilities `(rows, target_vocabulary)`, the next state and the weights."""
+    """Return log probabilities `(rows, target_vocabulary)`, the next state and the weights."""
     logits, state, weights = model.step(last[:, None].astype("int32"), state)
-    # On PyTorch each state would hold on to all those before, for a gradient nobody asks for.
+    # On PyTorch each state would keep all earlier states in memory for an unused gradient.
     state = keras.tree.map_structure(ops.stop_gradient, state)
     log_p = ops.convert_to_numpy(ops.log_softmax(logits[:, 0], axis=-1)).astype("float64")
     log_p[:, [0, start]] = -np.inf
@@ -203,14 +205,14 @@ def _over(last: np.ndarray, end: int) -> np.ndarray:
 
 
 def _take(tensors: Any, rows: np.ndarray) -> Any:
-    """These rows of all tensors; a count has none."""
+    """Select rows of all tensors; scalars stay unchanged."""
     return keras.tree.map_structure(
         lambda x: ops.take(x, rows, axis=0) if len(x.shape) else x, tensors
     )
 
 
 def _trace(written: list[np.ndarray], parents: list[np.ndarray]) -> np.ndarray:
-    """The sequences `(batch, beams, tokens)` that end in each beam of the last step."""
+    """Return the sequences `(batch, beams, tokens)` of the beams of the last step."""
     beam = np.broadcast_to(np.arange(written[0].shape[1]), written[0].shape)
     ids = []
     for last, parent in zip(reversed(written), reversed(parents), strict=True):

@@ -1,4 +1,4 @@
-"""Deep averaging network."""
+"""Deep averaging network (DAN)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,29 @@ from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class DeepAveragingNetwork(SentenceEncoder):
-    """The mean of the word vectors, then Dense layers.
+    """Dense layers on the mean of the word vectors.
 
     `z_0 = mean over kept tokens of x`, `z_k = activation(z_(k-1) W_k + b_k)`; the output is the
-    last `z`. In training, word dropout leaves each token out of the mean with a probability of its
-    own; where it would leave out all of a sentence, it leaves out none.
-
-    A sentence with nothing kept has the mean zero, and follows the formula from there.
+    last `z`. In training, word dropout excludes tokens independently from the mean. If it would
+    exclude all tokens of a sentence, it excludes none. Without kept tokens the mean is zero.
 
     Args:
         units: Width of the Dense layers.
         num_layers: Number of Dense layers.
-        activation: Activation of each.
+        activation: Activation of each Dense layer.
         word_dropout: Rate in [0, 1) at which whole tokens are dropped in training.
-        seed: Seed of the word dropout.
+        seed: Random seed of the word dropout.
         **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
-        mask: Boolean, `(batch, tokens)`; masked tokens are not in the mean.
+        mask: Boolean, `(batch, tokens)`; masked tokens are excluded from the mean.
 
     Returns:
         Tensor of shape `(batch, units)`.
 
     Raises:
-        ValueError: For sizes that are no positive integers, or a rate outside [0, 1).
+        ValueError: If a size is not a positive integer or the rate is not in [0, 1).
 
     Example:
         >>> import numpy as np
@@ -69,7 +67,7 @@ class DeepAveragingNetwork(SentenceEncoder):
             self.seed_generator = keras.random.SeedGenerator(seed)
 
     def build_encoder(self, width: int) -> None:
-        """The Dense layers."""
+        """Create the Dense layers."""
         widths = [width] + [self.units] * (self.num_layers - 1)
         self.dense_layers = [
             self.add_dense(f"dense_{i}", w, self.units, activation=self.activation)
@@ -77,7 +75,7 @@ class DeepAveragingNetwork(SentenceEncoder):
         ]
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
-        """The mean and what is made of it."""
+        """Apply the Dense layers to the mean."""
         if training and self.word_dropout > 0:
             mask = self._surviving(x, mask)
             x = zero_masked(x, mask)
@@ -87,7 +85,7 @@ class DeepAveragingNetwork(SentenceEncoder):
         return z
 
     def _surviving(self, x: Any, mask: Any) -> Any:
-        """The mask of the tokens that word dropout leaves."""
+        """Return the mask of the tokens kept by word dropout."""
         kept = ops.ones(ops.shape(x)[:2], dtype="bool") if mask is None else mask
         drawn = keras.random.uniform(ops.shape(x)[:2], seed=self.seed_generator)
         surviving = ops.logical_and(kept, drawn >= self.word_dropout)

@@ -1,4 +1,4 @@
-"""What the encoder-decoders have in common: ids in, logits out, whole or one token at a time."""
+"""Base class of encoder-decoders: token ids to logits, in one call or token by token."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from relation_tf.layers.masking import zero_masked
 
 
 class DecoderState(NamedTuple):
-    """What a decoder knows before its next token.
+    """State of a decoder before its next token.
 
     Attributes:
-        source: What the sources gave, the same at every step: tensors `(batch, ...)`.
-        own: What the tokens so far left: tensors `(batch, ...)`, or `()` for a count.
-        shared: What all sequences have in common.
+        source: Encoded sources, constant over steps: tensors `(batch, ...)`.
+        own: State of the previous target tokens: tensors `(batch, ...)`, or `()` for a count.
+        shared: Values shared by all sequences.
     """
 
     source: Any
@@ -27,25 +27,25 @@ class DecoderState(NamedTuple):
 
 
 class EncoderDecoder(keras.Model):
-    """A network from a sequence of ids to the logits of another, of which it sees what is before.
+    """Base class of encoder-decoders, from source ids and target ids to logits of the next ids.
 
-    It owns what all encoder-decoders share: embeddings, padding, the last layer, and the two ways
-    to go through the targets. A network adds its parts in `build_parts`, what it makes of the
-    sources in `encode`, and of the targets in `decode` and `advance`.
+    It provides the embeddings, padding, the output layer, and the two ways to process targets:
+    `call` and `step`. A subclass creates its layers in `build_parts`, encodes sources in `encode`
+    and processes targets in `decode` and `advance`.
 
-    In both sequences 0 is padding, behind the tokens. It changes no output; logits at padding are
-    zero, and so is what a source without a token gives.
+    In both sequences 0 is padding, at the end. It does not change outputs at tokens; logits at
+    padding are zero, and the attention to a source without tokens is zero.
 
     Args:
-        source_vocabulary: Number of ids of the sources, padding among them.
-        target_vocabulary: The same for the targets.
+        source_vocabulary: Number of source token ids, including 0 (padding).
+        target_vocabulary: Number of target token ids, including 0 (padding).
         units: Width of embeddings and states.
-        dropout: Rate in [0, 1).
-        seed: Seed of the dropout.
+        dropout: Dropout rate in [0, 1).
+        seed: Random seed of the dropout.
         **kwargs: Arguments of `keras.Model`: `name` and `dtype`.
 
     Raises:
-        ValueError: For sizes that are no positive integers, or a rate outside of [0, 1).
+        ValueError: If a size is not a positive integer or the rate is not in [0, 1).
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class EncoderDecoder(keras.Model):
         self.drop = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="drop")
 
     def build(self, input_shape: Any = None) -> None:
-        """Create the weights, which do not depend on the shapes of the ids."""
+        """Create the weights; they do not depend on the input shapes."""
         self.source_embedding = self._embedding("source_embedding", self.source_vocabulary)
         self.target_embedding = self._embedding("target_embedding", self.target_vocabulary)
         self.build_parts()
-        # Probabilities of half precision give no loss worth the name.
+        # In half precision the probabilities are too inaccurate for the loss.
         wide = keras.backend.result_type(self.compute_dtype, "float32")
         self.logits = built_child(
             self, keras.layers.Dense, "logits", self.units, self.target_vocabulary, dtype=wide
@@ -78,32 +78,32 @@ class EncoderDecoder(keras.Model):
         self.built = True
 
     def build_parts(self) -> None:
-        """Create the network's own layers."""
+        """Create the layers of the subclass."""
         raise NotImplementedError
 
     def encode(self, source_ids: Any, training: bool) -> Any:
-        """The field `source` of the states."""
+        """Return the encoded sources: the field `source` of the states."""
         raise NotImplementedError
 
     def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
-        """What the logits are read from, `(batch, target_tokens, units)`."""
+        """Return the inputs of the output layer, `(batch, target_tokens, units)`."""
         raise NotImplementedError
 
     def start(self, source: Any, batch_size: Any, max_length: int) -> DecoderState:
-        """The state before the first token."""
+        """Return the state before the first token."""
         raise NotImplementedError
 
     def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
-        """For one more token: what `decode` gives, the next state, and the weights."""
+        """Process one token: return the output of `decode`, the next state and the weights."""
         raise NotImplementedError
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """The logits of the token that follows each target token.
+        """Return the logits of the token after each target token.
 
         Args:
             inputs: Two integer tensors, the sources `(batch, source_tokens)` and the targets
-                `(batch, target_tokens)`, which begin with a token that says so.
-            training: Whether to apply dropout.
+                `(batch, target_tokens)`, which begin with a start token.
+            training: If True, apply dropout.
 
         Returns:
             Logits `(batch, target_tokens, target_vocabulary)`, zero at padding.
@@ -115,14 +115,14 @@ class EncoderDecoder(keras.Model):
         return zero_masked(self.logits(decoded), kept)
 
     def initial_state(self, source_ids: Any, max_length: int) -> DecoderState:
-        """The state before the first target token.
+        """Return the state before the first target token.
 
         Args:
             source_ids: Integer tensor `(batch, source_tokens)`.
-            max_length: The most steps.
+            max_length: Maximum number of steps.
 
         Returns:
-            What `step` takes.
+            A state for `step`.
         """
         positive_integer("max_length", max_length)
         if not self.built:
@@ -132,16 +132,16 @@ class EncoderDecoder(keras.Model):
         return self.start(source, ops.shape(source_ids)[0], max_length)
 
     def step(self, token_ids: Any, state: DecoderState) -> tuple[Any, DecoderState, Any]:
-        """The next target token of each sequence, not in training.
+        """Process the next target token of each sequence, in inference mode.
 
         Args:
-            token_ids: Integer tensor `(batch, 1)`; where it is 0 later tokens do not see this one.
-            state: What `initial_state` or the step before gave.
+            token_ids: Integer tensor `(batch, 1)`; later tokens do not see a 0.
+            state: State from `initial_state` or from the previous step.
 
         Returns:
-            The logits of the token that follows, `(batch, 1, target_vocabulary)`, the next state,
-            and how much the step looked at each source token, `(batch, 1, source_tokens)`: weights
-            that sum to 1, or zeros where the token or all of the source is padding.
+            The logits of the following token, `(batch, 1, target_vocabulary)`; the next state; and
+            the attention weights over source tokens, `(batch, 1, source_tokens)`. The weights sum
+            to 1, or are zero if the token or the whole source is padding.
         """
         token_ids = ops.cast(ops.convert_to_tensor(token_ids), "int32")
         kept = ops.not_equal(token_ids, 0)
@@ -149,7 +149,7 @@ class EncoderDecoder(keras.Model):
         return zero_masked(self.logits(decoded), kept), state, zero_masked(weights, kept)
 
     def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
-        """`(batch, target_tokens, target_vocabulary)`."""
+        """Return the symbolic output, `(batch, target_tokens, target_vocabulary)`."""
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
         return keras.KerasTensor((*inputs[1].shape, self.target_vocabulary), dtype=dtype)
 
@@ -159,20 +159,20 @@ class EncoderDecoder(keras.Model):
         return embedding
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         return {**super().get_config(), **constructor_arguments(self)}
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 def sequence_loss(targets: Any, logits: Any) -> Any:
-    """Mean cross-entropy over the kept target tokens, a loss for `compile`.
+    """Compute the mean cross-entropy over kept target tokens, a loss for `compile`.
 
     Args:
-        targets: Integer tensor `(batch, target_tokens)`, the tokens that follow; 0 is padding.
+        targets: Integer tensor `(batch, target_tokens)`, the ids of the next tokens; 0 is padding.
         logits: Tensor `(batch, target_tokens, target_vocabulary)`.
 
     Returns:
-        A scalar, in nats; 0 where all is padding.
+        A scalar, in nats; 0 if all targets are padding.
 
     Example:
         >>> import numpy as np

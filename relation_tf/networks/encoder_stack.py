@@ -1,4 +1,4 @@
-"""Residual, normalised blocks around any mechanism, as the Transformer has them."""
+"""Transformer encoder with any mechanism instead of attention."""
 
 from __future__ import annotations
 
@@ -20,52 +20,53 @@ from relation_tf.networks.safe_mode import refuse_in_safe_mode
 
 Norm = Literal["post", "pre"]
 
-_EPSILON = 1e-5  # Keras's own 1e-3 is not small beside the variance of narrow, young layers.
+_EPSILON = 1e-5  # Keras's default 1e-3 is too large for the initial variance of narrow layers.
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Encoder(BaseLayer):
-    """A stack of blocks, each a mechanism and a feed-forward network, residual and normalised.
+    """Stack of Transformer encoder blocks around any mechanism.
 
-    With `mix` the mechanism, `feed(x) = activation(x W1 + b1) W2 + b2` and LN layer normalization:
+    With the mechanism `mix`, `feed(x) = activation(x W1 + b1) W2 + b2` and layer normalization LN,
+    a block computes:
 
     - `norm="post"`: `y = LN(x + mix(x))`, `z = LN(y + feed(y))`, as in the original Transformer;
-    - `norm="pre"`: `y = x + mix(LN(x))`, `z = y + feed(LN(y))`, and an LN closes the stack.
+    - `norm="pre"`: `y = x + mix(LN(x))`, `z = y + feed(LN(y))`, with an LN after the last block.
 
-    Dropout falls on what `mix` and `feed` give. Where the input is not `units` wide, a Dense comes
-    first. Positions are not added here. Outputs at masked tokens are zero.
+    Dropout is applied to the outputs of `mix` and `feed`. If the width of the input is not `units`,
+    a Dense layer projects it first. Positions are not added. Outputs at masked tokens are zero.
 
-    With `causal=True` no token sees a later one, and the stack goes one token at a time too, by
-    `initial_state` and `step`, as its mechanism does.
+    With `causal=True` tokens do not see later tokens, and `initial_state` and `step` process one
+    token at a time.
 
     Args:
-        mechanism: What mixes the tokens: a name of the registry, a Keras layer class, an instance
-            (a template, cloned by `from_config` for each block) or `"package.module:Name"`. It must
-            give tokens of width `units`.
+        mechanism: Token-mixing layer: a registered name, a Keras layer class, an instance (a
+            template, cloned by `from_config` for each block) or `"package.module:Name"`. It must
+            return `(batch, tokens, units)`.
         num_layers: Number of blocks.
-        units: Width of the blocks, by default that of the input.
-        num_heads: Number of heads of a mechanism that has heads; by default the mechanism's own.
-        feed_forward_units: Width of the hidden layer of `feed`, by default `2 * units`.
+        units: Width of the blocks. Default: the width of the input.
+        num_heads: Number of heads, for a mechanism with heads. Default: the mechanism's default.
+        feed_forward_units: Width of the hidden layer of `feed`. Default: `2 * units`.
         norm: `"post"` or `"pre"`.
-        dropout: Rate in [0, 1); also that of a mechanism with `variant="released_code"`.
+        dropout: Dropout rate in [0, 1); also used by a mechanism with `variant="released_code"`.
         activation: Activation of `feed`.
         options: Further arguments of the mechanism.
-        seed: Seed of the dropout.
-        causal: Whether to make the mechanism with `causal=True`, and by its equations
-            (`variant="equations"`) unless `options` say otherwise: the released code has no causal
-            form. A template is causal by itself.
+        seed: Random seed of the dropout.
+        causal: If True, create the mechanism with `causal=True` and, unless `options` override it,
+            `variant="equations"`, because the released code has no causal form. A template must
+            already be causal.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
-        mask: Boolean, `(batch, tokens)`; the mechanism gets it by the name that its call takes.
+        mask: Boolean, `(batch, tokens)`; passed to the mechanism by the name that its call takes.
 
     Returns:
         Tensor of shape `(batch, tokens, units)`.
 
     Raises:
-        ValueError: For a mechanism that is not known, cannot be made with these arguments, has no
-            heads though `num_heads` is given, or does not give `(batch, tokens, units)`.
+        ValueError: If the mechanism is unknown, rejects the arguments, has no heads but `num_heads`
+            is given, or does not return `(batch, tokens, units)`.
 
     Example:
         >>> import numpy as np
@@ -95,7 +96,7 @@ class Encoder(BaseLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        # Not a layer among the children: a template has no part in the computation.
+        # Not tracked as a child layer: a template is not part of the computation.
         self.mixer = _Mixer(mechanism, num_heads, options, causal)
         self.num_layers = positive_integer("num_layers", num_layers)
         self.units = None if units is None else positive_integer("units", units)
@@ -108,7 +109,7 @@ class Encoder(BaseLayer):
         self.seed = seed
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """Create the blocks, and what stands before and after them."""
+        """Create the projection, the blocks and the final normalization."""
         width = width_of("x", x_shape)
         units = self.units or width
         self.projection = None
@@ -121,7 +122,7 @@ class Encoder(BaseLayer):
         self.built = True
 
     def make_block(self, *args: Any, **kwargs: Any) -> EncoderBlock:
-        """Make a block, not built, from the arguments of `EncoderBlock`."""
+        """Return an unbuilt block from the arguments of `EncoderBlock`."""
         return EncoderBlock(*args, **kwargs)
 
     def _block(self, i: int, units: int) -> Any:
@@ -141,13 +142,13 @@ class Encoder(BaseLayer):
     def call(
         self, x: Any, mask: Any = None, training: bool | None = None, source: Any = None
     ) -> Any:
-        """Through all blocks.
+        """Apply all blocks.
 
         Args:
             x: Tensor of shape `(batch, tokens, width)`.
-            mask: Boolean tensor of shape `(batch, tokens)`, True where a token is kept.
-            training: Whether to apply dropout.
-            source: What each block of a `Decoder` looks at.
+            mask: Boolean tensor of shape `(batch, tokens)`, True for kept tokens.
+            training: If True, apply dropout.
+            source: Keys, values and mask of the source for each block of a `Decoder`.
 
         Returns:
             Tensor of shape `(batch, tokens, units)`, zero at masked tokens.
@@ -159,52 +160,53 @@ class Encoder(BaseLayer):
         return self._close(x, mask)
 
     def _enter(self, x: Any, mask: Any) -> Any:
-        """Bring the tokens to the width of the blocks, zero where masked."""
+        """Project the tokens to the width of the blocks; zero at masked tokens."""
         x = zero_masked(x, mask)
         return x if self.projection is None else zero_masked(self.projection(x), mask)
 
     def _close(self, x: Any, mask: Any) -> Any:
-        """Normalize the output, where `norm="pre"`."""
+        """Normalize the output if `norm="pre"`."""
         return x if self.closing is None else zero_masked(self.closing(x), mask)
 
     @property
     def causal(self) -> bool:
-        """Whether no token sees a later one."""
+        """True if tokens do not see later tokens."""
         return self.mixer.is_causal
 
     def initial_state(self, batch_size: int, max_length: int | None = None) -> tuple[Any, ...]:
-        """The state before the first token: that of the mechanism in each block.
+        """Return the state before the first token: the states of the mechanisms of all blocks.
 
         Args:
             batch_size: Number of sequences.
-            max_length: The most steps, for a mechanism whose state holds all tokens (`Attention`).
+            max_length: Maximum number of steps. Required if the state of the mechanism holds all
+                tokens (`Attention`).
 
         Raises:
-            ValueError: Where the mechanism is not causal, has no steps, or the stack is not built.
+            ValueError: If the mechanism is not causal, has no `step`, or the stack is not built.
         """
         check_steps(self)
         mixer = self.blocks[0].mixer
         if not hasattr(mixer, "initial_state"):
             raise ValueError(
-                f"{type(mixer).__name__} must have `initial_state` and `step`, as Relation has, to "
-                "go one token at a time."
+                f"{type(mixer).__name__} must have the methods `initial_state` and `step` to "
+                "process one token at a time. See `Relation` for an example."
             )
         return tuple(block.mixer.initial_state(batch_size, max_length) for block in self.blocks)
 
     def step(self, x: Any, state: tuple[Any, ...], mask: Any = None) -> tuple[Any, tuple[Any, ...]]:
-        """The next token of each sequence, not in training.
+        """Process the next token of each sequence, in inference mode.
 
         Args:
             x: Tensor of shape `(batch, 1, width)`.
-            state: What `initial_state` or the step before gave.
-            mask: Boolean tensor of shape `(batch, 1)`, by default True. Where it is False the
-                output is zero and later tokens do not see this one.
+            state: State from `initial_state` or from the previous step.
+            mask: Boolean tensor of shape `(batch, 1)`, default: all True. If False, the output is
+                zero and later tokens do not see this token.
 
         Returns:
-            The output, `(batch, 1, units)`, and the next state.
+            The output, shape `(batch, 1, units)`, and the next state.
 
         Raises:
-            ValueError: Where `x` is of another shape.
+            ValueError: If `x` has another shape.
 
         Example:
             >>> import numpy as np
@@ -225,7 +227,7 @@ class Encoder(BaseLayer):
     def advance(
         self, x: Any, state: tuple[Any, ...], mask: Any, source: Any = None
     ) -> tuple[Any, tuple[Any, ...], Any]:
-        """Go through all blocks with the next token, not in training.
+        """Apply all blocks to the next token, in inference mode.
 
         Args:
             x: As in `step`.
@@ -234,7 +236,7 @@ class Encoder(BaseLayer):
             source: As in `call`.
 
         Returns:
-            The output, the next state, and the weights of the last block's look at its source.
+            The output, the next state, and the last block's attention weights over the source.
         """
         x, after, weights = self._enter(x, mask), [], None
         source = source or [None] * self.num_layers
@@ -244,19 +246,19 @@ class Encoder(BaseLayer):
         return self._close(x, mask), tuple(after), weights
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """`(batch, tokens, units)`."""
+        """Return `(batch, tokens, units)`."""
         return (*x_shape[:-1], self.units or x_shape[-1])
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         return {**super().get_config(), **self.mixer.get_config()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A stack like the one whose configuration it is.
+        """Create the stack from its configuration.
 
         Raises:
-            ValueError: For `"package.module:Name"` in a file that Keras loads in safe mode.
+            ValueError: If the mechanism is `"package.module:Name"` and Keras loads in safe mode.
         """
         mechanism = config["mechanism"]
         if isinstance(mechanism, str) and ":" in mechanism:
@@ -270,15 +272,15 @@ class Encoder(BaseLayer):
 
 
 class EncoderBlock(BaseLayer):
-    """One block of an `Encoder`.
+    """Block of an `Encoder`.
 
     Args:
-        mixer: The layer that mixes the tokens.
+        mixer: Token-mixing layer.
         feed_forward_units: Width of the hidden layer of the feed-forward network.
         norm: `"post"` or `"pre"`.
-        dropout: Rate in [0, 1).
+        dropout: Dropout rate in [0, 1).
         activation: Activation of the feed-forward network.
-        seed: Seed of the dropout.
+        seed: Random seed of the dropout.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
     """
 
@@ -300,16 +302,16 @@ class EncoderBlock(BaseLayer):
         self.drop = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="drop")
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """Create the normalizations and the feed-forward network; build the mixer by a call."""
+        """Create the normalizations and the feed-forward network, and build the mixer."""
         units = width_of("x", x_shape)
-        # Masks go by name; without this Keras warns that they are lost.
+        # Masks are passed by name; without this Keras warns that they are lost.
         self.mixer.supports_masking = True
         tokens = keras.KerasTensor((None, None, units), self.compute_dtype)
         given = tuple(mix_all(self.mixer, tokens, None).shape)
         if given != (None, None, units):
             raise ValueError(
-                f"{type(self.mixer).__name__} must give (batch, tokens, units={units}) to stand in "
-                f"an encoder. Received: an output of shape {given}"
+                f"{type(self.mixer).__name__} must return (batch, tokens, units={units}) in an "
+                f"encoder. Received: an output of shape {given}"
             )
         dense = partial(built_child, self, keras.layers.Dense)
         self.mixer_norm = built_norm(self, "mixer_norm", units)
@@ -321,12 +323,12 @@ class EncoderBlock(BaseLayer):
     def call(
         self, x: Any, mask: Any = None, training: bool | None = None, source: Any = None
     ) -> Any:
-        """Mix, then feed forward."""
+        """Apply the mechanism, then the feed-forward network."""
         x = self.add(self.mixer_norm, lambda x: mix_all(self.mixer, x, mask), x, training)
         return self.after_mixing(x, mask, source, training)[0]
 
     def step(self, x: Any, state: Any, mask: Any, source: Any = None) -> tuple[Any, Any, Any]:
-        """The same for one more token, not in training: output, mixer's next state, weights."""
+        """Process one token in inference mode: return output, the mixer's next state, weights."""
 
         def mix(x: Any) -> Any:
             nonlocal state
@@ -340,29 +342,29 @@ class EncoderBlock(BaseLayer):
     def after_mixing(
         self, x: Any, mask: Any, source: Any, training: bool | None
     ) -> tuple[Any, Any]:
-        """Feed forward. A block that looks at no source has no weights."""
+        """Apply the feed-forward network; the second value is None (no source attention)."""
         return zero_masked(self.add(self.feed_norm, self.feed, x, training), mask), None
 
     def add(self, norm: Any, part: Any, x: Any, training: bool | None) -> Any:
-        """Add to `x` the output of a part, and normalize before or after."""
+        """Add the output of a sublayer to `x`, with normalization before or after."""
         if self.norm == "pre":
             return x + self.drop(part(norm(x)), training=training)
         return norm(x + self.drop(part(x), training=training))
 
     def feed(self, x: Any) -> Any:
-        """Feed forward."""
+        """Apply the feed-forward network."""
         return self.output_dense(self.hidden(x))
 
 
 def built_norm(parent: Any, name: str, units: int) -> Any:
-    """Layer normalization, built."""
+    """Return a built LayerNormalization."""
     return built_child(parent, keras.layers.LayerNormalization, name, units, epsilon=_EPSILON)
 
 
 def encoder(
     mechanism: Any, num_layers: int = 1, units: int | None = None, **kwargs: Any
 ) -> Encoder:
-    """A stack of blocks around any mechanism: an `Encoder`, whose arguments it takes.
+    """Build an `Encoder`, a stack of blocks around any mechanism; the arguments are the same.
 
     Example:
         >>> from relation_tf.networks import encoder
@@ -373,7 +375,7 @@ def encoder(
 
 
 def transformer(units: int, num_layers: int = 2, num_heads: int = 4, **kwargs: Any) -> Encoder:
-    """The encoder of the Transformer: an `Encoder` around `"multi-head-attention"`.
+    """Build a Transformer encoder: an `Encoder` around `"multi-head-attention"`.
 
     Args:
         units: Width of the blocks, a multiple of `num_heads`.
@@ -398,7 +400,7 @@ def transformer(units: int, num_layers: int = 2, num_heads: int = 4, **kwargs: A
 
 @dataclass(frozen=True)
 class _Mixer:
-    """How the mixing layer of each block is made."""
+    """Factory of the mixing layers of the blocks."""
 
     mechanism: Any
     num_heads: int | None
@@ -410,25 +412,25 @@ class _Mixer:
         refuse_options(self.mechanism, self._options)
         if self.causal and is_layer(self.mechanism) and not self.is_causal:
             raise ValueError(
-                f"`causal` is for a mechanism that is made here; {self.mechanism.name!r} is made, "
-                "and is not causal. Received: causal=True"
+                f"`causal` cannot change a layer instance. Create {self.mechanism.name!r} with "
+                "causal=True, or pass its class. Received: causal=True"
             )
 
     @property
     def _options(self) -> dict[str, Any]:
-        """The options, heads among them."""
+        """Options including the number of heads."""
         heads = {} if self.num_heads is None else {"num_heads": self.num_heads}
         return {**(self.options or {}), **heads}
 
     @property
     def is_causal(self) -> bool:
-        """Whether the mechanism says that no token sees a later one."""
+        """True if the mechanism declares that tokens do not see later tokens."""
         if is_layer(self.mechanism):
             return bool(getattr(self.mechanism, "causal", False))
         return self.causal or bool(self._options.get("causal", False))
 
     def make(self, units: int, dropout: float, dtype: Any) -> Any:
-        """One mixing layer."""
+        """Return a new mixing layer."""
         if is_layer(self.mechanism):
             return copy_of(self.mechanism, name="mixer", dtype=dtype)
         entry = entry_of(self.mechanism)
@@ -437,7 +439,7 @@ class _Mixer:
         return make_layer(entry, units, dropout, options, name="mixer")
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, a class by its path."""
+        """Return the arguments, with a class as its path."""
         mechanism = self.mechanism
         if isinstance(mechanism, type):
             mechanism = f"{mechanism.__module__}:{mechanism.__qualname__}"

@@ -1,4 +1,4 @@
-"""Language models around any mechanism: what an encoder is learned with before its task."""
+"""Language models with any mechanism, for pretraining of encoders."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ Objective = Literal["masked", "causal"]
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class LanguageModel(keras.Model):
-    """Token ids to the logits of words; made by `language_model`.
+    """Language model: token ids to logits of words. Use `language_model` to build it.
 
-    What stands before the encoder, and the names `"embedding"` and `"mechanism"`, are those of a
-    benchmark network around `"encoder"`, so that one may start from the other, its embedding then
-    being `sqrt(d) E`: words' vectors `E` of width `d` are multiplied by that at the input, and read
-    again at the output, `logits = h E^T + b`, where a Dense without bias first brings `h` to the
-    width of `E` if it has another.
+    - Input: `sqrt(d) E[ids] + positions`, with word vectors `E` of width `d`.
+    - `h = encoder(input)`. If the width of `h` is not `d`, a Dense layer without bias projects it.
+    - Output: `logits = h E^T + b`, with the same word vectors `E`.
+
+    The layers before the encoder and the names `"embedding"` and `"mechanism"` are those of a
+    benchmark network around `"encoder"`. Such a network can start from these weights, with the
+    embedding `sqrt(d) E`.
 
     Args:
-        encoder: The stack, by the name `"mechanism"`.
-        vocabulary_size: Number of word ids, 0 (padding) included.
-        embedding_dim: Width of the embedding, by default that of the encoder.
-        objective: With `"masked"` there is one more id, `vocabulary_size`, for a masked token; it
-            is never predicted.
+        encoder: The stack of blocks, with the name `"mechanism"`.
+        vocabulary_size: Number of word ids, including 0 (padding).
+        embedding_dim: Width of the embedding. Default: the width of the encoder.
+        objective: `"masked"` or `"causal"`. `"masked"` adds the id `vocabulary_size` for masked
+            tokens, which is never predicted.
         **kwargs: Arguments of `keras.Model`, such as `name` and `dtype`.
 
     Call arguments:
-        ids: Integers, `(batch, tokens)`, 0 where padded.
-        at: Integers, `(batch, places)`: the tokens whose logits are wanted, by default all. The
-            logits cost more than the encoder where all are computed.
+        ids: Integers, `(batch, tokens)`, 0 for padding.
+        at: Integers, `(batch, places)`: positions of the tokens to predict. Default: all tokens,
+            for which the logits cost more than the encoder.
 
     Returns:
         float32 logits, `(batch, tokens, vocabulary_size)` or `(batch, places, vocabulary_size)`.
@@ -63,11 +65,11 @@ class LanguageModel(keras.Model):
                 f"objective={objective!r}. Received: causal={encoder.causal}"
             )
         if encoder.units is None:
-            raise ValueError("`encoder` must be of given units. Received: units=None")
+            raise ValueError("`encoder` must have fixed `units`. Received: units=None")
         self.encoder = encoder
         self.vocabulary_size = positive_integer("vocabulary_size", vocabulary_size)
         self.embedding_dim = positive_integer("embedding_dim", embedding_dim or encoder.units)
-        # Young logits are of unit variance: the encoder's outputs are normalized.
+        # Initial logits have unit variance, because the encoder's outputs are normalized.
         self.embedding = keras.layers.Embedding(
             self.vocabulary_size + (objective == "masked"),
             self.embedding_dim,
@@ -83,9 +85,9 @@ class LanguageModel(keras.Model):
             )
 
     def build(self, ids_shape: Any = None, at_shape: Any = None) -> None:
-        """Create the weights, of which none depends on a shape."""
+        """Create the weights; they do not depend on the input shapes."""
         self.embedding.build()
-        if not self.encoder.built:  # as one that is loaded is
+        if not self.encoder.built:  # A loaded encoder is already built.
             self.encoder.build((None, None, self.embedding_dim))
         if self.projection is not None:
             self.projection.build((None, None, self.encoder.units))
@@ -93,22 +95,22 @@ class LanguageModel(keras.Model):
         self.built = True
 
     def build_from_config(self, config: dict[str, Any]) -> None:
-        """Create the weights of a model that is loaded."""
+        """Create the weights when the model is loaded."""
         self.build()
 
     @property
     def embedding_scale(self) -> float:
-        """What the words' vectors are multiplied by at the input, beside positions of size 1."""
+        """Factor of the word vectors at the input, where positions have size 1."""
         return self.embedding_dim**0.5
 
     def encode(self, ids: Any, training: bool | None = None) -> Any:
-        """The contextual embeddings of all tokens, `(batch, tokens, units)`, 0 where padded."""
+        """Return contextual embeddings of all tokens, `(batch, tokens, units)`, 0 at padding."""
         mask = ops.not_equal(ids, 0)
         x = self.positions(self.embedding(ids) * self.embedding_scale)
         return self.encoder(x, mask=mask, training=training)
 
     def call(self, ids: Any, at: Any = None, training: bool | None = None) -> Any:
-        """The logits of all tokens, or of those asked for."""
+        """Return the logits of all tokens, or of the tokens at `at`."""
         hidden = self.encode(ids, training=training)
         batch, tokens = ops.shape(hidden)[:2]
         hidden = ops.reshape(hidden, (-1, self.encoder.units))
@@ -120,19 +122,19 @@ class LanguageModel(keras.Model):
             hidden = ops.take(hidden, ops.reshape(at + start[:, None], (-1,)), axis=0)
         if self.projection is not None:
             hidden = self.projection(hidden)
-        # Two-dimensional: a product with one matrix for each row of the batch would hold as many.
+        # Two-dimensional: a batched product would hold a copy of the matrix for each row.
         words = ops.cast(self.embedding.embeddings, hidden.dtype)[: self.vocabulary_size]
         logits = ops.cast(ops.matmul(hidden, ops.transpose(words)), "float32")
         logits = logits + ops.cast(self.bias, "float32")
         return ops.reshape(logits, (batch, places, self.vocabulary_size))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         return {**super().get_config(), **constructor_arguments(self)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        """A model like the one whose configuration it is."""
+        """Create the model from its configuration."""
         encoder = keras.saving.deserialize_keras_object(config["encoder"], custom_objects)
         return cls(**{**config, "encoder": encoder})
 
@@ -147,26 +149,24 @@ def language_model(
     norm: Norm = "pre",
     **kwargs: Any,
 ) -> LanguageModel:
-    """A deep language model around any mechanism.
+    """Build a language model with any mechanism.
 
     Args:
-        mechanism: What mixes the tokens, as for `Encoder`; with `"causal"` one that has a causal
-            form.
-        vocabulary_size: Number of word ids, 0 (padding) included.
-        objective: `"masked"` to tell masked words from both sides, `"causal"` to tell each next one
-            from those before it.
-        embedding_dim: Width of the embedding, by default `units`.
+        mechanism: Token-mixing layer, as in `Encoder`. `"causal"` needs a causal form.
+        vocabulary_size: Number of word ids, including 0 (padding).
+        objective: Training objective: `"masked"` or `"causal"` (next token).
+        embedding_dim: Width of the embedding. Default: `units`.
         num_layers: Number of blocks.
         units: Width of the blocks.
         norm: `"pre"` or `"post"`.
         **kwargs: Further arguments of `Encoder`, such as `dropout`, `options` and `num_heads`.
 
     Returns:
-        A built model from ids `(batch, tokens)` to logits `(batch, tokens, vocabulary_size)`; with
-        `at` to those of some tokens alone.
+        A built model from ids `(batch, tokens)` to logits `(batch, tokens, vocabulary_size)`, or
+        to the logits of the tokens at `at`.
 
     Raises:
-        ValueError: For an argument that cannot be; the message names it.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> import numpy as np
@@ -186,11 +186,11 @@ def language_model(
 
 
 def word_losses(logits: Any, targets: Any) -> Any:
-    """The loss of each predicted word, `log(sum_j exp(z_j)) - z_target`.
+    """Compute the loss of each predicted word, `log(sum_j exp(z_j)) - z_target`.
 
     Args:
         logits: `(batch, places, vocabulary_size)`.
-        targets: The ids that are there, `(batch, places)`.
+        targets: The correct ids, `(batch, places)`.
 
     Returns:
         `(batch, places)`, in nats.

@@ -1,6 +1,6 @@
-"""Built-in mechanisms, and how the layer of a mechanism is made.
+"""Registry of built-in mechanisms and creation of their layers.
 
-The names are registered here; importing this module loads no Keras.
+Importing this module does not import Keras.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RELEASED_CODE = {"variant": "released_code"}
 
 
 def _vector(path: str, **declaration: Any) -> Mechanism:
-    """Return a mechanism that knows the order of the tokens and gives one vector."""
+    """Return a mechanism that depends on the order of tokens and returns one vector."""
     vector: dict[str, Any] = {"output_type": "vector", "head": "vector", "positions": None}
     return Mechanism(f"relation_tf.networks.{path}", **(vector | declaration))
 
@@ -67,7 +67,7 @@ _BUILT_IN = {
     "transformer": Mechanism(
         "relation_tf.networks.encoder_stack:transformer", options={"num_heads": 4}
     ),
-    # Any of the others in blocks: options = { mechanism = "relation", num_layers = 4 }.
+    # Blocks of another mechanism: options = { mechanism = "relation", num_layers = 4 }.
     "encoder": Mechanism(
         "relation_tf.networks.encoder_stack:encoder",
         options={"mechanism": "attention"},
@@ -78,7 +78,7 @@ _BUILT_IN = {
         output_type="sequence",
         positions=None,
     ),
-    # Around any mechanism with a causal form: options = { mechanism = "relation" }.
+    # Any mechanism with a causal form: options = { mechanism = "relation" }.
     "transformer-encoder-decoder": Mechanism(
         "relation_tf.networks.transformer_decoder:transformer_encoder_decoder",
         output_type="sequence",
@@ -93,10 +93,10 @@ _SAVED_MODEL = "saved-model:"
 
 
 def find_mechanism(name: str) -> Mechanism:
-    """Return the entry of a name, or one for `"package.module:Name"` or `"saved-model:PATH"`.
+    """Return the entry of a registered name, `"package.module:Name"` or `"saved-model:PATH"`.
 
     Raises:
-        UnknownNameError: For any other name.
+        UnknownNameError: If the name is none of these.
 
     Example:
         >>> find_mechanism("relation").factory
@@ -121,22 +121,21 @@ def make_layer(
     options: Mapping[str, Any] | None = None,
     name: str = "mechanism",
 ) -> Any:
-    """Make the layer of a mechanism.
+    """Create the layer of a mechanism.
 
     Args:
         entry: The mechanism.
-        units: Width of the layer, or the value of the argument that `entry.size` names; an option
-            of that name overrides it.
-        dropout: Dropout rate of the layers that have dropout by default
-            (`variant="released_code"`).
-        options: Further arguments of the layer; they override those of the entry.
-        name: The layer's name.
+        units: Value of the size argument `entry.size`, usually the width; an option of that name
+            overrides it.
+        dropout: Dropout rate of layers with dropout by default (`variant="released_code"`).
+        options: Further arguments of the layer; they override the options of the entry.
+        name: Name of the layer.
 
     Returns:
         A Keras layer.
 
     Raises:
-        ValueError: If the class does not take the options.
+        ValueError: If the class rejects the options.
     """
     arguments = {**entry.options, **(options or {})}
     if arguments.get("variant") == _RELEASED_CODE["variant"]:
@@ -150,11 +149,11 @@ def make_layer(
         given = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
         no_causal = arguments.get("causal") and not _declares(factory, "causal")
         reason = "it has no causal form" if no_causal else _line(str(error), 400)
-        raise ValueError(f"{factory.__name__} cannot be made with {given}: {reason}") from error
+        raise ValueError(f"cannot create {factory.__name__} with {given}: {reason}") from error
 
 
 def by_equations(entry: Mechanism) -> dict[str, Any]:
-    """Return the option for the equations where a mechanism has two variants.
+    """Return the option that selects the equations, if a mechanism has variants.
 
     The released code has no causal form.
     """
@@ -162,7 +161,7 @@ def by_equations(entry: Mechanism) -> dict[str, Any]:
 
 
 def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
-    """Return the mechanism that mixes the tokens: itself, or the one in the blocks of a stack.
+    """Return the mechanism that mixes tokens: the argument, or the mechanism inside a stack.
 
     Example:
         >>> mixing_mechanism("encoder", {"mechanism": "relation"})
@@ -174,7 +173,7 @@ def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
 
 
 def custom_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
-    """Return the custom layer or saved model that a mechanism runs; None for a registered one.
+    """Return the custom layer or saved model that a mechanism uses, or None if it is registered.
 
     Example:
         >>> custom_layer("encoder", {"mechanism": "my_module:MyLayer"})
@@ -187,7 +186,7 @@ def custom_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
 
 
 def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
-    """Return True if the package registered the mechanism, and the one in its blocks.
+    """Return True if the mechanism, and the mechanism inside its blocks, are built-in.
 
     Example:
         >>> is_built_in("encoder", {"mechanism": "relation"})
@@ -200,10 +199,10 @@ def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
 
 
 def load(path: str) -> Any:
-    """Import the object that `"package.module:Name"` names.
+    """Import the object at `"package.module:Name"`.
 
     Raises:
-        ValueError: If there is no such module or name.
+        ValueError: If the module or the name does not exist.
     """
     module_name, _, attribute = path.partition(":")
     try:
@@ -221,7 +220,7 @@ def load(path: str) -> Any:
 
 
 def _declares(factory: Any, argument: str) -> bool:
-    """Return True if a function, a class or a base of it takes an argument by name."""
+    """Return True if a function, a class or one of its bases declares the argument."""
     if not inspect.isclass(factory):
         parameters = inspect.signature(factory).parameters.values()
         return any(each.name == argument or each.kind is each.VAR_KEYWORD for each in parameters)
@@ -230,16 +229,16 @@ def _declares(factory: Any, argument: str) -> bool:
 
 
 def accepts(layer: Any, argument: str) -> bool:
-    """Return True if the layer's call takes an argument of that name."""
+    """Return True if the layer's `call` has an argument of that name."""
     return argument in inspect.signature(layer.call).parameters
 
 
 def _cut(text: str, longest: int = 80) -> str:
-    """Leave out the middle of a long text: a path ends with the name."""
+    """Shorten a long text in the middle, because a path ends with the name."""
     tail = longest // 4
     return text if len(text) <= longest else f"{text[: longest - tail - 3]}...{text[-tail:]}"
 
 
 def _line(text: str, longest: int = 80) -> str:
-    """Return the text on one line, cut and escaped."""
+    """Return the text on one line, shortened and escaped."""
     return escape(_cut(" ".join(text.split()), longest))

@@ -1,4 +1,4 @@
-"""How a network makes a mechanism of any kind and calls it."""
+"""Functions to create and call mechanisms of any kind."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from relation_tf.registry import Mechanism
 
 
 def entry_of(mechanism: Any) -> Mechanism:
-    """How a mechanism is made and read; a layer of one's own as the Relation paper's are.
+    """Return the registry entry of a mechanism; a custom layer gets the default entry.
 
     Raises:
-        ValueError: For what is no mechanism.
+        ValueError: If the argument is not a mechanism.
     """
     if isinstance(mechanism, str):
         return find_mechanism(mechanism)
@@ -26,34 +26,31 @@ def entry_of(mechanism: Any) -> Mechanism:
         return Mechanism(mechanism)
     raise ValueError(
         "`mechanism` must be a name, a Keras layer class, an instance or 'package.module:Name'. "
-        f"Received: {mechanism!r}"
+        f"Received: mechanism={mechanism!r}"
     )
 
 
 def is_layer(mechanism: Any) -> bool:
-    """Whether it is a layer that is made already: a template."""
+    """Return True if the mechanism is a layer instance: a template."""
     return isinstance(mechanism, keras.layers.Layer)
 
 
 def refuse_options(mechanism: Any, options: Mapping[str, Any] | None) -> None:
-    """Refuse options for a template.
-
-    Raises:
-        ValueError: Where there are some.
-    """
+    """Raise a ValueError if options are given for a template."""
     if options and is_layer(mechanism):
         raise ValueError(
-            f"`options` have no meaning for a layer that is already made. Received: {dict(options)}"
+            "`options` cannot change a layer instance. Pass its class, or create the layer with "
+            f"these options. Received: options={dict(options)}"
         )
 
 
 def copy_of(template: Any, **changes: Any) -> Any:
-    """A layer like a template, without its weights."""
+    """Return a copy of a layer with a changed configuration and new weights."""
     return type(template).from_config({**template.get_config(), **changes})
 
 
 def mix_all(layer: Any, x: Any, mask: Any) -> Any:
-    """What the layer makes of all tokens, with the masks and values that its call takes."""
+    """Call the layer on all tokens, with the masks and values that its `call` takes."""
     if not accepts(layer, "value"):
         return layer(x, **accepted(layer, {"mask": mask}))
     needs_value = inspect.signature(layer.call).parameters["value"].default is not None
@@ -62,7 +59,7 @@ def mix_all(layer: Any, x: Any, mask: Any) -> Any:
 
 
 def accepted(layer: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that the layer's call takes, and that are there."""
+    """Return the arguments that are not None and that the layer's `call` takes."""
     return {
         name: value
         for name, value in arguments.items()

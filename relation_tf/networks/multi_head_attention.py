@@ -1,4 +1,4 @@
-"""Multi-head attention."""
+"""Multi-head attention as a token mixer."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from relation_tf.layers.token_mixer import TokenMixer
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class MultiHeadSelfAttention(TokenMixer):
-    """Keras's multi-head attention, with the call and the masks of this package's mechanisms.
+    """Keras's multi-head attention with the call arguments and masks of a token mixer.
 
     `[head_1, ..., head_n] W_O`, `head_i = softmax(Q_i K_i^T / sqrt(units / n)) V_i`, where `Q_i`,
-    `K_i`, `V_i` are projections to `units / n` features. Where no token is kept the output is zero.
+    `K_i`, `V_i` are projections to `units / n` features. The output is zero if no token is kept.
 
     Args:
-        units: Width of the output and of all heads together.
-        num_heads: Number of heads; it divides `units`.
-        dropout: Rate in [0, 1), on the attention weights.
-        use_bias: Whether the four projections have biases.
+        units: Width of the output, and total width of the heads.
+        num_heads: Number of heads, a divisor of `units`.
+        dropout: Dropout rate in [0, 1), on the attention weights.
+        use_bias: If True, the four projections have biases.
         **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
 
     Call arguments:
@@ -35,7 +35,7 @@ class MultiHeadSelfAttention(TokenMixer):
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: Where `num_heads` does not divide `units`.
+        ValueError: If `units` is not divisible by `num_heads`.
 
     Example:
         >>> import numpy as np
@@ -64,7 +64,7 @@ class MultiHeadSelfAttention(TokenMixer):
             )
 
     def build_mechanism(self, query_width: int, value_width: int) -> None:
-        """Keras's layer."""
+        """Create Keras's layer."""
         self.attention = keras.layers.MultiHeadAttention(
             self.num_heads,
             key_dim=self.units // self.num_heads,
@@ -79,11 +79,11 @@ class MultiHeadSelfAttention(TokenMixer):
         self.attention.build((None, None, query_width), (None, None, value_width))
 
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        """All heads."""
+        """Apply all attention heads."""
         if value_mask is None:
             return self.attention(query, value, training=training)
         some = ops.any(value_mask, axis=1, keepdims=True)
-        # What a softmax over nothing gives depends on the backend: see all, and give zero.
+        # Softmax over no tokens depends on the backend: attend to all tokens, then return zero.
         seen = ops.logical_or(value_mask, ops.logical_not(some))[:, None, :]
         mixed = self.attention(query, value, attention_mask=seen, training=training)
         return ops.where(some[..., None], mixed, ops.zeros_like(mixed))

@@ -1,4 +1,4 @@
-"""One network for several tasks: what they share, what each has of its own."""
+"""Multi-task networks with shared and private layers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Sharing = Literal["shared", "shared-private", "adversarial"]
 
 
 class TaskHead(NamedTuple):
-    """What a task asks of its network.
+    """Inputs and outputs of a task.
 
     Attributes:
-        name: The task's name.
-        inputs: 1 for a text, 2 for a pair.
+        name: Name of the task.
+        inputs: 1 for one text, 2 for a pair.
         num_classes: Number of classes, or None for a score in [0, 1].
     """
 
@@ -41,34 +41,34 @@ def multi_task_networks(
     orthogonality_weight: float = 0.01,
     **changes: Any,
 ) -> list[keras.Model]:
-    """A network for each task; they have layers, and so variables, in common.
+    """Build one network per task, with shared layers and variables.
 
-    With E the embedding, s the shared encoder of texts (mechanism and, in the benchmark network,
-    its hidden Dense) and p_k one of task k alone, the output of task k is `softmax(W_k v + b_k)` of
+    `E` is the embedding, `s` the shared encoder (the mechanism and, in the benchmark network, its
+    hidden Dense layer), `p_k` a private encoder of task k. The output of task k is
+    `softmax(W_k v + b_k)` with:
 
     - `"shared"`: `v = s(E(x))`;
     - `"shared-private"`: `v = [s(E(x)), p_k(E(x))]`;
-    - `"adversarial"`: the same, and in training two losses more. A discriminator tells the task
-      from s, `adversary_weight * cross_entropy(softmax(U s + c), k)`, whose gradient is reversed
-      where it enters s; and `orthogonality_weight * mean((S^T P)^2)`, where the rows of S and P are
-      the shared and the private vectors of a batch, centred and then of length one.
+    - `"adversarial"`: the same `v`, with two additional training losses. The first is the loss of a
+      discriminator of tasks, `adversary_weight * cross_entropy(softmax(U s + c), k)`, with a
+      reversed gradient for `s`. The second is `orthogonality_weight * mean((S^T P)^2)`; the rows of
+      `S` and `P` are the shared and private vectors of a batch, centred and scaled to length 1.
 
     Args:
         mechanism: As in `sequence_classifier`.
-        vocabulary_size: Number of token ids, 0 (padding) included; the tasks share them.
+        vocabulary_size: Number of token ids, including 0 (padding), shared by all tasks.
         heads: The tasks.
-        sharing: What they have in common.
-        config: Settings of the networks, without `contextual`; by default `NetworkConfig()`.
+        sharing: `"shared"`, `"shared-private"` or `"adversarial"`.
+        config: Settings of the networks, with `contextual=None`. Default: `NetworkConfig()`.
         adversary_weight: Weight of the discriminator's loss.
-        orthogonality_weight: Weight of the penalty.
-        **changes: Fields of `NetworkConfig`; they override those of `config`.
+        orthogonality_weight: Weight of the orthogonality penalty.
+        **changes: Fields of `NetworkConfig`; they override `config`.
 
     Returns:
-        For each task a model like `sequence_classifier`'s, `pair_classifier`'s or
-        `pair_regressor`'s.
+        A model per task, as from `sequence_classifier`, `pair_classifier` or `pair_regressor`.
 
     Raises:
-        ValueError: For an argument that cannot be; the message names it.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> import numpy as np
@@ -81,15 +81,18 @@ def multi_task_networks(
 
     References:
         Liu, Qiu and Huang 2017, "Adversarial Multi-task Learning for Text Classification" (ACL);
-        the form of the penalty is that of Bousmalis et al. 2016, "Domain Separation Networks".
+        the penalty has the form of Bousmalis et al. 2016, "Domain Separation Networks".
     """
     one_of("sharing", sharing, get_args(Sharing))
     names = [head.name for head in heads]
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"`heads` must be some tasks, each once. Received: names {names}")
+        raise ValueError(f"`heads` must be one or more tasks, each once. Received: names {names}")
     config = configured(config, changes)
     if config.contextual is not None:
-        raise ValueError("`contextual` must be None for several tasks.")
+        raise ValueError(
+            "`contextual` must be None for several tasks. "
+            f"Received: contextual={config.contextual.name!r}"
+        )
     shared = TextEncoder(mechanism, vocabulary_size, config)
     discriminator = shared.dense("discriminator", len(heads))
     models = []
@@ -116,7 +119,7 @@ def multi_task_networks(
 
 
 def as_one(models: Sequence[keras.Model]) -> keras.Model:
-    """One model of all inputs and outputs: it holds what the networks of several tasks hold."""
+    """Combine the networks of several tasks in one model with all inputs, outputs and weights."""
     if len(models) == 1:
         return models[0]
     return keras.Model([model.inputs for model in models], [model.output for model in models])
@@ -124,7 +127,7 @@ def as_one(models: Sequence[keras.Model]) -> keras.Model:
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class GradientReversal(keras.layers.Layer):
-    """Its input as it is, whose gradient comes back with the opposite sign.
+    """Identity layer with a reversed gradient: forward `x`, backward `-gradient`.
 
     Example:
         >>> import numpy as np
@@ -137,12 +140,12 @@ class GradientReversal(keras.layers.Layer):
     """
 
     def call(self, x: Any) -> Any:
-        """Tensor to the same tensor."""
+        """Return `x`."""
         return 2 * ops.stop_gradient(x) - x
 
 
 class _Penalty(BaseLayer):
-    """Gives the first of two tensors as it is; what is of both is a loss of the training."""
+    """Base class of layers that return the first of two tensors and add a training loss of both."""
 
     def __init__(self, weight: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -151,15 +154,15 @@ class _Penalty(BaseLayer):
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class TaskAdversary(_Penalty):
-    """The loss of a discriminator that tells from a vector which task it is of.
+    """Identity layer that adds the loss of a discriminator of tasks.
 
     Args:
-        task: The number of the task.
+        task: Index of the task.
         weight: Weight of the loss, the mean cross-entropy of the batch.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
-        inputs: The vector `(batch, width)`, and the discriminator's logits `(batch, tasks)`.
+        inputs: The vector, `(batch, width)`, and the discriminator's logits, `(batch, tasks)`.
 
     Returns:
         The vector.
@@ -170,7 +173,7 @@ class TaskAdversary(_Penalty):
         self.task = task
 
     def call(self, inputs: list[Any], training: bool | None = None) -> Any:
-        """Vector and logits to the vector."""
+        """Return the vector and add the loss in training."""
         vector, logits = inputs
         if training:
             likelihoods = ops.log_softmax(ops.cast(logits, "float32"))[:, self.task]
@@ -180,21 +183,21 @@ class TaskAdversary(_Penalty):
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Orthogonality(_Penalty):
-    """The penalty on what the shared and the private vectors of a batch have in common.
+    """Identity layer that adds a penalty on correlated shared and private features.
 
     Args:
-        weight: Weight of the penalty, the mean square of the products of their features.
+        weight: Weight of the penalty, the mean square of the products of features.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
-        inputs: The shared vectors `(batch, width)`, and the private ones `(batch, width)`.
+        inputs: The shared and the private vectors, `(batch, width)` each.
 
     Returns:
         The shared vectors.
     """
 
     def call(self, inputs: list[Any], training: bool | None = None) -> Any:
-        """Shared and private vectors to the shared ones."""
+        """Return the shared vectors and add the penalty in training."""
         if training:
             shared, private = (_unit(ops.cast(x, "float32")) for x in inputs)
             products = ops.matmul(ops.transpose(shared), private)
@@ -203,7 +206,7 @@ class Orthogonality(_Penalty):
 
 
 def _unit(rows: Any) -> Any:
-    """Centred, and each then of length one; a row that is the mean stays zero."""
+    """Centre the rows and scale each to length 1; a row equal to the mean becomes zero."""
     rows = rows - ops.mean(rows, axis=0, keepdims=True)
     squares = ops.sum(ops.square(rows), axis=1, keepdims=True)
     return rows * ops.rsqrt(ops.maximum(squares, 1e-12))

@@ -1,4 +1,4 @@
-"""A causal network as a suite of `decode-N` times it: from token ids to the logits of the next."""
+"""Causal network of the timing tasks `decode-N`: token ids to logits of the next token."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from relation_tf.networks.mechanisms import find_mechanism, make_layer
 
 
 class NextTokenNetwork:
-    """Ids to the logits of each next token, of whole texts and a token at a time.
+    """Network from token ids to logits of the next token, for whole texts or token by token.
 
     Args:
-        mechanism: What mixes the tokens: a name of the registry, or `"package.module:Name"`. It has
-            to be causal, and to have `initial_state` and `step`.
-        vocabulary_size: Number of ids, 0 (padding) included.
+        mechanism: Token-mixing layer: a registered name or `"package.module:Name"`. It must be
+            causal and have the methods `initial_state` and `step`.
+        vocabulary_size: Number of ids, including 0 (padding).
         units: Width of the mechanism.
         embedding_dim: Width of the embedding.
         options: Further arguments of the mechanism.
 
     Attributes:
-        model: From ids `(batch, tokens)` to logits `(batch, tokens, vocabulary_size)`.
-        mechanism: The layer.
+        model: Keras model from ids `(batch, tokens)` to logits `(batch, tokens, vocabulary_size)`.
+        mechanism: The token-mixing layer.
 
     Raises:
-        ValueError: For a mechanism that is not so, and options that cannot be.
+        ValueError: If the mechanism is not causal, has no steps, or rejects the options.
 
     Example:
         >>> import numpy as np
@@ -60,33 +60,33 @@ class NextTokenNetwork:
         steps = all(hasattr(self.mechanism, name) for name in ("initial_state", "step"))
         if not (getattr(self.mechanism, "causal", False) and steps):
             raise ValueError(
-                "expected a causal mechanism with `initial_state` and `step`, such as relation "
-                f"with options = {{ causal = true }}. Received: {mechanism!r} with "
-                f"options = {dict(options or {})}"
+                f"mechanism {mechanism!r} with options = {dict(options or {})} must be causal and "
+                'have the methods `initial_state` and `step`. Example: mechanism = "relation", '
+                "options = { causal = true }"
             )
         if changed := state_change(self.mechanism, embedding_dim):
             raise ValueError(changed)
 
     def initial_state(self, batch_size: int, max_length: int) -> Any:
-        """The state of the mechanism before the first token, with room for all."""
+        """Return the state of the mechanism before the first token."""
         return self.mechanism.initial_state(batch_size, max_length)
 
     def positions(self, length: int) -> Any:
-        """What stands for the place of each token, `(1, length, embedding_dim)`."""
+        """Return the position encodings, `(1, length, embedding_dim)`."""
         dtype = self._embedding.compute_dtype
         zeros = ops.zeros((1, length, self._embedding.output_dim), dtype)
         return zeros if self._positions is None else self._positions(zeros)
 
     def step(self, ids: Any, position: Any, state: Any) -> tuple[Any, Any]:
-        """One more token of each text.
+        """Process one token of each text.
 
         Args:
-            ids: `(batch,)`.
-            position: Of this place, `(1, embedding_dim)`.
-            state: What `initial_state` or the step before gave.
+            ids: Token ids, `(batch,)`.
+            position: Encoding of the current position, `(1, embedding_dim)`.
+            state: State from `initial_state` or from the previous step.
 
         Returns:
-            The logits of the next token, float32, `(batch, vocabulary_size)`, and the next state.
+            The logits of the next token, float32, `(batch, vocabulary_size)`; and the next state.
         """
         x = self._embedding(ids) + position
         x, state = self.mechanism.step(x[:, None], state)
@@ -94,15 +94,17 @@ class NextTokenNetwork:
 
 
 def state_change(layer: Any, width: int) -> str | None:
-    """What is wrong with a state that changes its shapes or types: no loop of steps can compile it.
+    """Check that a step does not change the shapes and dtypes of the state.
+
+    A loop of steps can be compiled only if they are constant.
 
     Args:
-        layer: A causal layer that is built, with `initial_state(batch_size, max_length)` and
+        layer: A built causal layer with `initial_state(batch_size, max_length)` and
             `step(x, state)`.
-        width: Of its input.
+        width: Width of its input.
 
     Returns:
-        What was expected and what came; None where nothing changes.
+        A message if they change, else None.
     """
     state = layer.initial_state(1, 2)
     _, after = layer.step(ops.zeros((1, 1, width), layer.compute_dtype), state)
@@ -110,8 +112,8 @@ def state_change(layer: Any, width: int) -> str | None:
     if before == after:
         return None
     return (
-        f"expected a state whose parts stay as `initial_state` of {type(layer).__name__} makes "
-        f"them, {_told(before)}. Received after a step: {_told(after)}"
+        f"`step` of {type(layer).__name__} changes the shapes or dtypes of the state, so that "
+        f"steps cannot be compiled: {_described(before)} before, {_described(after)} after a step"
     )
 
 
@@ -120,5 +122,5 @@ def _parts(state: Any) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(part.shape), keras.backend.standardize_dtype(part.dtype)) for part in tensors]
 
 
-def _told(parts: list[tuple[tuple[int, ...], str]]) -> str:
+def _described(parts: list[tuple[tuple[int, ...], str]]) -> str:
     return ", ".join(f"{dtype} {shape}" for shape, dtype in parts) or "nothing"

@@ -1,4 +1,4 @@
-"""Recurrent networks: RNN, GRU and LSTM, one way or both, one layer or more."""
+"""Recurrent networks: RNN, GRU and LSTM, optionally bidirectional and stacked."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ _CELLS = {"rnn": keras.layers.SimpleRNN, "gru": keras.layers.GRU, "lstm": keras.
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class RecurrentNetwork(SentenceEncoder):
-    """A stack of Keras's recurrent layers over the kept tokens.
+    """Stack of Keras's recurrent layers over the kept tokens.
 
-    `h_t = cell(x_t, h_(t-1))`; with `bidirectional=True` a second cell reads from the end, and
-    their states are concatenated. Each layer reads the states of the one below. The output is the
-    last layer's final state (of both directions), or with `return_sequences=True` its state at each
-    token. Masked tokens are skipped, wherever they are; where nothing is kept the output is zero.
+    `h_t = cell(x_t, h_(t-1))`. With `bidirectional=True` a second cell reads from the end, and the
+    states of both are concatenated. Each layer reads the states of the previous layer. The output
+    is the final state of the last layer, or with `return_sequences=True` its state at each token.
+    Masked tokens are skipped at any position. The output is zero if no token is kept.
 
-    Kept tokens are moved to the front before the first layer and back after the last: cuDNN, which
-    Keras uses on a GPU, takes no other masks, and no sequence without a token.
+    Kept tokens are moved to the front before the first layer and back after the last layer,
+    because cuDNN, which Keras uses on a GPU, supports no other masks and no empty sequences.
 
     Args:
         units: Width of each direction.
         cell: `"lstm"`, `"gru"` or `"rnn"`.
         num_layers: Number of layers.
-        bidirectional: Whether each layer reads in both directions.
-        return_sequences: Whether to give tokens.
-        recurrent_initializer: Initializer of the recurrent kernels. Where the weights themselves
-            are in half precision (not mixed), Keras draws no orthogonal ones: not bfloat16 on
-            TensorFlow, not float16 on JAX.
+        bidirectional: If True, each layer reads in both directions.
+        return_sequences: If True, return the states of all tokens.
+        recurrent_initializer: Initializer of the recurrent kernels. The default does not support
+            weights in bfloat16 on TensorFlow and in float16 on JAX; mixed precision works.
         **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
@@ -41,11 +40,11 @@ class RecurrentNetwork(SentenceEncoder):
         mask: Boolean, `(batch, tokens)`; masked tokens are skipped.
 
     Returns:
-        Tensor of shape `(batch, w)`, or `(batch, tokens, w)`; `w` is `units`, or `2 * units` with
-        both directions.
+        Tensor of shape `(batch, w)` or `(batch, tokens, w)`, with `w = units`, or `2 * units` if
+        bidirectional.
 
     Raises:
-        ValueError: For sizes that are no positive integers, or an unknown cell.
+        ValueError: If a size is not a positive integer or the cell is unknown.
 
     Example:
         >>> import numpy as np
@@ -79,11 +78,11 @@ class RecurrentNetwork(SentenceEncoder):
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
 
     def output_width(self, width: int) -> int:
-        """The states of all directions."""
+        """Return the width of the states of all directions."""
         return self.units * (2 if self.bidirectional else 1)
 
     def build_encoder(self, width: int) -> None:
-        """The recurrent layers."""
+        """Create the recurrent layers."""
         self.recurrences = [
             self._recurrence(layer, self.output_width(width) if layer else width)
             for layer in range(self.num_layers)
@@ -107,12 +106,12 @@ class RecurrentNetwork(SentenceEncoder):
         return recurrence
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
-        """Through all layers."""
+        """Apply all layers."""
         if mask is None:
             return self._run(x, None)
         order = _kept_first(mask)
         some = ops.any(mask, axis=1, keepdims=True)
-        # A sentence without a token reads its first zero vector, and is zeroed after.
+        # A sentence without tokens reads one zero vector; its output is set to zero below.
         count = ops.maximum(ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True), 1)
         moved = ops.arange(ops.shape(mask)[1], dtype="int32") < count
         y = self._run(_reordered(x, order), moved)
@@ -127,16 +126,16 @@ class RecurrentNetwork(SentenceEncoder):
 
 
 def _kept_first(mask: Any) -> Any:
-    """The positions of the kept tokens in their order, then those of the others."""
+    """Return the positions of the kept tokens in order, then of the masked tokens."""
     length = ops.shape(mask)[1]
     position = ops.arange(length, dtype="int32")
     return ops.argsort(ops.where(mask, position, position + length), axis=1)
 
 
 def _reordered(x: Any, order: Any) -> Any:
-    """Each sentence's tokens in an order of its own."""
+    """Reorder the tokens of each sentence."""
     batch, length = ops.shape(order)
     first = ops.arange(batch, dtype="int32")[:, None] * length
-    # By rows: take_along_axis would look up each feature, and costs more than the recurrence.
+    # Take whole rows: take_along_axis looks up each feature and costs more than the recurrence.
     rows = ops.take(ops.reshape(x, (-1, x.shape[-1])), first + ops.cast(order, "int32"), axis=0)
     return ops.reshape(rows, (batch, length, x.shape[-1]))

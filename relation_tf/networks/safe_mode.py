@@ -1,22 +1,22 @@
-"""Keras's safe mode, for layers whose configuration names code outside the file."""
+"""Keras's safe mode, for layers with configurations that name code outside the file."""
 
 from __future__ import annotations
 
 
 def refuse_in_safe_mode(what: str) -> None:
-    """Refuse to go on while Keras loads a file in safe mode, which is its default.
+    """Raise an error if Keras loads a file in safe mode (the default).
 
     Args:
-        what: What the file asks for.
+        what: Code or model required by the file.
 
     Raises:
-        ValueError: In safe mode.
+        ValueError: If Keras is in safe mode.
     """
-    # Keras has no public way to ask; without this one, loading fails here and not silently.
+    # Keras has no public API for this. If the import fails, loading fails too, which is safe.
     from keras.src.saving.serialization_lib import in_safe_mode
 
     if in_safe_mode():
         raise ValueError(
-            f"the file asks for {what}, which can run any code: if you trust it, "
-            "pass safe_mode=False to keras.saving.load_model"
+            f"the file requires {what}, which can run any code. If you trust it, "
+            "pass safe_mode=False to keras.saving.load_model."
         )

@@ -1,4 +1,4 @@
-"""Sentence encoders that TensorFlow saved."""
+"""Sentence encoders from TensorFlow SavedModels."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from relation_tf.networks.safe_mode import refuse_in_safe_mode
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class SavedModelEncoder(keras.layers.Layer):
-    """A saved model from sentences to vectors, such as the Universal Sentence Encoder, as a layer.
+    """Layer from a TensorFlow SavedModel that encodes sentences as vectors.
 
-    It takes what `tf.saved_model.save` and `Model.export` write and needs no code of the model. The
-    model must take one tensor of strings `(batch,)` and give vectors `(batch, width)`: as a
-    function, or by a signature with one input and one output. Frozen or fine-tuned: with
-    `trainable=True` its trainable variables are the layer's.
+    It loads models saved by `tf.saved_model.save` and `Model.export`, such as the Universal
+    Sentence Encoder, without the code of the model. The model must map one tensor of strings
+    `(batch,)` to vectors `(batch, width)`, as a callable object or by a signature with one input
+    and one output. With `trainable=True` its trainable variables are fine-tuned.
 
-    TensorFlow backend only. XLA cannot compile strings: Keras runs models with this layer without.
+    Requires the TensorFlow backend. XLA cannot compile strings, so Keras disables XLA for models
+    with this layer.
 
     Args:
         path: Folder of the saved model.
-        trainable: Whether to fine-tune it.
-        endpoint: Name of the signature, such as `"serving_default"`. By default the saved object
-            itself where it can be called, else `"serving_default"`.
+        trainable: If True, fine-tune the model.
+        endpoint: Name of the signature, such as `"serving_default"`. Default: the saved object if
+            it is callable, else `"serving_default"`.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
@@ -36,9 +37,9 @@ class SavedModelEncoder(keras.layers.Layer):
         Tensor of shape `(batch, width)`.
 
     Raises:
-        ValueError: For a folder that holds no saved model, an endpoint that is not there, or a
-            model that does not take strings `(batch,)` or does not give `(batch, width)`.
-        RuntimeError: On another backend than TensorFlow.
+        ValueError: If the folder is not a saved model, the endpoint does not exist, or the model
+            does not map strings `(batch,)` to `(batch, width)`.
+        RuntimeError: If the backend is not TensorFlow.
 
     References:
         - Cer et al. 2018, "Universal Sentence Encoder".
@@ -57,16 +58,16 @@ class SavedModelEncoder(keras.layers.Layer):
                 f"Received: backend {keras.backend.backend()!r}"
             )
         super().__init__(trainable=trainable, **kwargs)
-        self.folder = os.fspath(path)  # Keras has a `path` of its own.
+        self.folder = os.fspath(path)  # Keras already defines `path`.
         self.endpoint = endpoint
         self.supports_jit = False
         self.saved, self.function = _load(self.folder, endpoint)
-        # Keras's TFSMLayer would do this, too, but with names that its optimizers refuse.
+        # Keras's TFSMLayer uses variable names that Keras's optimizers reject.
         self.tuned = [
             keras.Variable(variable, trainable=variable.trainable, name=_name(variable))
             for variable in _variables(self.function)
         ]
-        # As Keras does with its own: what is frozen now can be thawed by `trainable` later.
+        # As in Keras: setting `trainable` later changes these variables.
         for variable in self.tuned:
             variable.trainable = variable.trainable and trainable
         self.width = _width(self.function, f"path={self.folder!r}, endpoint={endpoint!r}")
@@ -75,7 +76,8 @@ class SavedModelEncoder(keras.layers.Layer):
         """Check the shape; the weights were loaded with the model."""
         if len(x_shape) != 1:
             raise ValueError(
-                f"`x` must be of shape (batch,), a string each. Received: x.shape={tuple(x_shape)}"
+                "`x` must have shape (batch,), one string per sentence. "
+                f"Received: x.shape={tuple(x_shape)}"
             )
         self.built = True
 
@@ -84,7 +86,7 @@ class SavedModelEncoder(keras.layers.Layer):
 
         Args:
             x: Tensor of strings of shape `(batch,)`.
-            training: Ignored: the saved function is one and the same.
+            training: Ignored.
 
         Returns:
             Tensor of shape `(batch, width)`.
@@ -94,36 +96,36 @@ class SavedModelEncoder(keras.layers.Layer):
         return ops.cast(vectors, self.compute_dtype)
 
     def compute_output_spec(self, x: Any, training: bool | None = None) -> Any:
-        """As `compute_output_shape` says, for strings."""
+        """Check that the input is strings, and return the symbolic output."""
         _check_strings(x)
         return super().compute_output_spec(x)
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """`(batch, width)`."""
+        """Return `(batch, width)`."""
         return (*x_shape, self.width)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         return {**super().get_config(), "path": self.folder, "endpoint": self.endpoint}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A layer like the one whose configuration it is.
+        """Create the layer from its configuration.
 
         Raises:
-            ValueError: In a file that Keras loads in safe mode.
+            ValueError: If Keras loads a file in safe mode.
         """
         refuse_in_safe_mode(f"the saved model {config['path']!r}")
         return super().from_config(config)
 
 
 def _load(folder: str, endpoint: str | None) -> tuple[Any, Any]:
-    """What was saved, which owns the variables, and the function of the endpoint."""
+    """Return the saved object, which owns the variables, and the function of the endpoint."""
     import tensorflow as tf
 
     if not tf.saved_model.contains_saved_model(folder):
         raise ValueError(
-            f"`path` must be a folder that TensorFlow saved a model to. Received: path={folder!r}"
+            f"`path` must be the folder of a TensorFlow SavedModel. Received: path={folder!r}"
         )
     with tf.init_scope():
         saved = tf.saved_model.load(folder)
@@ -133,14 +135,14 @@ def _load(folder: str, endpoint: str | None) -> tuple[Any, Any]:
     if signature not in saved.signatures:
         names = ", ".join(map(repr, saved.signatures)) or "none"
         raise ValueError(
-            f"`endpoint` must be a signature of the saved model, which has {names}. "
+            f"`endpoint` must be a signature of the saved model. Available: {names}. "
             f"Received: endpoint={endpoint!r}"
         )
     return saved, saved.signatures[signature]
 
 
 def _variables(function: Any) -> list[Any]:
-    """The variables that a saved function uses."""
+    """Return the variables that a saved function uses."""
     graphs = getattr(function, "concrete_functions", [function])
     return list(
         {id(variable): variable for graph in graphs for variable in graph.variables}.values()
@@ -148,12 +150,12 @@ def _variables(function: Any) -> list[Any]:
 
 
 def _name(variable: Any) -> str:
-    """A name that Keras takes."""
+    """Return the variable's name in a form that Keras accepts."""
     return variable.name.partition(":")[0].replace("/", "_")
 
 
 def _width(function: Any, source: str) -> int:
-    """The width of the vector that the function makes of one sentence."""
+    """Return the width of the function's output for one sentence."""
     import tensorflow as tf
 
     with tf.init_scope():
@@ -161,25 +163,25 @@ def _width(function: Any, source: str) -> int:
             output = function(tf.constant(["one sentence"]))
         except (TypeError, ValueError, tf.errors.OpError) as error:
             raise ValueError(
-                "a saved model must take one tensor of strings (batch,), and this one does not. "
-                f"Received: {source}"
+                "the saved model must take one tensor of strings (batch,). "
+                f"Choose another `endpoint`. Received: {source}"
             ) from error
     if isinstance(output, dict) and len(output) != 1:
         raise ValueError(
-            "a saved model must give one tensor (batch, width). "
+            "the saved model must return one tensor (batch, width). "
             f"Received: outputs {', '.join(map(repr, output))}"
         )
     shape = tuple(_only(output).shape)
     if len(shape) != 2 or shape[0] != 1:
         raise ValueError(
-            "a saved model must give (batch, width). "
+            "the saved model must return (batch, width). "
             f"Received: an output of shape {shape} for one sentence"
         )
     return int(shape[1])
 
 
 def _only(output: Any) -> Any:
-    """The one tensor of a signature's dictionary, or the tensor itself."""
+    """Return the only tensor of a signature's dictionary, or the tensor."""
     return next(iter(output.values())) if isinstance(output, dict) else output
 
 

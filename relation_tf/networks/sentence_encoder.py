@@ -1,4 +1,4 @@
-"""What the sentence encoders that stand beside the mechanisms have in common."""
+"""Base class of the sentence encoders."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from relation_tf.layers.masking import boolean, zero_masked
 
 
 class SentenceEncoder(WeightedLayer):
-    """A layer from the tokens of a sentence to one vector, or to tokens that know the sentence.
+    """Base class of layers from the tokens of a sentence to one vector or contextual tokens.
 
-    It owns what all encoders share: `units` and masks. An encoder adds its weights in
-    `build_encoder` and its equation in `encode`; `return_sequences` and `output_width` say what
-    comes out.
+    It checks `units` and applies masks. A subclass creates its weights in `build_encoder` and
+    computes its equation in `encode`; `return_sequences` and `output_width` define the output
+    shape.
 
     Args:
         units: Width of the layer, at least 1.
@@ -30,7 +30,7 @@ class SentenceEncoder(WeightedLayer):
         self.units = positive_integer("units", units)
 
     def output_width(self, width: int) -> int:
-        """Width of the output for inputs of a width."""
+        """Return the width of the output for an input width."""
         return self.units
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
@@ -39,11 +39,11 @@ class SentenceEncoder(WeightedLayer):
         self.built = True
 
     def build_encoder(self, width: int) -> None:
-        """Create the encoder's own weights."""
+        """Create the weights of the encoder."""
         raise NotImplementedError
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
-        """The equation. Masked tokens of `x` are zero here; `mask` is boolean or None."""
+        """Compute the equation; masked tokens of `x` are zero, `mask` is boolean or None."""
         raise NotImplementedError
 
     def call(self, x: Any, mask: Any = None, training: bool | None = None) -> Any:
@@ -51,9 +51,9 @@ class SentenceEncoder(WeightedLayer):
 
         Args:
             x: Tensor of shape `(batch, tokens, width)`.
-            mask: Boolean tensor of shape `(batch, tokens)`, True where a token is kept. What a
-                masked token holds changes no output.
-            training: Whether to apply dropout.
+            mask: Boolean tensor of shape `(batch, tokens)`, True for kept tokens. Masked tokens
+                have no effect on the output.
+            training: If True, apply dropout.
 
         Returns:
             Tensor of shape `(batch, width)`, or `(batch, tokens, width)`, zero at masked tokens.
@@ -63,15 +63,15 @@ class SentenceEncoder(WeightedLayer):
         return zero_masked(y, mask) if self.return_sequences else y
 
     def compute_mask(self, x: Any, previous_mask: Any = None) -> Any:
-        """Tokens keep their mask; a vector has none."""
+        """Return the mask for token outputs, None for vectors."""
         return previous_mask if self.return_sequences else None
 
     def compute_output_shape(self, x_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """`(batch, width)` or `(batch, tokens, width)`."""
+        """Return `(batch, width)` or `(batch, tokens, width)`."""
         width = self.output_width(width_of("x", x_shape))
         return (*x_shape[: 2 if self.return_sequences else 1], width)
 
     def add_dense(self, name: str, width: int, units: int, **arguments: Any) -> keras.layers.Dense:
-        """A Dense from `width` to `units`, built."""
+        """Return a built Dense layer from `width` to `units`."""
         arguments = {**self.weight_arguments(), **arguments}
         return built_child(self, keras.layers.Dense, name, width, units, **arguments)

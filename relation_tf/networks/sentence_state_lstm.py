@@ -1,4 +1,4 @@
-"""Sentence-state LSTM."""
+"""Sentence-state LSTM (S-LSTM)."""
 
 from __future__ import annotations
 
@@ -14,33 +14,32 @@ from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class SentenceStateLSTM(SentenceEncoder):
-    """S-LSTM: a state for each word and one for the sentence, all updated at once.
+    """S-LSTM: recurrent steps that update all word states and a sentence state in parallel.
 
-    Each of `num_steps` steps computes from the states before it, with parameters that all steps
-    share, for each word, with `xi_i = [h_(i-1), h_i, h_(i+1)]`:
+    Each of `num_steps` steps uses the states of the previous step; all steps share parameters.
+    Words, with `xi_i = [h_(i-1), h_i, h_(i+1)]`:
 
     - `a_i = sigmoid(xi_i W_a + x_i U_a + g V_a + b_a)` for each gate `a` of `i, l, r, f, s, o`, and
       `u_i` the same with tanh;
-    - `i, l, r, f, s` are then softmaxed over the five, feature by feature;
-    - `c_i = l * c_(i-1) + f * c_i + r * c_(i+1) + s * c_g + i * u`, `h_i = o * tanh(c_i)`;
+    - softmax over the five gates `i, l, r, f, s`, for each feature;
+    - `c_i = l * c_(i-1) + f * c_i + r * c_(i+1) + s * c_g + i * u`, `h_i = o * tanh(c_i)`.
 
-    and for the sentence, with `h' = mean over kept tokens of h`:
+    Sentence, with `h' = mean over kept tokens of h`:
 
     - `f_g = sigmoid(g W_g + h' U_g + b_g)`, `f_i = sigmoid(g W_f + h_i U_f + b_f)` for each word,
       `o = sigmoid(g W_o + h' U_o + b_o)`;
-    - `f_g` and all `f_i` of kept words are softmaxed together, feature by feature;
+    - softmax over `f_g` and the `f_i` of all kept words, for each feature;
     - `c_g = f_g * c_g + sum_i f_i * c_i`, `g = o * tanh(c_g)`.
 
-    All hidden states start from one learned vector, all cells from zero. Beyond the ends of the
-    sentence, and at masked tokens, states are zero. With a wider window the states of the `window`
-    words on a side are summed, as in the paper's program. Where nothing is kept the output
-    is zero.
+    All initial hidden states are one learned vector, initial cells are zero. States outside the
+    sentence and at masked tokens are zero. With `window > 1` the states of the `window` words on
+    each side are summed, as in the paper's code. The output is zero if no token is kept.
 
     Args:
         units: Width of the states.
         num_steps: Number of steps.
-        window: Number of words that a word sees on each side in a step.
-        return_sequences: Whether to give the words' states instead of the sentence's.
+        window: Number of words on each side that a word sees in a step.
+        return_sequences: If True, return the states of words instead of the sentence state.
         **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
 
     Call arguments:
@@ -48,10 +47,10 @@ class SentenceStateLSTM(SentenceEncoder):
         mask: Boolean, `(batch, tokens)`; masked tokens have no state.
 
     Returns:
-        Tensor of shape `(batch, units)`, the sentence's state, or `(batch, tokens, units)`.
+        Tensor of shape `(batch, units)`, the sentence state, or `(batch, tokens, units)`.
 
     Raises:
-        ValueError: For sizes that are no positive integers.
+        ValueError: If a size is not a positive integer.
 
     Example:
         >>> import numpy as np
@@ -77,7 +76,7 @@ class SentenceStateLSTM(SentenceEncoder):
         self.return_sequences = return_sequences
 
     def build_encoder(self, width: int) -> None:
-        """One matrix for all gates that read the same states, gates side by side."""
+        """Create one matrix per input, with the columns of all its gates."""
         units = self.units
         # Columns: i, l, r, f, s, o, u.
         self.word_kernel = self.add_kernel("word_kernel", 3 * units, 7 * units)
@@ -92,8 +91,8 @@ class SentenceStateLSTM(SentenceEncoder):
         self.initial_state = self.add_bias("initial_state", units)
 
     def encode(self, x: Any, mask: Any, training: bool) -> Any:
-        """All steps."""
-        inputs = ops.matmul(x, self.input_kernel) + self.word_bias  # The same at all steps.
+        """Run all steps."""
+        inputs = ops.matmul(x, self.input_kernel) + self.word_bias  # Constant over steps.
         h = zero_masked(ops.zeros_like(x[..., :1]) + self.initial_state, mask)
         c = ops.zeros_like(h)
         g = ops.zeros_like(x[:, 0, :1]) + self.initial_state
@@ -105,13 +104,13 @@ class SentenceStateLSTM(SentenceEncoder):
         return h if self.return_sequences else g
 
     def _words(self, h: Any, c: Any, g: Any, c_g: Any, inputs: Any, mask: Any) -> tuple[Any, Any]:
-        """The next `h` and `c` of each word."""
+        """Return the next `h` and `c` of each word."""
         h_left, h_right = _neighbours(h, self.window)
         c_left, c_right = _neighbours(c, self.window)
         gates = ops.matmul(ops.concatenate([h_left, h, h_right], axis=-1), self.word_kernel)
         gates = gates + inputs + ops.matmul(g, self.context_kernel)[:, None]
         mixing, o, u = ops.split(gates, (5 * self.units, 6 * self.units), axis=-1)
-        # Sigmoids lie in (0, 1): their softmax needs no shift.
+        # Sigmoids are in (0, 1): their softmax needs no shift.
         i, left, right, f, s = ops.split(ops.exp(ops.sigmoid(mixing)), 5, axis=-1)
         c = left * c_left + f * c + right * c_right + s * c_g[:, None] + i * ops.tanh(u)
         c = c / (i + left + right + f + s)
@@ -119,7 +118,7 @@ class SentenceStateLSTM(SentenceEncoder):
         return zero_masked(ops.sigmoid(o) * ops.tanh(c), mask), c
 
     def _sentence(self, h: Any, c: Any, g: Any, c_g: Any, mask: Any) -> tuple[Any, Any]:
-        """The next `g` and `c_g`."""
+        """Return the next `g` and `c_g`."""
         of_g = ops.matmul(g, self.sentence_kernel) + self.sentence_bias
         own, of_words = of_g[:, : 2 * self.units], of_g[:, 2 * self.units :]
         own = ops.sigmoid(own + ops.matmul(masked_mean(h, mask), self.mean_kernel))
@@ -132,7 +131,7 @@ class SentenceStateLSTM(SentenceEncoder):
 
 
 def _neighbours(x: Any, window: int) -> tuple[Any, Any]:
-    """For each token the sums of the `window` tokens to its left and to its right."""
+    """Return the sums of the `window` tokens to the left and to the right of each token."""
     padded = ops.pad(x, ((0, 0), (window, window), (0, 0)))
     left = sum(padded[:, window - k : -window - k] for k in range(1, window + 1))
     right = sum(padded[:, window + k : k - window or None] for k in range(1, window + 1))

@@ -1,4 +1,4 @@
-"""Networks of a given number of parameters."""
+"""Networks with a given number of parameters."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Match:
-    """The network that comes nearest to a number of parameters.
+    """Size of the network with the number of parameters closest to a target.
 
     Attributes:
-        sized_by: The argument that was varied.
-        value: Its value.
-        parameters: Trainable parameters of the network without its embedding.
-        target: The requested number.
+        sized_by: Name of the varied argument.
+        value: Value of the argument.
+        parameters: Number of trainable parameters of the network without its embedding.
+        target: Requested number of parameters.
 
     Example:
         >>> print(Match("rank", 260, 502_402, 500_000))
@@ -40,7 +40,7 @@ class Match:
 
     @property
     def miss(self) -> float:
-        """By how much it misses, as a signed share of the target."""
+        """Relative difference from the target: `parameters / target - 1`."""
         return self.parameters / self.target - 1
 
     def __str__(self) -> str:
@@ -61,27 +61,25 @@ def match_parameters(
     num_classes: int = 2,
     **changes: Any,
 ) -> Match:
-    """Find the rank, units or width that brings a network nearest to a number of parameters.
+    """Find the rank, units or width that gives a network a number of parameters.
 
-    Trainable parameters without the embedding count, those of the head and the Dense layers
-    included.
+    Counts all trainable parameters except the embedding.
 
     Args:
-        mechanism: As for `sequence_classifier`.
-        target: The number of parameters.
-        sized_by: `"units"`, `"width"` (of the embedding and the mechanism alike), or an option of
-            the mechanism that is a number from 1 up, such as `"rank"` or `"num_layers"`.
-        config: Other settings of the network, by default `NetworkConfig()`.
+        mechanism: As in `sequence_classifier`.
+        target: Number of parameters.
+        sized_by: `"units"`, `"width"` (of both the embedding and the mechanism), or an integer
+            option of the mechanism, such as `"rank"` or `"num_layers"`.
+        config: Other settings of the network. Default: `NetworkConfig()`.
         build: `sequence_classifier`, `pair_classifier` or `pair_regressor`.
         num_classes: Number of classes of a classifier.
-        **changes: Fields of `NetworkConfig`; they override those of `config`. `vocabulary_size` is
-            ignored, as the embedding does not count.
+        **changes: Fields of `NetworkConfig`; they override `config`. `vocabulary_size` is ignored.
 
     Returns:
-        The best value and its number of parameters; of two as near the smaller.
+        The value with the number of parameters closest to the target, the smaller one of a tie.
 
     Raises:
-        ValueError: For a target below 1, or one that no value reaches.
+        ValueError: If the target is below 1 or no value reaches it.
 
     Example:
         >>> from relation_tf.networks import match_parameters
@@ -107,13 +105,14 @@ def match_parameters(
     while parameters(highest) < target:
         if highest > 1 and parameters(highest) == parameters(highest // 2):
             raise ValueError(
-                "`sized_by` must change the number of parameters, which is always "
-                f"{parameters(1):,}. Received: sized_by={sized_by!r}"
+                "`sized_by` must be an argument that changes the number of parameters "
+                f"({parameters(1):,} for all values). Received: sized_by={sized_by!r}"
             )
         highest *= 2
         if highest > _LARGEST:
             raise ValueError(
-                f"no {sized_by} up to {_LARGEST} comes near. Received: target={target}"
+                f"`target` must be reachable: {sized_by}={_LARGEST} has fewer parameters. "
+                f"Received: target={target}"
             )
     above = bisect.bisect_left(range(highest + 1), target, lo=1, key=parameters)
     nearest = min(
@@ -124,17 +123,17 @@ def match_parameters(
 
 
 def with_size(match: Match, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a network with the size that a match found."""
+    """Return the settings of a network with the size of a match."""
     return {**settings, **_sized(match.sized_by, match.value, settings.get("options"))}
 
 
 def count_parameters(model: keras.Model) -> dict[str, int]:
-    """Trainable parameters of a network of this package.
+    """Count the trainable parameters of a network of this package.
 
     Returns:
-        `total`, those of the `embedding` and of the `mechanism`, and `network`: all but the
-        embedding's. A network of several tasks may have mechanisms of single tasks, which count; an
-        encoder-decoder has two embeddings, and is a mechanism but for them and the last layer.
+        The numbers `total`, `embedding`, `mechanism` and `network` (`total - embedding`).
+        `mechanism` includes the private mechanisms of multi-task networks. For encoder-decoders it
+        includes all layers except the two embeddings and the output layer.
     """
     embedding = sum(_count(layer) for layer in model.layers if layer.name.endswith("embedding"))
     total = _count(model)
@@ -162,7 +161,7 @@ def _sized(sized_by: str, value: int, options: Mapping[str, Any] | None) -> dict
 
 
 def size_step(mechanism: Any, sized_by: str, options: Mapping[str, Any] | None) -> int:
-    """Return the step of a size: heads share a width between them."""
+    """Return the step between valid sizes: the width must be divisible by the number of heads."""
     if sized_by not in ("units", "width"):
         return 1
     entry = find_mechanism(mechanism) if isinstance(mechanism, str) else None

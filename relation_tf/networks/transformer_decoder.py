@@ -1,4 +1,4 @@
-"""The Transformer from one sequence to another, around any mechanism."""
+"""Transformer encoder-decoder with any mechanism."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from relation_tf.networks.mixing import entry_of, is_layer
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class TransformerEncoderDecoder(EncoderDecoder):
-    """Two stacks of blocks: one over the source, one over the target that looks at the first.
+    """Transformer encoder-decoder: an `Encoder` of the source and a `Decoder` of the target.
 
-    Embeddings times `sqrt(units)` plus sine positions go into both stacks. Blocks of the decoder
-    mix the target tokens up to each, then look at the source by multi-head attention. `step` gives
-    the weights of its last block, the mean over heads.
+    The inputs of both stacks are embeddings times `sqrt(units)` plus sine positions. Blocks of the
+    decoder mix target tokens causally, then apply multi-head attention to the source. `step`
+    returns the attention weights of the last block, averaged over heads.
 
-    The state of `step` is that of the decoder's mechanism: Relation and Linear Attention do the
-    same work at each step, Attention looks at up to `max_length` tokens. Keys and values of the
-    source are computed once. After `max_length` steps logits are NaN.
+    The state of `step` is the state of the decoder's mechanism: with Relation and Linear Attention
+    the cost of a step is constant, with Attention it is proportional to `max_length`. Keys and
+    values of the source are computed once. After `max_length` steps logits are NaN.
 
     Args:
-        encoder: The stack over the source.
-        decoder: The stack over the target, as wide.
-        source_vocabulary: Number of ids of the sources, 0 for padding among them.
-        target_vocabulary: The same for the targets.
-        dropout: Rate in [0, 1), on the sums of embedding and position.
-        seed: Seed of that dropout.
+        encoder: Stack of blocks of the source.
+        decoder: Stack of blocks of the target, with the same `units`.
+        source_vocabulary: Number of source token ids, including 0 (padding).
+        target_vocabulary: Number of target token ids, including 0 (padding).
+        dropout: Dropout rate in [0, 1), on the sum of embedding and position.
+        seed: Random seed of this dropout.
         **kwargs: Arguments of `keras.Model`: `name` and `dtype`.
 
     Call arguments:
@@ -47,7 +47,7 @@ class TransformerEncoderDecoder(EncoderDecoder):
         Logits `(batch, target_tokens, target_vocabulary)`.
 
     Raises:
-        ValueError: Where the stacks are not of one width that is given.
+        ValueError: If the stacks do not have the same fixed `units`.
 
     Example:
         >>> import numpy as np
@@ -73,7 +73,7 @@ class TransformerEncoderDecoder(EncoderDecoder):
         if encoder.units is None or encoder.units != decoder.units:
             raise ValueError(
                 "`encoder` and `decoder` must have the same `units`. "
-                f"Received: {encoder.units} and {decoder.units}"
+                f"Received: encoder.units={encoder.units}, decoder.units={decoder.units}"
             )
         super().__init__(
             source_vocabulary, target_vocabulary, encoder.units, dropout, seed, **kwargs
@@ -82,35 +82,35 @@ class TransformerEncoderDecoder(EncoderDecoder):
         self.decoder = decoder
 
     def build_parts(self) -> None:
-        """Positions and both stacks."""
+        """Create the positions and build both stacks."""
         self.positions = SinePositionEncoding(dtype=self.dtype_policy, name="positions")
         for part in (self.positions, self.encoder, self.decoder):
-            # From a file the stacks come built.
+            # Stacks loaded from a file are already built.
             if not part.built:
                 part.build((None, None, self.units))
 
     def encode(self, source_ids: Any, training: bool) -> Any:
-        """Keys, values and the mask for each block of the decoder."""
+        """Return keys, values and the mask for each block of the decoder."""
         kept = ops.not_equal(source_ids, 0)
         x = self.positions(self._embed(self.source_embedding, source_ids), mask=kept)
         x = self.encoder(self.drop(x, training=training), mask=kept, training=training)
         return self.decoder.project(x, kept)
 
     def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
-        """Through the decoder."""
+        """Apply the decoder."""
         x = self.positions(self._embed(self.target_embedding, target_ids), mask=kept)
         x = self.drop(x, training=training)
         return self.decoder(x, mask=kept, training=training, source=source)
 
     def start(self, source: Any, batch_size: Any, max_length: int) -> DecoderState:
-        """The state of the mechanism, and all positions."""
+        """Return the state of the mechanism with the table of positions."""
         table = self.positions(ops.zeros((1, max_length, self.units), self.compute_dtype))[0]
         beyond = ops.full((1, self.units), float("nan"), table.dtype)
         shared = ops.concatenate([table, beyond], axis=0), ops.zeros((), "int32")
         return DecoderState(source, self.decoder.initial_state(batch_size, max_length), shared)
 
     def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
-        """One more token through the decoder."""
+        """Apply the decoder to one token."""
         table, position = state.shared
         row = ops.minimum(position, table.shape[0] - 1)
         x = self._embed(self.target_embedding, token_ids) + ops.take(table, row, axis=0)
@@ -121,14 +121,14 @@ class TransformerEncoderDecoder(EncoderDecoder):
         return embedding(ids) * self.units**0.5
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         config = super().get_config()
         del config["units"]
         return config
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        """A network like the one whose configuration it is."""
+        """Create the network from its configuration."""
         stacks = {
             name: keras.saving.deserialize_keras_object(config[name], custom_objects)
             for name in ("encoder", "decoder")
@@ -138,28 +138,29 @@ class TransformerEncoderDecoder(EncoderDecoder):
 
 @keras.saving.register_keras_serializable(package="relation_tf")
 class Decoder(Encoder):
-    """An `Encoder` that is causal and whose blocks look at a source between mixing and feeding.
+    """Stack of Transformer decoder blocks: a causal `Encoder` with attention to a source.
 
-    With `look` multi-head attention from the tokens to the source, `norm="post"` is
-    `y = LN(x + mix(x))`, `z = LN(y + look(y))`, `LN(z + feed(z))`; `norm="pre"` in the same way.
+    With `look`, multi-head attention from the tokens to the source, a block with `norm="post"`
+    computes `y = LN(x + mix(x))`, `z = LN(y + look(y))`, `LN(z + feed(z))`; `norm="pre"` is
+    analogous.
 
     Args:
-        mechanism: What mixes the tokens, as in `Encoder`; it has a causal form.
+        mechanism: Token-mixing layer with a causal form, as in `Encoder`.
         num_layers: Number of blocks.
-        units: Width of the blocks and of what goes in.
-        source_heads: Number of heads of `look`; it divides `units`.
+        units: Width of the blocks and of the input.
+        source_heads: Number of heads of `look`, a divisor of `units`.
         **kwargs: Further arguments of `Encoder`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, units)`.
         mask: Boolean, `(batch, tokens)`.
-        source: What `project` gives for the source.
+        source: Output of `project` for the source.
 
     Returns:
         Tensor of shape `(batch, tokens, units)`.
 
     Raises:
-        ValueError: As `Encoder`; and where `source_heads` does not divide `units`.
+        ValueError: As in `Encoder`, or if `units` is not divisible by `source_heads`.
     """
 
     def __init__(
@@ -180,20 +181,20 @@ class Decoder(Encoder):
             )
 
     def make_block(self, *args: Any, **kwargs: Any) -> DecoderBlock:
-        """Make a block, not built, from the arguments of `EncoderBlock`."""
+        """Return an unbuilt block from the arguments of `EncoderBlock`."""
         return DecoderBlock(*args, source_heads=self.source_heads, **kwargs)
 
     def project(self, x: Any, kept: Any) -> tuple[Any, ...]:
-        """Keys, values and mask of the source for each block."""
+        """Return keys, values and mask of the source for each block."""
         return tuple((*block.look.project(x), kept) for block in self.blocks)
 
 
 class DecoderBlock(EncoderBlock):
-    """One block of a `Decoder`: that of an `Encoder`, with a look at the source in its middle.
+    """Block of a `Decoder`: an `EncoderBlock` with attention to the source in the middle.
 
     Args:
         *args: As in `EncoderBlock`.
-        source_heads: Number of heads of the look at the source.
+        source_heads: Number of heads of the attention to the source.
         **kwargs: As in `EncoderBlock`.
     """
 
@@ -202,7 +203,7 @@ class DecoderBlock(EncoderBlock):
         self.source_heads = source_heads
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """What an `EncoderBlock` has, and the look at the source."""
+        """Create the layers of an `EncoderBlock` and the attention to the source."""
         super().build(x_shape)
         units = x_shape[-1]
         assert units is not None
@@ -212,7 +213,7 @@ class DecoderBlock(EncoderBlock):
     def after_mixing(
         self, x: Any, mask: Any, source: Any, training: bool | None
     ) -> tuple[Any, Any]:
-        """Look at the source, then feed forward."""
+        """Apply the attention to the source, then the feed-forward network."""
         weights = None
 
         def look(x: Any) -> Any:
@@ -225,23 +226,23 @@ class DecoderBlock(EncoderBlock):
 
 
 class SourceAttention(BaseLayer):
-    """Multi-head attention to a source whose keys and values are computed once.
+    """Multi-head attention to a source with precomputed keys and values.
 
-    Softmax is in float32 or wider. Where no token of the source is kept the heads are zero.
+    Softmax is in float32 or wider. The heads are zero if no token of the source is kept.
 
     Args:
-        units: Width of input, output and all heads together.
-        num_heads: Number of heads; it divides `units`.
+        units: Width of input and output, and total width of the heads.
+        num_heads: Number of heads, a divisor of `units`.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, queries, units)`.
         keys: Tensor of shape `(batch, tokens, units)`.
         values: Tensor of shape `(batch, tokens, units)`.
-        kept: Boolean, `(batch, tokens)`; other tokens get no weight.
+        kept: Boolean, `(batch, tokens)`; masked tokens get no weight.
 
     Returns:
-        Tensor of shape `(batch, queries, units)`, and the mean of the heads' weights,
+        Tensor of shape `(batch, queries, units)`, and the attention weights averaged over heads,
         `(batch, queries, tokens)`.
     """
 
@@ -251,7 +252,7 @@ class SourceAttention(BaseLayer):
         self.num_heads = num_heads
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:
-        """W_Q, W_K, W_V, W_O."""
+        """Create W_Q, W_K, W_V and W_O."""
         self.query, self.key, self.value, self.output_dense = (
             built_child(self, keras.layers.Dense, name, self.units, self.units)
             for name in ("query", "key", "value", "output")
@@ -259,11 +260,11 @@ class SourceAttention(BaseLayer):
         self.built = True
 
     def project(self, source: Any) -> tuple[Any, Any]:
-        """Keys and values."""
+        """Return keys and values of the source."""
         return self.key(source), self.value(source)
 
     def call(self, x: Any, keys: Any, values: Any, kept: Any) -> tuple[Any, Any]:
-        """All heads."""
+        """Apply all attention heads."""
         queries, keys, values = (self._heads(each) for each in (self.query(x), keys, values))
         scores = ops.matmul(queries, ops.transpose(keys, (0, 1, 3, 2)))
         scores = to_float32(scores) * (self.units // self.num_heads) ** -0.5
@@ -273,7 +274,7 @@ class SourceAttention(BaseLayer):
         return self.output_dense(mixed), ops.mean(weights, axis=1)
 
     def _heads(self, x: Any) -> Any:
-        """`(batch, heads, tokens, units / heads)`."""
+        """Split heads: `(batch, heads, tokens, units / heads)`."""
         shape = (*ops.shape(x)[:2], self.num_heads, self.units // self.num_heads)
         return ops.transpose(ops.reshape(x, shape), (0, 2, 1, 3))
 
@@ -296,32 +297,32 @@ def transformer_encoder_decoder(
     dtype: Any = None,
     **kwargs: Any,
 ) -> TransformerEncoderDecoder:
-    """An encoder and a decoder around any mechanism, made by its equations.
+    """Build a `TransformerEncoderDecoder` with any mechanism, by default with its equations.
 
     Args:
-        source_vocabulary: Number of ids of the sources, 0 for padding among them.
-        target_vocabulary: The same for the targets.
+        source_vocabulary: Number of source token ids, including 0 (padding).
+        target_vocabulary: Number of target token ids, including 0 (padding).
         units: Width of the blocks.
-        mechanism: What mixes the source tokens, as in `encoder`.
-        decoder_mechanism: What mixes the target tokens, by default the same; it has a causal form:
-            `"relation"`, `"linear-attention"`, `"attention"`, or a layer of one's own.
+        mechanism: Token-mixing layer of the encoder, as in `encoder`.
+        decoder_mechanism: Token-mixing layer of the decoder, with a causal form: `"relation"`,
+            `"linear-attention"`, `"attention"` or a custom layer. Default: `mechanism`.
         options: Further arguments of `mechanism`.
-        decoder_options: Further arguments of `decoder_mechanism`; by default, where that is the
-            same, `options`.
-        source_heads: Heads of the attention from target to source.
+        decoder_options: Further arguments of `decoder_mechanism`. Default: `options` if
+            `decoder_mechanism` is None.
+        source_heads: Number of heads of the attention from target to source.
         num_layers: Number of blocks of each stack.
         norm: `"pre"` or `"post"`.
-        dropout: Rate in [0, 1).
-        seed: Seed of the dropout.
+        dropout: Dropout rate in [0, 1).
+        seed: Random seed of the dropout.
         name: Name of the network.
-        dtype: Its dtype policy.
+        dtype: Dtype policy of the network.
         **kwargs: Further arguments of both stacks: `feed_forward_units`, `activation`.
 
     Returns:
         A `TransformerEncoderDecoder`.
 
     Raises:
-        ValueError: As `Encoder`; and where `source_heads` does not divide `units`.
+        ValueError: As in `Encoder`, or if `units` is not divisible by `source_heads`.
 
     Example:
         >>> from relation_tf.networks import transformer_encoder_decoder
@@ -332,7 +333,7 @@ def transformer_encoder_decoder(
         decoder_mechanism = mechanism
         decoder_options = options if decoder_options is None else decoder_options
     if not is_layer(mechanism):
-        # As the decoder, whose mechanism is causal: the released code has no causal form.
+        # Equal to the causal decoder: the released code has no causal form.
         options = {**by_equations(entry_of(mechanism)), **(options or {})}
     stack: dict[str, Any] = {"num_layers": num_layers, "units": units, "norm": norm}
     stack |= {"dropout": dropout, "dtype": dtype, **kwargs}

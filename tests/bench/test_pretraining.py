@@ -393,7 +393,7 @@ def test_a_loss_without_perplexity_fails_the_run(text_file, monkeypatch, loss):
         (["saved-model:x"], [1], {}, "expected what mixes tokens. Received: saved-model:x"),
         ([], [1], {}, "mechanisms: expected one or more"),
         (["relation"], [-1], {}, r"seeds: expected 0 or more\. Received: -1"),
-        (["relation", "dan"], [1], {}, r"mechanism dan: .*must give \(batch, tokens, units=8\)"),
+        (["relation", "dan"], [1], {}, r"mechanism dan: .*must return \(batch, tokens, units=8\)"),
         (["fcsr"], [1], {"objective": "causal"}, "mechanism fcsr: .*causal"),
         (["relation"], [1], {"objective": "next"}, "objective: must be masked or causal"),
         (["relation"], [1], {"dropout": 1.0}, "dropout: .* Received: 1.0"),

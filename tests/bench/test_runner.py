@@ -193,7 +193,7 @@ def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkey
     results = run_suite(
         one, tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True
     )
-    assert "Own must give (batch, tokens, units=8) or (batch, units=8)" in results.failures[0][1]
+    assert "Own must return (batch, tokens, units=8) or (batch, units=8)" in results.failures[0][1]
 
 
 @pytest.mark.parametrize(

@@ -269,8 +269,12 @@ def test_a_class_gets_units_and_options() -> None:
         ),
         ("no_such_module:Name", None, r"cannot import mechanism 'no_such_module:Name': "),
         ("keras.layers:Nothing", None, r"cannot import mechanism 'keras\.layers:Nothing': "),
-        (MeanVector(4), {"scale": 2.0}, r"no meaning for a layer .* Received: \{'scale': 2\.0\}$"),
-        (Sized, {"scale": 3}, r"Sized cannot be made with units=6, scale=3: "),
+        (
+            MeanVector(4),
+            {"scale": 2.0},
+            r"cannot change a layer instance\. .* Received: options=\{'scale': 2\.0\}$",
+        ),
+        (Sized, {"scale": 3}, r"cannot create Sized with units=6, scale=3: "),
         ("relation", {"normalization": "sum"}, r"passed to Relation: \{'normalization': 'sum'\}$"),
         (
             "relation",
@@ -280,10 +284,10 @@ def test_a_class_gets_units_and_options() -> None:
         (
             MeanVector,
             {"variant": "released_code"},
-            r"MeanVector cannot be made with .*variant='released_code'.*variant",
+            r"cannot create MeanVector with .*variant='released_code'.*variant",
         ),
-        (3, None, r"`mechanism` must be a name.* Received: 3$"),
-        (dict, None, r"`mechanism` must be a name.* Received: <class 'dict'>$"),
+        (3, None, r"`mechanism` must be a name.* Received: mechanism=3$"),
+        (dict, None, r"`mechanism` must be a name.* Received: mechanism=<class 'dict'>$"),
     ],
 )
 def test_wrong_mechanisms(mechanism: Any, options: Any, message: str) -> None:
@@ -353,7 +357,10 @@ def test_heads_are_as_wide_as_units_say() -> None:
     [
         ({"network": "deep"}, "one of 'benchmark', 'plain'. Received: network='deep'"),
         ({"compute": "first"}, "one of 'readout', 'all'. Received: compute='first'"),
-        ({"embeddings": np.zeros((20, 9))}, r"= \(20, 100\)\. Received: shape \(20, 9\)$"),
+        (
+            {"embeddings": np.zeros((20, 9))},
+            r"= \(20, 100\)\. Received: embeddings\.shape=\(20, 9\)$",
+        ),
         ({"network": "plain"}, "`hidden_units` must be None for network='plain'"),
         ({"unitz": 3}, r"unknown network argument 'unitz'. Did you mean 'units'\?"),
         ({"vocabulary_size": None}, "`vocabulary_size` must be a number"),

@@ -89,8 +89,8 @@ def test_dropout_in_training_only_and_by_its_seed(make: Callable[..., Any]) -> N
     [
         (DeepAveragingNetwork, {"num_layers": 0}, r"positive integer\. Received: num_layers=0$"),
         (DeepAveragingNetwork, {"word_dropout": 1}, r"in \[0, 1\)\. Received: word_dropout=1$"),
-        (ConvolutionalNetwork, {"widths": []}, r"one or more positive .* Received: widths=\[\]$"),
-        (ConvolutionalNetwork, {"widths": 3}, r"one or more positive .* Received: widths=3$"),
+        (ConvolutionalNetwork, {"widths": []}, r"a list of positive .* Received: widths=\[\]$"),
+        (ConvolutionalNetwork, {"widths": 3}, r"a list of positive .* Received: widths=3$"),
         (ConvolutionalNetwork, {"widths": "345"}, r"Received: widths='345'$"),
         (ConvolutionalNetwork, {"widths": (3, 0)}, r"positive integer\. Received: widths=0$"),
         (ConvolutionalNetwork, {"num_layers": 0}, r"Received: num_layers=0$"),

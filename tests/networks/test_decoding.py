@@ -183,7 +183,7 @@ def test_neither_padding_nor_start_is_written_and_the_end_is_the_last() -> None:
     [
         ({"start": 0}, r"`start` must be an id from 1 to 4\. Received: start=0$"),
         ({"end": 5}, r"`end` must be an id from 1 to 4\. Received: end=5$"),
-        ({"start": END}, rf"`start` and `end` must differ\. Received: {END} for both$"),
+        ({"start": END}, rf"`start` and `end` must differ\. Received: start={END}, end={END}$"),
         ({"max_length": 0}, r"Received: max_length=0$"),
         ({"beam_width": 0}, r"Received: beam_width=0$"),
     ],

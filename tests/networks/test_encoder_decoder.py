@@ -384,7 +384,7 @@ def test_templates() -> None:
             lambda: TransformerEncoderDecoder(
                 encoder("relation", units=8), Decoder("relation", units=4), 9, 7
             ),
-            r"must have the same `units`\. Received: 8 and 4$",
+            r"must have the same `units`\. Received: encoder\.units=8, decoder\.units=4$",
         ),
         (lambda: recurrent().initial_state(SOURCES, 0), r"Received: max_length=0$"),
     ],

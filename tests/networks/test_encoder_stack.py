@@ -139,18 +139,18 @@ def test_transformer() -> None:
     ("arguments", "message"),
     [
         ({"mechanism": "nothing"}, r"unknown mechanism 'nothing'"),
-        ({"mechanism": 3}, r"`mechanism` must be a name, .* Received: 3$"),
+        ({"mechanism": 3}, r"`mechanism` must be a name, .* Received: mechanism=3$"),
         ({"norm": "both"}, r"`norm` must be one of 'post', 'pre'\. Received: norm='both'$"),
         ({"dropout": 1}, r"`dropout` must be in \[0, 1\)\. Received: dropout=1$"),
         ({"num_layers": 0}, r"`num_layers` must be a positive .* num_layers=0$"),
         ({"feed_forward_units": 0}, r"Received: feed_forward_units=0$"),
         (
             {"mechanism": Relation(4), "num_heads": 2},
-            r"already made\. Received: \{'num_heads': 2\}$",
+            r"layer instance\. .* Received: options=\{'num_heads': 2\}$",
         ),
         (
             {"mechanism": Relation(4), "options": {"use_bias": True}},
-            r"no meaning for a layer that is already made\. Received: \{'use_bias': True\}$",
+            r"cannot change a layer instance\. .* Received: options=\{'use_bias': True\}$",
         ),
     ],
 )
@@ -164,7 +164,7 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     [
         (
             {"mechanism": "lstm"},
-            r"RecurrentNetwork must give \(batch, tokens, units=6\) .* shape \(None, 6\)$",
+            r"RecurrentNetwork must return \(batch, tokens, units=6\) .* shape \(None, 6\)$",
         ),
         ({"mechanism": Relation(4)}, r"Received: an output of shape \(None, None, 4\)$"),
         (
@@ -172,7 +172,7 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
             r"`units` must be divisible by `num_heads`\. Received: units=6, num_heads=4$",
         ),
         ({"mechanism": "relation", "options": {"colour": "red"}}, r"colour='red'"),
-        ({"mechanism": Relation, "num_heads": 2}, r"Relation cannot be made with .*num_heads=2"),
+        ({"mechanism": Relation, "num_heads": 2}, r"cannot create Relation with .*num_heads=2"),
         ({"mechanism": "multi-head-attention", "num_heads": 0}, r"Received: num_heads=0$"),
     ],
 )
@@ -237,9 +237,11 @@ def test_who_is_causal() -> None:
 
 
 def test_who_cannot_be_causal() -> None:
-    with pytest.raises(ValueError, match=r"PointwiseMLP cannot .*True.*: it has no causal form"):
+    with pytest.raises(
+        ValueError, match=r"cannot create PointwiseMLP .*True.*: it has no causal form"
+    ):
         encoder("baseline", causal=True)(tokens(0, 2, 5, 4))
-    with pytest.raises(ValueError, match=r"'mine' is made, and is not causal\. Received: causal"):
+    with pytest.raises(ValueError, match=r"Create 'mine' with causal=True, .*\. Received: causal"):
         encoder(Relation(4, name="mine"), causal=True)
 
 
@@ -257,5 +259,5 @@ def test_steps_need_a_causal_stack_that_is_built() -> None:
 
     own = encoder(Own())
     own.build((None, None, 4))
-    with pytest.raises(ValueError, match="Own must have `initial_state` and `step`"):
+    with pytest.raises(ValueError, match="Own must have the methods `initial_state` and `step`"):
         own.initial_state(2)

@@ -97,7 +97,7 @@ def test_refuses_what_cannot_be():
         LanguageModel(Encoder("relation", units=8), WORDS, objective="causal")
     with pytest.raises(ValueError, match="must not be causal"):
         LanguageModel(Encoder("relation", units=8, causal=True), WORDS)
-    with pytest.raises(ValueError, match=r"of given units\. Received: units=None"):
+    with pytest.raises(ValueError, match=r"must have fixed `units`\. Received: units=None"):
         LanguageModel(Encoder("relation"), WORDS)
     with pytest.raises(ValueError, match="`vocabulary_size` must be a positive integer"):
         language_model("relation", 0)

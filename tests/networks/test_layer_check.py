@@ -429,7 +429,7 @@ def test_an_instance_and_its_options() -> None:
     report = check_layer(Relation(5, use_bias=True, name="mine"), width=3)
     assert faults(report) == {}
     assert str(report).startswith(f"Relation 'mine' with width=3 ({BACKEND})\n")
-    with pytest.raises(ValueError, match="`options` have no meaning"):
+    with pytest.raises(ValueError, match="`options` cannot change a layer instance"):
         check_layer(Relation(5), options={"use_bias": True})
 
 

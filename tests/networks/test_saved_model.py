@@ -161,7 +161,7 @@ def test_keras_file_round_trip(called: Path, tmp_path: Path) -> None:
     model = keras.Model(texts, SavedModelEncoder(called, trainable=True)(texts))
     model.trainable_variables[0].assign(np.ones((16, 4)))
     model.save(tmp_path / "model.keras")
-    with pytest.raises(ValueError, match=r"asks for the saved model .* pass safe_mode=False"):
+    with pytest.raises(ValueError, match=r"requires the saved model .* pass safe_mode=False"):
         keras.saving.load_model(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras", safe_mode=False)
     close(array(again(keras.ops.convert_to_tensor(TEXTS))), array(model(TEXTS)))
@@ -184,7 +184,7 @@ def test_configuration_and_precision(called: Path) -> None:
 
 @pytest.mark.tensorflow
 def test_a_folder_that_is_no_saved_model(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`path` must be a folder .* Received: path='.*'$"):
+    with pytest.raises(ValueError, match=r"`path` must be the folder .* Received: path='.*'$"):
         SavedModelEncoder(tmp_path)
 
 
@@ -192,8 +192,8 @@ def test_a_folder_that_is_no_saved_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("endpoint", "message"),
     [
-        ("nothing", r"which has 'serving_default', .* Received: endpoint='nothing'$"),
-        ("two", r"must give one tensor \(batch, width\)\. Received: outputs '.*', '.*'$"),
+        ("nothing", r"Available: 'serving_default', .* Received: endpoint='nothing'$"),
+        ("two", r"must return one tensor \(batch, width\)\. Received: outputs '.*', '.*'$"),
         ("deep", r"Received: an output of shape \(1, 1, 3\) for one sentence$"),
         ("numbers", r"must take one tensor of strings .* endpoint='numbers'$"),
     ],
@@ -210,7 +210,7 @@ def test_inputs_that_are_no_strings(called: Path) -> None:
         layer(np.array([1, 2], "int32"))
     with pytest.raises(ValueError, match=r"must be a tensor of strings\. Received: dtype=int32"):
         layer(keras.Input((), dtype="int32"))
-    with pytest.raises(ValueError, match=r"of shape \(batch,\), .* x\.shape=\(3, 1\)"):
+    with pytest.raises(ValueError, match=r"have shape \(batch,\), .* x\.shape=\(3, 1\)"):
         SavedModelEncoder(called)(TEXTS[:, None])
 
 

@@ -132,13 +132,15 @@ class Unstarted(RunningSum):
 
 
 def test_steps_need_a_start():
-    with pytest.raises(ValueError, match="a causal mechanism with `initial_state` and `step`"):
+    with pytest.raises(
+        ValueError, match="must be causal and have the methods `initial_state` and `step`"
+    ):
         stepping(Method(mechanism=Unstarted, units=8))
 
 
 def test_a_state_that_grows_is_refused():
-    expected = r"float32 \(1, 1, 8\)\. Received after a step: float32 \(1, 2, 8\)"
-    with pytest.raises(ValueError, match=f"initial_state. of Growing makes them, {expected}"):
+    expected = r"float32 \(1, 1, 8\) before, float32 \(1, 2, 8\) after a step"
+    with pytest.raises(ValueError, match=f"step. of Growing changes the shapes .*: {expected}"):
         stepping(Method(mechanism=Growing, units=8))
 
 
@@ -234,7 +236,9 @@ def test_a_plan_times_every_length(tmp_path):
 
 def test_a_plan_says_in_a_line_which_layer_has_no_steps(tmp_path):
     plain = Method(mechanism=keras.layers.Dense, units=8)
-    with pytest.raises(SuiteError, match="method Dense-8: ValueError: expected a causal mechanism"):
+    with pytest.raises(
+        SuiteError, match=r"method Dense-8: ValueError: mechanism .* must be causal"
+    ):
         plan_suite(asked(method=[plain]), tmp_path, quiet=True)
 
 
@@ -247,11 +251,11 @@ def test_devices_are_refused_before_the_first_run(tmp_path):
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ({"mechanism": "relation"}, "method relation-64: expected a causal mechanism"),
-        ({"mechanism": "fcsr"}, "method fcsr-64: expected a causal mechanism"),
+        ({"mechanism": "relation"}, "method relation-64: mechanism .* must be causal"),
+        ({"mechanism": "fcsr"}, "method fcsr-64: mechanism .* must be causal"),
         (
             {"mechanism": "encoder", "options": {"mechanism": "relation"}},
-            "method encoder-64: expected a causal mechanism",
+            "method encoder-64: mechanism .* must be causal",
         ),
         (
             {"mechanism": "encoder", "options": {"mechanism": "baseline", "causal": True}},
