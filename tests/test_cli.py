@@ -98,7 +98,7 @@ def test_run_status_and_report(work, call):
 
     code, _, err = call(*SMALL, "--set", "dropout=0.25")
     assert code == 2
-    assert "dropout = 0.5, now asked is 0.25" in err
+    assert "dropout = 0.5, but now dropout = 0.25" in err
     assert err.count("\n") == 1
 
     assert call("report", "out")[0] == 0
@@ -358,7 +358,7 @@ def test_suites_are_listed(call):
         (["check-layer", "relation", "--units", "0"], "'--units'"),
         (["pretrain", "b.txt"], "b.txt: cannot be read: No such file or directory"),
         (["pretrain", "b.txt", "--seeds", "x"], "--seeds: must be integers such as 1,2."),
-        (["pretrain", "b.txt", "--mechanisms", ","], "mechanisms: expected one or more"),
+        (["pretrain", "b.txt", "--mechanisms", ","], "mechanisms: must have one or more"),
         (["pretrain", "b.txt", "--held-out", "2"], "held-out: expected a file, or a share"),
     ],
 )  # fmt: skip
@@ -537,7 +537,7 @@ def test_pretrain(work, call):
     assert "4 of 4 runs are done already" in out
     code, _, err = call(*command, "--norm", "post")
     assert code == 2
-    assert "done with norm = 'pre', now asked is 'post'" in err
+    assert "done with norm = 'pre', but now norm = 'post'" in err
     assert err.count("\n") == 1
     assert json.loads((work / "pretrained" / "pretraining.json").read_text())["held_out"] == 0.05
 

@@ -1,4 +1,4 @@
-"""How methods are compared: suites, runs, their folder and what they gave."""
+"""Run and plan suites, pre-train encoders and read the results."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
 """Executors: functions that execute groups of runs, chosen by `--executor NAME`.
 
-An executor of your own is a function of the groups, a callback for events and the options of the
-run. It must call `run_group` for each group, in any process that sees the groups' folder:
+A custom executor is a function of the groups, a callback for events and the options of the run. It
+must call `run_group` for each group, in any process that can access the folder of the groups:
 
     from relation_tf.bench.groups import run_group
     from relation_tf.registry import register_executor
@@ -11,7 +11,7 @@ run. It must call `run_group` for each group, in any process that sees the group
         for group in reversed(groups):
             run_group(group, notify)
 
-`processes.run_in_workers` has what is needed for workers that may die.
+Use `processes.run_in_workers` for workers that may die.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""All runs of one task and one method, one after the other.
+"""Run groups: all runs of one task and one method, in sequence.
 
-Keras and TensorFlow are loaded when the first group is run, not with this module.
+Keras and TensorFlow are imported when the first group starts.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ Inputs = tuple[EncodedTask, Vectors | None]
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs that share a compiled network, and how they are run.
+    """Runs that share a compiled network, and their options.
 
     Attributes:
         runs: Runs of one task and one method, with different seeds.
         folder: The suite's folder.
         options: Options of the run.
-        inputs: The task and its word vectors if they have been read already, or the error.
+        inputs: The task and its word vectors if they are read already, or the error.
     """
 
     runs: Sequence[RunConfig]
@@ -79,7 +79,7 @@ class RunGroup:
 
 
 def run_group(group: RunGroup, notify: EventCallback) -> None:
-    """Run a group; a run that fails leaves `error.json`, and the others continue.
+    """Run a group. A failed run writes `error.json`; the other runs continue.
 
     Args:
         group: The runs.
@@ -87,11 +87,11 @@ def run_group(group: RunGroup, notify: EventCallback) -> None:
             "run": key, ...}`.
 
     Raises:
-        SuiteError: If no run can be written, or one of several hosts is lost or cannot continue:
-            the others wait for it.
+        SuiteError: If no run can be written, or if one of several hosts is lost or cannot
+            continue, because the other hosts wait for it.
     """
     load_plugins(group.runs[0].plugins)
-    compiled: list[SuiteTrainer] = []  # what a failed run leaves of a network may be broken
+    compiled: list[SuiteTrainer] = []  # the network of a failed run may be broken
 
     def train(config: RunConfig, folder: Path) -> None:
         if compiled:
@@ -114,14 +114,14 @@ def run_each(
     notify: EventCallback,
     of_several_hosts: bool = False,
 ) -> None:
-    """Train one run after the other; one that fails leaves `error.json`, and the others continue.
+    """Train runs in sequence. A failed run writes `error.json`; the other runs continue.
 
     Args:
         runs: The runs.
-        folder: The folder of all.
-        train: Called with a run and its folder, which holds its configuration.
-        notify: Called with the start of each run, and with its failure.
-        of_several_hosts: If True, the first failure ends all.
+        folder: The folder of all runs.
+        train: Called with a run and its folder, which contains its configuration.
+        notify: Called with the start and the failure of each run.
+        of_several_hosts: If True, the first failure ends all runs.
 
     Raises:
         SuiteError: If no run can be written, or one of several hosts fails.
@@ -144,19 +144,19 @@ def run_each(
             reason, detail = one_line(error), traceback.format_exc()
         fail(folder, run, reason, notify, detail)
         if of_several_hosts:
-            # The others may be in the middle of the run, and would wait for this one for ever.
-            raise SuiteError(f"{run} failed, and with it what several hosts do together: {reason}")
+            # The other hosts may be in the middle of the run and would wait forever.
+            raise SuiteError(f"{run} failed, which stops the runs on all hosts: {reason}")
 
 
 def check_methods(
     configs: Sequence[RunConfig], folder: Path, distribution: Distribution | None = None
 ) -> None:
-    """Build what the registry knows, so that an option that cannot be is said before the first run.
+    """Build the network of each method, so that wrong options are reported before the first run.
 
-    Custom layers are not checked: they may do anything, and other runs continue if one fails.
+    Custom layers are not checked; if one fails later, the other runs continue.
 
     Raises:
-        SuiteError: For the first method that cannot be.
+        SuiteError: For the first method that cannot be built.
     """
     load_plugins(configs[0].plugins)
     by_method = {config.method: config for config in configs}
@@ -176,12 +176,12 @@ def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
     replicas = start_tensorflow(log, config.threads, options.distribution, options.deterministic)
     import keras
 
-    keras.backend.clear_session()  # frees what Keras keeps of the group before
+    keras.backend.clear_session()  # frees the memory of the previous group
     quietly = functools.partial(stderr_to, log)
     if isinstance(group.inputs, Exception):
         raise group.inputs
     inputs = group.inputs or _inputs.of(group, config)
-    # What a layer from outside the package prints is for its author.
+    # Custom layers may print messages for their author.
     with quietly() if config.has_built_in_layer else contextlib.nullcontext():
         return _trainer_class(config)(config, *inputs, quietly, replicas)
 
@@ -194,10 +194,10 @@ def _trainer_class(config: RunConfig) -> Any:
 
 
 class LastInputs:
-    """The inputs of the last group; the next one mostly reads the same.
+    """Cache of the inputs of the last group; the next group often reads the same inputs.
 
     Args:
-        read: Reads the inputs of a run of a group.
+        read: Function that reads the inputs of a run of a group.
     """
 
     def __init__(self, read: Callable[[RunGroup, RunConfig], Any]) -> None:
@@ -215,7 +215,7 @@ class LastInputs:
             *(options.data, options.tfds_folder, options.glove, options.skip_bad_lines),
         )
         if self._key != key:
-            self._key = self._inputs = None  # free memory before the next is read
+            self._key = self._inputs = None  # free memory first
             self._inputs = self._read(group, config)
             self._key = key
         return self._inputs
@@ -225,7 +225,7 @@ def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     """Read the task of a run and its word vectors.
 
     Raises:
-        DataError, SuiteError: Where they cannot be read.
+        DataError, SuiteError: If they cannot be read.
     """
     task = load_task(
         config.entry,
@@ -236,7 +236,7 @@ def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     )
     if config.embeddings == "random":
         return task, None
-    # The command checks the first; a suite of text has no word vectors.
+    # `run_suite` checks that --glove is given; tokens = "text" has no word vectors.
     assert group.options.glove is not None
     assert task.vocabulary is not None
     return task, read_glove(group.options.glove, task.vocabulary.words, config.embedding_dim)
@@ -246,10 +246,10 @@ _inputs = LastInputs(read_inputs)
 
 
 def _notes(trainer: SuiteTrainer) -> Iterator[str]:
-    """What a user should hear of the data, once for each task."""
+    """Yield messages about the data, once per task."""
     name, skipped = trainer.task.task.name, trainer.task.skipped
     if skipped:
-        yield f"{name}: {len(skipped)} malformed lines left out, the first: {skipped[0]}"
+        yield f"{name}: {len(skipped)} malformed lines skipped, the first: {skipped[0]}"
     yield from (f"{name}: {note}" for note in trainer.task.notes)
     if trainer.vectors is not None:
         yield f"{name}: GloVe: {trainer.vectors}"
@@ -267,8 +267,8 @@ def _run(
         _write_predictions(folder / "predictions", trainer, trained.predictions)
         return made_with(trainer, config), _result(trainer, config, trained)
 
-    # A layer from outside the package may hold what no variable holds; its runs start again. So do
-    # those of several hosts, which would have to agree on a state that one of them has.
+    # Custom layers may have state outside their variables, so their runs start again. Runs on
+    # several hosts start again because only one host has the checkpoint.
     resumable = config.has_built_in_layer and not group.of_several_hosts
     train_run(trainer, config, folder, on_epoch, write, group.options.distribution, resumable)
     notify({"event": "done", "run": config.key})
@@ -284,18 +284,18 @@ def train_run(
     resumable: bool = True,
     checkpoint_every: float = 2.0,
 ) -> None:
-    """Train a run, from its state if it has one, and write its files: the result last.
+    """Train a run, from its checkpoint if there is one, and write its files, the result last.
 
     Args:
         trainer: The compiled network.
         run: The run.
-        folder: Its folder.
+        folder: The folder of the run.
         on_progress: Called after each epoch or step.
-        write: Writes what else the run leaves, such as predictions; returns further entries of
+        write: Writes other files of the run, such as predictions; returns further entries of
             `manifest.json` and the entries of `result.json`.
         distribution: Devices that share the run.
-        resumable: If True, keep a state, from which an interrupted run resumes.
-        checkpoint_every: Seconds between two states.
+        resumable: If True, write checkpoints, from which an interrupted run resumes.
+        checkpoint_every: Seconds between two checkpoints.
     """
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     peak_of = forget_peaks()
@@ -335,7 +335,7 @@ def _result(trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult) -
 
 
 def _kind(split: str) -> str:
-    """What a file of predictions is called: MNLI's "dev_matched" is its dev set, AX a test set."""
+    """Return "dev" or "test" for a split: "dev_matched" is a dev set, "diagnostic" a test set."""
     split = split.rpartition(":")[2]  # of a group's task
     return "test" if split == "diagnostic" else split.partition("_")[0]
 
@@ -360,10 +360,10 @@ def _write_predictions(
 def fail(
     folder: RunFolder, run: AnyRun, reason: str, notify: EventCallback, detail: str = ""
 ) -> None:
-    """Record why a run failed, and send the event.
+    """Write `error.json` of a failed run and send the event.
 
     Raises:
-        SuiteError: If it cannot be written.
+        SuiteError: If the file cannot be written.
     """
     path = folder.run(run)
     with writing(path):

@@ -1,4 +1,4 @@
-"""The hosts that run a suite together: how they connect and agree on the pending runs."""
+"""Connect the hosts that run a suite together, and agree on the pending runs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Hosts:
 
         Args:
             chosen: The requested runs.
-            pending: Those that are not done in this host's folder.
+            pending: Unfinished runs in the folder of this host.
             *options: Other values that must be the same on all hosts.
 
         Raises:
@@ -75,8 +75,8 @@ class Hosts:
         digests = self.replicas.gather_from_hosts([*hashlib.sha256(asked.encode()).digest()])
         if (digests != digests[0]).any():
             raise SuiteError(
-                "the hosts differ in what they were asked or have read: each needs the same "
-                "versions, suite, options, data and word vectors"
+                "the hosts differ: all hosts must have the same versions, suite, options, data and "
+                "word vectors"
             )
         left = {config.key for config in pending}
         flags = self.replicas.broadcast_from_chief(*(config.key in left for config in chosen))
@@ -89,7 +89,7 @@ def connect_hosts(distribution: Distribution | None, threads: int, quiet: bool) 
 
     Args:
         distribution: Devices that share each run.
-        threads: Threads of one operation.
+        threads: Threads per operation.
         quiet: If True, print nothing.
 
     Raises:
@@ -100,8 +100,8 @@ def connect_hosts(distribution: Distribution | None, threads: int, quiet: bool) 
         return
     host = this_host()
     if not quiet:
-        chief = "this one" if host.is_chief else host.addresses[0]
-        line = f"waiting for {', '.join(host.addresses)}; the results are written by {chief}"
+        chief = "this host" if host.is_chief else host.addresses[0]
+        line = f"waiting for {', '.join(host.addresses)}; {chief} writes the results"
         print(line, flush=True)
     with ended_by_interrupts():
         replicas = start_tensorflow(Path(os.devnull), threads, distribution)
@@ -115,7 +115,7 @@ def connect_hosts(distribution: Distribution | None, threads: int, quiet: bool) 
 
 @dataclass(frozen=True)
 class Host:
-    """This host among those of a run.
+    """Addresses of all hosts of a run, and the role of this one.
 
     Attributes:
         addresses: Addresses of all hosts, the chief first.
@@ -127,10 +127,10 @@ class Host:
 
 
 def this_host(environment: Mapping[str, str] = os.environ) -> Host:
-    """What `TF_CONFIG` says, as TensorFlow documents it.
+    """Parse `TF_CONFIG`, see TensorFlow's documentation.
 
     Raises:
-        SuiteError: Where the variable is not set or not what TensorFlow expects.
+        SuiteError: If the variable is not set or is invalid.
 
     Example:
         >>> this_host({"TF_CONFIG": '''{
@@ -142,7 +142,7 @@ def this_host(environment: Mapping[str, str] = os.environ) -> Host:
     text = environment.get("TF_CONFIG")
     if not text:
         raise SuiteError(
-            "TF_CONFIG: --strategy multi-worker expects the environment variable on each host, "
+            "TF_CONFIG: --strategy multi-worker needs this environment variable on each host, "
             f"such as {_EXAMPLE}. Received: {'nothing' if text is None else repr(text)}"
         )
     try:

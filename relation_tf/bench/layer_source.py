@@ -21,10 +21,10 @@ def custom_digest(layer: str | None, where: str) -> str | None:
 
     Args:
         layer: The layer of a method, see `relation_tf.networks.mechanisms.custom_layer`.
-        where: What names it, for messages.
+        where: Place of the layer's name, for messages.
 
     Raises:
-        SuiteError: If it cannot be imported.
+        SuiteError: If the layer cannot be imported.
     """
     if layer is None:
         return None
@@ -51,19 +51,19 @@ def _saved_model_digest(folder: Path) -> str:
 
 
 def layer_digest(layer: str) -> str | None:
-    """Import a layer, and give a digest of its source and of what it names in its module.
+    """Import a layer and return a digest of its source.
 
-    Functions and constants that it uses are in it where they stand in the same module; of what
-    stands in another, only the import is.
+    The digest includes functions and constants of the same module that the layer uses. It does not
+    include the source of imported modules.
 
     Args:
         layer: `"package.module:Name"`.
 
     Returns:
-        None where there is no source to tell it by: it was written at a prompt, or compiled.
+        None if there is no source: the layer was defined at a prompt, or is compiled.
 
     Raises:
-        ValueError: Where there is no such module or name. What the module raises goes through.
+        ValueError: If there is no such module or name. Errors of the module are not caught.
     """
     with loading_quietly():
         loaded = load(layer)
@@ -76,7 +76,7 @@ def _source_of(loaded: Any, module: str, name: str) -> str | None:
         module, name = loaded.__module__, loaded.__qualname__
     try:
         whole = inspect.getsource(sys.modules[module])
-    except (OSError, TypeError):  # a notebook is no module with a source, but its cells have one
+    except (OSError, TypeError):  # in a notebook, only cells have a source
         whole = ""
     if found := _with_what_it_names(whole, name.split(".")[0]):
         return found
@@ -87,7 +87,7 @@ def _source_of(loaded: Any, module: str, name: str) -> str | None:
 
 
 def _with_what_it_names(source: str, name: str) -> str:
-    """The statements of a module that define a name and, in turn, what those name; in order."""
+    """Return the statements that define a name and, recursively, the names that they use."""
     left, wanted, reached = ast.parse(source).body, {name}, []
     while found := [statement for statement in left if wanted & _defined(statement)]:
         left = [statement for statement in left if statement not in found]
@@ -98,13 +98,13 @@ def _with_what_it_names(source: str, name: str) -> str:
             for node in ast.walk(statement)
             if isinstance(node, ast.Name)
         }
-    lines = source.split("\n")  # as the parser counts them: a page break ends none
+    lines = source.split("\n")  # unlike `splitlines`, which also splits at page breaks
     spans = sorted((_first_line(statement), statement.end_lineno) for statement in reached)
     return "\n".join(line for first, last in spans for line in lines[first - 1 : last])
 
 
 def _defined(statement: ast.stmt) -> set[str]:
-    """The names that a statement of a module gives a value."""
+    """Return the names that a statement defines."""
     if isinstance(statement, ast.ClassDef | ast.FunctionDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -117,5 +117,5 @@ def _defined(statement: ast.stmt) -> set[str]:
 
 
 def _first_line(statement: ast.stmt) -> int:
-    """With its decorators."""
+    """Return the first line of a statement, including its decorators."""
     return min(node.lineno for node in [statement, *getattr(statement, "decorator_list", [])])

@@ -1,8 +1,8 @@
-"""Plan a suite before anything starts: runs, hours, disk, and what its seeds can show.
+"""Plan a suite before training: runs, hours, disk space and smallest possible p-values.
 
-An epoch is measured on this machine by some of its steps: for every method on one task, and for one
-method on every task. Other groups of runs, each a task and a method, are estimated by proportion.
-Where runs of a group are done, their time is taken.
+A few steps per epoch are timed on this machine: for every method on one task, and for one method on
+every task. The time of the other pairs of task and method is estimated by proportion. The time of
+finished runs replaces the estimate.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ GroupKey = tuple[str, str]  # task and method
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run of a group takes.
+    """Training time of a run.
 
     Attributes:
-        fewest: Seconds, if its stopping rule ends it as soon as it can.
-        most: Seconds, if it takes all epochs that it may.
-        measured: Whether runs of the group have said so, or its epoch was timed.
+        fewest: Seconds for the minimum number of epochs.
+        most: Seconds for the maximum number of epochs.
+        measured: If True, from finished runs or a timed epoch; if False, by proportion.
     """
 
     fewest: float
@@ -49,17 +49,17 @@ class Cost:
 
 @dataclass(frozen=True, repr=False)
 class SuitePlan:
-    """What a suite will take.
+    """Estimated cost of a suite.
 
     Attributes:
         suite: The suite.
-        total: Runs asked for.
-        pending: Those that are not done.
-        costs: For each task and method what a run takes, in seconds.
-        compiling: Seconds in which a group, all seeds of a task and a method, is compiled.
-        bytes: What the pending runs will write.
-        jobs: Runs at once.
-        seeds: Of a method, among the runs asked for.
+        total: Number of requested runs.
+        pending: Unfinished runs.
+        costs: Training time of a run by task and method.
+        compiling: Compile time of a group (all seeds of a task and a method) in seconds.
+        bytes: Size of the files of the pending runs.
+        jobs: Number of parallel runs.
+        seeds: Number of requested seeds.
     """
 
     suite: Suite
@@ -73,7 +73,7 @@ class SuitePlan:
 
     @property
     def hours(self) -> tuple[float, float]:
-        """How long the pending runs will take, at least and at most."""
+        """Hours for the pending runs, minimum and maximum."""
         if not self.pending:
             return 0.0, 0.0
         groups = [(run.task, run.method) for run in self.pending]
@@ -98,17 +98,17 @@ class SuitePlan:
             f"{done} done",
             "",
         ]
-        rows = [["seconds a run", *methods]]
+        rows = [["seconds per run", *methods]]
         rows += [[task, *(self._group(task, method) for method in methods)] for task in tasks]
         lines += align(rows)
         fewest, most = self.hours
-        jobs = f"with {self.jobs} at once" if self.jobs > 1 else "one after the other"
+        jobs = f"{self.jobs} in parallel" if self.jobs > 1 else "one at a time"
         lines += [
             "",
-            "By a pass of each, or the runs that are done; compiling is counted."
+            "From one timed pass of each pair, or from finished runs; includes compilation."
             if self.suite.timed
-            else "From the fewest epochs that the stopping rule allows to all epochs; ~: by "
-            "proportion to groups that were timed.",
+            else "From the minimum to the maximum number of epochs; ~: estimated from other tasks "
+            "and methods.",
             f"{_time(fewest)} to {_time(most)} for {len(self.pending)} runs, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
@@ -143,12 +143,12 @@ def make_plan(
     whole: RunGroup,
     say: Callable[[str], None] = lambda line: None,
 ) -> SuitePlan:
-    """Time some pairs of task and method, and estimate what all runs take.
+    """Time some pairs of task and method, and estimate the cost of all runs.
 
     Args:
         suite: The suite.
         chosen: The requested runs.
-        pending: Those that are not done.
+        pending: Unfinished runs.
         whole: Folder and options of the runs.
         say: Called with a line for each pair that is timed.
 
@@ -191,10 +191,10 @@ def make_plan(
 def by_proportion(
     timed: Mapping[GroupKey, float], groups: Sequence[GroupKey]
 ) -> dict[GroupKey, float]:
-    """The seconds of all groups, from those of some.
+    """Estimate the seconds of all groups from the seconds of some.
 
-    A method that takes twice the time of another on a task is taken to do so on all: the logarithm
-    of a group is that of its task and that of its method, by least squares.
+    Least squares on log(seconds) = task + method: a method that takes twice as long as another on
+    one task is assumed to take twice as long on all.
 
     Example:
         >>> timed = {("A", "x"): 2.0, ("A", "y"): 4.0, ("B", "x"): 10.0}
@@ -230,7 +230,7 @@ def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
 class _Timed:
     epoch: float
     compiling: float
-    answers: int  # bytes of a run's predictions
+    answers: int  # bytes of the predictions of a run
 
 
 def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
@@ -247,7 +247,7 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
 
 
 def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[GroupKey, Cost]:
-    """What the finished runs of each group took, where there are any."""
+    """Return the mean training time of the finished runs of each group."""
     seconds: dict[GroupKey, list[float]] = {}
     for run in chosen:
         if folder.is_done(run):
@@ -259,7 +259,7 @@ def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[Group
 
 
 def _epochs(run: RunConfig) -> tuple[int, int]:
-    """The fewest and the most epochs of a run; what is timed is as if it took one."""
+    """Return the minimum and maximum number of epochs of a run; a timed task counts as one."""
     if find_task(run.entry).timed:
         return 1, 1
     fewest = STOPPING_RULES.find(run.stopping).fewest_epochs(run)

@@ -1,6 +1,6 @@
-"""Pre-training: encoders of several mechanisms learn from plain text, before any task.
+"""Pre-train encoders of several mechanisms on plain text.
 
-Keras and TensorFlow are loaded when the first run starts, not with this module.
+Keras and TensorFlow are imported when the first run starts.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from relation_tf.training.trainer import TrainingResult
 
 PERPLEXITY, SPEED = "perplexity", "tokens a second"
-"""The tasks of `scores.csv` and of `speeds.csv`: apart, for a mechanism is not ranked by both."""
+"""Task names of `scores.csv` and `speeds.csv`, which are separate rankings."""
 
 _CHECKPOINT_EVERY = 10.0  # seconds
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """What a folder of pre-training holds.
+    """Results of a folder of pre-training.
 
     Attributes:
         folder: The folder.
-        runs: The results of all finished runs.
-        failures: The runs asked for that failed, and why.
+        runs: Results of all finished runs.
+        failures: Failed requested runs and their errors.
     """
 
     folder: Path
@@ -80,7 +80,7 @@ class Pretraining:
 
 
 class PretrainingRun(BaseModel):
-    """One run: a mechanism, a seed, and as further fields the settings and the text's digest."""
+    """One run: a mechanism and a seed; extra fields are the settings and the digest of the text."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -91,7 +91,7 @@ class PretrainingRun(BaseModel):
 
     @property
     def method(self) -> str:
-        """The name of its folder."""
+        """Name of the run's folder."""
         return self.mechanism.rpartition(":")[2]
 
     @property
@@ -114,24 +114,24 @@ def pretrain(
     plugins: Sequence[str] = (),
     quiet: bool = False,
 ) -> Pretraining:
-    r"""Train encoders on plain text, those that a folder does not have yet.
+    r"""Pre-train encoders on plain text; finished runs in the folder are kept.
 
-    Finished runs are kept. Safe to interrupt: the same call resumes, to the same weights.
+    Safe to interrupt: the same call resumes and gives the same weights.
 
     Args:
-        files: Text files to learn from, as for `read_plain_text`.
+        files: Text files to train on, see `read_plain_text`.
         out: The folder of the runs.
-        mechanisms: What can stand in an encoder: names of the registry, and
-            `"package.module:Name"`, whose runs are called `Name` and begin anew if interrupted.
+        mechanisms: Token-mixing mechanisms: registered names, or `"package.module:Name"`. The runs
+            of custom layers are called `Name` and start again if interrupted.
         seeds: Seeds of each mechanism, 0 or more.
-        settings: All else, by default `PretrainingSettings()`.
-        held_out: The file, or the share of the blocks, that perplexity is of.
+        settings: Other settings, by default `PretrainingSettings()`.
+        held_out: Validation file, or share of the blocks to hold out.
         plugins: Modules to import first, which may register mechanisms.
-        quiet: Print nothing.
+        quiet: If True, print nothing.
 
     Raises:
-        SuiteError: For a setting or folder that cannot be used.
-        DataError: For text that cannot be read.
+        SuiteError: If a setting or folder cannot be used.
+        DataError: If the text cannot be read.
 
     Example:
         >>> import os, tempfile
@@ -148,7 +148,7 @@ def pretrain(
     """
     settings = settings or PretrainingSettings()
     load_plugins(plugins)
-    asked = _asked(mechanisms, seeds)
+    requested = _requested(mechanisms, seeds)
     if isinstance(held_out, str):
         held_out = Path(held_out)
     if is_file := isinstance(held_out, Path):
@@ -162,7 +162,7 @@ def pretrain(
     modules = {*plugins, *load_installed_plugins()}
     if digest := plugins_digest(shaping_plugins(modules)):
         shared["plugins_digest"] = digest
-    runs = [PretrainingRun(**run, **shared) for run in asked]
+    runs = [PretrainingRun(**run, **shared) for run in requested]
     folder = RunFolder(Path(out).expanduser())
     with folder.locked():
         _open(folder, shared, text)
@@ -173,7 +173,7 @@ def pretrain(
                     progress.say(_extent(text, settings))
                     _check(pending, folder, settings, text)
                     _train(pending, folder, settings, text, progress)
-            finally:  # an interrupted command leaves the scores of what is done
+            finally:  # also after an interruption
                 _write_scores(folder.path)
     errors = {run: folder.run(run) / "error.json" for run in runs}
     failures = [
@@ -182,23 +182,23 @@ def pretrain(
     return Pretraining(folder.path, [*finished_runs(folder.path)], failures)
 
 
-def _asked(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str, Any]]:
+def _requested(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str, Any]]:
     mechanisms, seeds = [*dict.fromkeys(mechanisms)], [*dict.fromkeys(map(int, seeds))]
     for name, values in (("mechanisms", mechanisms), ("seeds", seeds)):
         if not values:
-            raise SuiteError(f"{name}: expected one or more. Received: none")
+            raise SuiteError(f"{name}: must have one or more values. Received: none")
     if min(seeds) < 0:
-        raise SuiteError(f"seeds: expected 0 or more. Received: {min(seeds)}")
+        raise SuiteError(f"seeds: must be 0 or more. Received: {min(seeds)}")
     if len({name.rpartition(":")[2] for name in mechanisms}) < len(mechanisms):
         raise SuiteError(
-            "mechanisms: expected names that differ, of custom layers after the colon. "
+            "mechanisms: must have different names (for custom layers, the part after the colon). "
             f"Received: {', '.join(mechanisms)}"
         )
     for name in mechanisms:
         if find_mechanism(name).input_type == "text":
-            raise SuiteError(f"mechanisms: expected what mixes tokens. Received: {name}")
+            raise SuiteError(f"mechanisms: must mix tokens. Received: {name}, which reads strings")
     digests = {name: custom_digest(custom_layer(name, {}), "mechanisms") for name in mechanisms}
-    # A seed's mechanisms in turn, so that what slows the machine for a while slows them all.
+    # All mechanisms of a seed before the next seed: other load on the machine then slows all.
     return [
         {"mechanism": name, "mechanism_digest": digests[name], "seed": seed}
         for seed in seeds
@@ -207,9 +207,9 @@ def _asked(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str, An
 
 
 def _open(folder: RunFolder, shared: dict[str, Any], text: PlainText) -> None:
-    """Record the settings, unless the folder has runs of others."""
+    """Write the settings; refuse a folder with runs of other settings."""
     if (folder.path / "suite.toml").exists():
-        raise SuiteError(f"{folder.path}: holds a suite's runs. Give another --out")
+        raise SuiteError(f"{folder.path}: contains runs of a suite. Choose another --out")
     for result in sorted(folder.path.glob("runs/*/*/result.json")):
         found = read_config(result.parent, PretrainingRun)
         folder.check_unchanged(result.parent, {**found, **shared}, found)
@@ -221,8 +221,8 @@ def _open(folder: RunFolder, shared: dict[str, Any], text: PlainText) -> None:
 def _extent(text: PlainText, settings: PretrainingSettings) -> str:
     passes = settings.steps * settings.batch_size / len(text.train)
     return (
-        f"{text.train.size:,} tokens to learn from, {text.held_out.size:,} held out, "
-        f"{text.vocabulary.size:,} ids; passes over the text in a run: {passes:.2g}"
+        f"{text.train.size:,} training tokens, {text.held_out.size:,} held out, "
+        f"{text.vocabulary.size:,} ids; epochs per run: {passes:.2g}"
     )
 
 
@@ -232,9 +232,9 @@ def _check(
     settings: PretrainingSettings,
     text: PlainText,
 ) -> None:
-    """Build a model of each mechanism, so that a wrong one is refused before the first run.
+    """Build a model of each mechanism, so that errors are reported before the first run.
 
-    Custom layers are not checked: they may do anything, and other runs continue if one fails.
+    Custom layers are not checked; if one fails later, the other runs continue.
     """
     session.start_tensorflow(folder.path / session.LOG, settings.threads)
     import keras
@@ -261,9 +261,9 @@ def _train(
     from relation_tf.training.language_model import LanguageModelTrainer
 
     def train(run: PretrainingRun, path: Path) -> None:
-        # Compiled for each run: kept ones would count in the memory of those that follow, and
-        # a custom layer may hold what no variable holds, drawn when it was built.
-        keras.backend.clear_session()  # frees what Keras keeps of the run before
+        # Compile for each run: memory is measured per run, and custom layers may have random
+        # state outside their variables.
+        keras.backend.clear_session()  # frees the memory of the previous run
         trainer = LanguageModelTrainer(run.mechanism, settings, text)
 
         def on_step(step: int, row: Any) -> None:
@@ -306,7 +306,7 @@ def _result(
 
 
 def _write_scores(folder: Path) -> None:
-    """Write what `relation-tf compare` reads, and that the lowest perplexity is the best."""
+    """Write the files for `relation-tf compare`; a lower perplexity is better."""
     runs = [*finished_runs(folder)]
     if not runs:
         return

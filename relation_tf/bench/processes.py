@@ -1,4 +1,4 @@
-"""Worker processes that run groups: one that dies or hangs costs only its run.
+"""Worker processes that run groups; if a worker dies or hangs, only its run is lost.
 
 A worker is a process of this machine, or an actor of a cluster (`ray_cluster.py`).
 """
@@ -56,7 +56,7 @@ class End:
 
     Attributes:
         reason: The reason, in words.
-        again: If True, its run may be tried again.
+        again: If True, the run may be tried again.
         detail: Details for `error.json`.
     """
 
@@ -70,10 +70,10 @@ class Worker(ABC):
 
     Attributes:
         group: The current group.
-        left: Its runs that have not ended; the first one is running.
-        began: Start of that run, by `time.monotonic`.
-        ready: If True, it can take a group.
-        ended: Why it has ended by itself.
+        left: Unfinished runs of the group; the first one is running.
+        began: Start time of that run, by `time.monotonic`.
+        ready: If True, the worker can start a group.
+        ended: Reason if the worker ended unexpectedly, else None.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Worker(ABC):
             yield event
 
     def end(self, run_timeout: float | None) -> End | None:
-        """Return why it ended or must be ended; else None."""
+        """Return why the worker ended or must be ended, else None."""
         if self.ended is not None or self.group is None or run_timeout is None:
             return self.ended
         if time.monotonic() - self.began > run_timeout:
@@ -119,7 +119,7 @@ class Worker(ABC):
         """Build a network of each method; return the first error, or None.
 
         Raises:
-            SuiteError: If it ends before it has built them.
+            SuiteError: If the worker ends before it has built them.
         """
 
     @abstractmethod
@@ -128,11 +128,11 @@ class Worker(ABC):
 
     @abstractmethod
     def _received(self) -> Iterator[Event | None]:
-        """Yield what has arrived, None at the end of the group; set `ended` if it has ended."""
+        """Yield new events, then None at the end of the group; set `ended` if the worker ended."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End it at once; its run can be resumed."""
+        """Kill the worker; its run can be resumed."""
 
 
 AnyWorker = TypeVar("AnyWorker", bound=Worker)
@@ -148,8 +148,8 @@ def run_in_workers(
 ) -> None:
     """Run groups, each in one of several workers.
 
-    A run whose worker dies (killed, out of memory) is tried a second time; then it has failed. The
-    following runs of its group continue in another worker.
+    If a worker dies (killed, out of memory), its run is tried a second time and then counts as
+    failed. The other runs of its group continue in another worker.
 
     Args:
         groups: The groups, in the order in which they start.
@@ -158,7 +158,7 @@ def run_in_workers(
         wait_for: Waits until one of the workers reports an event, ends or becomes ready, or the
             given seconds have passed.
         notify: Called with each event, see `run_group`.
-        run_timeout: Seconds after which a run, or its start, is ended and has failed.
+        run_timeout: Time limit in seconds for the start of a run and for the run.
 
     Raises:
         SuiteError: If a method cannot be built or a folder cannot be written.
@@ -190,7 +190,7 @@ def run_in_workers(
 
 
 def _hire(workers: list[AnyWorker], count: int, make: Callable[[], AnyWorker]) -> None:
-    """Make workers up to the count, or end idle ones above it; those that are not ready first."""
+    """Make or end workers to reach the count; idle workers that are not ready end first."""
     idle = sorted((w for w in workers if w.group is None), key=lambda worker: worker.ready)
     for worker in idle[: max(0, len(workers) - count)]:
         worker.kill()
@@ -219,11 +219,11 @@ def _seconds_left(workers: Sequence[Worker], run_timeout: float | None) -> float
 def _remaining(
     worker: Worker, end: End, tries: Counter[Key], notify: EventCallback
 ) -> list[RunGroup]:
-    """Return what is left of the group of a worker that ended: one group or none."""
+    """Return the unfinished runs of a worker that ended, as one group or none."""
     if worker.group is None:
         return []
     left, folder = worker.left, RunFolder(worker.group.folder)
-    if left and folder.has_result(left[0]):  # it had finished, and not yet reported it
+    if left and folder.has_result(left[0]):  # finished but not reported
         notify({"event": "done", "run": left[0].key})
         left = left[1:]
     elif left:
@@ -263,7 +263,7 @@ class _Process(Worker):
             return self.connection.recv()
         except (EOFError, OSError):
             raise SuiteError(
-                f"a process that was to build the networks {self._how_it_ended()} before it could. "
+                f"a worker process {self._how_it_ended()} before it built the networks. "
                 "(A script that calls run_suite with jobs needs `if __name__ == '__main__':`.)"
             ) from None
 

@@ -1,4 +1,4 @@
-"""Progress over runs and epochs, with an estimate of the time left. Free of Keras."""
+"""Progress over runs and epochs, with an estimate of the time left. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ class Progress:
         self._done = self._done_before = total - len(pending)
         self._failed = 0
         self._notes: set[str] = set()
-        # For estimates: shares of runs that are done and their seconds, by task or mechanism.
+        # For estimates, by task or mechanism: finished shares of runs, and their seconds.
         self._spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        self._running: Key | None = None  # with the share of its steps that is done
+        self._running: Key | None = None
         self._share = 0.0
         self._began = self._last_line = self._last = time.monotonic()
         self._bar: _Bar | None = None
@@ -156,7 +156,7 @@ class Progress:
             self._show(f"{name} epoch {event['epoch']}, cost {event['row']['val_loss']:.4f}")
         elif event["event"] == "step":
             share = event["step"] / event["steps"]
-            # The steps that a resumed run had done before take no time now.
+            # Steps before an interruption took no time in this process.
             self._count(event["run"], share, timed=event["run"] == self._running)
             self._running, self._share = event["run"], share
             self._show(f"{name} step {event['step']:,} of {event['steps']:,}")

@@ -1,4 +1,4 @@
-"""The facts of a manifest: versions, commit, machine, data and command."""
+"""Contents of a manifest: versions, commit, machine, data and command."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from relation_tf.training.trainer import SuiteTrainer
 
 PACKAGES = ("tensorflow", "keras", "numpy", "scipy", "scikit-learn", "tokenizers", "pandas")
-"""Packages, besides this one, that results may depend on."""
+"""Other packages that results may depend on."""
 
 COMMIT = "RELATION_TF_COMMIT"
-"""Environment variable: the commit of a package that was sent from another machine."""
+"""Environment variable with the commit of a package that another machine sent."""
 
 
 def manifest(
@@ -46,7 +46,7 @@ def manifest(
 
 
 def made_with(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
-    """Return the entries of a suite's run: its data and the weights that it started from."""
+    """Return the manifest entries of a suite's run: data and initial weights."""
     task, vectors = trainer.task, trainer.vectors
     glove = {"found": str(vectors), "digest": config.glove_digest}
     encoder = {"folder": config.pretrained, "digest": config.pretrained_digest}
@@ -69,7 +69,7 @@ def made_with(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
 
 
 def software() -> dict[str, Any]:
-    """Versions and commit, for a manifest."""
+    """Return versions and commit, for a manifest."""
     return {
         "python": platform.python_version(),
         "versions": {
@@ -81,7 +81,7 @@ def software() -> dict[str, Any]:
 
 
 def machine(distribution: Distribution | None) -> dict[str, Any]:
-    """Devices, threads and flags, for a manifest."""
+    """Return devices, threads and flags, for a manifest."""
     import tensorflow as tf
 
     from relation_tf.training.replicas import make_replicas
@@ -102,22 +102,22 @@ def machine(distribution: Distribution | None) -> dict[str, Any]:
 
 
 def made_by(run: AnyRun, distribution: Distribution | None) -> dict[str, Any]:
-    """Return what must be the same for an interrupted run to resume."""
+    """Return the facts that must be unchanged when an interrupted run resumes."""
     return {"config": run.model_dump(mode="json"), **machine(distribution), **software()}
 
 
 def command() -> str:
-    """The command line, without the places of this machine."""
+    """Return the command line, without paths of this machine."""
     program = Path(sys.argv[0])
     if program.name == "ipykernel_launcher.py":
-        return "a notebook"  # its arguments are places of this machine
+        return "a notebook"  # its arguments are paths of this machine
     is_ours = program.parts[-3:] == ("relation_tf", "cli", "__main__.py")
     name = "relation-tf" if is_ours else program.name
     return shlex.join([name, *sys.argv[1:]])
 
 
 def one_line(error: Exception) -> str:
-    """What went wrong: TensorFlow puts the places before it, Keras the arguments behind it."""
+    """Return the message of an error, without TensorFlow's locations and Keras's arguments."""
     message = str(error).partition("Arguments received by")[0]
     lines = re.sub(r"\x1b\[[0-9;]*m", "", message).split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
@@ -125,15 +125,15 @@ def one_line(error: Exception) -> str:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this package runs from, or was sent from."""
+    """Return the commit of the checkout of this package, also on a cluster."""
     return os.environ[COMMIT] or None if COMMIT in os.environ else _commit()
 
 
 @functools.cache
 def _commit(file: Path = Path(__file__)) -> str | None:
-    """The commit of the checkout that a file of this package belongs to, if there is one.
+    """Return the commit of the checkout that tracks a file of this package, if there is one.
 
-    An environment may lie within somebody else's checkout, which does not track what is installed.
+    An installed package inside another checkout is not tracked by it.
     """
     try:
         _git(file.parent, "ls-files", "--error-unmatch", file.name)

@@ -1,8 +1,8 @@
-"""Groups of runs on a Ray cluster: data goes to the nodes, files of runs come back.
+"""Run groups on a Ray cluster without a shared disk.
 
-No disk is shared. This package, custom layers and plugins are sent as Ray's `py_modules`; a task is
-encoded here, once, and each node maps one copy of it from Ray's object store. Ray is imported only
-if a cluster is used.
+This package, custom layers and plugins are sent as Ray's `py_modules`. A task is encoded once on
+this machine; each node maps one copy from Ray's object store. Workers send the files of their runs
+back. Ray is imported only if a cluster is used.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from relation_tf.training.session import LOG
 
 _CONNECT = 10.0  # seconds for a head to answer; Ray itself waits for minutes
 _LOOK = 30.0  # seconds without an event after which the nodes are counted again
-_STATE_EVERY = 300.0  # seconds between two states of a run that are sent
+_STATE_EVERY = 300.0  # seconds between two checkpoints of a run that are sent
 _STARTS = 3  # lost starts per worker that are allowed until one succeeds
-_PIECES = 4  # pieces of work per worker, so that none waits long for the last
+_PIECES = 4  # groups per worker, so that all workers finish at about the same time
 _GIB = 2**30
 
-# The files of a run; no name leads out of its folder.
+# Allowed names of a run's files; none is outside its folder.
 _FILE = re.compile(r"(predictions/)?\w[\w.-]*")
 
 
@@ -56,8 +56,8 @@ _FILE = re.compile(r"(predictions/)?\w[\w.-]*")
 def run_on_ray(groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions) -> None:
     """Run groups on a Ray cluster; results are the same as on this machine.
 
-    A run whose worker or node dies is tried a second time, from the last state that was sent; then
-    it has failed. An interruption ends all workers.
+    If a worker or node dies, its run is tried a second time from the last checkpoint that was sent
+    and then counts as failed. An interruption ends all workers.
 
     Args:
         groups: The groups, in the order in which they start.
@@ -179,7 +179,7 @@ def _knock(address: str) -> None:
 
 
 def _environment(groups: Sequence[RunGroup], needed: Mapping[str, float]) -> dict[str, Any]:
-    """Return what a worker needs and a node lacks: code, and variables that results depend on."""
+    """Return Ray's runtime environment: code, and environment variables that affect results."""
     variables = {
         name: value
         for name, value in os.environ.items()
@@ -190,7 +190,7 @@ def _environment(groups: Sequence[RunGroup], needed: Mapping[str, float]) -> dic
     if not gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ""  # hide GPUs that were not reserved
     elif gpus < 1:
-        variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # leave memory to the other runs
+        variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # leave memory for the other runs
     code = [str(path) for path in _code(groups)]
     return {"py_modules": code, "excludes": ["__pycache__"], "env_vars": variables}
 
@@ -227,7 +227,7 @@ def _site_packages() -> set[Path]:
 
 
 class _Cluster:
-    """The cluster, as a suite sees it.
+    """A Ray cluster.
 
     Args:
         address: Address of its head.
@@ -246,7 +246,7 @@ class _Cluster:
         notify: EventCallback,
         groups: Sequence[RunGroup],
     ) -> None:
-        self.starts = self.starts_left = 0  # that may be lost until one succeeds
+        self.starts = self.starts_left = 0  # starts that may fail until one succeeds
         self._address, self._needed, self._notify = address, needed, notify
         self._some_run = groups[0].runs[0]
         self._installed = software()["versions"]
@@ -255,7 +255,7 @@ class _Cluster:
         self.room()
 
     def room(self) -> int:
-        """Return how many runs fit on the nodes if nobody else uses them.
+        """Return the number of runs that fit on the idle nodes.
 
         Raises:
             SuiteError: If none fits.
@@ -304,17 +304,19 @@ class _Cluster:
         ]
         if differing:
             raise SuiteError(
-                f"node {about['node']}: results depend on package versions, which must be the same "
-                f"everywhere. Received: {', '.join(differing)}"
+                f"node {about['node']}: package versions must be the same on all nodes, because "
+                f"results depend on them. Received: {', '.join(differing)}"
             )
         self._processors.add(about["processor"])
         if len(self._processors) > 1:
             kinds = ", ".join(sorted(self._processors))
-            note = f"nodes have different processors, on which last bits may depend: {kinds}"
+            note = (
+                f"nodes have different processors, so results may differ in the last bits: {kinds}"
+            )
             self._notify({"event": "note", "run": self._some_run.key, "note": note})
 
     def inputs(self, group: RunGroup) -> Any:
-        """Return a reference to what a group reads."""
+        """Return a reference to the inputs of a group."""
         return self._inputs.of(group, group.runs[0])
 
     @staticmethod
@@ -324,7 +326,7 @@ class _Cluster:
         inputs: Inputs | Exception
         try:
             inputs = read_inputs(group, config)
-        except Exception as error:  # each run of the group fails with it, as anywhere
+        except Exception as error:  # each run of the group fails with this error
             inputs = error
         return ray.put(inputs)
 
@@ -335,7 +337,7 @@ class _Cluster:
         awaited = [worker.awaited for worker in workers]
         if not ray.wait(awaited, timeout=min(seconds, _LOOK))[0]:
             if not any(worker.group for worker in workers):
-                self.room()  # the last node for them may be gone
+                self.room()  # fails if no node is left
             return
         for worker in workers:
             if not worker.ready and _has_arrived(worker.awaited):
@@ -356,7 +358,7 @@ def _shown(resources: Mapping[str, float]) -> str:
 
 
 class _Actor(Worker):
-    """A worker of the cluster, as seen from this process."""
+    """A worker of the cluster, controlled by this process."""
 
     def __init__(self, cluster: _Cluster) -> None:
         super().__init__()
@@ -366,7 +368,7 @@ class _Actor(Worker):
         self.awaited = cluster.about(self._actor)  # later the events of a group
 
     def arrive(self) -> None:
-        """Note that it has started, or never will; no run is to blame for that.
+        """Record the start of the worker, or its failure, which does not count for a run.
 
         Raises:
             SuiteError: If no other worker would start either.
@@ -428,7 +430,7 @@ class _Actor(Worker):
 
 
 def keep(event: Event, folder: RunFolder, config: RunConfig) -> None:
-    """Write what a worker sent of a run, its result last.
+    """Write the files that a worker sent, the result last.
 
     Args:
         event: The event; its `files`, `state` and `log` are removed from it.
@@ -442,7 +444,7 @@ def keep(event: Event, folder: RunFolder, config: RunConfig) -> None:
     files = event.pop("files", {})
     for name in files:
         if not _FILE.fullmatch(name):
-            raise SuiteError(f"{path}: a worker sent a file that no run has. Received: {name!r}")
+            raise SuiteError(f"{path}: a worker sent an unknown file. Received: {name!r}")
     with writing(path):
         if event["event"] == "start":
             folder.start(config)

@@ -40,8 +40,8 @@ class RayWorker:
         self._state_every = state_every
         self._lock = ExitStack()
         self._folder = _own_folder(self._lock)
-        tempfile.tempdir = str(self._folder.path)  # for files that a killed TensorFlow leaves
-        # Keras keeps names and seeds for each thread: all runs use the same one.
+        tempfile.tempdir = str(self._folder.path)  # for temporary files of TensorFlow
+        # Keras stores names and seeds per thread: all runs use the same thread.
         self._thread = ThreadPoolExecutor(1)
 
     def about(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class RayWorker:
 
 
 def _own_folder(lock: ExitStack) -> RunFolder:
-    """Make a folder, locked while the process lives, and remove those that killed ones left."""
+    """Create a folder, locked until the process ends, and remove folders of killed workers."""
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         with suppress(OSError, SuiteError):
             is_new = time.time() - left.stat().st_mtime < 60  # its owner may not have locked it
@@ -125,7 +125,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _take(log: Path) -> bytes:
-    """Return and remove what has been logged."""
+    """Return the contents of the log and empty it."""
     content = log.read_bytes() if log.exists() else b""
     log.unlink(missing_ok=True)
     return content

@@ -1,4 +1,4 @@
-"""What the runs of a folder gave, as tables. Free of Keras."""
+"""Results of the runs of a folder, as tables. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class _Written(BaseModel):
-    """What a file of a run holds; keys that are not asked for here may stand beside."""
+    """Required keys of a file of a run; other keys are allowed."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
@@ -107,12 +107,11 @@ class Results:
 
     Attributes:
         folder: The suite's folder.
-        suite: What was asked.
+        suite: The suite.
         runs: `result.json` of each finished run, with its `config`, `manifest` and `folder`.
-        failures: For each failed run its name and error, and for each finished one that cannot be
-            read which file is broken.
-        configs: The runs that were asked, where they are not all of the suite.
-        parts: The results that these are joined from, if they are.
+        failures: Names and errors of the failed runs, and of finished runs with a broken file.
+        configs: The requested runs, if they are not all runs of the suite.
+        parts: The results that these are joined from, if any.
     """
 
     folder: Path
@@ -128,7 +127,7 @@ class Results:
 
     @cached_property
     def asked(self) -> Sequence[RunConfig]:
-        """The configuration of each run that was asked."""
+        """Configurations of the requested runs."""
         return self.suite.runs() if self.configs is None else self.configs
 
     def renamed(self, names: Mapping[str, str]) -> Results:
@@ -156,7 +155,7 @@ class Results:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """A row for each run, task of the leaderboard and metric: its value on the scored rows.
+        """Table of metrics on the dev sets, one row per run, scored name and metric.
 
         Columns: `task`, `method`, `seed`, `metric`, `value`.
         """
@@ -170,13 +169,13 @@ class Results:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """A row for each scored name, method and seed: the mean of its metrics.
+        """Table of scores, one row per scored name, method and seed.
 
-        Columns: `task`, `method`, `seed`, `score`. Two-metric tasks count the mean of both, as on
-        the leaderboard, or the first where they differ in unit or direction. A last task is the
-        average of each seed over the tasks, for seeds that have them all: GLUE's own where all nine
-        tasks are there, else the mean of these tasks; there is none over tasks whose metrics differ
-        in unit or direction.
+        Columns: `task`, `method`, `seed`, `score`. The score of a task with two metrics is their
+        mean, as on the leaderboard, or the first one if they differ in unit or direction. The last
+        task is the average over the tasks, for seeds with all tasks: the GLUE average if all nine
+        tasks are present, else the mean of these tasks. There is no average if the metrics of the
+        tasks differ in unit or direction.
         """
         rows = [
             (task, run["method"], run["seed"], _score(metrics))
@@ -194,10 +193,10 @@ class Results:
         return scores.sort_values(["task", "method", "seed"], ignore_index=True, kind="stable")
 
     def history(self, run: dict[str, Any]) -> pd.DataFrame:
-        """The epochs of a run.
+        """Return the history of a run, one row per epoch.
 
         Raises:
-            SuiteError: Where the file is not there or not one.
+            SuiteError: If the file is missing or broken.
         """
         return _read_history(self.suite, run["task"], Path(run["folder"]) / "history.csv")
 
@@ -212,7 +211,7 @@ class Results:
             tasks = by_seed[run["method"], run["seed"]]
             for task in self.suite.find_task(run["task"]).each():
                 tasks[task.name] = {name: run["metrics"][name] for name in task.scored}
-        # Scores on embedded data are not GLUE's, whatever the tasks are called.
+        # Embedded tasks have the names of GLUE tasks, but their scores are not GLUE scores.
         of_glue = self.suite.source != "miniglue" and asked <= set(GLUE)
         rows = []
         for (method, seed), tasks in by_seed.items():
@@ -222,7 +221,7 @@ class Results:
             if of_glue:
                 average = glue_average(dict(ChainMap(*tasks.values())))
             if average is None:
-                # A task that is answered twice (MNLI-m, MNLI-mm) counts once, as in GLUE's average.
+                # A task with two scores (MNLI-m, MNLI-mm) counts once, as in the GLUE average.
                 means = [sum(map(_score, task.values())) / len(task) for task in tasks.values()]
                 name, average = MEAN_OF_TASKS, sum(means) / len(means)
             rows.append((name, method, seed, average))
@@ -236,10 +235,10 @@ def _score(metrics: Mapping[str, float]) -> float:
 def read_results(folder: str | Path) -> Results:
     """Read a suite's folder.
 
-    A run with a broken file counts as failed, so that what the others gave can be reported.
+    A run with a broken file counts as failed, so that the other runs can be reported.
 
     Raises:
-        SuiteError: Where it is not one, or its suite.toml is broken.
+        SuiteError: If it is not the folder of a suite, or its suite.toml is broken.
     """
     run_folder = RunFolder(Path(folder))
     suite = run_folder.suite()
@@ -254,10 +253,10 @@ def read_results(folder: str | Path) -> Results:
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """The `result.json` of a finished run.
+    """Return the contents of `result.json` of a finished run.
 
     Raises:
-        SuiteError: For a file that is broken; the message names it and the key.
+        SuiteError: If the file is broken; the message names the file and the key.
     """
     path = folder / "result.json"
     return _checked(path, read_json(path), _Result)
@@ -268,7 +267,7 @@ def _name(folder: Path) -> str:
 
 
 def _reason(folder: Path) -> str:
-    """Why a run failed."""
+    """Return the error of a failed run."""
     try:
         return str(read_json(folder / "error.json").get("error"))
     except SuiteError as error:
@@ -276,7 +275,7 @@ def _reason(folder: Path) -> str:
 
 
 def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
-    """The files of a finished run, whose keys and kinds of values are as the report needs them."""
+    """Read the files of a finished run and check their keys and types."""
     result = read_result(folder)
     config = read_config(folder)
     known = {key: value for key, value in config.items() if key in RunConfig.model_fields}
@@ -303,12 +302,13 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
 
 
 def read_pretraining(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """What was asked of a folder of pre-training, and the manifests of its finished runs.
+    """Return the settings of a pre-training folder and the manifests of its finished runs.
 
-    None where the folder is not one of pre-training.
+    Returns:
+        None if the folder is not a pre-training folder.
 
     Raises:
-        SuiteError: For a file that is broken.
+        SuiteError: If a file is broken.
     """
     if not (folder / SETTINGS).is_file():
         return None

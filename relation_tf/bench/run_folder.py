@@ -1,11 +1,11 @@
-"""The folder of a suite's runs: written so that a half-written file is never read. Free of Keras.
+"""The folder of a suite's runs; files are written atomically. Does not import Keras.
 
-    OUT/suite.toml                            what was asked
+    OUT/suite.toml                            the suite
     OUT/runs/<task>/<method>/seed-<s>/
         config.json  manifest.json  history.csv  predictions/<split>.tsv  result.json
 
-A run is done when its result.json is there: it is written last, under another name, then renamed.
-One that is not done has a state.npz, from which it goes on.
+A run is done when its result.json exists; this file is written last. An unfinished run has a
+state.npz, from which it resumes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 AnyRun: TypeAlias = "RunConfig | PretrainingRun"
 
-# Digests mean nothing to a user. Only the last two are known of all runs.
+# Messages for digests that differ. All runs have the last two digests.
 _MADE_FROM = {
     "data_digest": "other data",
     "glove_digest": "other word vectors",
@@ -55,10 +55,10 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder and keep it to this process; the lock goes with the process.
+        """Create the folder and lock it; the lock ends with the process.
 
         Raises:
-            SuiteError: Where it cannot be written, or another process runs a suite in it.
+            SuiteError: If the folder cannot be written, or another process uses it.
         """
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -69,41 +69,41 @@ class RunFolder:
             except OSError as error:
                 raise SuiteError(
                     f"{self.path}: another process is running a suite in this folder. Wait for it, "
-                    "or give another --out"
+                    "or choose another --out"
                 ) from error
             yield
 
     def open(self, suite: Suite) -> None:
-        """Make the folder and write down what is asked.
+        """Create the folder and write `suite.toml`.
 
         Raises:
-            SuiteError: Where it cannot be written, or holds finished runs that the suite does not
-                have: they would be lost to its reports.
+            SuiteError: If the folder cannot be written, or contains finished runs that are not in
+                the suite: the reports would omit them.
         """
-        asked = {self.run(config) for config in suite.runs()}
+        requested = {self.run(config) for config in suite.runs()}
         for result in sorted(self.path.glob("runs/*/*/*/result.json")):
-            if result.parent not in asked:
+            if result.parent not in requested:
                 methods = ", ".join(str(method.name) for method in suite.methods())
                 raise SuiteError(
                     f"{result.parent}: this finished run is not in suite {suite.name}, which has "
                     f"{methods} on {', '.join(suite.tasks)} with seeds "
-                    f"{', '.join(map(str, suite.seeds))}. Give another --out"
+                    f"{', '.join(map(str, suite.seeds))}. Choose another --out"
                 )
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             for state in self.path.glob(f"runs/*/*/*/{STATE}"):
-                if (state.parent / "result.json").exists():  # killed before it could tidy up
+                if (state.parent / "result.json").exists():  # killed before deleting it
                     state.unlink()
             if suite.published is not None and Path(suite.published).is_file():
-                # The folder tells all by itself.
+                # A copy, so that the folder is complete.
                 write_text(self.path / "published.toml", Path(suite.published).read_text("utf-8"))
                 suite = suite.model_copy(update={"published": "published.toml"})
             write_text(self.path / "suite.toml", suite.to_toml())
 
     def change(self, suite: Suite) -> str | None:
-        """Return a note on what `open` will change in the folder of another suite; else None.
+        """Return a note if the folder contains another suite, which `open` will replace.
 
-        A suite may grow in its folder; one that only has the same name would take it over.
+        The suite of a folder may be extended, but another suite may have the same name.
         """
         if not _is_there(self.path / "suite.toml"):
             return None
@@ -120,15 +120,15 @@ class RunFolder:
         if not differing:
             return None
         return (
-            f"{self.path} held a suite with {' and '.join(differing)}. Give another --out to keep "
-            "them apart"
+            f"{self.path} contained a suite with {' and '.join(differing)}. Choose another "
+            "--out to keep both"
         )
 
     def suite(self) -> Suite:
-        """What was asked.
+        """Return the suite of the folder.
 
         Raises:
-            SuiteError: Where the folder is not one of a suite.
+            SuiteError: If it is not the folder of a suite.
         """
         path = self.path / "suite.toml"
         if not _is_there(path):
@@ -145,10 +145,10 @@ class RunFolder:
         return self.path / "runs" / str(run)
 
     def is_done(self, run: AnyRun) -> bool:
-        """Return True if a run has its result; refuse that of another configuration.
+        """Return True if a run is finished.
 
         Raises:
-            SuiteError: If the finished run has another configuration; it names the key and both
+            SuiteError: If the finished run has another configuration; names the key and both
                 values.
         """
         if self.has_result(run):
@@ -160,34 +160,37 @@ class RunFolder:
         return False
 
     def check_unchanged(
-        self, folder: Path, asked: Mapping[str, Any], found: Mapping[str, Any]
+        self, folder: Path, requested: Mapping[str, Any], found: Mapping[str, Any]
     ) -> None:
         """Refuse a finished run of another configuration.
 
         Args:
             folder: Its folder, for the message.
-            asked: The requested configuration.
+            requested: The requested configuration.
             found: The configuration of the finished run.
 
         Raises:
             SuiteError: Names the first key that differs and both values.
         """
-        for key in sorted(asked.keys() | found.keys()):
-            # What was read is not known of runs that are not asked for this time, and its digests
-            # not of runs from before they were kept.
-            if key == "source" and asked[key] == "auto":
+        for key in sorted(requested.keys() | found.keys()):
+            # Runs that are not requested have no data digests; nor have runs of older versions.
+            if key == "source" and requested[key] == "auto":
                 continue
-            if key == "pretrained" and asked["pretrained_digest"] and found["pretrained_digest"]:
-                continue  # a folder may be moved; what is in it decides
-            own, other = asked.get(key), found.get(key)
+            if (
+                key == "pretrained"
+                and requested["pretrained_digest"]
+                and found["pretrained_digest"]
+            ):
+                continue  # a moved folder has the same contents
+            own, other = requested.get(key), found.get(key)
             if own == other or (
                 key in _MADE_FROM and key not in _ALWAYS_KNOWN and None in (own, other)
             ):
                 continue
-            differing = _MADE_FROM.get(key, f"{key} = {other!r}, now asked is {own!r}")
+            differing = _MADE_FROM.get(key, f"{key} = {other!r}, but now {key} = {own!r}")
             raise SuiteError(
-                f"{folder}: this run was done with {differing}. Give another --out (out=), or "
-                f"delete {self.path} to run all again"
+                f"{folder}: this run was done with {differing}. Choose another --out (out=), or "
+                f"delete {self.path} to run everything again"
             )
 
     def has_result(self, run: AnyRun) -> bool:
@@ -195,7 +198,7 @@ class RunFolder:
         return _is_there(self.run(run) / "result.json")
 
     def start(self, run: AnyRun) -> Path:
-        """Make the folder of a run, with its configuration; keep only the state of an older one."""
+        """Create the folder of a run with its configuration; of an old run, keep the checkpoint."""
         folder = self.run(run)
         with writing(self.path):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
@@ -223,7 +226,7 @@ def _is_there(path: Path) -> bool:
 
 
 def read_config(folder: Path, model: type[AnyRun] = RunConfig) -> dict[str, Any]:
-    """Return the configuration of a run; keys that are newer than the run have their defaults.
+    """Return the configuration of a run; missing new keys get their defaults.
 
     Raises:
         SuiteError: If the file is missing or broken.
@@ -238,7 +241,7 @@ def read_config(folder: Path, model: type[AnyRun] = RunConfig) -> dict[str, Any]
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Raise a SuiteError of one line where the body cannot write below a folder."""
+    """Raise a `SuiteError` of one line if the body cannot write to a folder."""
     try:
         yield
     except OSError as error:

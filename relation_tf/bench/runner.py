@@ -1,4 +1,4 @@
-"""Run or plan a suite: check it, execute what is pending, read the results."""
+"""Run or plan a suite: check it, execute the pending runs, read the results."""
 
 from __future__ import annotations
 
@@ -50,28 +50,27 @@ def run_suite(
     replace_methods: Sequence[Method | type | str] | None = None,
     **options: Any,
 ) -> Results:
-    """Run the pending runs of a suite and read the results of all.
+    """Train the pending runs of a suite and read the results of all runs.
 
     Finished runs are kept. Safe to interrupt: the same call resumes.
 
     Args:
         suite: A name of `list_suites()`, a TOML file, or a `Suite`.
         out: The folder of the runs, by default `runs/<suite>`.
-        methods: Run only these methods, by name.
-        tasks: Run only these tasks.
-        seeds: Run only these seeds.
+        methods: Names of the methods to run, by default all.
+        tasks: Tasks to run, by default all.
+        seeds: Seeds to run, by default all.
         settings: Suite keys to override, such as `{"epochs": 10}`.
         replace_methods: Methods to use instead of the suite's: `Method`s, Keras layer classes or
             names of mechanisms.
         **options: Fields of `relation_tf.bench.RunOptions`: `data`, `jobs`, `executor` and others.
 
     Returns:
-        The results of all finished runs in the folder; on hosts other than the chief, of none.
+        The results of all finished runs in the folder; empty on hosts other than the chief.
 
     Raises:
-        SuiteError: For a suite, option or folder that cannot be used, and if one of several hosts
-            is lost.
-        TypeError: For an unknown option.
+        SuiteError: If a suite, option or folder cannot be used, or one of several hosts is lost.
+        TypeError: If an option is unknown.
 
     Example:
         >>> import tempfile
@@ -126,26 +125,26 @@ def plan_suite(
     replace_methods: Sequence[Method | type | str] | None = None,
     **options: Any,
 ) -> SuitePlan:
-    """Estimate what `run_suite` takes with the same arguments, without running anything.
+    """Estimate the cost of `run_suite` with the same arguments, without training.
 
-    A few steps of some methods and tasks are timed on this machine, some seconds for each; finished
-    runs in the folder give their own times. The data is encoded, and kept for the runs.
+    Times a few steps of some methods and tasks on this machine, for some seconds each; the times of
+    finished runs in the folder are used as they are. The encoded data is cached for the runs.
 
     Args:
-        suite: As for `run_suite`, like all others.
+        suite: See `run_suite`, also for the other arguments.
         out: The folder of the runs.
-        methods: Only these methods.
-        tasks: Only these tasks.
-        seeds: Only these seeds.
+        methods: Names of the methods, by default all.
+        tasks: Names of the tasks, by default all.
+        seeds: Seeds, by default all.
         settings: Suite keys to override.
         replace_methods: Methods to use instead of the suite's.
-        **options: Those fields of `RunOptions` that a plan depends on, such as `data` and `jobs`.
+        **options: Fields of `RunOptions` that a plan depends on, such as `data` and `jobs`.
 
     Returns:
-        Runs, hours, disk space, and what the seeds can show; `print` shows it.
+        A plan with runs, hours, disk space and smallest possible p-values; `print` shows it.
 
     Raises:
-        SuiteError, DataError, TypeError: As `run_suite`.
+        SuiteError, DataError, TypeError: See `run_suite`.
 
     Example:
         >>> import tempfile
@@ -198,8 +197,8 @@ def _open(
 def _groups(suite: Suite, pending: Sequence[RunConfig], whole: RunGroup) -> list[RunGroup]:
     """Group runs by task and method.
 
-    Where steps are timed, a seed of every method comes before the next seed: what else the machine
-    does for a while then disturbs all methods alike.
+    For timed tasks, all methods of a seed come before the next seed, so that other load on the
+    machine slows all methods equally.
     """
     if suite.timed:
         tasks = [*dict.fromkeys(run.task for run in pending)]
@@ -209,10 +208,10 @@ def _groups(suite: Suite, pending: Sequence[RunConfig], whole: RunGroup) -> list
 
 
 def _check_suite(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
-    """Refuse options that exclude what the suite needs."""
+    """Check that the options allow the requirements of the suite."""
     if options.executor != "local" and suite.pretrained is not None:
         raise SuiteError(
-            "executor: must be local for a suite with a pre-trained encoder, whose folder is not "
+            "executor: must be local for a suite with a pre-trained encoder: its folder is not "
             f"sent to other machines. Received: {options.executor}, with pretrained = "
             f"{suite.pretrained!r}"
         )
@@ -233,13 +232,13 @@ def _check_suite(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions)
 
 @dataclass(frozen=True)
 class _Request:
-    """What a call requests.
+    """Requested runs of a suite.
 
     Attributes:
         suite: The suite.
-        runs: All its runs; those that are requested have the digests of their data.
-        chosen: The runs that are requested.
-        sources: Sources of their tasks' text.
+        runs: All runs of the suite; the requested runs have digests of their data.
+        chosen: The requested runs.
+        sources: Data sources of their tasks.
     """
 
     suite: Suite
@@ -248,21 +247,21 @@ class _Request:
     sources: Mapping[str, TaskSource]
 
     def pending(self, folder: RunFolder) -> list[RunConfig]:
-        """Return the requested runs without result; refuse results of another configuration."""
+        """Return the unfinished requested runs; raise an error for another configuration."""
         done = {config.key for config in self.runs if folder.is_done(config)}
         return [config for config in self.chosen if config.key not in done]
 
 
 def _request(suite: Suite, whole: RunGroup) -> _Request:
-    """Find layers, data and vectors of the requested runs; report once what is missing."""
+    """Find the layers, data and word vectors of the requested runs."""
     options = whole.options
     runs = suite.runs()
     digests = {}
     for layer, method in {run.custom_layer: run.method for run in runs}.items():
         if options.in_processes and layer is not None and layer.startswith("__main__:"):
             raise SuiteError(
-                f"method {method}: {layer} cannot be imported by worker processes: "
-                "put it into a module, or use jobs=1"
+                f"method {method}: worker processes cannot import {layer}: move it to a "
+                "module, or use jobs=1"
             )
         digests[layer] = custom_digest(layer, f"method {method}")
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
@@ -308,13 +307,13 @@ def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iter
     """Yield notes that are printed before the first run."""
     alone = options.jobs == 1 or (options.jobs is None and options.executor == "local")
     if request.suite.timed and not alone:
-        yield "parallel runs slow each other down; --jobs 1 times each alone"
+        yield "parallel runs slow each other down; use --jobs 1 for exact times"
     for source in request.sources.values():
         if request.suite.source == "auto" and source.kind == "tfds":
             yield f"{source.task.name}: from TFDS, {source}"
     if options.deterministic and any(config.xla for config in request.chosen):
-        yield "XLA is off: it has no deterministic operations"
-    # The report will also contain runs that are finished already.
+        yield "XLA is off: its operations are not deterministic"
+    # The report also contains runs that are finished already.
     reported = [*request.chosen, *(run for run in request.runs if folder.has_result(run))]
     num_methods = len({config.method for config in reported})
     if num_methods > 1:
@@ -324,12 +323,12 @@ def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iter
 
 
 def _vectors_digest(suite: Suite, glove: Path | None) -> str | None:
-    """Return the SHA-256 of the word vectors, if the suite starts from them."""
+    """Return the SHA-256 of the word vectors, or None if the suite does not use them."""
     if suite.embeddings == "random":
         if glove is not None:
             raise SuiteError(
-                f"suite {suite.name} starts from random embeddings; --set embeddings=glove makes "
-                f"it start from word vectors. Received: --glove {glove}"
+                f"suite {suite.name} has random embeddings; add --set embeddings=glove to start "
+                f"from word vectors. Received: --glove {glove}"
             )
         return None
     if glove is None:

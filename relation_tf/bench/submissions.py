@@ -1,4 +1,4 @@
-"""GLUE submissions from the runs of a suite. Free of Keras."""
+"""GLUE submissions from the runs of a suite. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from relation_tf.bench.results import Results
 
 @dataclass(frozen=True)
 class Submissions:
-    """What became of each method and seed.
+    """Submissions of each method and seed.
 
     Attributes:
-        packed: The zips that were written and checked.
-        refused: For each zip that was not, its path and why.
+        packed: Zips that were written and checked.
+        refused: Paths of the zips that were not written, and the reasons.
     """
 
     packed: tuple[Packed, ...]
@@ -36,22 +36,21 @@ class Submissions:
         for path, reason in self.refused:
             refused[reason].append(_name(path))
         for task, names in filled.items():
-            yield f"{task} is filled with the training majority in {_some(names)}"
+            yield f"{task}: filled with the majority class of the training set in {_some(names)}"
         for reason, names in refused.items():
             yield f"no submission of {_some(names)}: {reason}"
 
 
 def write_submissions(results: Results, *, fill_missing: bool = False) -> Submissions:
-    """Write, and check, a zip for each method and seed: `OUT/submissions/<method>/seed-<s>.zip`.
+    """Write and check a zip for each method and seed: `OUT/submissions/<method>/seed-<s>.zip`.
 
     Args:
-        results: The results of a suite on GLUE's tasks.
-        fill_missing: Fill tasks that have no predictions with the training majority; what is filled
-            is listed in each `Packed`.
+        results: The results of a suite on GLUE tasks.
+        fill_missing: If True, fill tasks without predictions with the majority class of the
+            training set; each `Packed` lists the filled tasks.
 
     Returns:
-        What was packed, and what was refused: a zip that lacks a task which may not be filled, or
-        whose predictions cannot be. One refusal does not stop the others.
+        The written submissions, and the refused ones: with missing tasks or invalid predictions.
     """
     predictions: dict[tuple[str, int], dict[str, Path]] = defaultdict(dict)
     for run in results.runs:
@@ -74,5 +73,5 @@ def _name(path: Path) -> str:
 
 
 def _some(names: list[str]) -> str:
-    """The names, or how many they are."""
+    """Return up to three names, or the number of more."""
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} zips"

@@ -1,7 +1,7 @@
 """Trackers: objects that receive the progress of runs, chosen by `--track NAME`.
 
-A tracker runs in the process of the command, on a cluster too. It changes no result: if one of its
-methods fails, a warning is printed and the runs continue.
+A tracker runs in the process of the command, also on a cluster. It cannot change results: if one of
+its methods fails, a warning is printed and the runs continue.
 
     from relation_tf.bench.trackers import Tracker
     from relation_tf.registry import register_tracker
@@ -27,7 +27,7 @@ from relation_tf.registry import TRACKERS, register_tracker
 
 
 class Tracker:
-    """Receives the progress of a suite's runs; a subclass overrides the methods that it needs.
+    """Base class of trackers; subclasses override the methods that they need.
 
     Args:
         folder: The suite's folder.
@@ -40,9 +40,9 @@ class Tracker:
         """Receive the configuration of a run that starts or resumes."""
 
     def on_epoch(self, config: RunConfig, epoch: int, row: Mapping[str, float]) -> None:
-        """Receive an epoch's row of the history: `loss`, `val_loss` and the validation metrics.
+        """Receive the history row of an epoch: `loss`, `val_loss` and the validation metrics.
 
-        On a cluster at most two epochs a second arrive.
+        On a cluster, at most two epochs per second arrive.
         """
 
     def on_run_end(self, config: RunConfig, result: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class Tracker:
 
 @register_tracker("jsonl")
 class JsonLines(Tracker):
-    """Appends a JSON object for each event to `OUT/events.jsonl`."""
+    """Tracker that appends a JSON object per event to `OUT/events.jsonl`."""
 
     def on_run_start(self, config: RunConfig) -> None:
         """Append the configuration."""
@@ -81,13 +81,13 @@ class JsonLines(Tracker):
 
 
 class Trackers:
-    """The trackers of a call, which pass on the events of its runs.
+    """Trackers of a call; pass the events of its runs to each of them.
 
     Args:
         names: Registered names.
         folder: The suite's folder.
         runs: The runs that may start.
-        warn: Called with a line for each different failure of a tracker.
+        warn: Called with one line for each different failure of a tracker.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Trackers:
         self._trackers[name] = TRACKERS[name](folder)
 
     def notify(self, event: Mapping[str, Any]) -> None:
-        """Pass on an event of `run_group`."""
+        """Send an event of `run_group` to all trackers."""
         if not self._trackers:
             return
         config = self._runs[event["run"]]
@@ -121,7 +121,7 @@ class Trackers:
             self._call("on_run_end", config, {"error": event["error"]})
 
     def end(self, results: Results) -> None:
-        """Pass on the results of the suite."""
+        """Send the results of the suite to all trackers."""
         self._call("on_suite_end", results)
 
     def _call(self, method: str, *arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a suite says: tasks, methods, settings of training, and its single runs."""
+"""Suites: tasks, methods, training settings and runs."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Messages of what is wrong with a suite. Free of Keras."""
+"""Messages about faults in suites. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LONGEST_MESSAGE = 320  # characters, the file's name not counted
 
 
 def fault_line(fault: Any) -> str:
-    """Return one line for one error of pydantic."""
+    """Describe an error of pydantic on one line."""
     keys = list(fault["loc"])
     if fault["type"] == "extra_forbidden":
         known = _known_keys(keys)
         near = difflib.get_close_matches(str(keys[-1]), known, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known: {join_names(known)}"
         return f"unknown key {quote(_dotted(keys))}. {hint}"
-    # Of a union pydantic names each member, as in "list[...]" or "function-before[...]".
+    # pydantic adds the members of unions, such as "list[...]" or "function-before[...]".
     keys = [
         part
         for part in keys
@@ -56,12 +56,12 @@ def fault_line(fault: Any) -> str:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Return one line for the first fault that pydantic found."""
+    """Describe the first error of pydantic on one line."""
     return shortened(fault_line(error.errors()[0]))
 
 
 def _dotted(keys: Iterable[Any]) -> str:
-    """Join nested keys as TOML writes them; positions in lists are counted from 1."""
+    """Join nested keys with dots, as in TOML; list positions start at 1."""
     return ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in keys)
 
 
@@ -69,13 +69,13 @@ def _received(value: Any) -> str:
     """Write a value for a message."""
     try:
         text = repr(value)
-    except ValueError:  # of more digits than Python writes
+    except ValueError:  # an integer beyond Python's limit for conversion
         return "a number of too many digits"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def shortened(message: str) -> str:
-    """Cut the middle out of a long message: its ends say most."""
+    """Shorten a long message in the middle."""
     message = " ".join(message.splitlines())
     if len(message) <= _LONGEST_MESSAGE:
         return message
@@ -83,7 +83,7 @@ def shortened(message: str) -> str:
 
 
 def _known_keys(keys: Sequence[Any]) -> list[str]:
-    """Return the keys that are allowed next to a key."""
+    """Return the allowed keys at the place of a key."""
     if len(keys) == 1:
         return list(Suite.model_fields)
     parts = {

@@ -1,4 +1,4 @@
-"""Suites from files, names and Python. Free of Keras."""
+"""Suites from files, names and Python. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FAULTS_SHOWN = 10
 
 
 def list_suites() -> list[str]:
-    """Return the names of the suites that ship with the package."""
+    """Return the names of the suites of this package."""
     files = resources.files("relation_tf.suites").iterdir()
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
@@ -33,15 +33,15 @@ def load_suite(
     *,
     search_suite_folder: bool = True,
 ) -> Suite:
-    """Load a suite by its name or file, or change a `Suite`.
+    """Load a suite by its name or from a file, or change keys of a `Suite`.
 
-    Its plugins are imported first, so that it may use the names that they register.
+    The plugins of the suite are imported first.
 
     Args:
         suite: A name of `list_suites()`, a TOML file, or a `Suite`.
-        settings: Keys that replace those of the suite, those of single tasks included.
+        settings: Keys to replace, also in the overrides of single tasks.
         plugins: Modules to import in addition to the suite's own.
-        search_suite_folder: If True, plugins are also looked for in the folder of the suite's file.
+        search_suite_folder: If True, search plugins also in the folder of the suite's file.
 
     Raises:
         UnknownNameError: If there is no suite of this name.
@@ -65,7 +65,7 @@ def load_suite(
     if plugins:
         values["plugins"] = [*dict.fromkeys([*values.get("plugins", []), *plugins])]
     if folder is not None:
-        with contextlib.suppress(OSError, ValueError):  # of names that no file can have
+        with contextlib.suppress(OSError, ValueError):  # invalid file names
             published = folder / str(values.get("published"))
             if published.is_file():
                 values["published"] = str(published)
@@ -86,7 +86,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
-    """Replace keys of a suite, and remove them from the settings of its single tasks."""
+    """Replace keys of a suite and remove them from its overrides."""
     values |= settings
     overrides = values.get("overrides")
     if "overrides" not in settings and isinstance(overrides, dict):
@@ -96,19 +96,19 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
 
 
 def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None) -> Suite:
-    """Import the plugins of a suite, check its values and make it.
+    """Import the plugins of a suite, check its values and return it.
 
     Args:
-        where: The suite's name or file, for messages.
-        values: Its keys.
-        folder: A further folder in which plugins are looked for.
+        where: Name or file of the suite, for messages.
+        values: Keys of the suite.
+        folder: Folder to search for plugins, in addition to the current one.
 
     Raises:
-        SuiteError: One line for each fault: the key, the value, what is allowed.
+        SuiteError: One line per fault with the key, the value and the allowed values.
     """
     plugins = values.get("plugins")
     try:
-        # A fault in the list itself is named below.
+        # `Suite` checks the list itself.
         load_plugins(plugins if _are_names(plugins) else [], folder)
         return Suite.model_validate(dict(values))
     except SuiteError as error:
@@ -133,7 +133,7 @@ def select(
     """Return the runs of some tasks, methods and seeds.
 
     Raises:
-        SuiteError: For a name or seed that the suite does not have.
+        SuiteError: If the suite does not have the name or seed.
     """
     runs = suite.runs()
     for key, chosen in (("task", tasks), ("method", methods), ("seed", seeds)):

@@ -1,4 +1,4 @@
-"""Methods: named configurations of mechanisms. Free of Keras."""
+"""Methods: named configurations of mechanisms. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _count(size: Any) -> Any:
 
 
 Size = Annotated[int, Field(ge=1, lt=2**63), BeforeValidator(_count)]
-# What names of methods call some options; "num_layers" becomes "layers".
+# Short names of options in names of methods; "num_layers" becomes "layers".
 _SYMBOLS = {"num_steps": "k", "window": "w"}
 
 
@@ -48,18 +48,18 @@ class Method(BaseModel):
 
     Attributes:
         mechanism: A name, `"package.module:Name"`, `"saved-model:PATH"`, or a Keras layer class.
-        name: Its name in tables, by default the mechanism and the options that vary.
-        units: Width, or a list of widths that makes a method of each.
-        options: Further arguments of the layer, and `form`.
-        grid: Options with a list of values each; every combination makes a method.
+        name: Name in tables, by default the mechanism and the options that vary.
+        units: Width, or a list of widths, one method per width.
+        options: Other arguments of the layer, and `form`.
+        grid: Lists of option values; one method per combination.
         size: Trainable parameters of the network without its embedding, as a number or `"1.5M"`, or
-            a list that makes a method of each; `sized_by` is varied to come nearest.
-        sized_by: What is varied to reach a size: `"units"`, `"width"` (of embedding and layer) or
-            an option that is a number, such as `"rank"`.
+            a list with one method per size. `sized_by` is chosen to come nearest to this size.
+        sized_by: Argument to vary for a size: `"units"`, `"width"` (of embedding and layer) or a
+            numeric option such as `"rank"`.
         sharing: Layers that the tasks of a group share, see
             `relation_tf.networks.multi_task_networks`: `"shared"` all but the heads;
             `"shared-private"` a shared part next to a private part for each task; `"adversarial"`
-            the same, with a shared part that is trained not to tell the tasks apart.
+            the same, with a shared part that is trained so that the task cannot be predicted.
         encoder_weights: In a suite with `pretrained`, the initial weights: `"pretrained"` trains
             the pre-trained encoder further (only for the mechanism `"encoder"`, its default);
             `"frozen"` reads contextual embeddings from the encoder that was pre-trained with this
@@ -95,7 +95,7 @@ class Method(BaseModel):
         if not isinstance(mechanism, type):
             return mechanism
         if "<locals>" in mechanism.__qualname__:
-            raise ValueError("a class that can be imported, not one made inside a function")
+            raise ValueError("an importable class, not one that is defined inside a function")
         return f"{mechanism.__module__}:{mechanism.__qualname__}"
 
     @field_validator("mechanism")
@@ -111,15 +111,15 @@ class Method(BaseModel):
             raise ValueError(f"option {twice[0]!r} is in 'options' and in 'grid'")
         if self.sized_by != "units" and self.size is None:
             raise ValueError(
-                f"'sized_by' is for a 'size'; found sized_by = {self.sized_by!r} and none"
+                f"'sized_by' needs 'size'; found sized_by = {self.sized_by!r} without it"
             )
         if self.size is not None and (self.sized_by in self.options or self.sized_by in self.grid):
-            raise ValueError(f"option {self.sized_by!r} is set and left free for the size as well")
+            raise ValueError(f"option {self.sized_by!r} is set, but 'sized_by' varies it")
         return self
 
     @property
     def count(self) -> int:
-        """The number of methods that `expand` returns."""
+        """Number of methods that `expand` returns."""
         lists = [self.units, self.size, *self.grid.values()]
         return math.prod(len(values) for values in lists if isinstance(values, list))
 
@@ -155,12 +155,12 @@ class Method(BaseModel):
 
 
 def size_name(size: int) -> str:
-    """Return a number of parameters as names of methods write it, such as `"1.5M"`."""
+    """Return a number of parameters as in names of methods, such as `"1.5M"`."""
     return f"{size / 1e6:g}M" if size >= 100_000 else f"{size / 1e3:g}K"
 
 
 def _value_name(option: str, value: Any) -> str:
-    """Return an option for a name: `num_steps = 5` is `k5`, `num_heads = 2` is `heads2`."""
+    """Return an option as part of a name: `k5` for `num_steps = 5`."""
     if isinstance(value, str):
         return value
     text = "x".join(map(str, value)) if isinstance(value, list) else str(value).lower()

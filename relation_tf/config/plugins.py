@@ -1,4 +1,4 @@
-"""Plugins: user modules that register mechanisms, tasks, metrics and other parts. Free of Keras."""
+"""Plugins: user modules that register mechanisms, tasks, metrics and other parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from relation_tf.errors import SuiteError, did_you_mean_module
 from relation_tf.quiet import loading_quietly
 
 ENTRY_POINTS = "relation_tf.plugins"
-"""The entry-point group of installed packages that register parts."""
+"""Entry-point group of installed packages with plugins."""
 
 Plugin = Annotated[str, Field(pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")]
 
@@ -28,13 +28,13 @@ Plugin = Annotated[str, Field(pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")]
 def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> None:
     """Import modules that register parts, and the entry points of installed packages.
 
-    A module is looked for in the current folder, then in `folder`, then among installed packages.
-    One that has been imported is not imported again. What is written to stderr meanwhile is
-    discarded: TensorFlow prints there when a module imports Keras.
+    Modules are searched in the current folder, then in `folder`, then among installed packages.
+    Imported modules are not imported again. Output on stderr is discarded, because TensorFlow logs
+    there when a module imports Keras.
 
     Args:
         modules: Names of modules, such as `"my_module"`.
-        folder: A further folder to look in.
+        folder: Another folder to search.
 
     Raises:
         SuiteError: If a module cannot be found or raises an error.
@@ -64,13 +64,13 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
 
 
 def shaping_plugins(modules: Iterable[str]) -> list[str]:
-    """Return the plugins that can change what a run computes.
+    """Return the plugins that can change the results of a run.
 
-    Left out are those that register nothing but trackers, executors, report sections and
-    statistical procedures.
+    Excludes plugins that register only trackers, executors, report sections and statistical
+    procedures.
 
     Args:
-        modules: Names of modules that `load_plugins` has imported.
+        modules: Names of imported plugins.
     """
     registries = [each for each in vars(registry).values() if isinstance(each, registry.Registry)]
 
@@ -83,16 +83,16 @@ def shaping_plugins(modules: Iterable[str]) -> list[str]:
 
 
 def plugins_digest(modules: Sequence[str]) -> str | None:
-    """Return a digest of the source of plugins, which is part of what identifies a run.
+    """Return a digest of the source of plugins, which is part of the identity of a run.
 
-    Of a package, all its Python files count; of what a module imports, also the modules and
-    packages that lie in the same folder. Installed packages count alone, without what they import.
+    The digest covers all Python files of a plugin, and of the modules in the same folder that it
+    imports. It does not cover imports of installed packages.
 
     Args:
-        modules: Names of modules that `load_plugins` has imported.
+        modules: Names of imported plugins.
 
     Returns:
-        None where there are none.
+        None if there are no plugins.
     """
     digest = hashlib.sha256()
     for module in sorted(modules):
@@ -102,7 +102,7 @@ def plugins_digest(modules: Sequence[str]) -> str | None:
 
 
 def _sources(module: str) -> dict[str, bytes]:
-    """Return the files that make up a plugin, by their names below its folder."""
+    """Return the source files of a plugin by their relative paths."""
     path = Path(getattr(sys.modules[module], "__file__", None) or "built-in/module")
     folder = path.parents[module.count(".") + (path.name == "__init__.py")]
     installed = folder.name in ("site-packages", "dist-packages")
@@ -122,7 +122,7 @@ def _sources(module: str) -> dict[str, bytes]:
 def _imports(source: bytes) -> set[str]:
     """Return the top-level modules that a source imports, without those of this distribution."""
     names = set()
-    with contextlib.suppress(SyntaxError, ValueError):  # a template in a package, for example
+    with contextlib.suppress(SyntaxError, ValueError):  # such as a template file
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Import):
                 names |= {alias.name for alias in node.names}
@@ -133,10 +133,10 @@ def _imports(source: bytes) -> set[str]:
 
 @functools.cache
 def load_installed_plugins() -> tuple[str, ...]:
-    """Import the entry points of installed packages once, and return the names of their modules.
+    """Import the entry points of installed packages once; return the names of their modules.
 
     Raises:
-        SuiteError: If one raises an error.
+        SuiteError: If an entry point raises an error.
     """
     entries = metadata.entry_points(group=ENTRY_POINTS)
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Figures of papers, which reports show next to the scores. Free of Keras."""
+"""Published figures, which reports show next to the scores. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class PublishedFigure(BaseModel):
     """One published figure.
 
     Attributes:
-        method: A method's name, a mechanism's, or the paper's name of one that is not here.
+        method: Name of a method or mechanism, or the paper's name of another method.
         task: The name of the scored task.
         metric: The metric, or `"milliseconds a batch"`.
         value: As published: points for scores.
-        sd: Its standard deviation, if the paper gives one.
+        sd: Published standard deviation, if any.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -34,10 +34,10 @@ class Published(BaseModel):
     """The figures of one table or figure of a paper.
 
     Attributes:
-        source: The paper, and the place in it.
+        source: The paper, and the table or figure.
         split: The split on which the figures were measured.
-        vectors: Width of the word vectors that the paper's networks started from; None for random.
-        missing: The paper's figures that are left out, and why.
+        vectors: Width of the paper's word vectors; None for random embeddings.
+        missing: Omitted figures of the paper, and the reason.
         figure: The figures.
     """
 
@@ -51,10 +51,10 @@ class Published(BaseModel):
 
 
 def load_published(name: str) -> Published:
-    """Read a file of the package by its name, or any other by its path.
+    """Read published figures by name, or from a file.
 
     Raises:
-        ValueError: If there is no such file, or it has faults; the message names it.
+        ValueError: If there is no such name or file, or it has faults.
 
     Example:
         >>> load_published("relation-table1").figure[0].value

@@ -1,4 +1,4 @@
-"""Rules between the keys of a suite: a table, checked in one loop. Free of Keras."""
+"""Rules between the keys of a suite. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
 
 MAX_RUNS = 100_000
-"""The most runs of a suite; to plan them takes a few seconds, to train them years."""
+"""Maximum number of runs of a suite."""
 
 
 class Facts:
-    """What the rules read of a suite; of each kind of task the name of the first, or None."""
+    """Facts about a suite for the rules; a kind of task is its first name, or None."""
 
     def __init__(self, suite: Suite) -> None:
         self.suite = suite
@@ -46,10 +46,10 @@ class Rule:
     """Values that keys must have under a condition.
 
     Attributes:
-        when: From a suite and one of its methods to what `because` names; None or False where the
-            rule does not apply.
-        keys: Keys of the suite or of methods, with their allowed values.
-        because: The rest of the message "key 'x': expected ...".
+        when: Function of a suite and a method; returns the value for `because`, or None or False
+            if the rule does not apply.
+        keys: Keys of the suite or of methods, and their allowed values.
+        because: End of the message "key 'x': expected ...".
     """
 
     when: Callable[[Facts, Method], Any]
@@ -82,7 +82,7 @@ _RULES = (
     Rule(
         lambda f, m: f.needs and f.group,
         {"stopping": ()},
-        "a rule that needs no metric for the group {}",
+        "a rule without required metrics for the group {}",
     ),
     Rule(lambda f, m: f.alone, {"sharing": ("shared",)}, "for {}, which is not a group"),
     Rule(
@@ -128,7 +128,7 @@ _RULES = (
     Rule(
         lambda f, m: (weights := f.suite.encoder_weights(m)) != "random" and weights,
         {"size": _NONE},
-        "with encoder_weights = '{}', as the pre-trained encoder has a size",
+        "with encoder_weights = '{}', because the pre-trained encoder has a fixed size",
     ),
     Rule(
         lambda f, m: f.suite.tokens == "text",
@@ -144,7 +144,7 @@ _RULES = (
     Rule(
         lambda f, m: f.suite.embeddings == "glove" and m.size and m.sized_by == "width",
         {"sized_by": ()},
-        "another than 'width' with embeddings = 'glove', as word vectors have a width",
+        "not 'width' with embeddings = 'glove', because word vectors have a fixed width",
     ),
     Rule(lambda f, m: f.compares == "over-tasks", {"test": ()}, "a test of seeds"),
     Rule(
@@ -170,10 +170,10 @@ _RULES = (
 
 
 def check(suite: Suite) -> None:
-    """Check what the type of a single key cannot say.
+    """Check the rules between keys.
 
     Raises:
-        ValueError: For the first fault: the key, the value, what is expected.
+        ValueError: For the first fault, with the key, the value and the allowed values.
     """
     _check_names(suite)
     facts = Facts(suite)
@@ -210,7 +210,7 @@ def _toml(value: Any) -> str:
 
 
 def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
-    """Yield keys that name something: the key, the name, the known names, what is expected."""
+    """Yield key, name, known names and description of each key with a name."""
     suite = facts.suite
     if suite.control is not None:
         names = join_names(facts.names)
@@ -244,7 +244,9 @@ def _check_names(suite: Suite) -> None:
     groups = [("group", group.name) for group in suite.group]
     for key, name in [*own, *groups]:
         if name in taken:
-            raise ValueError(f"key {key!r}: expected a name that is free. Received: {name!r}")
+            raise ValueError(
+                f"key {key!r}: expected a new name. Received: {name!r}, the name of another task"
+            )
         taken.add(name)
     members = [("group", str(name)) for group in suite.group for name in group.tasks]
     for key, name in [*members, *(("tasks", name) for name in suite.tasks)]:
@@ -270,8 +272,8 @@ def _check_names(suite: Suite) -> None:
     for name in methods:
         if not re.fullmatch(NAME_PATTERN, name):
             raise ValueError(
-                f"method {name!r} makes no folder name: give it a name of letters, digits, "
-                "'.', '_' and '-'"
+                f"method {name!r} cannot be a folder name: set 'name' to letters, digits, '.', '_' "
+                "and '-'"
             )
     if twice := _repeated(methods):
         raise ValueError(f"two methods are called {twice!r}: give them different names")
@@ -293,6 +295,6 @@ def _check_layout(facts: Facts) -> None:
     (row, column), times = places.most_common(1)[0]
     if times > 1:
         raise ValueError(
-            "key 'layout': expected a cell of its own for each method and task, found "
+            "key 'layout': expected one cell per method and task, found "
             f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
         )

@@ -1,4 +1,4 @@
-"""Configuration of one run. Free of Keras."""
+"""Configuration of one run. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from relation_tf.tasks.group import TaskGroup
 
 
 class RunConfig(TrainingSettings):
-    """One run: a task, a method, a seed, and the settings of its training."""
+    """One run: a task, a method, a seed and training settings."""
 
     task: str
     method: Name
     mechanism: str
     custom_task: CustomTask | None = None
     group: TaskGroup | None = None
-    data_digest: str | None = None  # None in runs from before it was kept
+    data_digest: str | None = None  # None in runs of older versions
     glove_digest: str | None = None
     mechanism_digest: str | None = None  # of the source of a custom layer, or a saved model
     units: Positive
@@ -40,22 +40,22 @@ class RunConfig(TrainingSettings):
 
     @property
     def custom_layer(self) -> str | None:
-        """The custom layer or saved model that it runs, or None."""
+        """Custom layer or saved model of the run, or None."""
         return custom_layer(self.mechanism, self.options)
 
     @property
     def has_built_in_layer(self) -> bool:
-        """If False, the layer comes from outside the package: a module, a plugin, a saved model."""
+        """If False, the layer comes from a user's module, a plugin or a saved model."""
         return is_built_in(self.mechanism, self.options)
 
     @property
     def entry(self) -> Entry:
-        """The task as `load_task` takes it: a name, a custom task or a group."""
+        """Task for `load_task`: a name, a custom task or a group."""
         return self.custom_task or self.group or self.task
 
     @property
     def mixes(self) -> str:
-        """The mechanism that mixes the tokens: of an encoder, that of its blocks."""
+        """Token-mixing mechanism; for an encoder, the mechanism of its blocks."""
         return mixing_mechanism(self.mechanism, self.options)
 
     @property
@@ -64,7 +64,7 @@ class RunConfig(TrainingSettings):
         return self.task, self.method, self.seed
 
     def reading(self) -> dict[str, Any]:
-        """Return the arguments of `relation_tf.tasks.load_task` with which the task is read."""
+        """Return the arguments of `relation_tf.tasks.load_task` for this run."""
         keys = (
             "source",
             "tokens",

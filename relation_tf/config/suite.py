@@ -1,4 +1,4 @@
-"""Suites: methods x tasks x seeds. Free of Keras."""
+"""Suites: methods x tasks x seeds. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ def _exists(published: str) -> str:
 
 
 class Suite(TrainingSettings):
-    """Methods x tasks x seeds, and the settings of their training.
+    """Methods x tasks x seeds, and training settings.
 
     Attributes:
-        name: The suite's name.
-        title: One line about it.
-        question: The question that it answers.
-        task: Custom tasks; `tasks` names them as it names registered ones.
-        group: Groups of tasks that one network learns together; `tasks` names a group like a task.
-        tasks: Names of the tasks.
-        seeds: The seeds, or their number (they are then 1, 2, ...).
-        method: The methods; one with several widths, sizes or a grid stands for several.
-        overrides: Settings of single tasks: for each a table of `batch_size`, `start_token`,
+        name: Name of the suite.
+        title: Title of one line.
+        question: Research question of the suite.
+        task: Custom tasks, for use in `tasks`.
+        group: Groups of tasks for multi-task training, for use in `tasks`.
+        tasks: Names of tasks and groups.
+        seeds: List of seeds, or their number (then 1, 2, ...).
+        method: Methods; one with several widths, sizes or a grid is expanded to several.
+        overrides: Settings of single tasks, each a table of `batch_size`, `start_token`,
             `vocabulary_size`, `max_length`, `validation_split`, `epochs` or `time_limit`.
         alpha: Level of the tests, in (0, 1).
-        plugins: Modules that register further parts, such as `["my_module"]`, see
-            `relation_tf.registry`; looked for in the current folder, next to the suite's file and
+        plugins: Modules that register custom parts, such as `["my_module"]`, see
+            `relation_tf.registry`; searched in the current folder, next to the suite's file and
             among installed packages.
-        control: The method that all others are compared with; by default all pairs are compared.
-            Declared before the runs, it makes a smaller family of tests, which have more power.
-        test: The statistical procedure that compares methods, a name of
-            `relation_tf.registry.PROCEDURES`; by default Steel-Dwass, with a control Steel's test.
-        layout: Layout of the paper's table, in which the scores are shown.
-        published: A paper's figures, shown next to the scores: a name of the package, or a TOML
-            file, which is looked for next to the suite's file.
+        control: Compare all methods only with this one; by default all pairs are compared. Choose
+            it before training: fewer comparisons have more statistical power.
+        test: Statistical procedure, a name of `relation_tf.registry.PROCEDURES`; by default
+            Steel-Dwass, or Steel's test with a control.
+        layout: Layout of the table of scores, as in the paper.
+        published: Published figures to show next to the scores: a name of the package, or a TOML
+            file next to the suite's file.
     """
 
     name: Name
@@ -98,14 +98,14 @@ class Suite(TrainingSettings):
         return self
 
     def entry(self, name: str) -> Entry:
-        """Return a task as `find_source` takes it: its name, a custom task or a group."""
+        """Return a task for `find_source`: its name, a custom task or a group."""
         return self._custom_task(name) or self._group(name) or name
 
     def _custom_task(self, name: str) -> CustomTask | None:
         return next((task for task in self.task if task.name == name), None)
 
     def _group(self, name: str) -> TaskGroup | None:
-        """Return a group, with its custom tasks in place of their names."""
+        """Return a group; names of custom tasks are replaced by the tasks."""
         for group in self.group:
             if group.name == name:
                 tasks = [self._custom_task(str(each)) or each for each in group.tasks]
@@ -113,7 +113,7 @@ class Suite(TrainingSettings):
         return None
 
     def find_task(self, name: str) -> Task:
-        """Return a task by its name."""
+        """Find a task by name."""
         return find_task(self.entry(name))
 
     @property
@@ -122,11 +122,11 @@ class Suite(TrainingSettings):
         return all(task.timed for task in self.learned())
 
     def learned(self) -> list[Task]:
-        """Return the tasks, those of groups one by one."""
+        """Return all tasks; groups are replaced by their tasks."""
         return [task for name in self.tasks for task in self.find_task(name).each()]
 
     def methods(self) -> list[Method]:
-        """Return the methods, one for each width, size and combination of a grid."""
+        """Return all methods, one per width, size and combination of a grid."""
         return [method for entry in self.method for method in entry.expand()]
 
     def runs(self) -> list[RunConfig]:
@@ -167,9 +167,9 @@ class Suite(TrainingSettings):
         return override.model_dump(exclude_none=True) if override else {}
 
     def setting(self, task: str, key: str) -> Any:
-        """Return a key of `TrainingSettings` as it is for a task."""
+        """Return a training setting of a task."""
         return self._override(task).get(key, getattr(self, key))
 
     def to_toml(self) -> str:
-        """Return the suite as the text of a TOML file."""
+        """Return the suite as TOML."""
         return tomli_w.dumps(self.model_dump(exclude_none=True))

@@ -1,4 +1,4 @@
-"""Layout of a paper's table. Free of Keras."""
+"""Layout of a paper's table. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TableLayout(BaseModel):
     Attributes:
         rows: Keys that differ from row to row: `"method"`, `"task"`, `"mechanism"`, `"units"`,
             `"size"` or options of the methods; several keys are nested.
-        columns: Keys that differ from column to column, of the same.
+        columns: Keys that differ from column to column, from the same list.
         measures: Contents of a cell: `"score"`, `"milliseconds a batch"`, `"seconds an epoch"`, and
             with a stopping rule that has a target, such as `"accuracy_reached"`, `"seconds"`.
     """

@@ -1,4 +1,4 @@
-"""Settings of training, and what tasks may override. Free of Keras."""
+"""Training settings, and their overrides for single tasks. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_na
 
 
 OF_TIMED = frozenset({"batch_size", "embedding_dim", "threads"})
-"""The keys of `TrainingSettings` that runs of timed tasks read."""
+"""Keys of `TrainingSettings` that timed tasks use."""
 
 
 def name_in(registry: Registry[Any]) -> AfterValidator:
@@ -29,11 +29,11 @@ def name_in(registry: Registry[Any]) -> AfterValidator:
 
 
 def can_be_written(options: dict[str, Any]) -> dict[str, Any]:
-    """Refuse a table that TOML cannot hold."""
+    """Check that TOML can represent a table."""
     try:
         tomli_w.dumps(options)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"values that TOML can hold ({error})") from error
+        raise ValueError(f"values that TOML can represent ({error})") from error
     return options
 
 
@@ -44,63 +44,62 @@ class TrainingSettings(BaseModel):
     """Settings of training; the same for all methods of a suite.
 
     Attributes:
-        source: `"auto"` for files under `--data`, or else what TFDS has prepared; `"files"` or
-            `"tfds"` for one of them; `"miniglue"` for the embedded set; or a registered source.
+        source: `"auto"` for files under `--data`, else prepared TFDS datasets; `"files"` or
+            `"tfds"` for only one of them; `"miniglue"` for embedded data; or a registered source.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"text"`: strings, for saved sentence encoders.
-        start_token: If True, each text begins with a token that carries no meaning.
+        start_token: If True, each text begins with a special token.
         vocabulary_size: Size of the vocabulary, by default every word of the training text, or
             8,000 pieces.
-        max_length: Tokens kept of a text, a start token among them, by default all.
-        validation_split: Share of the training rows that validates, in (0, 1); by default the
-            task's own validation rows do, or 0.1 where it has none.
+        max_length: Maximum number of tokens of a text, including the start token; by default all.
+        validation_split: Share of the training rows for validation, in (0, 1); by default the
+            validation rows of the task, or 0.1 if it has none.
         embeddings: `"random"`, or `"glove"` for the file given with `--glove`.
         embedding_dim: Width of the embedding.
         embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
         embedding_initializer: Keras initializer of the embedding.
-        pretrained: A folder that `relation-tf pretrain` has made, looked for where the command is
-            called: texts are then read with its vocabulary, and methods start from its encoders as
-            their `encoder_weights` says.
+        pretrained: Folder of `relation-tf pretrain`, relative to the current folder: its vocabulary
+            encodes the texts, and methods use its encoders, see `encoder_weights` of `Method`.
         network: `"benchmark"` or `"plain"`, see `relation_tf.networks`.
         initializer: Keras initializer of the Dense layers and the head.
-        hidden_units: Width of the hidden Dense, by default the mechanism's units.
-        hidden_activation: Activation after it, `"leaky_relu"`, a Keras name or `"linear"`.
-        dropout: Rate, in [0, 1).
-        compute: `"readout"` computes the mechanism only for the token that is read, `"all"` for
+        hidden_units: Width of the hidden Dense layer, by default the mechanism's units.
+        hidden_activation: Activation of this layer: `"leaky_relu"`, a Keras name or `"linear"`.
+        dropout: Dropout rate, in [0, 1).
+        compute: `"readout"` computes the mechanism only for the token of the readout, `"all"` for
             all tokens.
-        precision: `"float32"`, or `"bfloat16"` to compute in it; weights, probabilities and losses
-            are float32 in either.
-        xla: If True, XLA compiles the training step. It compiles once for each shape, so texts are
-            then padded to few widths, see `relation_tf.tasks.batches.bucket`.
+        precision: `"float32"`, or `"bfloat16"` for computations; weights, probabilities and losses
+            are always float32.
+        xla: If True, XLA compiles the training step once per shape. Texts are then padded to few
+            widths, see `relation_tf.tasks.batches.bucket`.
         optimizer: A registered optimizer, by default the package's `"adam"`, or a class of
             `keras.optimizers`, such as `"SGD"`.
-        optimizer_options: Further arguments of the optimizer, by name.
+        optimizer_options: Other arguments of the optimizer, by name.
         learning_rate: Initial step size.
         learning_rate_schedule: A registered schedule or a class of `keras.optimizers.schedules`:
-            `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two
-            readings of the FCSR paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
-        schedule_options: Further arguments of the schedule, by name.
+            `"constant"`, or `"fcsr"` and `"fcsr-compounding"` for the two interpretations of the
+            FCSR paper's equation 16, see `relation_tf.optimizers.FCSRDecay`.
+        schedule_options: Other arguments of the schedule, by name.
         weight_decay: Decoupled weight decay, by default none.
-        adversary_weight: Weight of the adversarial loss, by which the shared part of a group's
-            network learns not to tell the tasks apart (`sharing = "adversarial"`).
-        orthogonality_weight: Weight of the penalty on what shared and private parts have in common.
+        adversary_weight: Weight of the adversarial loss, which removes task information from the
+            shared part of a group's network (`sharing = "adversarial"`).
+        orthogonality_weight: Weight of the penalty on common features of shared and private parts.
         batch_size: Rows of a batch.
-        batching: `"length"` forms batches of rows of similar length, `"random"` of any rows.
+        batching: `"length"` for batches of rows with similar length, `"random"` for random batches.
         epochs: Maximum number of epochs of a run.
         time_limit: Maximum training time of a run in seconds, checked after each epoch; by default
             none.
         stopping: A registered stopping rule: `"smoothed_early_stopping"`, `"early_stopping"`,
-            `"accuracy_reached"` or a user's own, see `relation_tf.training.stopping`.
-        stopping_options: Further arguments of the stopping rule, by name.
+            `"accuracy_reached"` or a custom rule, see `relation_tf.training.stopping`.
+        stopping_options: Other arguments of the stopping rule, by name.
         patience: Epochs without improvement before a run stops (early stopping of either kind).
-        monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (these two as well).
-        watched_accuracy: The accuracy that `"accuracy_reached"` watches: `"validation"`, that of
-            the epoch on the validation rows, or `"running"`, that of all training and validation
-            rows of all epochs so far, as in the Relation paper's program, which never reset it.
+        monitor: `"val_loss"`, or `"val_<metric>"` with a metric of each task (early stopping of
+            either kind).
+        watched_accuracy: The accuracy for `"accuracy_reached"`: `"validation"` on the validation
+            rows of the epoch, or `"running"` over all training and validation rows of all epochs so
+            far, as in the Relation paper's program, which never reset its metric.
         target_accuracy: The accuracy to exceed, a fraction in (0, 1).
-        target_epochs: Number of consecutive epochs in which it must be exceeded.
-        threads: Threads of one operation. The same seed gives the same bits only with the same
-            number.
+        target_epochs: Number of consecutive epochs above the target accuracy.
+        threads: Threads per operation. Results are reproducible only with the same number.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -147,7 +146,7 @@ class TrainingSettings(BaseModel):
 
 
 class Override(BaseModel):
-    """Settings of one task; see `TrainingSettings`. A key that is None stays the suite's."""
+    """Settings of one task, see `TrainingSettings`. For None, the suite's value applies."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 

@@ -1,4 +1,4 @@
-"""The state of a run that is not done, from which it goes on. Free of Keras."""
+"""The state of a run that is not done, from which it goes on. Does not import Keras."""
 
 from __future__ import annotations
 

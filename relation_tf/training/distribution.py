@@ -1,4 +1,4 @@
-"""How the devices that one run is shared among are asked for. Free of Keras."""
+"""How the devices that one run is shared among are asked for. Does not import Keras."""
 
 from __future__ import annotations
 

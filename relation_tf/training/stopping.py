@@ -1,4 +1,4 @@
-"""When a run ends, and which weights it keeps. Free of Keras."""
+"""When a run ends, and which weights it keeps. Does not import Keras."""
 
 from __future__ import annotations
 

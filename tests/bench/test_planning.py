@@ -55,7 +55,7 @@ def test_hours_are_those_of_what_is_left():
     text = str(plan)
     assert "5 runs, 1 tasks x 1 methods, 1 done" in text
     assert "10 to 30" in text
-    assert "29 s to 1 min for 4 runs, with 2 at once; 2 MB of disk." in text
+    assert "29 s to 1 min for 4 runs, 2 in parallel; 2 MB of disk." in text
     short = {("RTE", "relation-64"): Cost(0.2, 0.4, measured=False)}
     assert "~< 1\n" in str(SuitePlan(suite, 5, [], short, 3.0, bytes=0, jobs=2, seeds=5))
     short = {("RTE", "relation-64"): Cost(0.2, 1.4, measured=True)}

@@ -333,13 +333,13 @@ def test_finished_runs_are_kept_and_others_refused(text_file, made):
     assert path.stat().st_mtime_ns == before
     assert len(again.runs) == 4
     for changes, message in (
-        ({"units": 16}, "this run was done with units = 8, now asked is 16"),
-        ({"steps": 7}, "this run was done with steps = 6, now asked is 7"),
+        ({"units": 16}, "this run was done with units = 8, but now units = 16"),
+        ({"steps": 7}, "this run was done with steps = 6, but now steps = 7"),
     ):
         others = PretrainingSettings(**SMALL | {"embedding_dim": 6} | changes)
         with pytest.raises(SuiteError, match=message):
             pretrain([text_file], made.folder, ["relation"], [1], others, quiet=True)
-    with pytest.raises(SuiteError, match=r"held_out = 0\.05, now asked is 0\.1"):
+    with pytest.raises(SuiteError, match=r"held_out = 0\.05, but now held_out = 0\.1"):
         pretrain([text_file], made.folder, ["relation"], [1], settings, held_out=0.1, quiet=True)
     (other := text_file.with_name("b.txt")).write_text("the cat eats .\n" * 200)
     with pytest.raises(SuiteError, match="done with another text, or another version of tok"):
@@ -390,9 +390,9 @@ def test_a_loss_without_perplexity_fails_the_run(text_file, monkeypatch, loss):
     ("mechanisms", "seeds", "changes", "message"),
     [
         (["relatoin"], [1], {}, r"unknown mechanism 'relatoin'.*Did you mean 'relation'"),
-        (["saved-model:x"], [1], {}, "expected what mixes tokens. Received: saved-model:x"),
-        ([], [1], {}, "mechanisms: expected one or more"),
-        (["relation"], [-1], {}, r"seeds: expected 0 or more\. Received: -1"),
+        (["saved-model:x"], [1], {}, "mechanisms: must mix tokens. Received: saved-model:x"),
+        ([], [1], {}, "mechanisms: must have one or more"),
+        (["relation"], [-1], {}, r"seeds: must be 0 or more\. Received: -1"),
         (["relation", "dan"], [1], {}, r"mechanism dan: .*must return \(batch, tokens, units=8\)"),
         (["fcsr"], [1], {"objective": "causal"}, "mechanism fcsr: .*causal"),
         (["relation"], [1], {"objective": "next"}, "objective: must be masked or causal"),

@@ -101,7 +101,7 @@ def test_a_missing_task_is_refused_or_filled_and_listed(folder):
     filled = write_submissions(results, fill_missing=True)
     assert all(zip_file.filled == ("QQP",) for zip_file in filled.packed)
     assert all(check(zip_file.path).ok for zip_file in filled.packed)
-    assert "QQP is filled with the training majority in " in str(filled)
+    assert "QQP: filled with the majority class of the training set in " in str(filled)
 
 
 def test_an_unfinished_run_stops_no_other_submission(folder):
@@ -112,7 +112,7 @@ def test_an_unfinished_run_stops_no_other_submission(folder):
     assert [zip_path.parent.name for zip_path, _ in submissions.refused] == ["relation-64"]
     assert "RTE" in str(submissions)
     filled = str(write_submissions(read_results(path), fill_missing=True))
-    assert "RTE is filled with the training majority in relation-64/seed-1" in filled
+    assert "RTE: filled with the majority class of the training set in relation-64/seed-1" in filled
 
 
 BROKEN = {

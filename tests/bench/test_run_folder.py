@@ -36,7 +36,9 @@ def test_another_configuration_is_refused_with_both_values(tmp_path, suite):
     write_json(path / "result.json", {})
     with pytest.raises(SuiteError) as error:
         folder.is_done(suite(dropout=0.25).runs()[0])
-    assert f"{path}: this run was done with dropout = 0.5, now asked is 0.25" in str(error.value)
+    assert f"{path}: this run was done with dropout = 0.5, but now dropout = 0.25" in str(
+        error.value
+    )
 
 
 def test_a_run_from_before_keys_existed_is_done(tmp_path, suite):

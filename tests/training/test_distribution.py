@@ -393,7 +393,7 @@ def test_hosts_that_differ_are_refused(multi_worker, tmp_path, small_glue, suite
         for pool, seeds in zip(multi_worker.pools, ([1], [1, 2]), strict=True)
     ]
     for future in futures:
-        with pytest.raises(SuiteError, match=r"^the hosts differ in what they were asked"):
+        with pytest.raises(SuiteError, match=r"^the hosts differ: all hosts must have the same"):
             future.result(timeout=600)
 
 
