@@ -1,4 +1,4 @@
-"""Check a submission, whoever wrote it, and name every fault in it."""
+"""Check a submission and list every fault in it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from glue_submit.tasks import TASKS, Task, received, row_table
 
 HEADER = "index\tprediction"
 
-# A row of the largest honest file takes about 25 bytes; more than this is never unpacked.
+# A row of a valid file has at most about 25 bytes; larger files are not unpacked.
 _BYTES_PER_ROW = 64
 _SPARE_BYTES = 1 << 20
 
-# Of the archive's directory, which zipfile reads whole before anything can be asked of it; that of
-# eleven files takes about 600 bytes.
+# Limit for the archive's directory, which zipfile reads first; for eleven files it has about 600
+# bytes.
 _DIRECTORY_BYTES = 1 << 20
 
 _LINES_SHOWN = 5
@@ -35,12 +35,12 @@ _NAME_SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, or for a warning odd, in an archive.
+    """A fault or warning about an archive.
 
     Attributes:
         file: The file in the archive; `None` for the archive itself.
-        line: The line in that file, from 1; `None` for the file as a whole.
-        message: What was expected and what came.
+        line: The line in the file, from 1; `None` for the whole file.
+        message: Expected and received values.
     """
 
     file: str | None
@@ -48,7 +48,7 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        """Read as one line: file, line, message."""
+        """Return one line: file, line, message."""
         place = [self.file] if self.file else []
         place += [f"line {self.line}"] if self.line else []
         return f"{', '.join(place)}: {self.message}" if place else self.message
@@ -56,12 +56,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What `check` found; `str()` gives a line for each finding, then the verdict.
+    """Result of `check`; `str()` gives one line per finding, then the verdict.
 
     Attributes:
         path: The archive.
-        faults: Why the leaderboard would refuse it or might misread it.
-        warnings: What it takes all the same.
+        faults: Reasons why the leaderboard would refuse or misread the archive.
+        warnings: Findings that the leaderboard accepts.
     """
 
     path: Path
@@ -70,11 +70,11 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether the archive has no fault."""
+        """If True, the archive has no faults."""
         return not self.faults
 
     def __str__(self) -> str:
-        """Read as lines for people."""
+        """Return the report as text."""
         lines = [f"fault: {fault}" for fault in self.faults]
         lines += [f"warning: {warning}" for warning in self.warnings]
         verdict = "accepted" if self.ok else "refused"
@@ -88,7 +88,7 @@ class CheckReport:
 
 
 class _File(io.BufferedReader):
-    """A file of which no more than `largest` bytes are read at once."""
+    """File that refuses to read more than `largest` bytes in one call."""
 
     largest = _DIRECTORY_BYTES
 
@@ -105,7 +105,7 @@ _Finding = tuple[str, Fault]
 def _first_of_each_kind(
     findings: Iterable[_Finding], file: str | None, shown: int
 ) -> Iterator[Fault]:
-    """Yield the first few faults of each kind, and how many more there are."""
+    """Yield the first faults of each kind, and the number of others."""
     named: dict[str, list[Fault]] = {}
     counts: Counter[str] = Counter()
     for kind, fault in findings:
@@ -119,21 +119,21 @@ def _first_of_each_kind(
 
 
 def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None) -> CheckReport:
-    r"""Check whether the leaderboard would take a zip, and name every fault in it.
+    r"""Check that the leaderboard would accept a zip, and list every fault in it.
 
-    Nothing is unpacked to disk, and no more of a file is unpacked to memory than an honest one of
-    its rows could hold. Of many faults of one kind in one file the first few are named and the
-    others counted.
+    Nothing is unpacked to disk, and files are read into memory only up to the maximum size of a
+    valid file. Of many faults of the same kind in a file, the first are listed and the others
+    counted.
 
     Args:
         path: The zip file.
-        rows: Row counts that stand in for the official ones, by task name.
+        rows: Row counts to use instead of the official ones, by task name.
 
     Returns:
-        The report. A file that is not a zip is a fault too.
+        The report. A file that is not a zip is a fault.
 
     Raises:
-        SubmissionError: There is no such file, or it may not be read.
+        SubmissionError: If the file does not exist or cannot be read.
 
     Example:
         >>> import tempfile, zipfile
@@ -157,7 +157,7 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
             fault = Fault(None, None, f"expected a zip archive. Received: {_reason(error)}")
             return CheckReport(path, (fault,))
         with archive:
-            stream.largest = sys.maxsize  # what is read from here on has bounds of its own
+            stream.largest = sys.maxsize  # the following reads have other limits
             return _check_archive(path, archive, counts)
 
 
@@ -166,7 +166,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, int]) -> CheckReport:
-    # The name as it is stored: zipfile's `filename` is cut at a NUL.
+    # `filename` would be cut at a NUL.
     entries = {entry.orig_filename: entry for entry in archive.infolist()}
     names = Counter(entry.orig_filename for entry in archive.infolist())
     faults, warnings = [*_first_of_each_kind(_entry_faults(names), None, _ENTRIES_SHOWN)], []
@@ -188,7 +188,7 @@ def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, in
 
 
 def _entry_faults(names: Mapping[str, int]) -> Iterator[_Finding]:
-    """Yield what is wrong with the names of the entries; `names` counts each."""
+    """Yield faults of the file names; `names` has the number of entries of each name."""
     files = {task.file.lower(): task.file for task in TASKS.values()}
     for file in files.values():
         if file not in names:
@@ -226,20 +226,20 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) ->
         raise SubmissionError(f"expected at most {limit:,} bytes. Received: {entry.file_size:,}")
     try:
         with archive.open(entry) as stream:
-            # With a bound, for the size that the entry declares may be a lie.
+            # With a limit, because the declared size may be wrong.
             return stream.read(limit + 1)
     except UNREADABLE as error:
         raise SubmissionError(f"expected a readable file. Received: {_reason(error)}") from error
 
 
 def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
-    """Yield what is wrong in a file."""
+    """Yield the faults of a file."""
 
     def found(kind: str, message: str, line: int | None = None) -> _Finding:
         return kind, Fault(task.file, line, message)
 
     if content.startswith(b"\xef\xbb\xbf"):
-        # Read as plain UTF-8 the mark belongs to the first column's name, which is then not found.
+        # The mark would become a part of the first column's name.
         yield found(
             "byte order mark", "expected the header first. Received: a byte order mark", line=1
         )
@@ -251,7 +251,7 @@ def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
         yield found("encoding", f"expected UTF-8. Received: {error.reason}", line)
         text = content.decode("utf-8", "backslashreplace")
     text = text.replace("\r\n", "\n").removesuffix("\n")
-    # Of lines beyond the last that there may be a few are enough to name.
+    # Only the first surplus lines are checked.
     shown = rows + 1 + _ENTRIES_SHOWN
     lines = text.split("\n", shown)[:shown]
     header = 1
@@ -268,7 +268,7 @@ def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
 def _row_faults(
     body: Sequence[str], task: Task, rows: int
 ) -> Iterator[tuple[str, str, int | None]]:
-    """Yield kind, message and number of each row that is wrong, and the indices missing."""
+    """Yield kind, message and number of each wrong row, and the missing indices."""
 
     @cache
     def refusal(prediction: str) -> str | None:
@@ -301,7 +301,7 @@ def _row_faults(
             seen.add(position)
             previous = position
     missing = (position for position in range(rows) if position not in seen)
-    # Neighbours differ by one in value and in order alike, so each gap has one difference.
+    # Within a gap, value minus order is constant.
     for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
         gap = [position for _, position in run]
         through = f" to {gap[-1]}" if len(gap) > 1 else ""

@@ -1,4 +1,4 @@
-"""What this package raises for bad input, and what archives raise when they are broken."""
+"""Errors of this package for bad input, and errors of broken archives."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ UNREADABLE = (
     OverflowError,
     ValueError,
 )
-"""What `gzip` and `zipfile` raise for a file that is cut off, broken, encrypted (`RuntimeError`) or
-packed in a way that they do not know."""
+"""Errors of `gzip` and `zipfile` for truncated, broken or encrypted files (`RuntimeError`), and for
+unknown compression methods."""

@@ -1,4 +1,4 @@
-"""GLUE's metrics and its average."""
+"""GLUE metrics and the GLUE average."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _accuracy(predictions: Column, labels: Column) -> float:
 def _f1(predictions: Column, labels: Column) -> float:
     from sklearn.metrics import precision_recall_fscore_support
 
-    # Of the labels given, so that label 1 may be absent from both columns.
+    # Label 1 may be missing in both columns.
     _, _, f1, _ = precision_recall_fscore_support(
         labels, predictions, labels=["1"], average=None, zero_division=0.0
     )
@@ -207,7 +207,7 @@ def _correlation(name: str) -> Callable[[Column, Column], float]:
         if _is_constant(predictions) or _is_constant(labels):
             return 0.0
         with warnings.catch_warnings():
-            # Scores equal but for rounding: SciPy warns, and the value stands.
+            # SciPy warns about nearly constant scores; the value is still valid.
             warnings.simplefilter("ignore", stats.NearConstantInputWarning)
             return float(getattr(stats, name)(predictions, labels).statistic)
 

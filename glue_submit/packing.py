@@ -1,4 +1,4 @@
-"""Write a submission: eleven files in one flat zip, read back and checked."""
+"""Write and check a submission: eleven files in one flat zip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glue_submit.errors import SubmissionError
 from glue_submit.tables import Predictions, in_index_order, locate
 from glue_submit.tasks import TASKS, received, row_table
 
-# The earliest time that a zip can hold: equal predictions give equal bytes.
+# The earliest time in a zip; with a fixed time, equal predictions give equal bytes.
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 
@@ -24,8 +24,9 @@ class Packed:
 
     Attributes:
         path: The zip file.
-        filled: Names of the tasks that had no predictions and hold the training-set majority.
-        warnings: What the leaderboard takes but the author may not have meant, a line each.
+        filled: Names of the tasks without predictions, filled with the majority class of the
+            training set.
+        warnings: Probable mistakes that the leaderboard accepts, one line each.
     """
 
     path: Path
@@ -33,7 +34,7 @@ class Packed:
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Read as a short report, a line each."""
+        """Return a short report."""
         lines = [f"warning: {warning}" for warning in self.warnings]
         lines += [f"filled: {name} with {TASKS[name].majority}" for name in self.filled]
         return "\n".join([*lines, f"{self.path}: written and checked, {len(TASKS)} files"])
@@ -46,26 +47,26 @@ def pack(
     fill_missing: bool = False,
     rows: Mapping[str, int] | None = None,
 ) -> Packed:
-    """Write predictions for the eleven test sets as one zip that the leaderboard takes.
+    """Write predictions for the eleven test sets as one zip for the leaderboard.
 
-    The zip is written beside `path` under another name, read back by `check`, and only then moved
-    to `path`, so a zip at `path` is always whole. Equal predictions give equal bytes.
+    The zip is written to a temporary file, checked by `check` and then moved to `path`, so that
+    `path` is never incomplete. Equal predictions give equal bytes.
 
     Args:
         predictions: A folder with `<Task>.tsv` or `predictions/<Task>.tsv`, or a mapping from task
             names to such a file, to a data frame with the columns `index` and `prediction`, or to
-            a sequence of predictions in the order of the test set. Rows of a file or frame may
-            come in any order; further columns are ignored. STS-B must lie within [0, 5].
-        path: Where the zip goes; its folder is made if need be.
-        fill_missing: Fill a task that is absent with the majority of its official training set.
-        rows: Row counts that stand in for the official ones, by task name.
+            a sequence of predictions in the order of the test set. Rows of a file or frame may be
+            in any order; other columns are ignored. STS-B scores must be in [0, 5].
+        path: Path of the zip; its folder is created if necessary.
+        fill_missing: If True, fill missing tasks with the majority class of the training set.
+        rows: Row counts to use instead of the official ones, by task name.
 
     Returns:
-        The path, the tasks that were filled, and warnings.
+        The path, the filled tasks and warnings.
 
     Raises:
-        SubmissionError: A task is missing, or predictions are not what the leaderboard takes; the
-            message names file, line, what was expected and what came. Nothing is written then.
+        SubmissionError: If a task is missing or the predictions are invalid; the message names the
+            file, the line, and the expected and received values. Nothing is written then.
 
     Example:
         >>> import tempfile
@@ -80,13 +81,14 @@ def pack(
     if missing and not fill_missing:
         raise SubmissionError(
             f"expected predictions for {len(TASKS)} tasks, but {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing (fill_missing, or --fill-missing, "
-            f"puts the training-set majority there). Received: {', '.join(sources) or 'none'}"
+            f"{'is' if len(missing) == 1 else 'are'} missing (use fill_missing or --fill-missing "
+            "to fill them with the majority class of the training set). "
+            f"Received: {', '.join(sources) or 'none'}"
         )
     if not sources:
         raise SubmissionError(
-            "expected predictions for at least one task, found none: a submission of fills alone "
-            f"answers nothing. {received(predictions)}"
+            "expected predictions for at least one task, found none: a submission cannot consist "
+            f"of filled tasks only. {received(predictions)}"
         )
     members, warnings = {}, []
     for task in TASKS.values():
@@ -128,6 +130,6 @@ def _write(path: Path, members: Mapping[str, bytes], rows: Mapping[str, int] | N
 def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, _TIMESTAMP)
     entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.create_system = 3  # Unix on every machine, or the bytes would tell them apart
+    entry.create_system = 3  # Unix on every machine, so that the bytes are equal
     entry.external_attr = 0o100644 << 16
     return entry

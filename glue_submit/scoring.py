@@ -16,7 +16,7 @@ from glue_submit.tasks import TASKS, Task, get_task, received
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A folder in the layout of `glue_data`, or each task's labels by the task's name."""
 
-# Each labelled file in `glue_data`, and the column that holds the label; CoLA has no header.
+# Labelled files in `glue_data` and their label columns; CoLA has no header.
 _LABEL_COLUMNS: Mapping[str, tuple[str, str | int]] = {
     "CoLA": ("CoLA/dev.tsv", 1),
     "SST-2": ("SST-2/dev.tsv", "label"),
@@ -51,7 +51,7 @@ class Scores:
         return glue_average(self.tasks)
 
     def __str__(self) -> str:
-        """Read as a table: task, metric, value x 100."""
+        """Return a table: task, metric, value x 100."""
         lines = [f"{'task':<8} {'metric':<9} {'x 100':>6}"]
         for name, metrics in self.tasks.items():
             for metric, value in metrics.items():

@@ -19,12 +19,12 @@ Predictions: TypeAlias = str | os.PathLike[str] | Mapping[str, Source]
 
 T = TypeVar("T")
 
-# Nine digits are plenty, and keep int() from chewing on a line of a million.
+# At most nine digits, because int() is slow for very long numbers.
 INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read a UTF-8 file's lines as GLUE's files have them: LF alone ends a record.
+    """Read the lines of a UTF-8 file; as in GLUE's files, only LF ends a record.
 
     A byte order mark and the CR of a CRLF are dropped; a last line may lack its LF. Bytes that are
     not UTF-8 are kept apart from every label word, for sentences may hold some.
@@ -226,7 +226,7 @@ def _placed(
 
 
 def converted(value: object, convert: Callable[[object], T], where: str) -> T:
-    """Convert a value; an error names the place where it stands.
+    """Convert a value; errors name its place.
 
     Args:
         value: The value.

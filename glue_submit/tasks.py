@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -13,12 +14,12 @@ from glue_submit.errors import SubmissionError
 
 SCORE_RANGE = (0.0, 5.0)
 
-# What float() takes, less NaN, infinities, underscores, blanks and digits outside ASCII.
+# Like float(), but without NaN, infinities, underscores, blanks and non-ASCII digits.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def received(value: object) -> str:
-    """Show `value` at the end of a message: quoted, on one line, cut where it is long."""
+    """Return the end of a message: `value`, quoted, on one line, shortened if long."""
     shown = repr(value).replace("\n", " ")
     return f"Received: {shown if len(shown) <= 80 else shown[:77] + '...'}"
 
@@ -51,7 +52,7 @@ class Task:
 
     @property
     def file(self) -> str:
-        """The file's name in the archive."""
+        """Name of the file in the archive."""
         return f"{self.name}.tsv"
 
     def parse(self, prediction: Any) -> str | float:
@@ -78,8 +79,8 @@ class Task:
             if _NUMBER.fullmatch(text) and math.isfinite(score := float(text)):
                 return score
             raise SubmissionError(f"expected a number in [0, 5]. {received(value)}")
-        # An integer stands for a label only where the label is a digit: the order of label words
-        # differs from one library to the next.
+        # Integers are labels only if the label is a digit, because libraries order label words
+        # differently.
         word = str(int(value)) if isinstance(value, int) else value
         if isinstance(word, str) and word in self.labels:
             return word
@@ -110,7 +111,7 @@ class Task:
             raise SubmissionError(
                 f"expected a number in [0, 5], clipped by the caller. {received(value)}"
             )
-        return f"{value + 0.0:.3f}"  # -0.0 + 0.0 is 0.0, which has no sign to write
+        return f"{value + 0.0:.3f}"  # -0.0 + 0.0 is 0.0, without a sign
 
 
 _DIGITS = ("0", "1")
@@ -165,7 +166,11 @@ def get_task(name: str) -> Task:
     try:
         return TASKS[name]
     except (KeyError, TypeError):
-        raise SubmissionError(f"expected one of {', '.join(TASKS)}. {received(name)}") from None
+        near = difflib.get_close_matches(name.lower(), {each.lower(): each for each in TASKS}, n=1)
+        hint = "".join(f". Did you mean {each!r}?" for each in TASKS if [each.lower()] == near)
+        raise SubmissionError(
+            f"expected one of {', '.join(TASKS)}. {received(name)}{hint}"
+        ) from None
 
 
 def row_table(rows: Mapping[str, int] | None) -> dict[str, int]:

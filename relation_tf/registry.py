@@ -1,10 +1,8 @@
-"""Registries: every kind of part that a user can add by name, and the decorators that add it.
+"""Registries of mechanisms, tasks, metrics and other parts, and decorators to register them.
 
-A part is registered once, in any module. What it declares there is the single source for suites,
-plans, reports and documentation. A module of your own is imported by `plugins = ["my_module"]` in a
-suite, by `--plugin my_module`, or as an entry point of the group `relation_tf.plugins`.
-
-This module imports nothing heavy, and of the package only `errors`.
+Suites, plans, reports and documentation read the declaration of a part from its registry. A custom
+module is imported by `plugins = ["my_module"]` in a suite, by `--plugin my_module`, or as an entry
+point of the group `relation_tf.plugins`. This module imports only `errors` of the package.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Names of one kind of part.
+    """Names and entries of one kind of part.
 
-    The modules that register what ships with the package are imported at the first look-up.
+    The modules with the parts of the package are imported at the first look-up.
 
     Args:
         kind: The kind of part, for messages, such as `"metric"`.
-        builtin: Modules that register the package's own parts.
-        shapes_runs: If False, such parts do not change what a run computes.
+        builtin: Modules that register the parts of the package.
+        shapes_runs: If False, such parts do not change the results of runs.
 
     Example:
         >>> colors: Registry[int] = Registry("color")
@@ -54,17 +52,17 @@ class Registry(Mapping[str, T], Generic[T]):
         """Register an entry.
 
         Args:
-            name: Its name.
-            entry: What the name stands for.
-            origin: The module that registers it. A module that is imported again, as in a
-                notebook, may replace its own entries.
+            name: Name of the entry.
+            entry: The entry.
+            origin: The module that registers it. When a module is imported again, as in a
+                notebook, it may replace its entries.
 
         Raises:
             SuiteError: If the name is empty or another module has registered it.
         """
         if not name or not name.isprintable():
             raise SuiteError(f"{self.kind}: a name must be printable text. Received: {name!r:.80}")
-        # What ships is there first, so that nothing can take its names.
+        # Load the parts of the package first, so that their names are reserved.
         if not origin.startswith("relation_tf."):
             self._load()
         if name in self._entries and (not origin or origin != self._origins[name]):
@@ -78,20 +76,20 @@ class Registry(Mapping[str, T], Generic[T]):
 
         Args:
             name: A registered name.
-            or_else: What is allowed besides registered names, for the message.
+            or_else: Other allowed values, for the message.
 
         Raises:
-            UnknownNameError: For any other name; the message suggests the nearest one.
+            UnknownNameError: If the name is unknown; the message suggests the nearest one.
         """
         if name not in self:
             raise UnknownNameError(self.kind, name, self, or_else)
         return self._entries[name]
 
     def remove(self, name: str) -> T:
-        """Remove an entry, as a test or a notebook does, and return it.
+        """Remove and return an entry, for tests and notebooks.
 
         Raises:
-            UnknownNameError: For a name that is not registered.
+            UnknownNameError: If the name is unknown.
         """
         entry = self.find(name)
         del self._entries[name], self._origins[name]
@@ -103,7 +101,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._origins[name]
 
     def origins(self) -> set[str]:
-        """Return the modules that have registered something so far."""
+        """Return the modules with registered entries."""
         return {*self._origins.values()}
 
     def __getitem__(self, name: str) -> T:
@@ -124,7 +122,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 def _decorator(registry: Registry[T], name: str, make: Callable[[Any], T]) -> Callable[[Any], Any]:
-    """Return a decorator that registers what it decorates, and returns it as it is."""
+    """Return a decorator that registers an object and returns it unchanged."""
 
     def register(target: Any) -> Any:
         registry.add(name, make(target), _module_of_caller())
@@ -134,7 +132,7 @@ def _decorator(registry: Registry[T], name: str, make: Callable[[Any], T]) -> Ca
 
 
 def _module_of_caller() -> str:
-    """Return the module that calls the function of this module which calls this one."""
+    """Return the module that called the caller of this function."""
     return str(sys._getframe(2).f_globals.get("__name__", ""))
 
 
@@ -143,20 +141,20 @@ Head = Literal["first", "vector", "feature-attention", "additive-attention"]
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A token-mixing mechanism, and how a network makes and reads it.
+    """A token-mixing mechanism and its place in a network.
 
     Attributes:
-        factory: The layer's class or a function that makes one, or its path
-            `"package.module:attribute"`, which is imported when a layer is made.
-        output_type: `"tokens"` for an output `(batch, tokens, width)`, `"vector"` for
-            `(batch, width)`, `"sequence"` for an encoder-decoder, which is a network by itself.
-        head: How the sentence vector is made: the `"first"` token, the `"vector"` that the layer
-            returns, `"feature-attention"` or `"additive-attention"` over the tokens.
-        positions: Position encoding of the input: `"sine"` positions are added, `"softmax"`
-            positions multiplied; None for a mechanism that knows the order or ignores it.
-        size: The layer's argument that a network's `units` fills; None where it has none.
-        input_type: `"tokens"`, or `"text"` for a sentence encoder that takes strings.
-        options: Default options; those of a method override them.
+        factory: The layer's class, a function that makes a layer, or its path
+            `"package.module:attribute"`, imported when a layer is made.
+        output_type: `"tokens"` for outputs `(batch, tokens, width)`, `"vector"` for
+            `(batch, width)`, `"sequence"` for an encoder-decoder, a complete network.
+        head: Sentence vector: the `"first"` token, the `"vector"` that the layer returns, or
+            `"feature-attention"` or `"additive-attention"` over the tokens.
+        positions: Position encoding of the input: `"sine"` is added, `"softmax"` is multiplied;
+            None for a mechanism that encodes or ignores the order of tokens.
+        size: The layer's argument for the network's `units`, or None.
+        input_type: `"tokens"`, or `"text"` for a sentence encoder with string inputs.
+        options: Default options of the layer.
         pretrainable: If True, it can start from an encoder that was pre-trained on plain text.
     """
 
@@ -177,7 +175,7 @@ def register_mechanism(name: str, **declaration: Any) -> Callable[[Any], Any]:
     """Register a Keras layer class, or a function that makes a layer, as a mechanism.
 
     Args:
-        name: Its name in suites.
+        name: Name in suites.
         **declaration: Fields of `Mechanism` other than `factory`.
 
     Returns:
@@ -199,15 +197,15 @@ class Metric:
     """A metric of predictions.
 
     Attributes:
-        function: From predictions and labels, arrays of shape `(rows,)`, to a number. None for a
-            metric that the trained network computes itself.
-        label: Its name in tables.
-        low: The worst or lowest value it can take, or None.
-        high: The highest value it can take, or None.
-        higher_is_better: If False, the lowest value is the best.
-        points: Factor by which tables multiply it: 100 for fractions, 1 for other units.
+        function: Function of predictions and labels, arrays `(rows,)`, that returns a number. None
+            for a metric that the trainer computes.
+        label: Name in tables.
+        low: Minimum, or None.
+        high: Maximum, or None.
+        higher_is_better: If False, lower values are better.
+        points: Factor for tables: 100 for fractions, 1 for other units.
         target: `"labels"` for classes, `"scores"` for regressions.
-        positive: The label word that it is about, which a task must have; None for any task.
+        positive: The positive label, which a task must have; None for any task.
     """
 
     function: Callable[[Any, Any], float] | None
@@ -221,7 +219,7 @@ class Metric:
 
     @property
     def worst(self) -> float:
-        """The value of a network that diverged: the worst possible, or NaN where there is none."""
+        """Worst possible value, for a diverged network; NaN if there is no bound."""
         bound = self.low if self.higher_is_better else self.high
         return float("nan") if bound is None else bound
 
@@ -233,12 +231,9 @@ def register_metric(name: str, label: str = "", **declaration: Any) -> Callable[
     """Register a function of predictions and labels as a metric.
 
     Args:
-        name: Its name in suites and files.
-        label: Its name in tables, by default the name.
+        name: Name in suites and files.
+        label: Name in tables, by default `name`.
         **declaration: Fields of `Metric` other than `function` and `label`.
-
-    Returns:
-        A decorator that returns what it decorates.
 
     Example:
         >>> @register_metric("doc-error", "error", higher_is_better=False)
@@ -254,19 +249,18 @@ def register_metric(name: str, label: str = "", **declaration: Any) -> Callable[
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When a run ends and which weights it keeps.
+    """A stopping rule: the end of a run, and the weights that it keeps.
 
     Attributes:
-        factory: A class like `relation_tf.training.stopping.StoppingRule`. Its constructor
-            takes the suite keys below by name, the suite's `stopping_options`, and
-            `higher_is_better` where it has such an argument.
-        keys: The suite keys that it reads.
-        column: The column of the history that it watches; a function takes the settings.
-        fewest_epochs: From the settings to the fewest epochs that a run takes.
+        factory: A class like `relation_tf.training.stopping.StoppingRule`. Its constructor takes
+            `keys` and the suite's `stopping_options` by name, and optionally `higher_is_better`.
+        keys: Suite keys for the constructor.
+        column: Column of the history to monitor, or a function of the settings.
+        fewest_epochs: Function of the settings that returns the minimum number of epochs.
         description: One line for plans and reports.
         metrics: Metrics that every task must have.
-        target: From the settings to the target of a run in words, such as `"validation accuracy
-            above 0.8"`; None for a rule whose runs have none. Reports then show the time to it.
+        target: Function of the settings that returns the target in words, such as `"validation
+            accuracy above 0.8"`, or None. With a target, reports show the time to reach it.
     """
 
     factory: Callable[..., Any]
@@ -285,11 +279,8 @@ def register_stopping_rule(name: str, **declaration: Any) -> Callable[[Any], Any
     """Register a class as a stopping rule: `stopping = "<name>"` in a suite.
 
     Args:
-        name: Its name in suites.
+        name: Name in suites.
         **declaration: Fields of `StoppingRule` other than `factory`.
-
-    Returns:
-        A decorator that returns what it decorates.
     """
     return _decorator(STOPPING_RULES, name, lambda cls: StoppingRule(cls, **declaration))
 
@@ -305,9 +296,6 @@ def register_optimizer(name: str) -> Callable[[Any], Any]:
 
     The factory takes `learning_rate` and the suite's `optimizer_options` by name. Classes of
     `keras.optimizers` need no registration.
-
-    Returns:
-        A decorator that returns what it decorates.
     """
     return _decorator(OPTIMIZERS, name, lambda factory: factory)
 
@@ -317,9 +305,6 @@ def register_schedule(name: str) -> Callable[[Any], Any]:
 
     The factory takes `learning_rate`, `epochs`, `steps_per_epoch` and the suite's
     `schedule_options` by name. Classes of `keras.optimizers.schedules` need no registration.
-
-    Returns:
-        A decorator that returns what it decorates.
     """
     return _decorator(SCHEDULES, name, lambda factory: factory)
 
@@ -329,18 +314,18 @@ class Procedure:
     """A statistical procedure that compares methods.
 
     Attributes:
-        function: The test. `"all-pairs"`: from `{method: scores}`; `"against-control"`: the same
-            and `control=`; `"over-tasks"`: from `{task: {method: scores}}`. All take `alpha=` and
-            `higher_is_better=`. Reports need `pvalue` of the result and show its `statistic`, if
-            any, as SciPy's tests return them: k x k arrays of all pairs, or one number for each
-            method other than the control, in the order of the samples.
-        compares: What is compared with what.
-        title: Its name in sentences and tables, such as `"Steel-Dwass"`.
+        function: The test. `"all-pairs"`: of `{method: scores}`; `"against-control"`: also
+            `control=`; `"over-tasks"`: of `{task: {method: scores}}`. All take `alpha=` and
+            `higher_is_better=`. The result has `pvalue` and optionally `statistic`, as in SciPy:
+            k x k arrays of all pairs, or one number per method other than the control, in the
+            order of the samples.
+        compares: Compared methods or tasks.
+        title: Name in sentences and tables, such as `"Steel-Dwass"`.
         symbol: Symbol of its statistic, such as `"W*"`.
-        attainable_pvalue: From the numbers of methods and of seeds (or tasks) to the smallest p
-            that can come out without ties; None where there is no such bound.
+        attainable_pvalue: Function of the numbers of methods and seeds (or tasks) that returns the
+            smallest possible p-value without ties, or None.
         exact: If True, the function takes `method="asymptotic"`, `"exact"` or `"monte-carlo"` and
-            `permutations=`, and a pair counts as significant where both kinds of p are.
+            `permutations=`, and a pair is significant only if both p-values are.
     """
 
     function: Callable[..., Any]
@@ -352,7 +337,7 @@ class Procedure:
 
     @property
     def unit(self) -> Literal["seed", "task"]:
-        """What the test counts: the seeds of a task, or the tasks."""
+        """Unit of the samples: the seeds of a task, or the tasks."""
         return "task" if self.compares == "over-tasks" else "seed"
 
 
@@ -365,11 +350,8 @@ def register_procedure(name: str, **declaration: Any) -> Callable[[Any], Any]:
     """Register a function as a statistical procedure: `test = "<name>"` in a suite.
 
     Args:
-        name: Its name in suites.
+        name: Name in suites.
         **declaration: Fields of `Procedure` other than `function`.
-
-    Returns:
-        A decorator that returns what it decorates.
     """
     return _decorator(PROCEDURES, name, lambda function: Procedure(function, **declaration))
 
@@ -383,10 +365,7 @@ def register_section(name: str) -> Callable[[Any], Any]:
     """Register a section of the report, a subclass of `relation_tf.report.blocks.Section`.
 
     Args:
-        name: Its name, and its anchor on the page.
-
-    Returns:
-        A decorator that returns what it decorates.
+        name: Name of the section and its anchor on the page.
     """
     return _decorator(SECTIONS, name, lambda section: section)
 
@@ -395,14 +374,13 @@ TASKS: Registry[Any] = Registry("task", "relation_tf.tasks.catalogue")
 
 
 def register_task(task: Any, **declaration: Any) -> None:
-    """Register a task, so that suites can name it as they name a built-in one.
+    """Register a task for use in suites.
 
     Args:
-        task: Its name, with the keys of a suite's `[[task]]` table as further arguments; or a
-            `relation_tf.tasks.Dataset`, which has file layouts and a reader of its own.
-        **declaration: The keys, see `relation_tf.tasks.CustomTask`; and `read`, a function from the
-            path of a file to its rows, each the texts of the inputs and the label word, for files
-            that are no tables.
+        task: Name of the task, with the keys of a suite's `[[task]]` table as keyword arguments; or
+            a `relation_tf.tasks.Dataset` with custom file layouts and a custom reader.
+        **declaration: The keys, see `relation_tf.tasks.CustomTask`. For files that are not tables,
+            `read`: a function of a path that returns rows (input texts and label word).
 
     Raises:
         SuiteError: If a key or value is not allowed, or the name is taken.
@@ -425,7 +403,7 @@ class DataSource:
 
     Attributes:
         find: The function that finds the text of a task.
-        reads_data: If False, it reads nothing from the folder that `--data` names.
+        reads_data: If False, the folder `--data` is not used.
     """
 
     find: Callable[[Any, Any], Any]
@@ -438,16 +416,12 @@ SOURCES: Registry[DataSource] = Registry("data source", "relation_tf.tasks.catal
 def register_source(name: str, **declaration: Any) -> Callable[[Any], Any]:
     """Register a function that finds the text of a task: `source = "<name>"` in a suite.
 
-    The function takes a `relation_tf.tasks.Dataset` and the `relation_tf.tasks.Folders` that the
-    user named. It returns a `relation_tf.tasks.TaskSource`, or a `relation_tf.tasks.Missing` that
-    says what is missing, or None.
+    The function takes a `relation_tf.tasks.Dataset` and the user's `relation_tf.tasks.Folders`. It
+    returns a `relation_tf.tasks.TaskSource`, a `relation_tf.tasks.Missing` or None.
 
     Args:
-        name: Its name in suites.
+        name: Name in suites.
         **declaration: Fields of `DataSource` other than `find`.
-
-    Returns:
-        A decorator that returns what it decorates.
 
     Example:
         >>> @register_source("mirror")  # doctest: +SKIP
@@ -465,11 +439,7 @@ TRACKERS: Registry[Callable[..., Any]] = Registry(
 
 
 def register_tracker(name: str) -> Callable[[Any], Any]:
-    """Register a factory of trackers: `--track <name>`, see `relation_tf.bench.trackers`.
-
-    Returns:
-        A decorator that returns what it decorates.
-    """
+    """Register a factory of trackers: `--track <name>`, see `relation_tf.bench.trackers`."""
     return _decorator(TRACKERS, name, lambda factory: factory)
 
 
@@ -479,9 +449,9 @@ class Executor:
 
     Attributes:
         execute: The function, see `relation_tf.bench.executors`.
-        options: Options of a cluster that it takes: `"address"`, `"run_cpus"`, `"run_gpus"`,
-            `"run_memory"`. With other executors they are errors.
-        needs: Those of them that it needs.
+        options: Accepted options of a cluster: `"address"`, `"run_cpus"`, `"run_gpus"`,
+            `"run_memory"`. With other executors, they are errors.
+        needs: Required options of a cluster.
     """
 
     execute: Callable[..., Any]
@@ -501,10 +471,7 @@ def register_executor(name: str, **declaration: Any) -> Callable[[Any], Any]:
     """Register a function that executes runs: `--executor <name>`, see `bench.executors`.
 
     Args:
-        name: Its name on the command line.
+        name: Name on the command line.
         **declaration: Fields of `Executor` other than `execute`.
-
-    Returns:
-        A decorator that returns what it decorates.
     """
     return _decorator(EXECUTORS, name, lambda execute: Executor(execute, **declaration))

@@ -1,4 +1,4 @@
-"""The networks of a run, from its configuration and its task."""
+"""Build the networks of a run from its configuration and task."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def build_networks(
 
     Args:
         config: The run.
-        task: Its task.
-        seed: Seed of the start values.
-        match: The width, where the run has a number of parameters instead.
-        vectors: Word vectors that the embedding starts from.
+        task: The task of the run.
+        seed: Seed of the initial weights.
+        match: The matched width, if the run has a number of parameters.
+        vectors: Word vectors for the embedding.
     """
     keras.utils.set_random_seed(seed)
     settings = _settings(config, task)
@@ -54,7 +54,7 @@ def build_networks(
         else:
             models = [_builder(task.task)(config.mechanism, **settings)]
     for model in models:
-        # The answer: probabilities rounded to 8 bits give no useful loss.
+        # Probabilities with 8-bit precision give no useful loss.
         model.layers[-1].dtype_policy = "float32"
     source = _source(config, seed)
     if source is not None:
@@ -66,7 +66,7 @@ def build_networks(
 
 
 def find_match(config: RunConfig, task: EncodedTask) -> networks.Match | None:
-    """Return the width that gives a run's number of parameters, if it has one."""
+    """Return the width for the run's number of parameters, or None."""
     if config.size is None:
         return None
     return networks.match_parameters(
@@ -82,7 +82,7 @@ def check_network(config: RunConfig) -> None:
     """Build a small network of a run's method.
 
     Raises:
-        SuiteError: If it cannot be built; the message names the method, the argument and its value.
+        SuiteError: If it cannot be built; the message names the method, argument and value.
     """
     settings = _run_settings(config)
     if config.size is not None:
@@ -111,7 +111,7 @@ def check_network(config: RunConfig) -> None:
 
 @contextlib.contextmanager
 def dtype_policy(precision: str) -> Iterator[None]:
-    """Set Keras's policy while a network is built; its layers keep it."""
+    """Set Keras's dtype policy while a network is built."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(_POLICIES[precision])
     try:
@@ -168,7 +168,7 @@ def _encoder_decoder(config: RunConfig, sources: int, targets: int) -> keras.Mod
 
 
 def _source(config: RunConfig, seed: int) -> PretrainedEncoder | None:
-    """Return the pre-trained encoder that a seed of the run starts from, if any."""
+    """Return the pre-trained encoder for a seed of the run, or None."""
     if config.encoder_weights == "random":
         return None
     source = load_pretrained(str(config.pretrained), config.mixes, seed)
@@ -182,7 +182,7 @@ def _source(config: RunConfig, seed: int) -> PretrainedEncoder | None:
 
 
 def _contextual(config: RunConfig, source: PretrainedEncoder | None) -> dict[str, Any]:
-    """Return the settings of a network whose mechanism reads contextual embeddings, if it does."""
+    """Return the network settings for contextual embeddings, or an empty table."""
     if source is None or config.encoder_weights != "frozen":
         return {}
     encoder = source.network

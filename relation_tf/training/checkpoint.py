@@ -1,4 +1,4 @@
-"""The state of a run that is not done, from which it goes on. Does not import Keras."""
+"""Checkpoints of unfinished runs. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import numpy as np
 
 STATE = "state.npz"
 
-_SHARE = 20  # Writing takes no more than a twentieth of the time.
+_SHARE = 20  # writing takes at most 1/20 of the time
 
 
 @dataclass(frozen=True)
 class State:
-    """A run after an epoch.
+    """State of a run after an epoch.
 
     Attributes:
-        history: A row an epoch.
-        seconds: Spent so far.
-        rule: The numbers of the stopping rule.
-        variables: Of the network and the optimizer, random states and counters among them.
-        kept: The weights that the stopping rule holds back, if it does.
-        resumed: The epochs after which the run was taken up again.
+        history: One row per epoch.
+        seconds: Training time so far.
+        rule: State of the stopping rule.
+        variables: Variables of the network and the optimizer, including random states and counters.
+        kept: Weights that the stopping rule keeps, if any.
+        resumed: Epochs after which the run was resumed.
     """
 
     history: list[dict[str, float]]
@@ -40,14 +40,13 @@ class State:
 
 
 class Checkpoint:
-    """A file that holds the last state of a run, or that of some seconds ago.
+    """File with a recent state of a run.
 
     Args:
         path: The file.
-        made_by: What the state goes on with alone, such as the versions of packages: with others
-            the run would not end as it began.
-        every: Seconds between two states; a run whose epochs take milliseconds would write more
-            than it trains.
+        made_by: Facts that must be unchanged to resume, such as package versions; otherwise the
+            results would differ from those of an uninterrupted run.
+        every: Minimum seconds between two states.
     """
 
     def __init__(self, path: Path, made_by: Mapping[str, Any], every: float = 2.0) -> None:
@@ -58,12 +57,12 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def due(self) -> bool:
-        """Whether it is time for another state; one that takes long to write is written seldom."""
+        """Return True if a new state is due; states that take long to write are written rarely."""
         pause = max(self._every, _SHARE * self._cost) if self._every else 0.0
         return time.monotonic() - self._written >= pause
 
     def write(self, state: State) -> None:
-        """Write a state, whole or not at all."""
+        """Write a state atomically."""
         began = time.monotonic()
         about = vars(state) | {
             "made_by": self._made_by,
@@ -85,7 +84,7 @@ class Checkpoint:
         self._cost = self._written - began
 
     def read(self) -> State | None:
-        """The last state; None where there is none, or one that others have made or damaged."""
+        """Return the last state; None if it is missing, broken or from a different setup."""
         try:
             with self._path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = iter(file.values())
@@ -96,5 +95,5 @@ class Checkpoint:
                 about["kept"] = [*arrays] if about["kept"] else None
                 return State(**about)
         except Exception:
-            # Whatever is wrong with it: without a state the run begins anew.
+            # For any error in the file, the run starts again.
             return None

@@ -1,4 +1,4 @@
-"""The compiled steps of one task: classification and regression."""
+"""Compiled steps of a classification or regression task."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ EVALUATION_BATCH = 1024
 
 
 class TaskSteps:
-    """A task's network and its compiled steps; the networks of a group share variables.
+    """Network of a task and its compiled steps; the networks of a group share variables.
 
     Args:
         task: The task.
-        model: Its network.
+        model: The network of the task.
         optimizer: The optimizer.
         replicas: The devices that share each step.
     """
@@ -37,7 +37,7 @@ class TaskSteps:
         self.model = model
         self._optimizer = optimizer
         self.step = replicas.sum_over_replicas(self._train_step)
-        # Traced once for any number of rows and any length.
+        # Traced once for all numbers of rows and all lengths.
         self._train = trace(self.step, *self.signature)
         self._predict = trace(replicas.gather_rows(self._predict_step), self.signature[0])
         self._first_step()
@@ -82,10 +82,7 @@ class TaskSteps:
         return outputs[:, 0] if self.task.task.labels is None else outputs
 
     def loss(self, outputs: np.ndarray, split: EncodedSplit) -> float:
-        """Return the mean loss over a split's rows, given what `predict` returned for it.
-
-        It is computed as Keras computes it.
-        """
+        """Return the mean loss of the outputs of `predict` for a split, as in Keras."""
         labels = self.labels(split)
         if outputs.ndim == 1:
             return float(np.mean((outputs.astype(np.float64) - labels) ** 2))
@@ -93,13 +90,13 @@ class TaskSteps:
         return float(np.mean(-np.log(np.clip(chosen, 1e-7, 1 - 1e-7))))
 
     def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
-        """Return the metrics of what `predict` returned for a split."""
+        """Return the metrics of the outputs of `predict` for a split."""
         task, labels = self.task.task, self.labels(split)
         if not np.isfinite(outputs).all():
             # A diverged network has no predictions.
             return {metric: METRICS[metric].worst for metric in task.metrics}
         true = labels * task.maximum if task.labels is None else np.array(task.labels)[labels]
-        # All scored splits of a task have its metrics; validation rows are scored like them.
+        # All scored splits of a task have the same metrics, also for validation rows.
         return score(task, next(iter(task.scored)), words_of(task, outputs), true)
 
     def _fill(self, outputs: np.ndarray, split: EncodedSplit) -> np.ndarray:
@@ -108,21 +105,21 @@ class TaskSteps:
         return outputs
 
     def _first_step(self) -> None:
-        """Run both once: what a first call prepares is compilation. `reset` undoes the step."""
+        """Run both once, so that the first call counts as compilation; `reset` undoes the step."""
         rows = np.arange(min(2, len(self.train_rows)))
         texts = self.pad(self.train_rows, rows)
         self.train(texts, self.labels(self.train_rows)[rows])
         self._predict(tuple(map(tf.constant, texts)))
 
     def _train_step(self, ids: tuple[Any, ...], labels: Any, share: Any) -> tuple[Any, Any]:
-        """Take a step; return these rows' part of the mean loss, and how many are correct."""
+        """Take a step; return the rows' part of the mean loss, and the number of correct rows."""
         loss, right = train_step(
             self.model, self._optimizer, lambda: self._loss(ids, labels), share
         )
         return loss, tf.math.count_nonzero(right & (share > 0))
 
     def _loss(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
-        """Return the mean training loss of some rows, and which of them are correct."""
+        """Return the mean training loss of some rows, and a mask of the correct ones."""
         outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
         if self.task.task.labels is None:
             squares = keras.losses.MeanSquaredError(reduction="sum")(labels[:, None], outputs)
@@ -136,10 +133,10 @@ class TaskSteps:
 
 
 def words_of(task: Task, outputs: np.ndarray, targets: Characters | None = None) -> np.ndarray:
-    """Return outputs as label words, as scores in the task's own range, or as written text."""
+    """Convert outputs to label words, scores in the range of the task, or text."""
     if targets is not None:
         return np.array(targets.decode(outputs), dtype=object)
     if task.labels is None:
-        # A diverged network gives NaN; its score says so, and the file has to hold numbers.
+        # Replace NaN of a diverged network: the file must contain numbers.
         return np.clip(np.nan_to_num(outputs), 0.0, 1.0) * task.maximum
     return np.array(task.labels)[outputs.argmax(axis=1)]

@@ -1,4 +1,4 @@
-"""How the devices that one run is shared among are asked for. Does not import Keras."""
+"""Requested devices of each run. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Distribution:
-    """How devices share each run.
+    """Devices that share each run.
 
     Attributes:
-        strategy: `"mirrored"` for the devices of this host, `"multi-worker"` for those of all hosts
-            that `TF_CONFIG` names.
-        devices: How many of this host's; by default all.
+        strategy: `"mirrored"` for the devices of this host, `"multi-worker"` for the devices of all
+            hosts in `TF_CONFIG`.
+        devices: Number of devices of this host, by default all.
     """
 
     strategy: str
@@ -20,5 +20,5 @@ class Distribution:
 
     @property
     def of_several_hosts(self) -> bool:
-        """Whether other hosts train along."""
+        """If True, other hosts take part in the training."""
         return self.strategy == "multi-worker"

@@ -1,4 +1,4 @@
-"""Pre-training: a language model trained for a given number of steps."""
+"""Train a language model for a given number of steps."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from relation_tf.training.trainer import (
     train_step,
 )
 
-_CLIP = 1.0  # the norm of all gradients together, as in BERT
+_CLIP = 1.0  # global norm of the gradients, as in BERT
 _OF_MODEL = ("objective", "num_layers", "units", "embedding_dim", "dropout", "norm")
 _NOT_DECAYED = ["bias", "beta", "embeddings", "gamma"]
 
 
 class LanguageModelTrainer(Trainer):
-    """Trains a language model on plain text.
+    """Trainer of a language model on plain text.
 
     Args:
-        mechanism: The mechanism of its encoder.
-        settings: How it is trained.
+        mechanism: Token-mixing mechanism of the encoder.
+        settings: Training settings.
         text: The text.
     """
 
@@ -55,7 +55,7 @@ class LanguageModelTrainer(Trainer):
         # One shape for all steps; the last held-out blocks may be fewer.
         self._train = trace(self._train_step, *self._spec(settings.batch_size))
         self._evaluate = trace(self._losses, *self._spec(None))
-        # What a first call prepares is compilation. `reset` undoes the step.
+        # The first call counts as compilation. `reset` undoes the step.
         self.train(0, seed=0)
         self._evaluate(*self._held_out(0))
         self.compile_seconds = time.perf_counter() - start
@@ -79,7 +79,7 @@ class LanguageModelTrainer(Trainer):
         history, resumed = list(state.history), [*state.resumed, *([step] if step else [])]
         while step < settings.steps:
             began = time.perf_counter()
-            # Read when it is needed, so that no step waits for the one before it.
+            # The loss is read later, so that steps do not wait for each other.
             losses.append(self.train(step, seed))
             step += 1
             due = checkpoint is not None and checkpoint.due()
@@ -101,13 +101,13 @@ class LanguageModelTrainer(Trainer):
         return TrainingResult(history, total, resumed=resumed)
 
     def train(self, step: int, seed: int) -> Any:
-        """Take a step, from 0; return its mean loss, a tensor that may not be computed yet."""
+        """Take a step, counted from 0; return its mean loss, a tensor that may still be pending."""
         size = self.settings.batch_size
         blocks = self.text.train[batch_rows(len(self.text.train), size, seed, step)]
         return self._train(*self._inputs(blocks, masks_of_step(seed, step)))
 
     def held_out_loss(self) -> float:
-        """Return the mean loss of the predicted words of the held-out text, always the same."""
+        """Return the mean loss over the predicted tokens of the held-out text (fixed masks)."""
         total, words = 0.0, 0
         for row in range(0, len(self.text.held_out), self.settings.batch_size):
             losses = self._evaluate(*self._held_out(row)).numpy()
@@ -117,11 +117,11 @@ class LanguageModelTrainer(Trainer):
 
     @property
     def step_tokens(self) -> int:
-        """Tokens of a step's blocks."""
+        """Tokens per step."""
         return self.settings.batch_size * self.settings.length
 
     def encoder_weights(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the input vectors of the words, and the weights of the encoder."""
+        """Return the embedding matrix and the weights of the encoder."""
         embedding = self.model.embedding.get_weights()[0] * np.float32(self.model.embedding_scale)
         return embedding[: self.text.vocabulary.size], self.model.encoder.get_weights()
 
@@ -130,15 +130,15 @@ class LanguageModelTrainer(Trainer):
         return build_model(self.mechanism, self.settings, self.text.vocabulary.size)
 
     def _row(self, step: int, losses: Sequence[float], seconds: float) -> dict[str, float]:
-        """Evaluate; return the row of the history."""
+        """Evaluate the model; return the row of the history."""
         began = time.perf_counter()
         loss, held_out = float(np.mean(losses)), self.held_out_loss()
         with np.errstate(over="ignore"):
             perplexity = float(np.exp(held_out))
         if not np.isfinite([loss, perplexity]).all():
             raise SuiteError(
-                f"the loss must be finite up to step {step}. Received: {loss:g}, of held-out "
-                f"text {held_out:g}; a lower learning rate may help"
+                f"the loss is not finite at step {step}. Received: {loss:g}, on held-out text "
+                f"{held_out:g}; try a lower learning rate"
             )
         return {
             "step": step,
@@ -151,7 +151,7 @@ class LanguageModelTrainer(Trainer):
         }
 
     def _spec(self, blocks: int | None) -> list[tf.TensorSpec]:
-        """Signature of a step: ids, and the places and words that are predicted."""
+        """Return the signature of a step: ids, predicted positions and predicted tokens."""
         ids, *rest = self._inputs(self.text.train[:1], masks_of_held_out(0))
         return [tf.TensorSpec((blocks, *x.shape[1:]), tf.int32) for x in (ids, *rest)]
 

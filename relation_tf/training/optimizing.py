@@ -33,13 +33,13 @@ def constant(learning_rate: float, epochs: int, steps_per_epoch: int) -> float:
 
 @register_schedule("fcsr")
 def fcsr(learning_rate: float, epochs: int, steps_per_epoch: int) -> FCSRDecay:
-    """Return the decay of the FCSR preprint, each epoch's rate from the initial one."""
+    """Return the decay of the FCSR preprint, computed from the initial rate."""
     return FCSRDecay(learning_rate, epochs, steps_per_epoch)
 
 
 @register_schedule("fcsr-compounding")
 def fcsr_compounding(learning_rate: float, epochs: int, steps_per_epoch: int) -> FCSRDecay:
-    """Return the decay of the FCSR preprint, each epoch's rate from that of the one before it."""
+    """Return the decay of the FCSR preprint, computed from the rate of the previous epoch."""
     return FCSRDecay(learning_rate, epochs, steps_per_epoch, compounding=True)
 
 
@@ -47,13 +47,13 @@ def fcsr_compounding(learning_rate: float, epochs: int, steps_per_epoch: int) ->
 def warmup_cosine(
     learning_rate: float, epochs: int, steps_per_epoch: int, warmup: float = 0.1
 ) -> keras.optimizers.schedules.LearningRateSchedule:
-    """Return a schedule that rises linearly and falls to 0 like a cosine.
+    """Return a schedule with linear warmup and cosine decay to 0.
 
     Args:
-        learning_rate: The peak.
-        epochs: Epochs of the run.
-        steps_per_epoch: Steps of an epoch.
-        warmup: Share of the steps in which it rises, in [0, 1).
+        learning_rate: Peak learning rate.
+        epochs: Number of epochs.
+        steps_per_epoch: Steps per epoch.
+        warmup: Share of the steps for warmup, in [0, 1).
     """
     steps = epochs * steps_per_epoch
     rising = int(warmup * steps)
@@ -75,13 +75,13 @@ def make_schedule(
     """Make a learning-rate schedule.
 
     Args:
-        name: A registered schedule, or a class of `keras.optimizers.schedules`. A class takes the
-            learning rate as `initial_learning_rate`, and as `decay_steps` all steps of the run,
-            where it has such arguments and `options` does not set them.
+        name: A registered schedule, or a class of `keras.optimizers.schedules`. By default, its
+            argument `initial_learning_rate` is the learning rate and `decay_steps` the number of
+            steps of the run.
         learning_rate: The suite's learning rate.
-        epochs: The most epochs of the run.
-        steps_per_epoch: Steps of an epoch.
-        options: More arguments, by name.
+        epochs: Maximum number of epochs.
+        steps_per_epoch: Steps per epoch.
+        options: Other arguments, by name.
 
     Returns:
         A learning rate or a schedule of Keras.
@@ -111,17 +111,17 @@ def make_optimizer(
     """Make an optimizer.
 
     Args:
-        name: A registered optimizer, `"adam"` is the package's own; or a class of
-            `keras.optimizers`. On TensorFlow each of them sums the gradients of a token that
-            occurs several times before it uses them, see `relation_tf.optimizers.SumRows`.
+        name: A registered optimizer (`"adam"` is `relation_tf.optimizers.Adam`) or a class of
+            `keras.optimizers`. On TensorFlow, all of them sum the gradients of repeated tokens
+            first, see `relation_tf.optimizers.SumRows`.
         learning_rate: A number or a schedule.
-        options: More arguments, by name.
+        options: Other arguments, by name.
         weight_decay: Decoupled weight decay; None for the optimizer's default.
         embedding_updates: `"dense"`, or `"rows"` with `"adam"`.
 
     Raises:
-        SuiteError, UnknownNameError: For an unknown name, wrong options, and an optimizer that has
-            no weight decay or no row updates.
+        SuiteError, UnknownNameError: For an unknown name or wrong options, or if the optimizer
+            does not support weight decay or row updates.
     """
     factory = _find(OPTIMIZERS, _classes(keras.optimizers, keras.optimizers.Optimizer), name)
     arguments = {"learning_rate": learning_rate, **options}

@@ -1,13 +1,13 @@
-"""What pre-training leaves: its folder, and encoders that networks start from. Free of Keras.
+"""The folder of pre-training, and encoders that networks start from. Does not import Keras.
 
-    DIR/pretraining.json                   what was asked
-    DIR/vocabulary.json                    WordPiece, of the text that was learned from
+    DIR/pretraining.json                   settings
+    DIR/vocabulary.json                    WordPiece vocabulary of the training text
     DIR/scores.csv, report.json            perplexity, for `relation-tf compare`
     DIR/speeds.csv                         tokens a second
     DIR/runs/<method>/seed-<s>/
         config.json  manifest.json  history.csv  weights.npz  result.json
 
-A run is done when its result.json is there, which is written last.
+A run is done when its result.json exists; this file is written last.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _ENCODER = "encoder_{}"
 
 @dataclass(frozen=True)
 class PretrainedEncoder:
-    """An encoder that has learned from plain text.
+    """An encoder that was pre-trained on plain text.
 
     Attributes:
-        folder: The run that it is of.
-        vocabulary: What its ids are.
-        mechanism: What mixes the tokens.
-        seed: Of its run.
-        settings: What it was trained with; `text` is a digest of the text.
-        embedding: A vector for each word, `(vocabulary.size, embedding_dim)`.
-        weights: Of the stack, in the order of the layer.
+        folder: Folder of the run.
+        vocabulary: The vocabulary.
+        mechanism: The token-mixing mechanism.
+        seed: Seed of the run.
+        settings: Settings of the run; `text` is a digest of the text.
+        embedding: Embedding matrix, `(vocabulary.size, embedding_dim)`.
+        weights: Weights of the encoder, in the order of the layer.
     """
 
     folder: Path
@@ -60,10 +60,9 @@ class PretrainedEncoder:
 
     @property
     def network(self) -> dict[str, Any]:
-        """The arguments of a network of `relation_tf.networks` that `fill` can fill.
+        """Arguments of `sequence_classifier` and similar functions for a network for `fill`.
 
-        They are those of `sequence_classifier` and its like that decide about shapes; all others
-        are free.
+        Contains only arguments that determine shapes; choose the others freely.
         """
         settings = self.settings
         return {
@@ -82,17 +81,17 @@ class PretrainedEncoder:
 
 
 def load_pretrained(folder: str | Path, method: str, seed: int | None = None) -> PretrainedEncoder:
-    """Read an encoder that `relation-tf pretrain` has made.
+    """Read an encoder from the output of `relation-tf pretrain`.
 
     Args:
-        folder: Its `--out`.
-        method: The mechanism, or what its runs are called.
-        seed: Of the run, by default the first that is done. Where a mechanism has one run alone,
-            it is that for any seed.
+        folder: The folder `--out` of the command.
+        method: The mechanism, or the name of its runs.
+        seed: Seed of the run, by default the first finished one. If a mechanism has only one run,
+            it is used for any seed.
 
     Raises:
-        SuiteError, DataError: Where there is no such run, or it is broken; the message names what
-            there is.
+        SuiteError, DataError: If there is no such run, or it is broken; the message lists the
+            available runs.
 
     Example:
         >>> load_pretrained("nowhere", "relation")
@@ -120,15 +119,15 @@ pretraining.json in it
 def pretrained_digest(
     folder: str | Path, method: str | None = None, seed: int | None = None
 ) -> str:
-    """SHA-256 of what `load_pretrained` would read: the encoder, and its vocabulary.
+    """Return the SHA-256 of an encoder and its vocabulary.
 
     Args:
-        folder: As there, and so are all others.
-        method: The mechanism; None for the digest of the vocabulary alone.
-        seed: Of the run.
+        folder: See `load_pretrained`.
+        method: The mechanism; None for the digest of the vocabulary only.
+        seed: Seed of the run.
 
     Raises:
-        SuiteError: As there.
+        SuiteError: See `load_pretrained`.
     """
     folder = _folder(folder)
     paths = [vocabulary_of(folder)]
@@ -145,19 +144,19 @@ def pretrained_digest(
 
 
 def _folder(path: str | Path) -> Path:
-    """A folder of pre-training."""
+    """Expand and check the path of a pre-training folder."""
     try:
         folder = Path(path).expanduser()
         if (folder / SETTINGS).is_file():
             return folder
-    except (OSError, RuntimeError) as error:  # of a path, and of a home that nobody has
+    except (OSError, RuntimeError) as error:  # an invalid path or an unknown user
         reason = getattr(error, "strerror", None) or error
         raise SuiteError(f"{path!s:.160}: cannot be read: {reason}") from error
     raise SuiteError(f"{folder}: expected a folder of pre-training, with a {SETTINGS} in it")
 
 
 def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
-    """The result of a finished run."""
+    """Return the result of a finished run."""
     done = finished_runs(folder)
     runs = [run for run in done if method in (run["method"], run["mechanism"])]
     if not runs:
@@ -175,16 +174,16 @@ def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
 
 
 def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") -> None:
-    """Let a network start from a pre-trained encoder.
+    """Set the weights of a network to those of a pre-trained encoder.
 
     Args:
         model: A network around `"encoder"`, of `relation_tf.networks`, such as
             `sequence_classifier(num_classes=2, **pretrained.network)`.
-        pretrained: The encoder. What it has not learned, as the last layers, is left.
-        layer: The stack's name in the network.
+        pretrained: The encoder. Layers after the encoder keep their weights.
+        layer: Name of the encoder layer in the network.
 
     Raises:
-        SuiteError: For a network of other shapes; the message names both.
+        SuiteError: If the shapes of the network differ; the message names both shapes.
     """
     for name, values in (("embedding", (pretrained.embedding,)), (layer, pretrained.weights)):
         try:
@@ -195,11 +194,11 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
                 f"Received: {join_names([each.name for each in model.layers])}"
             ) from error
         if name == "mechanism":
-            _check_made_alike(own, pretrained)
-        asked = [tuple(weight.shape) for weight in own.weights]
+            _check_same_arguments(own, pretrained)
+        required = [tuple(weight.shape) for weight in own.weights]
         shapes = [value.shape for value in values]
-        if asked != shapes:
-            expected, found = next((a, b) for a, b in zip_longest(asked, shapes) if a != b)
+        if required != shapes:
+            expected, found = next((a, b) for a, b in zip_longest(required, shapes) if a != b)
             raise SuiteError(
                 f"{pretrained.folder}: layer {name!r} has a weight of shape {found} where the "
                 f"network has {expected}; it fills a network made with "
@@ -208,11 +207,11 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
         own.set_weights(list(values))
 
 
-def _check_made_alike(layer: Any, pretrained: PretrainedEncoder) -> None:
-    """Refuse a stack of the same shapes that would compute something else.
+def _check_same_arguments(layer: Any, pretrained: PretrainedEncoder) -> None:
+    """Check that an encoder with the same shapes also has the same arguments.
 
     Raises:
-        SuiteError: It names the first argument that differs, and both values.
+        SuiteError: Names the first argument that differs, and both values.
     """
     from relation_tf.networks import encoder
 
@@ -229,7 +228,7 @@ def _check_made_alike(layer: Any, pretrained: PretrainedEncoder) -> None:
 
 
 def run_folder(folder: Path, method: str, seed: int) -> Path:
-    """The folder of a run."""
+    """Return the folder of a run."""
     return folder / "runs" / method / f"seed-{seed}"
 
 
@@ -237,7 +236,7 @@ def finished_runs(folder: Path) -> list[dict[str, Any]]:
     """Return the results of all finished runs, in order of method and seed.
 
     Raises:
-        SuiteError: For one that is broken.
+        SuiteError: If a result is broken.
     """
     paths = sorted(folder.glob("runs/*/seed-*/result.json"))
     found = [_read(path, _OF_A_RUN) for path in paths]
@@ -253,7 +252,7 @@ def _read(path: Path, needed: set[str]) -> dict[str, Any]:
 
 
 def write_weights(path: Path, embedding: np.ndarray, weights: list[np.ndarray]) -> None:
-    """Write what `load_pretrained` reads."""
+    """Write the weights for `load_pretrained`."""
     arrays = {_ENCODER.format(i): array for i, array in enumerate(weights)}
     np.savez(path, allow_pickle=False, **{_EMBEDDING: embedding, **arrays})
 

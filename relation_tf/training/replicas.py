@@ -1,4 +1,4 @@
-"""Copies of one network, on a device each, that train together: each has its share of a batch."""
+"""Data-parallel replicas: one copy of the network per device, each with a share of the batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Step = Callable[..., Any]
 
 
 class Replicas:
-    """The replicas that a strategy of TensorFlow's keeps alike; without one a single network.
+    """Replicas of a TensorFlow strategy, with equal weights; without a strategy one network.
 
     Args:
         strategy: The strategy; None for one network on one device.
@@ -32,23 +32,23 @@ class Replicas:
 
     @property
     def count(self) -> int:
-        """How many there are, on all hosts."""
+        """Number of replicas on all hosts."""
         return 1 if self._strategy is None else self._strategy.num_replicas_in_sync
 
     def scope(self) -> AbstractContextManager[Any]:
-        """In it variables are made, of which every replica has its own."""
+        """Return a context in which variables get a copy per replica."""
         return (self._strategy or tf.distribute.get_strategy()).scope()
 
     def sum_over_replicas(self, step: Step) -> Step:
-        """A step over the rows of a batch, shared out by rows.
+        """Distribute the rows of a batch over the replicas and sum the results.
 
         Args:
-            step: From `(ids, labels, share)` to tensors; `share` is that of its rows in the batch,
-                and 0 where there are fewer rows than replicas: such a replica is given a row, since
-                a mean of none is no number, that must count for nothing.
+            step: Function of `(ids, labels, share)` that returns tensors; `share` is the share of
+                its rows in the batch. If there are fewer rows than replicas, surplus replicas get
+                one row with share 0, because the mean of no rows is undefined.
 
         Returns:
-            A step from `(ids, labels)` of the whole batch to the sums of those tensors.
+            A function of `(ids, labels)` of the whole batch that returns the sums of the tensors.
         """
         if self._strategy is None:
             return lambda ids, labels: step(ids, labels, 1.0)
@@ -62,10 +62,10 @@ class Replicas:
         return self._everywhere(of_replica)
 
     def gather_rows(self, step: Step) -> Step:
-        """A step over rows, shared out, whose outputs `(rows, width)` are put together again.
+        """Distribute rows over the replicas and join the outputs `(rows, width)`.
 
         Args:
-            step: From ids to outputs.
+            step: Function of ids that returns outputs.
         """
         if self._strategy is None:
             return step
@@ -74,20 +74,20 @@ class Replicas:
             rows = tf.shape(ids[0])[0]
             own, count = self._rows(rows)
             outputs = step(tuple(column[own] for column in ids))[:count]
-            # Zeros change no sum, and hosts without a GPU cannot gather.
+            # A sum of zero-padded outputs, because hosts without a GPU cannot gather.
             return _reduced(tf.pad(outputs, [[own.start, rows - own.start - count], [0, 0]]))
 
         return self._everywhere(of_replica)
 
     def split_seeds(self, seeds: Sequence[Any]) -> Callable[[], None]:
-        """What lets replicas draw different numbers from the same states of seed generators.
+        """Return a function that makes the random states of replicas different.
 
         Args:
-            seeds: The states, Keras variables of two numbers each.
+            seeds: States of Keras seed generators, two numbers each.
 
         Returns:
-            What is to be called whenever all replicas were given the same states. The first replica
-            keeps them.
+            Function to call after all replicas were set to the same states. The first replica keeps
+            its states.
         """
         strategy = self._strategy
         if strategy is None:
@@ -103,12 +103,12 @@ class Replicas:
         ).get_concrete_function()
 
     def broadcast_from_chief(self, *numbers: float) -> Sequence[float]:
-        """The numbers of the chief, on every host: what is decided by them is decided alike."""
+        """Return the numbers of the chief on every host, so that all hosts decide equally."""
         several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
         return self.gather_from_hosts(numbers)[0].tolist() if several else numbers
 
     def gather_from_hosts(self, numbers: Sequence[float]) -> np.ndarray:
-        """The numbers of every replica's host, `(replicas, numbers)`, on every host."""
+        """Return the numbers of all hosts, `(replicas, numbers)`, on every host."""
         return self._exchange(tf.constant(numbers, tf.float64)).numpy()
 
     @functools.cached_property
@@ -122,7 +122,7 @@ class Replicas:
         )
 
     def _everywhere(self, of_replica: Step) -> Step:
-        """Let all replicas do it; what they give is the same, and this host's first has it too."""
+        """Run a function on all replicas and return the result of the first one of this host."""
         strategy = self._strategy
         assert strategy is not None
         return lambda *arguments: strategy.experimental_local_results(
@@ -130,28 +130,28 @@ class Replicas:
         )[0]
 
     def _rows(self, rows: Any) -> tuple[slice, Any]:
-        """Return the slice of this replica's rows, and their number; one row is read for none."""
+        """Return the slice of this replica's rows (at least one row), and their number."""
         start, stop = (number * rows // self.count for number in (_number(), _number() + 1))
         return slice(start, tf.maximum(stop, start + 1)), stop - start
 
 
 def _number() -> Any:
-    """Which replica this is, from 0, within what all of them do."""
+    """Return the index of the current replica."""
     return tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.int32)
 
 
 def _reduced(values: Any) -> Any:
-    """Each tensor's sum over the replicas."""
+    """Sum each tensor over the replicas."""
     context = tf.distribute.get_replica_context()
     return tf.nest.map_structure(lambda value: context.all_reduce(_SUM, value), values)
 
 
 @functools.cache
 def make_replicas(distribution: Distribution | None) -> Replicas:
-    """The replicas of this process, made once, before anything else is asked of TensorFlow.
+    """Make the replicas of this process once, before TensorFlow uses its devices.
 
     Raises:
-        SuiteError: Where the devices are not there, or the other hosts cannot be met.
+        SuiteError: If the devices are missing, or the other hosts cannot be reached.
     """
     if distribution is None:
         return Replicas()
@@ -161,32 +161,32 @@ def make_replicas(distribution: Distribution | None) -> Replicas:
         return Replicas(tf.distribute.MultiWorkerMirroredStrategy())
     except (RuntimeError, tf.errors.OpError) as error:
         reason = " ".join(str(error).split())
-        raise SuiteError(f"TF_CONFIG: the hosts did not meet: {reason:.200}") from error
+        raise SuiteError(f"TF_CONFIG: the hosts cannot connect: {reason:.200}") from error
 
 
 def local_count(distribution: Distribution | None) -> int:
-    """How many replicas this host is to have."""
+    """Return the number of replicas of this host."""
     if distribution is None:
         return 1
     return distribution.devices or max(1, len(tf.config.list_physical_devices("GPU")))
 
 
 def _local_devices(count: int | None) -> list[str]:
-    """The first GPUs of this host; where it has none, as many parts of its CPU.
+    """Return the first GPUs of this host; without a GPU, logical devices of its CPU.
 
     Raises:
-        SuiteError: Where there are fewer, or TensorFlow has begun to use the CPU in one piece.
+        SuiteError: If there are fewer devices, or TensorFlow already uses the CPU as one device.
     """
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     if kind == "CPU" and count is not None:
-        with contextlib.suppress(RuntimeError):  # begun already: as it was parted then
+        with contextlib.suppress(RuntimeError):  # TensorFlow has started: keep its devices
             parts = [tf.config.LogicalDeviceConfiguration()] * count
             tf.config.set_logical_device_configuration(
                 tf.config.list_physical_devices("CPU")[0], parts
             )
     names = [device.name for device in tf.config.list_logical_devices(kind)]
     if count is not None and count > len(names):
-        late = "; a CPU is parted before TensorFlow is first used" if kind == "CPU" else ""
+        late = "; a CPU is divided before TensorFlow is first used" if kind == "CPU" else ""
         raise SuiteError(
             f"devices: expected at most {len(names)}, the {kind}s of this process{late}. "
             f"Received: {count}"

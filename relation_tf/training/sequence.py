@@ -1,4 +1,4 @@
-"""The compiled steps of one task whose answer is a sequence."""
+"""Compiled steps of a sequence-to-sequence task."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from relation_tf.training.trainer import trace
 
 
 class SequenceSteps(TaskSteps):
-    """Steps of a task whose answer is decoded greedily; its loss is teacher-forced.
+    """Steps of a sequence-to-sequence task: teacher-forced loss, greedy decoding.
 
     The inputs are the sources and the targets, from start to end token. Targets are padded to one
-    width, because a loop over tokens needs their number before it runs.
+    width, because the number of decoding steps is fixed in the graph.
     """
 
     @property
@@ -34,7 +34,7 @@ class SequenceSteps(TaskSteps):
         return sources, np.pad(targets, ((0, 0), (0, self._longest + 1 - targets.shape[1])))
 
     def labels(self, split: EncodedSplit) -> np.ndarray:
-        """Return zeros: the targets are among the texts."""
+        """Return zeros; the targets are inputs."""
         return np.zeros(len(split), np.int64)
 
     def predict(self, split: EncodedSplit) -> np.ndarray:
@@ -50,19 +50,19 @@ class SequenceSteps(TaskSteps):
         return total / len(split)
 
     def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
-        """Return the share of targets that are decoded without a fault."""
+        """Return the exact match: the share of correctly decoded targets."""
         targets = split.inputs[1].pad(np.arange(len(split)))[:, 1:]
         return {"exact_match": networks.exact_match(targets, outputs)}
 
     @functools.cached_property
     def _longest(self) -> int:
-        """Tokens of the longest target, its end token included."""
+        """Tokens of the longest target, including the end token."""
         splits = self.task.splits.values()
         return int(max(split.inputs[1].lengths.max(initial=2) for split in splits)) - 1
 
     @functools.cached_property
     def _row_losses(self) -> Any:
-        """The compiled mean loss over the tokens of each target."""
+        """Compiled mean loss over the tokens of each target."""
 
         def losses(sources: Any, targets: Any) -> Any:
             return self._losses(sources, targets, training=False)[0]
@@ -74,7 +74,7 @@ class SequenceSteps(TaskSteps):
         self._row_losses(*map(tf.constant, self.pad(self.train_rows, np.arange(1))))
 
     def _losses(self, sources: Any, targets: Any, training: bool) -> tuple[Any, Any]:
-        """Return each row's mean loss, and whether all of its tokens are the most probable."""
+        """Return the mean loss of each row, and a mask of rows with only correct tokens."""
         logits = self.model([sources, targets[:, :-1]], training=training)
         following = targets[:, 1:]
         kept = following != 0
@@ -90,7 +90,7 @@ class SequenceSteps(TaskSteps):
         return tf.reduce_mean(losses), right
 
     def _predict_step(self, ids: tuple[Any, ...]) -> Any:
-        """Decode like `greedy_decode`, in one graph; the longest target gives the steps."""
+        """Decode like `greedy_decode`, in one graph, with as many steps as the longest target."""
         targets = self.task.targets
         assert targets is not None  # of a task that is written
         sources = ids[0]

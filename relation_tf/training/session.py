@@ -1,6 +1,6 @@
-"""The set-up of TensorFlow in a process: threads, devices, output, interrupts, memory.
+"""Set up TensorFlow in a process: threads, devices, output, interrupts, memory.
 
-Keras and TensorFlow are loaded when a session starts, not with this module.
+Keras and TensorFlow are imported when a session starts.
 """
 
 from __future__ import annotations
@@ -31,20 +31,19 @@ def start_tensorflow(
     distribution: Distribution | None = None,
     deterministic: bool = False,
 ) -> Replicas:
-    """Load TensorFlow with fixed threads: equal seeds give equal bits on any number of cores.
+    """Start TensorFlow with fixed threads: results do not depend on the number of cores.
 
     Args:
-        log: The file for what it prints.
-        threads: Of one operation.
-        distribution: The devices that share each run, parted or met before their first use.
-        deterministic: Whether its operations are to be deterministic, for as long as the process
-            lasts.
+        log: File for the output of TensorFlow.
+        threads: Threads per operation.
+        distribution: The devices that share each run.
+        deterministic: If True, use deterministic operations until the process ends.
 
     Returns:
-        What trains a network.
+        The replicas that train a network.
 
     Raises:
-        SuiteError: Where there are no such devices.
+        SuiteError: If the devices are missing.
     """
     first = "relation_tf.training.task_trainer" not in sys.modules
     with stderr_to(log):
@@ -52,8 +51,8 @@ def start_tensorflow(
     if first:
         import relation_tf.training.task_trainer  # noqa: F401
 
-        # Half a million objects stay as long as the process does: to look through them whenever a
-        # network is thrown away takes a third of a second.
+        # Exclude half a million permanent objects from garbage collection, which would take 0.3 s
+        # per deleted network.
         gc.collect()
         gc.freeze()
     if deterministic:
@@ -68,8 +67,8 @@ def _replicas(threads: int, distribution: Distribution | None) -> Replicas:
 
     from relation_tf.training.replicas import local_count, make_replicas
 
-    # In a notebook TensorFlow may have been started before, with other threads; the manifest says
-    # with how many.
+    # In a notebook, TensorFlow may already run with other threads; the manifest contains their
+    # number.
     with contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(local_count(distribution))
@@ -85,7 +84,7 @@ def ignore_interrupts() -> None:
 
 @contextlib.contextmanager
 def ended_by_interrupts() -> Iterator[None]:
-    """Let Ctrl-C end the process at once, where TensorFlow waits and Python cannot hear it."""
+    """Let Ctrl-C end the process immediately while TensorFlow blocks Python's signal handler."""
     before = signal.getsignal(signal.SIGINT)
     mine = threading.current_thread() is threading.main_thread()
     if not mine or before is not signal.default_int_handler:
@@ -99,22 +98,22 @@ def ended_by_interrupts() -> Iterator[None]:
 
 
 def raise_if_lost(error: Exception) -> None:
-    """Say in a line that another host has gone, where it is that.
+    """Raise an error of one line if another host is lost.
 
     Raises:
-        SuiteError: Where it is.
+        SuiteError: If another host is lost.
     """
     import tensorflow as tf
 
     if isinstance(error, tf.errors.UnavailableError):
         raise SuiteError(
-            "another host has ended or cannot be reached; it says why. Finished runs are kept; the "
-            "same command on every host goes on from there"
+            "another host has ended or cannot be reached; see its output. Finished runs are kept; "
+            "run the same command on every host to resume"
         ) from error
 
 
 def forget_peaks() -> Literal["run", "process"]:
-    """Begin the peaks of memory anew; `"process"` where the system keeps the process's own."""
+    """Reset the peaks of memory; return `"process"` if the system cannot reset them."""
     import tensorflow as tf
 
     if tf.config.list_logical_devices("GPU"):
@@ -128,7 +127,7 @@ def forget_peaks() -> Literal["run", "process"]:
 
 
 def peaks() -> dict[str, int | None]:
-    """The most memory since `_forget_peaks`, resident and of the first GPU, in MiB."""
+    """Return the peak memory since `forget_peaks`, resident and of the first GPU, in MiB."""
     import tensorflow as tf
 
     try:
@@ -143,22 +142,22 @@ def peaks() -> dict[str, int | None]:
 
 
 def _high_water_mark() -> int:
-    """The peak of this process's resident memory, in bytes.
+    """Return the peak resident memory of this process in bytes.
 
     Raises:
-        OSError, ValueError: Where the system does not say.
+        OSError, ValueError: If the system does not provide it.
     """
     _, _, rest = _STATUS.read_text().partition("VmHWM:")
     return int(rest.partition("kB")[0]) * 1024
 
 
-# Of Linux. What is written to the first begins the peak that the second names anew.
+# Linux only: writing 5 to the first file resets the peak in the second.
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def op_determinism() -> bool:
     """Return True if TensorFlow's operations are deterministic in this process."""
-    # TensorFlow has a public function to turn it on, and none to ask for it.
+    # TensorFlow has no public function for this.
     from tensorflow.python.framework.config import is_op_determinism_enabled
 
     return is_op_determinism_enabled()

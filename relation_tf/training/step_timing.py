@@ -1,4 +1,4 @@
-"""Timing of a causal network that reads a text one token at a time."""
+"""Time a causal network that reads a text one token at a time."""
 
 from __future__ import annotations
 
@@ -28,31 +28,30 @@ from relation_tf.training.trainer import (
 )
 
 SECONDS = 1.0
-"""The least seconds that all passes of a run take."""
+"""Minimum seconds for all passes of a run."""
 
 PASSES = 3
-"""The least number of passes."""
+"""Minimum number of passes."""
 
-_FIRST_TOKENS = 128  # that are read, and checked, before the clock starts
-_TOLERANCE = 1e-2  # of the largest logit; a GPU rounds products of matrices to 10 bits
+_FIRST_TOKENS = 128  # tokens to check before the timing
+_TOLERANCE = 1e-2  # relative to the largest logit; a GPU multiplies with 10-bit precision
 
 
 class StepTimer(SuiteTrainer):
-    """A causal network and its compiled steps: after each token the logits of the next.
+    """Timer of a causal network that computes next-token logits after each token.
 
-    It trains nothing: its weights are the start values of the run's seed. The next token is the
-    text's own, so that all networks read the same text; to take the most probable token instead
-    costs almost nothing.
+    Nothing is trained: the weights are the initial weights of the run's seed. The next token comes
+    from the text, so that all networks read the same text; choosing the most probable token instead
+    would cost almost no time.
 
     Args:
-        config: The run; of the training settings it reads `batch_size`, `embedding_dim` and
-            `threads`.
+        config: The run; uses the training settings `batch_size`, `embedding_dim` and `threads`.
         task: The text.
-        unused: What other trainers take: word vectors, and so on.
+        unused: Arguments of other trainers, such as word vectors.
 
     Raises:
         ValueError: If the mechanism cannot read one token at a time.
-        SuiteError: If its steps give other logits than the whole text.
+        SuiteError: If the logits of the steps differ from those of the whole text.
     """
 
     def __init__(self, config: RunConfig, task: EncodedTask, *unused: Any) -> None:
@@ -73,18 +72,18 @@ class StepTimer(SuiteTrainer):
 
     @classmethod
     def check(cls, config: RunConfig) -> None:
-        """Build the network of a run's method with few letters."""
+        """Build the network of a run's method with a small vocabulary."""
         with in_one_line(f"method {config.method}"):
             _build(config, vocabulary_size=2)
 
     @property
     def reusable(self) -> bool:
-        """False: compilation is part of each run's cost."""
+        """False, because compilation is part of the cost of each run."""
         return False
 
     @property
     def tokens(self) -> int:
-        """Tokens of a pass."""
+        """Tokens per pass."""
         (lengths,) = self.task.splits["train"].lengths
         return int(lengths.sum())
 
@@ -94,7 +93,7 @@ class StepTimer(SuiteTrainer):
         on_progress: ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> TrainingResult:
-        """Read the text as often as it takes to measure the speed."""
+        """Read the text repeatedly and measure the speed."""
         self.reset(seed)
         passes: list[float] = []
         while len(passes) < PASSES or sum(passes) < SECONDS:
@@ -118,11 +117,11 @@ class StepTimer(SuiteTrainer):
         )
 
     def estimate(self) -> tuple[float, int]:
-        """Measure one pass; all passes and the compilation count as an epoch."""
+        """Measure one pass; an epoch is all passes and the compilation."""
         return max(SECONDS, PASSES * self._time_pass()) + self.compile_seconds, 0
 
     def read(self) -> np.ndarray:
-        """Return the logits after the last token, `(batch, letters)`."""
+        """Return the logits after the last token, `(batch, vocabulary)`."""
         logits: np.ndarray = self._pass(self._text).numpy()
         return logits
 
@@ -135,14 +134,14 @@ class StepTimer(SuiteTrainer):
         return self._build_network(seed).model
 
     def _check_steps(self) -> None:
-        """Refuse a layer whose steps compute something else: its speed would mean nothing."""
+        """Check that the steps give the same logits as the whole text."""
         first = self._text[:, :_FIRST_TOKENS]
         by_steps, whole = self._pass(first).numpy(), self.model(first)[:, -1].numpy()
         apart = float(np.abs(by_steps - whole).max())
         if not apart <= _TOLERANCE * max(1e-6, float(np.abs(whole).max())):
             raise SuiteError(
-                f"method {self.config.method}: expected steps that give what the whole text gives. "
-                f"Received: logits of token {_FIRST_TOKENS} that are {apart:.3g} apart"
+                f"method {self.config.method}: the steps must give the same logits as the whole "
+                f"text. Received: a difference of {apart:.3g} at token {_FIRST_TOKENS}"
             )
 
     def _time_pass(self) -> float:
@@ -170,7 +169,7 @@ class StepTimer(SuiteTrainer):
 
 def _build(config: RunConfig, vocabulary_size: int) -> NextTokenNetwork:
     width = config.embedding_dim
-    with dtype_policy("float32"):  # whatever a notebook has set
+    with dtype_policy("float32"):  # a notebook may have set another policy
         return NextTokenNetwork(
             config.mechanism, vocabulary_size, config.units, width, config.options
         )

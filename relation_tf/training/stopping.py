@@ -1,4 +1,4 @@
-"""When a run ends, and which weights it keeps. Does not import Keras."""
+"""Stopping rules: end of a run, and the weights that it keeps. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Stop:
     """The end of a run.
 
     Attributes:
-        reason: Why, in words.
+        reason: Reason in words.
         epoch: The epoch whose weights are kept, from 1.
-        weights: These weights; None for the network's current ones.
-        reached: True if the run reached its target; None for a rule that has none.
+        weights: These weights; None for the current weights of the network.
+        reached: If True, the run reached its target; None for a rule without a target.
     """
 
     reason: str
@@ -36,9 +36,9 @@ class StoppingRule(ABC):
     """A rule that is updated after each epoch and may end the run.
 
     Attributes:
-        kept: The weights that it keeps back, or None.
-        remembered: Names of the other attributes that change from epoch to epoch, with values that
-            JSON has. An interrupted run resumes with them.
+        kept: The best weights so far, or None.
+        remembered: Names of the other attributes that change from epoch to epoch, with JSON values.
+            They are saved in checkpoints.
     """
 
     kept: Weights | None = None
@@ -46,10 +46,10 @@ class StoppingRule(ABC):
 
     @abstractmethod
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
-        """Take the value of an epoch (from 1); `weights()` copies the network's weights."""
+        """Update with the value of an epoch (from 1); `weights()` copies the network's weights."""
 
     def finish(self, epoch: int, limit: str) -> Stop:
-        """End a run that has come to a limit, such as `"100 epochs"`, with its last weights."""
+        """Return the end of a run at a limit, such as `"100 epochs"`, with its last weights."""
         return Stop(f"reached {limit}", epoch)
 
     def state(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class StoppingRule(ABC):
         return {name: getattr(self, name) for name in self.remembered}
 
     def restore(self, state: Mapping[str, Any], kept: Weights | None) -> None:
-        """Restore what `state` returned and `kept` was."""
+        """Restore a state returned by `state`, and `kept`."""
         vars(self).update(state, kept=kept)
 
 
@@ -68,7 +68,7 @@ def make_rule(settings: Any) -> tuple[StoppingRule, str]:
         settings: The run's settings.
 
     Returns:
-        The rule, and the column of the history that it watches.
+        The rule, and its column of the history.
 
     Raises:
         SuiteError, UnknownNameError: For an unknown rule or wrong `stopping_options`.
@@ -85,7 +85,7 @@ def make_rule(settings: Any) -> tuple[StoppingRule, str]:
 
 
 def records_accuracy(settings: Any) -> bool:
-    """Return True if the history needs the training accuracy: for a rule about accuracy."""
+    """Return True if the stopping rule needs the training accuracy."""
     return "accuracy" in STOPPING_RULES.find(settings.stopping).metrics
 
 
@@ -97,15 +97,15 @@ def records_accuracy(settings: Any) -> bool:
     description="no better mean of 10 (`window`) epochs for `patience` epochs; last weights",
 )
 class SmoothedEarlyStopping(StoppingRule):
-    """The rule of the Relation paper's program, as its training logs show it.
+    """Early stopping on a moving mean, as in the training logs of the Relation paper's program.
 
-    From epoch `window` on, it watches the mean of the last `window` values. After `patience` epochs
-    without a new best mean training ends, with the last weights.
+    Monitors the mean of the last `window` values, from epoch `window` on. Training ends after
+    `patience` epochs without a new best mean; keeps the last weights.
 
     Args:
         patience: Epochs without a new best mean.
-        higher_is_better: If True, the watched value is a metric and not a loss.
-        window: Epochs in the mean.
+        higher_is_better: If True, higher values are better.
+        window: Number of epochs in the mean.
 
     Example:
         >>> rule = SmoothedEarlyStopping(patience=1, window=2)
@@ -128,7 +128,7 @@ class SmoothedEarlyStopping(StoppingRule):
         self.waited = 0
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
-        """Take the value of an epoch."""
+        """Update with the value of an epoch."""
         self.values = [*self.values, _worst_if_nan(self._sign * value)][-self.window :]
         if len(self.values) < self.window:
             return None
@@ -158,7 +158,7 @@ class EarlyStopping(StoppingRule):
 
     Args:
         patience: Epochs without a new best value.
-        higher_is_better: If True, the watched value is a metric and not a loss.
+        higher_is_better: If True, higher values are better.
 
     Example:
         >>> rule = EarlyStopping(patience=1)
@@ -177,7 +177,7 @@ class EarlyStopping(StoppingRule):
         self.epoch = 0
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
-        """Take the value of an epoch."""
+        """Update with the value of an epoch."""
         value = _worst_if_nan(self._sign * value)
         if value < self.best or self.epoch == 0:
             self.best, self.epoch, self.kept = value, epoch, weights()
@@ -204,10 +204,10 @@ class EarlyStopping(StoppingRule):
     ),
 )
 class AccuracyReached(StoppingRule):
-    """The rule of the Relation paper's learning times: an accuracy that holds.
+    """Stop at a target accuracy, as for the learning times of the Relation paper.
 
-    Training ends when the accuracy has been above the target in so many consecutive epochs, with
-    the last weights. A run that comes to a limit before has not reached it.
+    Training ends when the accuracy is above the target in `target_epochs` consecutive epochs; keeps
+    the last weights. A run that ends at a limit has not reached the target.
 
     Args:
         target_accuracy: The accuracy to exceed, a fraction.
@@ -234,7 +234,7 @@ class AccuracyReached(StoppingRule):
         self.above = 0
 
     def update(self, epoch: int, value: float, weights: Callable[[], Weights]) -> Stop | None:
-        """Take the accuracy of an epoch; NaN is not above the target."""
+        """Update with the accuracy of an epoch; NaN is not above the target."""
         self.above = self.above + 1 if value > self.target else 0
         if self.above < self.epochs:
             return None
@@ -242,7 +242,7 @@ class AccuracyReached(StoppingRule):
         return Stop(reason, epoch, reached=True)
 
     def finish(self, epoch: int, limit: str) -> Stop:
-        """End without the target."""
+        """Return the end of a run that did not reach the target."""
         return Stop(f"not reached in {limit}", epoch, reached=False)
 
 

@@ -1,4 +1,4 @@
-"""Training on a task, or on the tasks of a group together, until a stopping rule ends it."""
+"""Train on a task, or on the tasks of a group together, until a stopping rule ends the run."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ from relation_tf.training.trainer import (
     trace,
 )
 
-_TIMED_STEPS = 12  # of an epoch whose duration is estimated
+_TIMED_STEPS = 12  # steps to estimate the time of an epoch
 
 Batch = tuple[TaskSteps, np.ndarray]
-"""The steps of a task, and the numbers of some of its training rows."""
+"""Steps of a task, and row numbers of a batch."""
 
 
 class TaskTrainer(SuiteTrainer):
-    """Trains the network of a task, or those of a group's tasks together.
+    """Trainer for a task, or for the tasks of a group together.
 
     Args:
         config: A run of the task and the method.
         task: The task.
-        vectors: Word vectors that the embedding starts from.
-        quietly: Hides what XLA prints while it compiles.
+        vectors: Word vectors for the embedding.
+        quietly: Context manager that hides XLA's output during compilation.
         replicas: The devices that share each step.
 
     Attributes:
-        parts: The network and steps of each task of a group, or of the one task.
-        model: All of them as one: it holds the variables.
+        parts: Network and steps of each task.
+        model: One model with the variables of all networks.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class TaskTrainer(SuiteTrainer):
         replicas: Replicas | None = None,
     ) -> None:
         check_backend()
-        make_rule(config)  # refuses wrong options before anything is read or compiled
+        make_rule(config)  # check the options first
         start = time.perf_counter()
         self.config, self.task, self.vectors = config, task, vectors
         self.replicas = replicas or Replicas()
@@ -76,8 +76,7 @@ class TaskTrainer(SuiteTrainer):
         models = self._networks(config.seed)
         rows = [len(each.splits["train"]) for each in task.members]
         self._steps = sum(-(-count // config.batch_size) for count in rows)
-        # XLA compiles whole batches. Op determinism holds for TensorFlow's own operations, not for
-        # what XLA makes of them.
+        # XLA compiles only full batches. Its operations are not deterministic.
         self.xla = config.xla and max(rows) >= config.batch_size and not op_determinism()
         with self.replicas.scope():
             optimizer = _make_optimizer(config, self._steps)
@@ -102,15 +101,12 @@ class TaskTrainer(SuiteTrainer):
 
     @property
     def reusable(self) -> bool:
-        """False for a layer from outside the package.
-
-        It may hold what no variable holds: an array drawn when it was built, a traced seed.
-        """
+        """False for custom layers, which may have random state outside their variables."""
         return self.config.has_built_in_layer
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of an epoch without padding; None for a network that splits text by itself."""
+        """Tokens per epoch without padding; None for a network that reads strings."""
         if self.task.vocabulary is None:
             return None
         return sum(int(part.train_rows.lengths.sum()) for part in self.parts)
@@ -121,7 +117,7 @@ class TaskTrainer(SuiteTrainer):
         on_progress: ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> TrainingResult:
-        """Train until the stopping rule ends it, and predict all that is scored or submitted."""
+        """Train until the stopping rule ends the run, and predict the dev and test sets."""
         self.reset(seed)
         rule, column = make_rule(self.config)
         state = self.resume(checkpoint) or State([], 0.0, {}, [])
@@ -142,8 +138,8 @@ class TaskTrainer(SuiteTrainer):
                 on_progress(epoch, row)
             if column not in row:
                 raise SuiteError(
-                    f"stopping {self.config.stopping!r} watches the column {column!r}; the history "
-                    f"has {', '.join(row)}"
+                    f"stopping {self.config.stopping!r} needs the column {column!r}, but the "
+                    f"history has {', '.join(row)}"
                 )
             stop = rule.update(epoch, row[column], self.weights)
             limit = _limit(self.config, epoch, spent)
@@ -154,7 +150,7 @@ class TaskTrainer(SuiteTrainer):
                 checkpoint.write(
                     State(history, spent, rule.state(), self.state(), rule.kept, resumed)
                 )
-                clock.set_to(spent)  # writing is no part of the run
+                clock.set_to(spent)  # do not count the time for writing
         if stop.weights is not None:
             self.restore(stop.weights)
         predictions, metrics = self._predict()
@@ -162,10 +158,10 @@ class TaskTrainer(SuiteTrainer):
         return TrainingResult(history, seconds, stop, predictions, metrics, padding, resumed)
 
     def train_epoch(self, seed: int, epoch: int) -> dict[str, float]:
-        """Take the steps of one epoch, from 1.
+        """Train one epoch, counted from 1.
 
         Returns:
-            `loss`; `accuracy` of the outputs before each step; `input_seconds`; and the share of
+            `loss`, `accuracy` of the outputs before each step, `input_seconds`, and the share of
             `padding`.
         """
         start = time.perf_counter()
@@ -181,10 +177,10 @@ class TaskTrainer(SuiteTrainer):
             batch = self._batch(part, rows)
             input_seconds += time.perf_counter() - start
             steps.append(self.train(part, *batch))
-        # One read at the end, so that no step waits for the one before it.
+        # Losses are read at the end, so that steps do not wait for each other.
         losses = [float(loss) for loss, _ in steps]
         weights = [len(rows) for _, rows in batches]
-        # A diverged network has no correct rows, though it may predict a class.
+        # Predictions of a diverged network do not count.
         right = sum(
             int(hits) for loss, (_, hits) in zip(losses, steps, strict=True) if np.isfinite(loss)
         )
@@ -196,10 +192,7 @@ class TaskTrainer(SuiteTrainer):
         }
 
     def plan_epoch(self, seed: int, epoch: int) -> list[Batch]:
-        """Return the batches of an epoch, from 1; those of a group's tasks in a random order.
-
-        A task has as many batches as its rows make.
-        """
+        """Return the batches of an epoch, counted from 1; batches of a group are shuffled."""
         size, batching = self.config.batch_size, self.config.batching
         batches = [
             (part, rows)
@@ -212,10 +205,10 @@ class TaskTrainer(SuiteTrainer):
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def prepare(self, batches: Sequence[Batch]) -> None:
-        """Let XLA compile the new shapes among these training batches, outside of any epoch.
+        """Compile the new shapes of these batches with XLA, before the epoch.
 
         Raises:
-            SuiteError: If it cannot compile them.
+            SuiteError: If XLA cannot compile them.
         """
         if not self.xla:
             return
@@ -232,13 +225,13 @@ class TaskTrainer(SuiteTrainer):
     def train(
         self, part: TaskSteps, ids: tuple[np.ndarray, ...], labels: np.ndarray
     ) -> tuple[Any, Any]:
-        """Take one step of a task, like `TaskSteps.train`."""
+        """Take one training step of a task, see `TaskSteps.train`."""
         if self.xla and len(labels) == self.config.batch_size:
             return self._train_by_xla(tuple(map(tf.constant, ids)), tf.constant(labels))
         return part.train(ids, labels)
 
     def estimate(self) -> tuple[float, int]:
-        """Measure some steps of all widths, and an evaluation."""
+        """Measure steps of different widths, and an evaluation."""
         batches = self.plan_epoch(self.config.seed, 1)
         self.prepare(batches)
         tokens = [part.train_rows.lengths[:, rows].max(axis=1).sum() for part, rows in batches]
@@ -274,7 +267,7 @@ class TaskTrainer(SuiteTrainer):
         return ids, part.labels(part.train_rows)[rows]
 
     def _compile_by_xla(self, part: TaskSteps, shapes: Sequence[tuple[int, ...]]) -> None:
-        """Take a step of each shape, and undo what it changed."""
+        """Take a step of each shape, then restore the state."""
         size = self.config.batch_size
         labels = part.labels(part.train_rows)[:size]
         before = self.state()
@@ -294,13 +287,13 @@ class TaskTrainer(SuiteTrainer):
     def _epoch(
         self, seed: int, history: Sequence[Mapping[str, float]]
     ) -> tuple[dict[str, float], float]:
-        """Train an epoch and evaluate; return its row of the history, and the share of padding."""
+        """Train an epoch and evaluate; return the history row and the share of padding."""
         clock = Clock(self)
         trained = self.train_epoch(seed, len(history) + 1)
         seconds = clock.seconds()
         ended = time.perf_counter()
         outputs = [(part, part.predict(part.held_out)) for part in self.parts]
-        # A group's values are means: each task counts alike.
+        # The values of a group are means over its tasks.
         losses = [part.loss(own, part.held_out) for part, own in outputs]
         row = {
             "epoch": len(history) + 1,
@@ -323,7 +316,8 @@ class TaskTrainer(SuiteTrainer):
     ) -> float:
         """Return the accuracy over all training and validation rows of all epochs so far.
 
-        The original program never reset its metric, so its stopping rule watched this.
+        The stopping rule of the Relation paper's program used this value, because the program never
+        reset its metric.
         """
         (part,) = self.parts
         train, held_out = len(part.train_rows), len(part.held_out)
@@ -376,7 +370,7 @@ def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers
 
 
 def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:
-    """Return the limit that a run has come to, in words."""
+    """Return the limit that a run has reached, in words, or None."""
     if epoch >= config.epochs:
         return f"{config.epochs} epochs"
     if config.time_limit is not None and seconds >= config.time_limit:
@@ -385,7 +379,7 @@ def _limit(config: RunConfig, epoch: int, seconds: float) -> str | None:
 
 
 def _prediction_bytes(part: TaskSteps) -> int:
-    """Bytes of the predictions: some for an index and a word, a dozen for a probability."""
+    """Estimate the bytes of the predictions: 20 per row, 12 per probability."""
     task, splits = part.task.task, part.task.splits
     of_row = dict.fromkeys(task.answered.values(), 20)
     of_row |= dict.fromkeys(task.scored.values(), 20 + 12 * len(task.labels or []))
@@ -393,6 +387,6 @@ def _prediction_bytes(part: TaskSteps) -> int:
 
 
 def _unsupported(error: tf.errors.OpError) -> str:
-    """Return what XLA says of an unsupported operation, without the names of the graph."""
+    """Return XLA's message about an unsupported operation, without graph names."""
     first = str(error).strip().partition("\n")[0]
     return re.sub(r" compatible with node|\{\{node .*?\}\}|graph \S+\] ", "", first).strip()

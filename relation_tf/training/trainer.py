@@ -1,4 +1,4 @@
-"""What everything that is trained or timed has in common."""
+"""Base classes of trainers and timers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from relation_tf.training.checkpoint import Checkpoint, State
 from relation_tf.training.replicas import Replicas
 from relation_tf.training.stopping import Stop
 
-_SEED_STATE = "seed_generator_state"  # as Keras's seed generators call it
+_SEED_STATE = "seed_generator_state"  # name of the variable in Keras's seed generators
 
 ProgressCallback = Callable[[int, Mapping[str, float]], None]
-"""Called with the number of an epoch or step, from 1, and its row of the history, if it has one."""
+"""Called with the number of an epoch or step, from 1, and its history row, if any."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,15 @@ class TrainingResult:
 
     Attributes:
         history: One row per epoch, evaluation or timed pass.
-        seconds: Time spent without compilation: `training` (including `input`, the making of
+        seconds: Seconds without compilation: `training` (including `input`, the preparation of
             batches), `evaluation` and `total`.
-        stop: Why and where the run ended; None where it takes a fixed number of steps.
-        predictions: From (split, name) to the network's outputs for a scored or answered split, in
-            the order of its rows: probabilities `(rows, classes)`, scores `(rows,)` in [0, 1], or
-            written ids `(rows, tokens)`.
+        stop: End of the run; None for a fixed number of steps.
+        predictions: Outputs by (split, name) for dev and test splits, in the order of the rows:
+            probabilities `(rows, classes)`, scores `(rows,)` in [0, 1], or ids `(rows, tokens)`.
         metrics: The metrics of each scored name.
         padding: Share of padding in the training batches.
-        resumed: The epochs or steps after which the run, interrupted, was resumed.
-        facts: More entries for the file of the result.
+        resumed: Epochs or steps after which the run was resumed.
+        facts: Other entries for `result.json`.
     """
 
     history: list[dict[str, float]]
@@ -56,19 +55,18 @@ class TrainingResult:
 
 
 class Trainer(ABC):
-    """A network and its compiled steps, reused for all seeds.
+    """Network and compiled steps, reused for all seeds.
 
-    Building a network takes tens of milliseconds and tracing its steps a second; the arithmetic of
-    a small run takes less. So `reset` builds a network only to draw the start values of a seed, and
-    copies them into this one.
+    Compiling the steps takes about a second, longer than a small run. Therefore, `reset` builds a
+    new network only for the initial weights of a seed and copies them to this network.
 
     Args:
         model: The network.
-        optimizer: The optimizer that updates it; None where nothing is trained.
+        optimizer: The optimizer; None if nothing is trained.
         replicas: The devices that share each step.
 
     Attributes:
-        compile_seconds: Seconds that building and compiling took.
+        compile_seconds: Seconds for building and compiling.
     """
 
     compile_seconds: float = 0.0
@@ -94,25 +92,25 @@ class Trainer(ABC):
         on_progress: ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> TrainingResult:
-        """Run from the start values of a seed.
+        """Run from the initial weights of a seed.
 
         Args:
-            seed: The run's seed.
+            seed: The seed.
             on_progress: Called after each epoch or step.
-            checkpoint: File of the run's state. A run whose state is there resumes from it and
-                ends with the same bits.
+            checkpoint: Checkpoint of the run. If it exists, the run resumes from it, with identical
+                results.
         """
 
     @abstractmethod
     def _build(self, seed: int) -> keras.Model:
-        """Build another network with the start values of a seed."""
+        """Build a network with the initial weights of a seed."""
 
     def reset(self, seed: int) -> None:
-        """Set the weights and random states that a new network of this seed would have."""
+        """Set the weights and random states of a new network with this seed."""
         self.restore_state([*self._build(seed).variables, *self._new_optimizer])
 
     def resume(self, checkpoint: Checkpoint | None) -> State | None:
-        """Restore the state of an interrupted run; None if there is none for this network."""
+        """Restore and return the state of an interrupted run; None if there is no matching one."""
         state = None if checkpoint is None else checkpoint.read()
         if (
             state is None
@@ -128,7 +126,7 @@ class Trainer(ABC):
         return _copies(self.model.variables)
 
     def restore(self, weights: Sequence[Any]) -> None:
-        """Restore what `weights` returned."""
+        """Restore weights returned by `weights`."""
         self._assign(self.model.variables, weights)
 
     def state(self) -> list[np.ndarray]:
@@ -136,7 +134,7 @@ class Trainer(ABC):
         return _copies(self._variables())
 
     def restore_state(self, state: Sequence[Any]) -> None:
-        """Restore what `state` returned."""
+        """Restore a state returned by `state`."""
         self._assign(self._variables(), state)
 
     def _variables(self) -> list[Any]:
@@ -154,10 +152,10 @@ class SuiteTrainer(Trainer):
 
     Attributes:
         config: The first run of the group.
-        task: The task that it reads.
-        vectors: Word vectors that the embedding starts from.
-        match: The width that gives the requested number of parameters.
-        xla: True if XLA compiles the training step.
+        task: The task.
+        vectors: Word vectors for the embedding.
+        match: Width for the required number of parameters.
+        xla: If True, XLA compiles the training step.
     """
 
     config: RunConfig
@@ -179,28 +177,28 @@ class SuiteTrainer(Trainer):
     @property
     @abstractmethod
     def reusable(self) -> bool:
-        """False if each seed needs a trainer of its own."""
+        """If False, each seed needs a new trainer."""
 
     @property
     @abstractmethod
     def tokens(self) -> int | None:
-        """Tokens of an epoch without padding; None for a network that splits text by itself."""
+        """Tokens per epoch without padding; None for a network that reads strings."""
 
     @abstractmethod
     def estimate(self) -> tuple[float, int]:
         """Measure some steps.
 
         Returns:
-            Seconds of an epoch with its evaluation, and bytes of a run's predictions.
+            Seconds per epoch including evaluation, and bytes of the predictions of a run.
         """
 
 
 class Clock:
-    """The seconds since it was made, without those of compilation.
+    """Clock that excludes compilation.
 
     Args:
-        trainer: What is compiled.
-        spent: Seconds that were spent before.
+        trainer: The trainer, which counts its compilation.
+        spent: Seconds at the start.
     """
 
     def __init__(self, trainer: Trainer, spent: float = 0.0) -> None:
@@ -215,12 +213,12 @@ class Clock:
         return self._now() - self._start
 
     def set_to(self, seconds: float) -> None:
-        """Set the seconds so far, to leave out what has passed in between."""
+        """Set the seconds so far."""
         self._start = self._now() - seconds
 
 
 def trace(function: Callable[..., Any], *signature: Any, jit_compile: bool = False) -> Any:
-    """Compile a function of tensors once, for all tensors of a signature."""
+    """Compile a function of tensors once for a signature."""
     compiled = tf.function(function, autograph=False, jit_compile=jit_compile)
     return compiled.get_concrete_function(*signature)
 
@@ -233,11 +231,11 @@ def train_step(
     Args:
         model: The network.
         optimizer: The optimizer.
-        compute: Returns the loss, to which the network's own losses are added, and anything else.
+        compute: Returns the loss (without the losses of the network) and another value.
         share: Share of these rows in the batch.
 
     Returns:
-        The loss times the share, and the second thing that `compute` returned.
+        The loss times the share, and the other value of `compute`.
     """
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
@@ -251,7 +249,7 @@ def train_step(
 
 
 def check_backend() -> None:
-    """Refuse any backend but TensorFlow.
+    """Check that the backend is TensorFlow.
 
     Raises:
         SuiteError: For another backend.
@@ -265,12 +263,12 @@ def check_backend() -> None:
 
 
 def _copies(variables: Sequence[Any]) -> list[np.ndarray]:
-    # What a backend returns may be the variable's own memory.
+    # The backend may return the memory of the variable.
     return [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
 
 
 def _match(variables: Sequence[Any], values: Sequence[np.ndarray] | None) -> bool:
-    """Return True if the values can be assigned, or there are none."""
+    """Return True if the values can be assigned or are None."""
     return values is None or [(tuple(each.shape), each.dtype) for each in variables] == [
         (each.shape, each.dtype.name) for each in values
     ]

@@ -382,7 +382,7 @@ def test_a_faulty_layer_of_ones_own_leaves_the_others(text_file, tmp_path):
 def test_a_loss_without_perplexity_fails_the_run(text_file, monkeypatch, loss):
     network = compiled(text_file)
     monkeypatch.setattr(network, "held_out_loss", lambda: loss)
-    with pytest.raises(SuiteError, match="the loss must be finite up to step 4"):
+    with pytest.raises(SuiteError, match="the loss is not finite at step 4"):
         network.run(1)
 
 

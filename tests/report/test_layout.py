@@ -126,7 +126,7 @@ def test_a_time_that_some_seeds_did_not_reach_is_none(suite_of, fabricate):
     ("layout", "message"),
     [
         ({"rows": ["depth"]}, "expected some of .*mechanism.* Received: 'depth'"),
-        ({"rows": ["task"], "columns": ["units"]}, "a cell of its own .* found 2 in row CoLA"),
+        ({"rows": ["task"], "columns": ["units"]}, "one cell per .* found 2 in row CoLA"),
         ({"measures": ["seconds"]}, "such as 'accuracy_reached', with the measure 'seconds'"),
     ],
 )
