@@ -144,7 +144,7 @@ _RULES = (
     Rule(
         lambda f, m: f.suite.embeddings == "glove" and m.size and m.sized_by == "width",
         {"sized_by": ()},
-        "not 'width' with embeddings = 'glove', because word vectors have a fixed width",
+        "other than 'width' with embeddings = 'glove', because word vectors have a width",
     ),
     Rule(lambda f, m: f.compares == "over-tasks", {"test": ()}, "a test of seeds"),
     Rule(
