@@ -1,4 +1,4 @@
-"""What the tests need from TensorFlow, JAX or PyTorch themselves: gradients and compilation."""
+"""Backend helpers of the tests: gradients and compilation on TensorFlow, JAX and PyTorch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def vjp(
     variables: Sequence[Any],
     cotangent: np.ndarray | float = 1.0,
 ) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
-    """The output of `function(*inputs)` and the gradients of `sum(output * cotangent)`.
+    """Return the output of `function(*inputs)` and the gradients of `sum(output * cotangent)`.
 
     Args:
         function: A function of tensors, which may call built layers.
@@ -74,7 +74,7 @@ def _vjp_torch(function: Any, inputs: Any, variables: Any, cotangent: Any) -> An
 
 
 def compiled(function: Callable[..., Any], *, xla: bool) -> Callable[..., Any]:
-    """The function as a graph on TensorFlow, by XLA or not; on JAX by XLA or not at all."""
+    """Return the compiled function: a TensorFlow graph, with or without XLA; on JAX with XLA."""
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
@@ -85,7 +85,7 @@ def compiled(function: Callable[..., Any], *, xla: bool) -> Callable[..., Any]:
 
 
 def started(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """The function from arrays to an array; compiled on JAX, where each operation starts slowly."""
+    """Return the function from arrays to an array; compiled on JAX, where eager mode is slow."""
     run = compiled(function, xla=True) if BACKEND == "jax" else function
     return lambda *inputs: array(run(*inputs))
 
@@ -99,5 +99,5 @@ def close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:
 
 
 def array(x: Any) -> np.ndarray:
-    """A tensor of any floating-point type as float32."""
+    """Convert a tensor of any floating-point type to a float32 array."""
     return ops.convert_to_numpy(ops.cast(x, "float32"))

@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
-    """Give the path of a file of the shared golden values and data; skip where it is missing.
+    """Return a function that finds a shared file of golden values or data; skip if it is missing.
 
-    They lie beside the checkout, or where RELATION_TF_SHARED says.
+    The files are in `RELATION_TF_SHARED`, by default the folder `shared` next to the checkout.
     """
     folder = Path(os.environ.get("RELATION_TF_SHARED", ROOT.parent / "shared"))
 
@@ -35,7 +35,7 @@ def shared() -> Callable[[str], Path]:
 
 @pytest.fixture(autouse=True)
 def _same_draws() -> None:
-    """Initializers and dropout without a seed draw the same in every run of a test.
+    """Seed initializers and dropout, so that every run of a test is the same.
 
     Tests without Keras do not import it for this.
     """
@@ -45,7 +45,7 @@ def _same_draws() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
-    """Keep the encoded text of tests out of the user's cache."""
+    """Use a temporary cache instead of the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RELATION_TF_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -53,7 +53,7 @@ def _own_cache(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def small_glue(tmp_path_factory):
-    """A folder in the official layout with few rows."""
+    """Return a GLUE folder in the official layout with few rows."""
     from relation_tf.tasks import miniglue
 
     folder = tmp_path_factory.mktemp("glue_data")
@@ -63,7 +63,7 @@ def small_glue(tmp_path_factory):
 
 @pytest.fixture
 def suite():
-    """Make a suite of two methods that runs in seconds."""
+    """Return a function that creates a small suite of two methods."""
 
     def make(**changes):
         values = {
@@ -85,7 +85,7 @@ def suite():
 
 @pytest.fixture
 def network(small_glue, suite):
-    """Make the compiled network of the first run of a task."""
+    """Return a function that builds the compiled network of the first run of a task."""
     from relation_tf.tasks import load_task
     from relation_tf.training.task_trainer import TaskTrainer
 

@@ -1,4 +1,4 @@
-"""The values that the Relation paper's program computed."""
+"""Golden values of the original program of the Relation paper."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ GOLDEN_VALUES = Path(__file__).parent / "golden_values"
 
 @pytest.fixture(scope="session")
 def golden() -> Mapping[str, np.ndarray]:
-    """The arrays of `original_program.npz` by key."""
+    """Return the arrays of `original_program.npz` by key."""
     with np.load(GOLDEN_VALUES / "original_program.npz", allow_pickle=False) as file:
         return dict(file)
 
 
 def below(golden: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """The arrays whose key starts with `prefix`, in the file's order, by the rest of the key."""
+    """Return the arrays with a key prefix, in file order, by the rest of the key."""
     return {k.removeprefix(prefix): v for k, v in golden.items() if k.startswith(prefix)}

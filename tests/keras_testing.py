@@ -1,4 +1,4 @@
-"""The one place that reaches into Keras's private test helpers."""
+"""Wrapper of the private test helpers of Keras."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keras.src.testing import TestCase
 
 
 def run_layer_test(layer_class: type, arguments: dict[str, Any], **expectations: Any) -> None:
-    """Keras's own checks of a layer: serialization, shapes, weights, training, mixed precision."""
+    """Run the Keras layer checks: serialization, shapes, weights, training, mixed precision."""
     with warnings.catch_warnings():
         # It trains from a generator and leaves fit's `shuffle` on.
         warnings.filterwarnings("ignore", "`shuffle=True` was passed", UserWarning)

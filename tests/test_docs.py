@@ -1,4 +1,4 @@
-"""What the site shows is what works."""
+"""Tests of the code, commands and links in the documentation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 SETTINGS = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 NAV = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", SETTINGS, re.MULTILINE)
-# Decisions are no instruction; a cluster is tested by itself.
+# Decisions contain no instructions; the cluster has separate tests.
 PAGES = [
     path
     for path in sorted(DOCS.rglob("*.md"))
@@ -36,7 +36,7 @@ def name_of(path: Path) -> str:
 
 
 def blocks(page: Path, language: str) -> list[tuple[str, str]]:
-    """Title and text of each block in a language."""
+    """Return title and text of each code block in a language."""
     found = _FENCE.findall(page.read_text(encoding="utf-8"))
     return [
         (title, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE))
@@ -46,7 +46,7 @@ def blocks(page: Path, language: str) -> list[tuple[str, str]]:
 
 
 def write_files(page: Path, folder: Path) -> list[str]:
-    """The blocks that a page calls files."""
+    """Write the code blocks of a page that have file names."""
     files: dict[str, str] = {}
     for kind in ("python", "toml"):
         for title, text in blocks(page, kind):
@@ -108,7 +108,7 @@ def test_links_lead_somewhere(page):
 
 
 def commands(page: Path) -> list[str]:
-    """Return the lines of a page that are typed into a shell."""
+    """Return the shell commands of a page."""
     return [line for _, text in blocks(page, "sh") for line in text.splitlines()]
 
 

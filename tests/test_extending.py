@@ -1,4 +1,4 @@
-"""Every kind of part is added from a module outside the package, and goes through every command."""
+"""Tests of plugins: every kind of part, added by an external module, with every command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Interrupt(Tracker):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """The files of the page, and data for its task."""
+    """Return a folder with the files of the page and data for its task."""
     folder = tmp_path_factory.mktemp("extending")
     for language in ("python", "toml"):
         for title, text in blocks(PAGE, language):
@@ -52,7 +52,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def python(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run Python in the folder; return what it prints, or its errors if it has to fail."""
+    """Run Python in the folder; return its output, or its errors if it must fail."""
     answer = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,

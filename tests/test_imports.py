@@ -1,4 +1,4 @@
-"""Who may import whom, and what loads without Keras."""
+"""Tests of allowed imports between packages, and of imports without Keras."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_part_is_listed():
 
 
 def test_imports_go_one_way():
-    """One test for all files; it names every import that goes the wrong way."""
+    """Check all files in one test and report every forbidden import."""
     wrong = []
     for path in SOURCES:
         own = part(".".join(path.relative_to(ROOT).with_suffix("").parts))

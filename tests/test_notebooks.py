@@ -1,4 +1,4 @@
-"""The notebooks: kept with their outputs, and run whole."""
+"""Tests of the notebooks: stored outputs, and execution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relation_tf.tasks import miniglue
 
 ROOT = Path(__file__).resolve().parents[1]
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-# Where a notebook asks for real data, and those that do.
+# Setting for real data, and the notebooks that have it.
 DATA = re.compile(r"^DATA = None\b", re.MULTILINE)
 ON_FILES = [path for path in PATHS if "DATA = None" in path.read_text(encoding="utf-8")]
 # Where a machine keeps things; an address on the web has another slash before it.
@@ -32,14 +32,14 @@ def code_cells(notebook: dict) -> list[dict]:
 
 
 def text_of(output: dict) -> str:
-    """All that is written in an output; a picture's bytes are not."""
+    """Return the text of an output, without image data."""
     data = {kind: value for kind, value in output.get("data", {}).items() if "image/" not in kind}
     parts = [output.get("text", []), *data.values()]
     return "\n".join("".join(part) for part in parts)
 
 
 def faults(cells: list[dict]) -> list[str]:
-    """Errors, what was printed as a complaint, and places of a machine."""
+    """Return errors, warnings, and local paths in outputs."""
     found = []
     for cell in cells:
         for output in cell["outputs"]:
@@ -95,7 +95,7 @@ def test_faults_are_seen(output, wrong):
 def execute(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str = ""
 ) -> list[dict]:
-    """Run a notebook beside results/, on `data` if it is given, and give its code cells."""
+    """Run a notebook next to results/, on `data` if given, and return its code cells."""
     reason = "pip install '.[notebooks]' brings what runs them"
     nbformat = pytest.importorskip("nbformat", reason=reason)
     nbclient = pytest.importorskip("nbclient", reason=reason)
@@ -126,7 +126,7 @@ def test_runs_whole(path, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def glue(tmp_path_factory):
-    """A folder with `glue_data` in the official layout, test sets of the official size."""
+    """Return a folder with `glue_data` in the official layout, with full test sets."""
     folder = tmp_path_factory.mktemp("glue")
     miniglue.write(folder / "glue_data", train_rows=400, dev_rows=60)
     return folder
@@ -146,7 +146,7 @@ results = run_suite("demo", "runs", tasks=["RTE"], methods=["relation-64"], seed
 
 
 def output_of(client, code):
-    """What a cell prints, and how it ends."""
+    """Return the output and the status of a cell."""
     texts = []
     reply = client.execute_interactive(
         code, output_hook=lambda message: texts.append(str(message["content"])), timeout=600

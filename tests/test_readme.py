@@ -1,4 +1,4 @@
-"""What README shows is what works."""
+"""Tests of the examples in README."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def named(start: str) -> str:
-    """The one program that begins so."""
+    """Return the only program that begins with this text."""
     (block,) = (text for text in PROGRAMS if text.startswith(start))
     return block
 

@@ -1,4 +1,4 @@
-"""What is released holds what it needs, and works where there is no checkout."""
+"""Tests of the sdist and the wheel: they are complete and work without the checkout."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCORES = "task,method,seed,score\n" + "".join(
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """The sdist and the wheel, made from a copy of the checkout."""
+    """Build the sdist and the wheel from a copy of the checkout."""
     folder = tmp_path_factory.mktemp("release")
     checkout = folder / "checkout"
     # What git does not keep is not released: environments, runs, what a build has left.
@@ -81,7 +81,7 @@ def test_all_files_are_released(released):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_it_works_where_nothing_else_is(released, tmp_path):
-    """In an environment of its own, with what the wheel asks for, far from the checkout."""
+    """Install the wheel with its dependencies in a separate environment."""
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     without = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")

@@ -1,4 +1,4 @@
-"""Every command that README and the pages show, run from end to end, in small."""
+"""Tests that run every command of README and the documentation with small settings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def is_left_out(command: str) -> bool:
 
 
 def in_small(command: str) -> list[str]:
-    """The words of a command, and of what makes it short."""
+    """Return the arguments of a command, with options that shorten it."""
     words = shlex.split(command)
     more = next((more for start, more in SMALLER.items() if command.startswith(start)), "")
     if _ONE in more and "--methods" in words:
@@ -92,7 +92,7 @@ def run(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder of data as the pages describe it: GLUE with whole test sets, and MR."""
+    """Return a data folder as in the documentation: GLUE with full test sets, and MR."""
     folder = tmp_path_factory.mktemp("data")
     miniglue.write(folder / "DIR" / "glue_data", train_rows=60, dev_rows=20)
     sentences = "".join(f"{i % 2} so {('calm', 'loud')[i % 2]} , take {i}\n" for i in range(60))
@@ -114,7 +114,7 @@ def data(tmp_path_factory):
 
 
 def more_for_compare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two folders of runs, two tables of other seeds."""
+    """Return two folders of runs and two tables with other seeds."""
     for name in ("before", "after"):
         command = f"relation-tf run demo --tasks RTE --seeds 1 --set epochs=1 --out runs/{name}"
         run(monkeypatch, [*command.split(), "--methods", "relation-64,baseline-64"])
@@ -138,7 +138,7 @@ def more_for_pretraining(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def predictions_from_elsewhere(folder: Path) -> None:
-    """What the zip of the runs before holds, as tables; and answers to a dev set."""
+    """Return tables of the zip of previous runs, and predictions for a dev set."""
     packed = folder / "runs" / "glue" / "submissions" / "relation-64" / "seed-1.zip"
     with zipfile.ZipFile(packed) as archive:
         archive.extractall(folder / "my-predictions")

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`."""
+"""Tests of `python -m benchmarks`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(*arguments):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """What was measured, in order; no process is started."""
+    """Record the measurements in order instead of running them."""
     asked = []
 
     def measure(function, arguments, backend):
@@ -51,7 +51,7 @@ def test_an_unknown_name():
     assert "Received: fofo" in " ".join(result.output.split())
 
 
-def test_interrupted_it_goes_on_where_it_was(measured, tmp_path):
+def test_an_interrupted_command_resumes(measured, tmp_path):
     arguments = "--out", tmp_path, "--only", "contextualizer, fofe,"
     assert run(*arguments).exit_code == 130
     assert run(*arguments).exit_code == 0
@@ -63,8 +63,8 @@ def test_interrupted_it_goes_on_where_it_was(measured, tmp_path):
     assert "FOFE" in (tmp_path / "results.md").read_text()
 
 
-def test_what_was_measured_stays(measured, monkeypatch, tmp_path):
-    """Of another commit it is measured anew, and so where asked."""
+def test_results_are_kept(measured, monkeypatch, tmp_path):
+    """Measure again for another commit, or with `--again`."""
     for _ in range(2):
         assert run("--out", tmp_path, "--only", "contextualizer").exit_code == 0
     assert run("--out", tmp_path, "--only", "relation-layer").exit_code == 0
@@ -77,7 +77,7 @@ def test_what_was_measured_stays(measured, monkeypatch, tmp_path):
     assert len(json.loads((tmp_path / "results.json").read_text())) == 3
 
 
-def test_what_is_not_installed_is_skipped(measured, monkeypatch, tmp_path):
+def test_missing_modules_are_skipped(measured, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "jax" else name)
     assert run("--out", tmp_path, "--only", "rows-tensorflow,rows-jax").exit_code == 0
     assert measured == [("optimizers:embedding_updates", "tensorflow")]
@@ -85,7 +85,7 @@ def test_what_is_not_installed_is_skipped(measured, monkeypatch, tmp_path):
     assert results["rows-jax"]["skipped"] == "jax is not installed"
 
 
-def test_a_failure_is_told_at_the_end(monkeypatch, tmp_path):
+def test_failures_are_reported_at_the_end(monkeypatch, tmp_path):
     def fail(function, arguments, backend):
         raise MeasurementError("exit code 1: no memory")
 
@@ -96,6 +96,6 @@ def test_a_failure_is_told_at_the_end(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_measurement_that_fails_is_told_in_a_line():
+def test_error_of_a_failed_measurement_has_one_line():
     with pytest.raises(MeasurementError, match=r"^exit code 1: .*no_such_subject"):
         measure("scaling:grow", {"subject": "no_such_subject", "lengths": [8]}, "tensorflow")

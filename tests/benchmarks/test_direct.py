@@ -1,4 +1,4 @@
-"""The equations as written give what the layers give: a speed counts only then."""
+"""Tests that direct implementations and layers give equal results."""
 
 from __future__ import annotations
 

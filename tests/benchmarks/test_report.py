@@ -1,4 +1,4 @@
-"""What is written of the measurements."""
+"""Tests of the report of measurements."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MACHINE = {
 }  # fmt: skip
 
 
-def test_a_row_that_keeps_its_bound_and_one_that_does_not():
+def test_rows_within_and_outside_their_bound():
     lines = markdown(
         {"machine": of(MACHINE), "fofe": of(ROW), "relation-readout": of(ROW)}
     ).splitlines()
@@ -52,7 +52,7 @@ def test_a_row_that_keeps_its_bound_and_one_that_does_not():
 
 
 @pytest.mark.parametrize("why", [{"skipped": "jax is not installed"}, {"failed": "exit code 1"}])
-def test_what_was_not_measured_says_why(why):
+def test_missing_measurements_have_a_reason(why):
     kind, reason = next(iter(why.items()))
     why = {"commit": "1234"} | why
     curve = next(curve for curve in CURVES if curve.backend == "jax")
@@ -72,7 +72,7 @@ def test_growth(power):
     assert row.startswith(begins)
 
 
-def test_growth_is_judged_up_to_the_length_that_is_asked_and_shown_beyond():
+def test_target_of_growth_applies_up_to_a_length():
     curve = next(curve for curve in CURVES if curve.linear)
     *most, last = points(1.0)
     slow = last | {"seconds": figure(100 * last["seconds"]["median"])}
@@ -105,6 +105,6 @@ def test_the_picture_of_decoders(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["decoding.svg"]
 
 
-def test_no_picture_of_nothing(tmp_path):
+def test_no_figure_without_measurements(tmp_path):
     draw({"fofe": of(ROW)}, tmp_path)
     assert not list(tmp_path.iterdir())

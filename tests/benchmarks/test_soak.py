@@ -3,7 +3,7 @@ import pytest
 from benchmarks import soak
 
 
-def test_a_leak_is_said():
+def test_a_leak_is_reported():
     rows = [(2 * i, i / 10, 500 + 2.0 * i) for i in range(50)]
     assert "+100.00 MiB per 100 runs" in soak.said(rows)
     assert soak.said([(0, 0.0, 400.0)] + [(2 * i, 0.1, 500.0) for i in range(1, 20)]).startswith(

@@ -29,7 +29,7 @@ class Timed:
     del runs[0]["seconds"]["input"]
 
 
-def test_what_is_timed_makes_no_batches():
+def test_timed_suites_have_no_batches():
     assert list(spent.spent(Timed).values())[:2] == [10, 0]
 
 
@@ -50,7 +50,7 @@ def test_shares_are_of_the_whole():
 
 
 @pytest.mark.parametrize("suite", [None, "demo"])
-def test_what_holds_no_runs_is_named(tmp_path, suite):
+def test_error_names_a_folder_without_runs(tmp_path, suite):
     if suite:
         RunFolder(tmp_path).open(load_suite(suite))
     with pytest.raises(typer.BadParameter, match=f"{tmp_path}: "):

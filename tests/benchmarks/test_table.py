@@ -1,4 +1,4 @@
-"""The rows and curves name what is there."""
+"""Tests that rows and curves refer to existing functions and mechanisms."""
 
 from __future__ import annotations
 

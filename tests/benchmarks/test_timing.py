@@ -1,4 +1,4 @@
-"""Sides take turns."""
+"""Tests of the timing in turns."""
 
 from __future__ import annotations
 

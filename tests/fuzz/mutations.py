@@ -1,4 +1,4 @@
-"""Broken files made from whole ones, always the same, and what a message about one must be."""
+"""Deterministic mutations of valid files, and checks of error messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PIECES: tuple[bytes, ...] = (
 
 
 def mutate(whole: bytes, generator: random.Random) -> bytes:
-    """Break a file in one to three places."""
+    """Mutate a file in one to three places."""
     data = whole
     for _ in range(generator.choice((1, 1, 1, 2, 3))):
         data = generator.choice(_WAYS)(data, generator)
@@ -38,7 +38,7 @@ def mutate(whole: bytes, generator: random.Random) -> bytes:
 
 
 def mutations(whole: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
-    """So many broken forms of a file."""
+    """Yield mutated versions of a file."""
     generator = random.Random(seed)
     return (mutate(whole, generator) for _ in range(count))
 
@@ -144,10 +144,10 @@ def refusal(
     name: str,
     lines: int = 1,
 ) -> str | None:
-    """The message with which a call refuses what it is given, None where it takes it.
+    """Return the error message of a call, or None if it succeeds.
 
-    It must be quick, raise nothing but its own error, and say in lines fit to be read, each with
-    the name of the file, what is wrong.
+    The call must be fast and raise no other exception; each line of the message must be printable
+    and have the file name.
     """
     started = time.thread_time()
     message = None
@@ -165,7 +165,7 @@ def refusal(
 
 
 def check_line(line: str, name: str) -> None:
-    """A line of a message: it names the file, and is short and fit to be read."""
+    """Check a line of a message: it has the file name, is short and printable."""
     assert name in line
     assert len(line) < LONGEST_MESSAGE, line
     assert line.isprintable(), ascii(line)

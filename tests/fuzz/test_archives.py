@@ -1,4 +1,4 @@
-"""Archives that are broken or made to do harm: checked in little memory, and never unpacked."""
+"""Tests of broken and malicious archives: little memory is used and nothing is unpacked."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def zipped(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> 
 
 
 def checked(path: Path) -> bool:
-    """Check a zip; what is found is of few lines, all fit to be read."""
+    """Check a zip; the findings are few printable lines."""
     report = check(path, rows=ROWS)
     lines = str(report).split("\n")
     assert len(lines) < 400
@@ -149,7 +149,7 @@ BOMBS = {
 @pytest.mark.fuzz
 @pytest.mark.parametrize("data", BOMBS.values(), ids=list(BOMBS))
 def test_a_bomb_as_large_as_a_file_may_be(tmp_path, data):
-    """QQP's file may have 26,070,336 bytes."""
+    """Use the size limit of the QQP file, 26,070,336 bytes."""
     path = tmp_path / "s.zip"
     path.write_bytes(zipped({"QQP.tsv": data}))
     assert path.stat().st_size < 200_000
@@ -269,7 +269,7 @@ def test_a_broken_array_under_a_right_checksum_is_read_or_named(tmp_path, name, 
 
 
 def numbered_high(data: bytes) -> int:
-    """How often a pickle may number what it keeps so high that Python takes gigabytes."""
+    """Yield pickles with huge memo indices, for which Python would allocate gigabytes."""
     pickled = data[data.find(b"\x80") :]
     return sum(
         pickled[place] == ord("r") and pickled[place + 3 : place + 5] != b"\0\0"
@@ -278,7 +278,7 @@ def numbered_high(data: bytes) -> int:
 
 
 class Harm:
-    """A pickle that calls a function."""
+    """Object with a pickle that calls a function."""
 
     def __init__(self, function: object, *arguments: object) -> None:
         self.call = function, arguments
@@ -315,7 +315,7 @@ def test_no_pickle_does_anything(tmp_path, harm, protocol):
 
 @pytest.mark.parametrize("name", ["x.npy", "y.npy"])
 def test_a_large_array_is_not_read(tmp_path, name):
-    """A zip may claim any size; 1 GB is where belief ends."""
+    """A zip can claim any size; the limit is 1 GB."""
     data = bytearray(zipped({"x.npy": X, "y.npy": Y}))
     place = data.index(b"PK\x01\x02")
     if name == "y.npy":

@@ -1,4 +1,4 @@
-"""Data files that are broken in every way: a reader gives right data, or one line that says why."""
+"""Tests with broken data files: a reader returns valid data or raises a one-line error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.fuzz.mutations import COUNTS, mutations, refusal
 
 
 def archive(**arrays: object) -> bytes:
-    """An archive as Keras's are: lists in arrays of objects."""
+    """Return an archive in the Keras format: lists in object arrays."""
     stream = io.BytesIO()
     np.savez(stream, allow_pickle=True, **arrays)  # type: ignore[arg-type]
     return stream.getvalue()
@@ -56,7 +56,7 @@ def own(suffix: str) -> CustomTask:
 
 @dataclass(frozen=True)
 class Case:
-    """Whole files of a task, and which of them are broken one at a time."""
+    """Valid files of a task, and the names of the files to mutate."""
 
     task: str | CustomTask
     files: Mapping[str, bytes]
@@ -219,7 +219,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def check_text(text: TaskText) -> None:
-    """What every reader promises of what it gives."""
+    """Check the invariants of the output of every reader."""
     task = text.task
     assert {"train", *task.scored.values()} <= text.splits.keys()
     for name, split in text.splits.items():
@@ -273,7 +273,7 @@ def test_a_broken_file_is_read_or_named(tmp_path, name, count):
 
 
 def place_of(path: Path) -> str:
-    """What a message must name: the file, or its folder where the whole set is at fault."""
+    """Return the path that a message must have: the file, or the folder of the dataset."""
     return str(path.parent)
 
 
@@ -427,7 +427,7 @@ def test_long_or_odd_word_vectors(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(pack[name](data))
     message = refusal(functools.partial(vectors, path), DataError, str(path))
-    assert message or content in TAKEN  # numbers of words that are not asked for are not looked at
+    assert message or content in TAKEN  # numbers of other words are not parsed
 
 
 def test_long_names_in_an_archive_of_word_vectors(tmp_path):

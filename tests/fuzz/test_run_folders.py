@@ -1,4 +1,4 @@
-"""Run folders whose files were edited, cut or put in place of others: read, or named."""
+"""Tests of run folders with edited, truncated or replaced files: read, or a clear error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BROKEN = Path("runs/RTE/relation-8/seed-1")
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Write a suite's folder with all runs done."""
+    """Write the folder of a suite with all runs done."""
     made = RunFolder(tmp_path / "out")
     made.open(SUITE)
     for config in SUITE.runs():
@@ -44,7 +44,7 @@ def folder(tmp_path) -> Path:
 
 
 def read(folder: Path) -> None:
-    """Read a folder, and raise what is wrong with one of its runs; the other is read."""
+    """Read a folder, and raise the error of one of its runs; the other run is read."""
     results = read_results(folder)
     assert len(results.runs) + len(results.failures) == 2
     for name, error in results.failures:
@@ -57,7 +57,7 @@ def read(folder: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """All that is in a folder."""
+    """Return all files of a folder with their content."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
@@ -83,7 +83,7 @@ FOREIGN = [None, True, [], {}, [1], 0, "x", "1", -1, 1.5, 1e400, float("nan"), 1
 
 
 def changes(values: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Each value within a file, or a foreign one in its place; `...` for none."""
+    """Yield copies of a file with a value replaced by an invalid one, or removed (`...`)."""
     if isinstance(values, dict):
         for key, value in values.items():
             for foreign in (..., *FOREIGN):
@@ -139,7 +139,7 @@ CONTENTS = {
 
 @pytest.fixture
 def call(monkeypatch, capsys):
-    """Call a command; give its exit code and what it wrote to stderr and to stdout."""
+    """Return a function that runs a command and returns exit code, stderr and stdout."""
 
     def command(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["relation-tf", *map(str, arguments)])
@@ -242,7 +242,7 @@ def test_a_broken_configuration_is_never_overwritten(folder):
 
 
 @pytest.mark.parametrize("in_place", ["a file", "a link"])
-def test_what_stands_in_place_of_a_run_is_named_and_left(folder, in_place):
+def test_error_names_a_file_instead_of_a_run_folder_and_keeps_it(folder, in_place):
     path = folder / BROKEN
     shutil.rmtree(path)
     if in_place == "a file":

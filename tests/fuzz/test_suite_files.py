@@ -1,4 +1,4 @@
-"""Suite files that are broken in every way: a suite that can be run, or lines that say why not."""
+"""Tests with broken suite files: the suite can be run, or the error is clear."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ options = {{ variant = "equations" }}
 
 
 def load(path: Path) -> None:
-    """A suite that is taken can be written, read again and planned."""
+    """Check that an accepted suite can be written, read again and planned."""
     suite = load_suite(path)
     made = make_suite("again", tomllib.loads(suite.to_toml()))
     assert made == suite

@@ -33,7 +33,7 @@ def test_every_row_is_in_exactly_one_batch(lengths, batch_size, batching):
 
 @given(LENGTHS, st.integers(1, 9))
 @settings(max_examples=40, deadline=None)
-def test_like_lengths_never_pad_more_than_one_sequence_sorted(lengths, batch_size):
+def test_batches_by_length_have_no_more_padding_than_a_sorted_order(lengths, batch_size):
     batches = plan_batches(lengths, batch_size, seed=1, epoch=0)
     if len(lengths) == 1:
         order = np.sort(lengths[0])
@@ -45,7 +45,7 @@ def test_like_lengths_never_pad_more_than_one_sequence_sorted(lengths, batch_siz
 @given(LENGTHS.filter(lambda lengths: len(lengths) == 2))
 @settings(max_examples=40, deadline=None)
 def test_pairs_are_in_the_order_of_their_longer_text(lengths):
-    """As a plain sort by both keys has them, rows that tie where they were."""
+    """Compare with a stable sort by both keys."""
     for weight, order in zip(2.0 ** np.arange(-3, 3.5, 0.5), _by_length(lengths), strict=True):
         longer = np.maximum(lengths[0], weight * lengths[1])
         assert order.tolist() == np.lexsort((lengths.sum(axis=0), longer)).tolist()
@@ -67,17 +67,17 @@ def test_padded_tokens_are_those_of_the_arrays(lengths, batch_size, buckets):
     assert share == pytest.approx(1 - lengths.sum() / total if total else 0)
 
 
-def test_no_batches_hold_no_tokens():
+def test_no_batches_have_no_tokens():
     assert padded_tokens(np.zeros((1, 0), int), []) == 0
 
 
-def test_buckets_are_powers_of_two_and_what_is_midway():
+def test_buckets_are_powers_of_two_and_their_midpoints():
     found = sorted({bucket(length) for length in range(300)})
     assert found == [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384]
 
 
 @given(st.integers(0, 10_000))
-def test_a_bucket_is_the_least_that_holds_a_text(length):
+def test_bucket_is_the_smallest_width_for_a_text(length):
     width = bucket(length)
     assert width >= length
     assert bucket(width) == width
@@ -86,7 +86,7 @@ def test_a_bucket_is_the_least_that_holds_a_text(length):
 
 
 @pytest.mark.parametrize("batching", ["length", "random"])
-def test_seed_and_epoch_decide(batching):
+def test_batches_depend_on_seed_and_epoch(batching):
     lengths = np.random.default_rng(0).integers(1, 5, (2, 200))
 
     def plan(seed, epoch):
@@ -109,7 +109,7 @@ LIMITS = {"CoLA": 0.1, "SST-2": 0.1, "WNLI": 0.4}
 @pytest.mark.parametrize(
     "name", ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
 )
-def test_real_tasks_are_padded_little(shared, name):
+def test_real_tasks_have_little_padding(shared, name):
     lengths = load_task(name, data=shared("data")).splits["train"].lengths
     share = padding_share((lengths, plan_batches(lengths, 256, seed=1, epoch=0)))
     random = padding_share((lengths, plan_batches(lengths, 256, 1, 0, batching="random")))
@@ -121,7 +121,7 @@ def test_real_tasks_are_padded_little(shared, name):
     batch_size=st.integers(1, 8),
     max_tokens=st.integers(1, 200),
 )
-def test_evaluation_batches_hold_no_more_than_they_may(lengths, batch_size, max_tokens):
+def test_evaluation_batches_respect_the_token_limit(lengths, batch_size, max_tokens):
     array = np.array([lengths, lengths[::-1]])
     batches = evaluation_batches(array, batch_size, max_tokens)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
@@ -130,6 +130,6 @@ def test_evaluation_batches_hold_no_more_than_they_may(lengths, batch_size, max_
         assert len(rows) == 1 or padded_tokens(array, [rows]) <= max_tokens
 
 
-def test_a_long_text_is_evaluated_apart():
+def test_a_long_text_is_evaluated_separately():
     lengths = np.array([[20] * 399 + [5_000]])
     assert max(padded_tokens(lengths, [rows]) for rows in evaluation_batches(lengths, 1024)) < 9_000

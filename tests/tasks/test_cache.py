@@ -18,7 +18,7 @@ def never(folder):
     raise AssertionError("it is there already")
 
 
-def test_what_was_made_is_kept():
+def test_cached_folder_is_reused():
     folder = made_once("thing", write)
     assert folder.parent == cache_folder()
     assert (folder / "file").read_text() == "whole"
@@ -30,7 +30,7 @@ def folders():
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_maker_that_fails_leaves_nothing(error):
+def test_failed_creation_leaves_no_folder(error):
     def fail(folder):
         write(folder)
         raise error("half way")
@@ -62,7 +62,7 @@ print((made_once("thing", make) / "file").read_text())
 """
 
 
-def test_of_several_processes_one_makes_and_the_others_wait():
+def test_one_process_creates_the_folder_and_others_wait():
     processes = [run(SLOW) for _ in range(3)]
     said = sorted(process.communicate(timeout=600)[0].strip() for process in processes)
     assert said == ["made whole", "whole", "whole"]
@@ -82,7 +82,7 @@ made_once("thing", make)
 """
 
 
-def test_what_a_killed_process_leaves_does_not_count():
+def test_files_of_a_killed_process_are_ignored():
     with run(KILLED) as process:
         assert process.stdout.readline() == "begun\n"
         process.kill()
@@ -94,7 +94,7 @@ def test_what_a_killed_process_leaves_does_not_count():
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
-def test_a_folder_that_cannot_be_is_named(tmp_path, monkeypatch, place):
+def test_error_names_an_invalid_cache_folder(tmp_path, monkeypatch, place):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / place))
     with pytest.raises(DataError) as error:
@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_is_named(tmp_path, monkeypatch, place):
     assert "set RELATION_TF_CACHE to use another folder" in str(error.value)
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+def test_error_of_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path))
 
     def fill(folder):

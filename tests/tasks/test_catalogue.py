@@ -26,7 +26,7 @@ def test_names():
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_every_task_is_whole(name):
+def test_every_task_is_complete(name):
     task = find_task(name)
     assert task.name == name
     assert task.scored
@@ -35,7 +35,7 @@ def test_every_task_is_whole(name):
 
 
 @pytest.mark.parametrize(("name", "near"), [("cola", "CoLA"), ("ag_news", "AG-News")])
-def test_an_unknown_name_is_answered_with_a_near_one(name, near):
+def test_unknown_name_gets_a_suggestion(name, near):
     with pytest.raises(UnknownNameError) as error:
         find_task(name)
     assert f"unknown task {name!r}. Did you mean {near!r}? Must be one of CoLA, " in str(
@@ -43,14 +43,14 @@ def test_an_unknown_name_is_answered_with_a_near_one(name, near):
     )
 
 
-def test_a_name_like_no_other_has_no_hint():
+def test_name_without_similar_names_gets_no_suggestion():
     with pytest.raises(UnknownNameError, match=r"decode-8192\.$"):
         find_task("@@@@")
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if not find_task(name).generated])
-def test_what_data_has_to_hold_is_said(tmp_path, name):
-    """Where it was looked, or what was not given, and how to get it."""
+def test_error_says_which_files_are_required(tmp_path, name):
+    """Expect the searched locations or the missing option, and how to get the data."""
     with pytest.raises(DataError) as error:
         find_source(name, "files")
     message = str(error.value)
@@ -66,7 +66,7 @@ def test_what_data_has_to_hold_is_said(tmp_path, name):
 
 
 @pytest.mark.parametrize(("name", "has"), [("CoLA", True), ("IMDb", True), ("fdu-baby", False)])
-def test_both_places_are_looked_at_and_said(tmp_path, name, has):
+def test_error_names_both_searched_locations(tmp_path, name, has):
     (tmp_path / "data").mkdir()
     with pytest.raises(DataError) as error:
         find_source(name, "auto", tmp_path / "data", tmp_path / "tfds")
@@ -75,14 +75,16 @@ def test_both_places_are_looked_at_and_said(tmp_path, name, has):
     assert (f"`relation-tf download {name}`" in str(error.value)) == has
 
 
-def test_what_tfds_does_not_have():
+def test_task_that_is_not_in_tfds():
     with pytest.raises(DataError) as error:
         find_source("fdu-baby", "tfds")
     assert str(error.value) == "task fdu-baby: not available in TFDS"
 
 
 def test_an_unknown_source_is_refused():
-    with pytest.raises(UnknownNameError, match=r"source 'x': .* auto, files, tfds, miniglue\."):
+    with pytest.raises(
+        UnknownNameError, match=r"source 'x'\. Must be one of auto, files, tfds, miniglue\."
+    ):
         find_source("CoLA", "x")
     with pytest.raises(DataError, match=r"source='miniglue' only has CoLA"):
         find_source("MR", "miniglue")
@@ -101,7 +103,7 @@ def test_error_names_a_missing_file(small_glue, tmp_path):
         read_task("fdu-baby", tmp_path)
 
 
-def test_the_folder_of_the_collection_comes_first(tmp_path):
+def test_collection_folder_is_searched_first(tmp_path):
     (tmp_path / "custrev.all").write_text("1 good\n")
     assert set(find_source("CR", "files", tmp_path).files.values()) == {tmp_path / "custrev.all"}
     (tmp_path / "sentence_classification").mkdir()
@@ -111,7 +113,7 @@ def test_the_folder_of_the_collection_comes_first(tmp_path):
 
 
 @pytest.mark.parametrize("source", ["auto", "files"])
-def test_a_folder_that_is_not_there_is_refused(tmp_path, source):
+def test_missing_data_folder_is_an_error(tmp_path, source):
     with pytest.raises(DataError, match=r"none: expected a folder of data, there is none"):
         find_source("CoLA", source, tmp_path / "none")
 
@@ -120,8 +122,8 @@ def test_folders_may_be_strings(small_glue, tmp_path):
     assert find_source("CoLA", "auto", str(small_glue), str(tmp_path)).kind == "files"
 
 
-def test_a_source_is_called_by_its_registered_name():
-    """Runs record it, and look it up again."""
+def test_source_has_its_registered_name():
+    """Runs record the name and use it to find the source again."""
 
     @register_source("test-mirror")
     def find(dataset, folders):

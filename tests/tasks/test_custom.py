@@ -42,7 +42,7 @@ def write(path, rows=ROWS, names=("text", "stars")):
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
-def test_columns_and_files_are_a_task(tmp_path, kind):
+def test_custom_task_from_columns_and_files(tmp_path, kind):
     files = {split: f"mine/{split}.{kind}" for split in ("train", "dev", "test")}
     for split in files:
         write(tmp_path / files[split])
@@ -56,7 +56,7 @@ def test_columns_and_files_are_a_task(tmp_path, kind):
     assert [words[i] for i in second] == ["not", "so", "good"]
 
 
-def test_a_score_of_two_texts(tmp_path):
+def test_regression_with_two_texts(tmp_path):
     for split in ("train", "dev"):
         rows = [("up", "high", "10"), ("up", "down", "0"), ("up", "on", "2.5")]
         write(tmp_path / f"{split}.tsv", rows, ("a", "b", "score"))
@@ -67,7 +67,7 @@ def test_a_score_of_two_texts(tmp_path):
     assert task.task.scored == {"stars": "dev"}
 
 
-def test_numbers_in_json_are_their_words(tmp_path):
+def test_numbers_in_json_become_text(tmp_path):
     (tmp_path / "mine").mkdir()
     for split in ("train", "test"):
         lines = ['{"text": "so good", "stars": 5}', '{"text": 7, "stars": "1"}']
@@ -87,7 +87,7 @@ def test_numbers_in_json_are_their_words(tmp_path):
         ('{"text": "x", "stars": 2}', "expected stars 1 or 3 or 5, found '2'"),
     ],
 )
-def test_a_line_that_is_wrong_is_named(tmp_path, line, found):
+def test_error_names_a_malformed_line(tmp_path, line, found):
     files = {split: f"mine/{split}.jsonl" for split in ("train", "test")}
     for file in files.values():
         write(tmp_path / file)
@@ -101,7 +101,7 @@ def test_a_line_that_is_wrong_is_named(tmp_path, line, found):
     assert (len(text.splits["train"]), len(text.skipped)) == (30, 1)
 
 
-def test_a_class_that_is_not_to_be_learned_is_noted(tmp_path):
+def test_class_without_training_rows_is_noted(tmp_path):
     for split in ("train", "test"):
         write(tmp_path / "mine" / f"{split}.csv")
     task = load_task(own(labels=["1", "3", "4", "5"]), data=tmp_path)
@@ -109,7 +109,7 @@ def test_a_class_that_is_not_to_be_learned_is_noted(tmp_path):
     assert load_task(own(), data=tmp_path).notes == ()
 
 
-def test_without_data_files_are_looked_for_where_the_command_is_called(tmp_path, monkeypatch):
+def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
     for split in ("train", "test"):
         write(tmp_path / "mine" / f"{split}.csv")
     monkeypatch.chdir(tmp_path)
@@ -158,20 +158,20 @@ def test_without_data_files_are_looked_for_where_the_command_is_called(tmp_path,
         ({"kind": "x"}, "kind"),
     ],
 )
-def test_what_cannot_be_a_task(changes, message):
+def test_errors_of_invalid_tasks(changes, message):
     with pytest.raises(ValidationError) as error:
         own(**changes)
     assert message in str(error.value)
 
 
-def test_a_task_is_found_by_itself():
+def test_a_custom_task_is_found():
     task = own()
     assert find_task(task) == task.task()
     with pytest.raises(UnknownNameError, match="unknown task 'stars'"):
         find_task("stars")
 
 
-def test_other_labels_are_another_task_for_the_cache(tmp_path):
+def test_other_labels_change_the_cache_key(tmp_path):
     for split in ("train", "test"):
         write(tmp_path / "mine" / f"{split}.csv")
     first = load_task(own(), data=tmp_path).splits["test"].labels.tolist()
@@ -184,7 +184,7 @@ SUITE = {"name": "x", "seeds": 1, "method": [{"name": "a", "mechanism": "relatio
 
 @pytest.fixture
 def registry(monkeypatch):
-    """Let a test register tasks and sources that are gone afterwards."""
+    """Remove tasks and sources that a test registers."""
     assert "CoLA" in TASKS
     for each in (TASKS, SOURCES):
         monkeypatch.setattr(each, "_entries", dict(each._entries))
@@ -199,7 +199,7 @@ FIELDS = {
 }
 
 
-def test_a_registered_task_is_a_task_like_any_other(tmp_path, registry):
+def test_registered_task_works_like_other_tasks(tmp_path, registry):
     register_task("stars", **FIELDS)
     register_task("stars", **FIELDS)  # as when a cell of a notebook is run again
     for split in ("train", "test"):
@@ -215,7 +215,7 @@ def test_a_registered_task_is_a_task_like_any_other(tmp_path, registry):
     assert suite.find_task("stars").labels == ("1", "3", "5")
 
 
-def test_a_task_with_a_reader_of_its_own(tmp_path, registry):
+def test_task_with_a_custom_reader(tmp_path, registry):
     def read(path):
         for line in path.read_text().splitlines():
             yield tuple(line.split("|"))
@@ -243,7 +243,7 @@ def test_a_task_with_a_reader_of_its_own(tmp_path, registry):
         ("CoLA", {}, "task 'CoLA' is registered already, by relation_tf.tasks.catalogue"),
     ],
 )
-def test_what_cannot_be_registered(registry, name, changes, message):
+def test_errors_of_registration(registry, name, changes, message):
     with pytest.raises(SuiteError, match=message):
         register_task(name, **{**FIELDS, **changes})
 

@@ -1,4 +1,4 @@
-"""Declared datasets: which files they are found in, how they are split, and the rows of real ones.
+"""Tests of declared datasets: files, splits, and rows of the real data.
 
 Every reader is also given broken files by `tests/fuzz/test_readers.py`.
 """
@@ -44,8 +44,8 @@ def rows_digest(split):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_the_real_files_give_the_same_rows_as_ever(shared, name):
-    """Results of one release compare with those of another only as long as these stay."""
+def test_rows_of_the_real_files_do_not_change(shared, name):
+    """Check the digests of rows, so that results of releases stay comparable."""
     digest, splits = REAL[name]
     source = find_source(name, "files", shared("data"))
     if source.digest()[:16] != digest:
@@ -69,7 +69,7 @@ def test_both_layouts_of_the_real_files_have_the_same_rows(shared, name):
         assert ours == theirs if name == "TREC" else Counter(ours) == Counter(theirs)
 
 
-def test_what_is_declared():
+def test_declared_tasks():
     domains = [name for name in TASKS if name.startswith("fdu-")]
     assert len(domains) == 16
     own_dev = {*domains, "SST-1", "SST-2-sentences", "WikiText-103", "WikiText-2"}
@@ -97,7 +97,7 @@ BOOKS = ("books.task.train", "books.task.test")
         ("fdu-books", pair(*BOOKS, REVIEWS, "1\tgood\n"), "dev", (30, 200), "review {} .", 0),
     ],
 )
-def test_a_split_that_is_cut_off(tmp_path, name, files, held_out, rows, text, first):
+def test_held_out_split(tmp_path, name, files, held_out, rows, text, first):
     splits = read_task(name, write(tmp_path, files)).splits
     train, cut = splits["train"], splits[held_out]
     assert (len(train), len(cut)) == rows
@@ -129,7 +129,7 @@ HEADER = "id\tlabel\trating\treview\n"
         ("SST-1", SST, "(3 so good)", "expected a tree such as"),
     ],
 )
-def test_a_malformed_line_is_named_or_left_out_of_train_alone(tmp_path, name, files, line, message):
+def test_malformed_line_is_an_error_or_skipped_in_train_only(tmp_path, name, files, line, message):
     (train, content), *others = files.items()
     number = content.count("\n") + 1
     write(tmp_path / "a", {**files, train: f"{content}{line}\n{content.splitlines()[-1]}\n"})
@@ -157,13 +157,13 @@ def test_a_malformed_line_is_named_or_left_out_of_train_alone(tmp_path, name, fi
         ("tweets", "finalSentimentdata2.csv", "sentiment,tweet\njoy,a\n", ":1: expected a column"),
     ],
 )
-def test_lines_that_may_be_scored_are_never_left_out(tmp_path, name, file, content, message):
+def test_scored_lines_are_never_skipped(tmp_path, name, file, content, message):
     with pytest.raises(DataError) as error:
         read_task(name, write(tmp_path, {file: content}), skip_bad_lines=True)
     assert f"{file}{message}" in str(error.value)
 
 
-def test_too_few_rows_to_cut_off(tmp_path):
+def test_too_few_rows_for_a_split(tmp_path):
     files = pair(*BOOKS, "1\tgood\n0\tbad\n" * 100)
     with pytest.raises(DataError, match=r"train: must have enough rows to cut off 200 rows\. Rec"):
         read_task("fdu-books", write(tmp_path, files))
@@ -194,7 +194,7 @@ def test_too_few_rows_to_cut_off(tmp_path):
                          "wiki.train.tokens")]),
     ],
 )  # fmt: skip
-def test_which_layout_comes_first(tmp_path, name, steps):
+def test_order_of_layouts(tmp_path, name, steps):
     for files, expected in steps:
         write(tmp_path, files)
         first = next(iter(find_source(name, "files", tmp_path).files.values()))
@@ -219,7 +219,7 @@ def test_titles_and_descriptions_of_news_are_one_text(tmp_path):
     assert split.index.tolist() == [0, 2, 3]
 
 
-def test_the_kind_of_a_question_is_what_stands_before_the_colon(tmp_path):
+def test_coarse_class_of_a_question_is_the_part_before_the_colon(tmp_path):
     content = b"DESC:manner How did it end ?\nNUM:date When ?\nLOC:city Which sister\xf0city ?\n"
     write(tmp_path, pair(*TREC, content))
     for name, kinds in (

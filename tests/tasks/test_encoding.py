@@ -38,7 +38,7 @@ def same(first, second):
         ("MNLI", {"tokens": "wordpiece"}),
     ],
 )
-def test_cache_gives_what_was_encoded(small_glue, name, settings, monkeypatch):
+def test_cache_returns_the_encoded_task(small_glue, name, settings, monkeypatch):
     first = load_task(name, data=small_glue, **settings)
     monkeypatch.setattr(TaskSource, "read", None)  # the cache has no need of the text
     same(first, load_task(name, data=small_glue, **settings))
@@ -52,7 +52,7 @@ def test_rows_decode_to_the_text(small_glue):
     assert " ".join(words[i] for i in ids) == text.lower().replace(".", " .").replace(",", " ,")
 
 
-def test_changed_file_or_setting_is_encoded_anew(small_glue, tmp_path):
+def test_changed_file_or_setting_is_encoded_again(small_glue, tmp_path):
     folder = tmp_path / "data" / "CoLA"
     shutil.copytree(small_glue / "CoLA", folder)
     before = load_task("CoLA", data=folder.parent)
@@ -77,7 +77,7 @@ def test_changed_file_or_setting_is_encoded_anew(small_glue, tmp_path):
         {"max_length": 2},
     ],
 )
-def test_each_setting_is_cached_by_itself(small_glue, setting):
+def test_each_setting_is_cached_separately(small_glue, setting):
     load_task("CoLA", data=small_glue)
     load_task("CoLA", data=small_glue, validation_split=0.4)
     first = load_task("CoLA", data=small_glue, **setting)
@@ -115,7 +115,7 @@ def test_texts_may_all_be_empty(tmp_path, tokens):
 
 
 @pytest.mark.parametrize(("spaced", "word"), [(False, "don"), (True, "don't")])
-def test_words_that_are_apart_already_are_left_alone(tmp_path, monkeypatch, spaced, word):
+def test_spaced_words_are_not_split(tmp_path, monkeypatch, spaced, word):
     (tmp_path / "subj.all").write_text("".join(f"{i % 2} I don't .\n" for i in range(40)))
     read = TaskSource.read
     monkeypatch.setattr(
@@ -126,7 +126,7 @@ def test_words_that_are_apart_already_are_left_alone(tmp_path, monkeypatch, spac
     assert ("'" in words) != spaced
 
 
-def test_text_comes_as_it_stands_in_the_file(small_glue):
+def test_text_is_unchanged(small_glue):
     task = load_task("RTE", data=small_glue, tokens="text")
     assert task.vocabulary is None
     lines = (small_glue / "RTE" / "dev.tsv").read_text().splitlines()[1:]
@@ -138,7 +138,7 @@ def test_text_comes_as_it_stands_in_the_file(small_glue):
 
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B"])
-def test_a_share_of_train_stops_the_training_where_asked(small_glue, name):
+def test_validation_split_is_a_share_of_train(small_glue, name):
     own, cut = (
         load_task(name, data=small_glue),
         load_task(name, data=small_glue, validation_split=0.25),
@@ -156,7 +156,7 @@ def test_a_share_of_train_stops_the_training_where_asked(small_glue, name):
         assert np.array_equal(own.splits[split].index, cut.splits[split].index)
 
 
-def test_a_task_without_validation_rows_gives_a_tenth_of_train(tmp_path):
+def test_default_validation_split_is_a_tenth_of_train(tmp_path):
     lines = "".join(f"{i % 2} row{i} is here .\n" for i in range(100))
     (tmp_path / "subj.all").write_text(lines)
     task = load_task("SUBJ", data=tmp_path)
@@ -172,7 +172,7 @@ def test_a_task_without_validation_rows_gives_a_tenth_of_train(tmp_path):
     assert (task.splits["validation"].inputs[0].pad(np.arange(9))[:, 0] == 1).all()
 
 
-def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
+def test_validation_split_does_not_depend_on_tokens(small_glue):
     rows = [
         load_task("MRPC", data=small_glue, validation_split=0.3, tokens=tokens)
         .splits["validation"]
@@ -202,12 +202,12 @@ def test_the_split_does_not_hang_on_how_text_is_encoded(small_glue):
         ({"max_length": 0}, "max_length must be 1 or more. Received: max_length=0"),
     ],
 )
-def test_errors_say_what_is_expected(arguments, message):
+def test_errors_of_settings(arguments, message):
     with pytest.raises(DataError, match=message):
         load_task(**{"name": "CoLA", **arguments})
 
 
-def test_a_given_vocabulary_is_taken(small_glue, tmp_path):
+def test_given_vocabulary_is_used(small_glue, tmp_path):
     pieces = vocabulary.Vocabulary.train(["some other words of it"], tokens="wordpiece")
     path = tmp_path / "vocabulary.json"
     path.write_text(pieces.to_json(), encoding="utf-8")
@@ -229,7 +229,7 @@ def test_a_given_vocabulary_is_taken(small_glue, tmp_path):
         ({}, "vocabulary.json: expected a vocabulary: No such file"),
     ],
 )
-def test_what_does_not_go_with_a_given_vocabulary(small_glue, tmp_path, settings, message):
+def test_errors_of_a_given_vocabulary(small_glue, tmp_path, settings, message):
     with pytest.raises(DataError, match=message):
         load_task(
             "CoLA",

@@ -1,4 +1,4 @@
-"""Generated pairs of sequences: right, unambiguous, and in one split each."""
+"""Tests of generated tasks: correct, unambiguous, and no row in two splits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MONTHS = {"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, 
 
 
 def read_date(text: str) -> datetime.date:
-    """The day that a text names. That the text alone is enough says that it names one."""
+    """Return the date of a text, parsed from the text only."""
     if found := re.fullmatch(r"(\d\d?)/(\d+)/(\d{4}|\d\d)", text):
         month, day, year = map(int, found.groups())
     elif found := re.fullmatch(r"(\d{4})/(\d+)/(\d+)", text):
@@ -77,11 +77,11 @@ def test_dates() -> None:
     st.dates(datetime.date(1970, 1, 1), datetime.date(2069, 12, 31)),
     st.integers(0, FORMATS - 1),
 )
-def test_each_date_names_one_day(day: datetime.date, format: int) -> None:
+def test_each_date_has_one_target(day: datetime.date, format: int) -> None:
     assert read_date(write_date(day, format)) == day
 
 
-def test_words_of_a_date_are_right() -> None:
+def test_words_of_a_date_are_correct() -> None:
     day = datetime.date(1998, 3, 7)
     written = [write_date(day, format) for format in range(FORMATS)]
     assert written == [
@@ -98,7 +98,7 @@ def test_words_of_a_date_are_right() -> None:
     assert write_date(datetime.date(2001, 1, 22), 4) == "Jan 22nd, 2001"
 
 
-def test_rows_as_networks_take_them() -> None:
+def test_encoded_rows() -> None:
     task = dates(**SIZES)
     sources, targets = (ids.pad(np.arange(SIZES["dev"])) for ids in task.encode("dev"))
     assert targets.dtype == np.int32
@@ -113,7 +113,7 @@ def test_rows_as_networks_take_them() -> None:
     [(reversal, "a692d1d186bc9f01"), (dates, "15a1c55ed7b840e7")],
     ids=["reversal", "dates"],
 )
-def test_the_same_rows_for_ever(make: Any, digest: str) -> None:
+def test_rows_never_change(make: Any, digest: str) -> None:
     task = make(**SIZES)
     data = b"".join(rows.ids.astype("<i4").tobytes() for rows in task.encode("train"))
     assert hashlib.sha256(data).hexdigest()[:16] == digest
@@ -143,14 +143,14 @@ def test_timed_texts_are_the_same_each_time_and_differ_by_length() -> None:
 
 
 @given(st.lists(st.text("abcxyz", max_size=6), min_size=1, max_size=4), st.booleans())
-def test_characters_there_and_back(words: list[str], ends: bool) -> None:
+def test_characters_round_trip(words: list[str], ends: bool) -> None:
     letters = Characters("abcxyz")
     rows = letters.encode(words, ends=ends)
     assert rows.lengths.tolist() == [len(word) + 2 * ends for word in words]
     assert letters.decode(rows.pad(np.arange(len(words)))) == words
 
 
-def test_what_comes_after_the_end_is_not_told() -> None:
+def test_decoding_stops_at_the_end_id() -> None:
     letters = Characters("ab")
     assert letters.decode(np.array([[1, 3, 4, 2, 3], [4, 0, 0, 0, 0]])) == ["ab", "b"]
 

@@ -29,7 +29,7 @@ def gzipped(tmp_path, text):
 
 
 def zipped(tmp_path, *texts, name="glove.6B.zip", **members):
-    """Texts as the members `0.txt`, `1.txt` and so on, and others by their names."""
+    """Write a zip with texts as `0.txt`, `1.txt`, ..., and named members."""
     path = tmp_path / name
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for member, text in [
@@ -66,7 +66,7 @@ SPELLED = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" 
 
 @given(st.data(), st.integers(2, 5), st.booleans(), st.sampled_from(["\n", "\r\n", " \n"]))
 @settings(max_examples=60, deadline=None)
-def test_any_words_and_numbers_come_back(tmp_path_factory, data, width, header, end):
+def test_words_and_numbers_round_trip(tmp_path_factory, data, width, header, end):
     table = data.draw(
         st.dictionaries(SPELLED, st.lists(FLOATS, min_size=width, max_size=width), min_size=1)
     )
@@ -91,13 +91,13 @@ def test_words_with_blanks(tmp_path):
     assert vectors_of(path, {**WORDS, ". . .": 5}) == {2: [1, 2], 5: [3, 4], 3: [5, 6]}
 
 
-def test_words_in_another_code_are_passed_over(tmp_path):
+def test_words_in_another_encoding_are_skipped(tmp_path):
     path = tmp_path / "glove.txt"
     path.write_bytes(b"caf\xe9 1 2\n\xc2\x85 3 4\nthe 5 6\n")
     assert vectors_of(path, {**WORDS, "\x85": 5}) == {5: [3, 4], 2: [5, 6]}
 
 
-def test_what_stands_for_no_word_is_not_looked_for(tmp_path):
+def test_special_tokens_are_not_searched(tmp_path):
     words = Vocabulary.train(["the cat"], start_token=True).words
     assert read_glove(write(tmp_path, TEXT), words, width=2).vocabulary_size == 2
 
@@ -123,14 +123,14 @@ BROKEN = [
     ("pack", "place"), [(write, r"txt"), (gzipped, r"gz"), (zipped, r"glove\.6B\.zip/0\.txt")]
 )
 @pytest.mark.filterwarnings("error")
-def test_a_broken_line_is_named(tmp_path, text, message, pack, place):
+def test_error_names_a_broken_line(tmp_path, text, message, pack, place):
     with pytest.raises(DataError, match=place + message) as error:
         read_glove(pack(tmp_path, text), WORDS, width=2)
     assert len(str(error.value)) < len(str(tmp_path)) + 150
 
 
 @pytest.mark.parametrize("text", ["the 1 2 3\n", "", "2 3\nthe 1 2 3\n"])
-def test_a_file_is_refused_by_its_first_vector(tmp_path, text):
+def test_check_uses_the_first_vector(tmp_path, text):
     with pytest.raises(DataError, match=r"glove\.txt"):
         check_glove(write(tmp_path, text), 2)
 
@@ -142,7 +142,7 @@ def test_a_missing_file_is_named(tmp_path, name):
 
 
 @pytest.mark.parametrize("header", ["", "2 {width}\n"])
-def test_the_file_of_the_width_is_taken_from_an_archive(tmp_path, header):
+def test_archive_member_with_the_width_is_used(tmp_path, header):
     texts = {
         f"glove.6B.{width}d.txt": header.format(width=width)
         + f"the {' '.join(['1'] * width)}\ncat {' '.join(['2'] * width)}\n"
@@ -158,7 +158,7 @@ def test_the_file_of_the_width_is_taken_from_an_archive(tmp_path, header):
         check_glove(path, 4)
 
 
-def test_two_files_of_the_width_are_one_too_many(tmp_path):
+def test_two_members_with_the_width_are_an_error(tmp_path):
     with pytest.raises(DataError, match=r"width 2, found 2 among 0\.txt, 1\.txt, 2\.txt"):
         read_glove(zipped(tmp_path, TEXT, "the 1 2 3\n", TEXT), WORDS, width=2)
 

@@ -11,7 +11,7 @@ THREE = TaskGroup(name="three", tasks=["CoLA", "RTE", "STS-B"])
 
 
 def texts(task, split, column=0):
-    """Rows as words."""
+    """Return rows as words."""
     words = {i: word for word, i in task.vocabulary.words.items()}
     rows = task.splits[split].inputs[column]
     return [[words[i] for i in rows.pad(np.array([row]))[0]] for row in range(len(rows))]

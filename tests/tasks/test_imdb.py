@@ -53,7 +53,7 @@ def test_folders_give_the_rows_of_the_tables(tmp_path):
     assert not folders.spaced
 
 
-def test_what_else_is_in_the_published_folder_is_passed_over(tmp_path):
+def test_other_files_of_the_published_folder_are_ignored(tmp_path):
     write_folders(tmp_path / "imdb", REVIEWS)
     write_folders(tmp_path / "imdb", {"unsup/0_0.txt": "So", "labeledBow.feat": "9 0:1"})
     source = find_source("IMDb", "files", tmp_path)
@@ -78,7 +78,7 @@ def test_what_else_is_in_the_published_folder_is_passed_over(tmp_path):
         ("neg/1_2.txt/a", "so", "cannot be read: Is a directory"),
     ],
 )
-def test_a_bad_review_is_named_or_left_out_of_train_alone(tmp_path, name, text, message):
+def test_bad_review_is_an_error_or_skipped_in_train_only(tmp_path, name, text, message):
     good = {"neg/0_2.txt": "Bad", "pos/2_8.txt": "Good"}
     data = write_folders(tmp_path / "a", good | {name: text})
     with pytest.raises(DataError) as error:
@@ -123,7 +123,7 @@ def rows_of(*lists):
 
 
 def write_archive(folder, train, test, index=None):
-    """Each split: rows of ranks and labels."""
+    """Write a Keras archive: rows of ranks and labels for each split."""
     folder.mkdir(parents=True, exist_ok=True)
     x_train, x_test = (rows_of(*ranks) for ranks, _ in (train, test))
     path = folder / "imdb.npz"

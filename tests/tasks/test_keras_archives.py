@@ -15,7 +15,7 @@ TRAIN = {"train": ("x", "y")}
 
 
 def rows(*lists):
-    """Rows as Keras stores them; `np.array` would make lists of one length a table."""
+    """Return an object array; `np.array` converts lists of equal length to a matrix."""
     array = np.empty(len(lists), object)
     array[:] = lists
     return array
@@ -35,7 +35,7 @@ def files_of(path):
 
 
 def read(path):
-    """The rows in the order of the archive, and the notes."""
+    """Return the rows in the order of the archive, and the notes."""
     text = read_archive(find_task("IMDb"), files_of(path), TRAIN)
     split = text.splits["train"]
     return split.take(np.argsort(split.index)), text.notes
@@ -55,7 +55,7 @@ def test_each_rank_stays_one_word(tmp_path):
     assert read(path)[0].texts == (["_ not_it", "it"],)
 
 
-def test_without_an_index_the_ranks_are_the_words_and_a_note_says_so(tmp_path):
+def test_without_an_index_ranks_are_words_with_a_note(tmp_path):
     path = write(tmp_path, x=rows([12, 1], []))
     split, (note,) = read(path)
     assert split.texts == (["12 1", ""],)
@@ -91,7 +91,7 @@ def test_orders_are_those_of_keras():
         ({"y": rows([0], [1])}, "expected labels 'y', found: Object arrays cannot be loaded"),
     ],
 )
-def test_other_content_is_named(tmp_path, arrays, message):
+def test_errors_of_other_content(tmp_path, arrays, message):
     path = write(tmp_path, **arrays)
     with pytest.raises(DataError) as error:
         read(path)
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_archive_is_named(tmp_path):
         ('{"": 1}', "expected words with different ranks from 1, found '': 1"),
     ],
 )
-def test_a_foreign_index_is_named(tmp_path, content, message):
+def test_errors_of_an_invalid_index(tmp_path, content, message):
     path = write(tmp_path)
     (tmp_path / "imdb_word_index.json").write_text(content)
     with pytest.raises(DataError) as error:
@@ -144,7 +144,7 @@ def test_a_foreign_index_is_named(tmp_path, content, message):
     assert "\n" not in str(error.value)
 
 
-def test_a_rank_that_the_index_has_not_is_named(tmp_path):
+def test_error_names_a_rank_without_a_word(tmp_path):
     path = write(tmp_path, {"good": 1, "so": 2})
     with pytest.raises(DataError) as error:
         read(path)

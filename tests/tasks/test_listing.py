@@ -7,7 +7,7 @@ from relation_tf.errors import DataError
 from relation_tf.tasks import TaskGroup, examples, listing, load_task
 
 
-def test_a_line_counts_what_is_there(small_glue):
+def test_line_of_a_task(small_glue):
     task = load_task("MNLI", data=small_glue)
     _, line = listing.lines(["MNLI"], small_glue)
     cells = [cell for cell in line.split("  ") if cell]
@@ -22,7 +22,7 @@ def test_a_line_counts_what_is_there(small_glue):
     )
 
 
-def test_examples_are_what_a_network_reads(small_glue):
+def test_examples_show_encoded_rows(small_glue):
     task = load_task("CoLA", data=small_glue, start_token=True, max_length=4)
     (first, *_, last) = examples(task, "dev", count=3)
     ids = task.splits["dev"].inputs[0].pad(np.array([0]))[0].tolist()
@@ -36,7 +36,7 @@ def test_examples_are_what_a_network_reads(small_glue):
     assert unlabelled.startswith("sentence: ")
 
 
-def test_scores_and_text_are_shown_as_they_are(small_glue):
+def test_scores_and_text_are_shown_unchanged(small_glue):
     task = load_task("STS-B", data=small_glue, tokens="text")
     label, first, second = next(examples(task)).split("\n")
     assert float(label.removeprefix("label: ")) == task.splits["train"].labels[0] * 5
@@ -44,7 +44,7 @@ def test_scores_and_text_are_shown_as_they_are(small_glue):
     assert second.startswith("sentence2: ")
 
 
-def test_a_table_says_what_is_not_there(small_glue, tmp_path):
+def test_table_lists_missing_tasks(small_glue, tmp_path):
     table = list(listing.lines(["CoLA", "MR", "RTE"], small_glue, tmp_path))
     assert [line.split()[0] for line in table[1:3]] == ["CoLA", "RTE"]
     assert table[3] == "not found: MR"
@@ -52,7 +52,7 @@ def test_a_table_says_what_is_not_there(small_glue, tmp_path):
     assert len(list(listing.lines(["RTE"], small_glue, tmp_path))) == 2
 
 
-def test_a_task_at_length(small_glue, tmp_path):
+def test_description_of_a_task(small_glue, tmp_path):
     said = listing.describe("RTE", small_glue, tmp_path, {"vocabulary_size": 10})
     assert f"files: TSV, {small_glue / 'RTE' / 'train.tsv'}" in said
     assert "stops on:               dev\n" in said
@@ -63,7 +63,7 @@ def test_a_task_at_length(small_glue, tmp_path):
         listing.describe("MR", small_glue, tmp_path)
 
 
-def test_what_was_left_out_and_noted_is_said(tmp_path):
+def test_description_has_skipped_lines_and_notes(tmp_path):
     rows = [f'{{"ori": "good {i}", "label": "{i % 5}"}}' for i in range(60)]
     (tmp_path / "yelp_full_sample").mkdir()
     for name in ("dev", "test"):
@@ -74,7 +74,7 @@ def test_what_was_left_out_and_noted_is_said(tmp_path):
     )
 
 
-def test_a_long_text_is_cut_and_counted(tmp_path):
+def test_long_text_is_truncated_and_counted(tmp_path):
     rows = [f"{i % 2} {' '.join(['word'] * 50)} {i}" for i in range(60)]
     (tmp_path / "custrev.all").write_text("\n".join(rows), encoding="utf-8")
     for tokens in ("word", "text"):
@@ -82,11 +82,11 @@ def test_a_long_text_is_cut_and_counted(tmp_path):
         assert "word ... and 11 more" in next(examples(task))
 
 
-def test_what_is_to_be_written_is_shown_in_its_own_characters():
+def test_targets_are_shown_in_their_own_characters():
     assert "target: [START] 2 0 2 8 - 0 7 - 0 8 [END]" in listing.describe("dates")
 
 
-def test_the_tasks_of_a_group_are_shown_as_it_reads_them():
+def test_tasks_of_a_group_are_described():
     group = TaskGroup(name="two", tasks=["CoLA", "RTE"])
     reading = {"source": "miniglue"}
     words = load_task(group, "miniglue").vocabulary.size
@@ -99,6 +99,6 @@ def test_the_tasks_of_a_group_are_shown_as_it_reads_them():
 @pytest.mark.parametrize(
     ("task", "target"), [("STS-B", "score"), ("dates", "written"), ("decode-128", "timed")]
 )
-def test_what_is_to_be_told_is_said(task, target, small_glue):
+def test_listing_shows_the_target(task, target, small_glue):
     _, line = listing.lines([task], small_glue)
     assert target in line.split()

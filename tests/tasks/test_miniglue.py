@@ -1,4 +1,4 @@
-"""The embedded data set: official layout, honest labels, sentences that read as sentences."""
+"""Tests of the embedded data: official layout, correct labels, correct sentences."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def is_test(file: str) -> bool:
 
 
 def read(folder: Path, file: str) -> list[list[str]]:
-    """All lines, header included."""
+    """Return all lines, including the header."""
     text = (folder / file).read_bytes().decode("utf-8")
     assert text.endswith("\n")
     return [line.split("\t") for line in text[:-1].split("\n")]
 
 
 def rows(folder: Path, file: str) -> list[list[str]]:
-    """The lines below the header."""
+    """Return the lines below the header."""
     has_header = is_test(file) or LAYOUTS[task_of(file)][0] is not None
     return read(folder, file)[has_header:]
 
@@ -93,7 +93,7 @@ def texts(folder: Path, file: str) -> list[tuple[str, ...]]:
 
 
 def examples(folder: Path, file: str) -> list[tuple[tuple[str, ...], str]]:
-    """Texts and label of each row of a labelled file."""
+    """Return texts and label of each row of a labelled file."""
     label = LAYOUTS[task_of(file)][2]
     return list(zip(texts(folder, file), (row[label] for row in rows(folder, file)), strict=True))
 
@@ -147,7 +147,7 @@ class TestLayout:
 
 class TestDeterminism:
     def test_bytes_are_those_of_this_version(self, tmp_path: Path) -> None:
-        """Where this fails on purpose, count VERSION up and put the new digest here."""
+        """After an intended change, increase VERSION and update the digest."""
         miniglue.write(tmp_path, seed=0, train_rows=30, dev_rows=20, test_rows=10)
         assert (miniglue.VERSION, digest(tmp_path)) == (
             1,
@@ -169,7 +169,7 @@ class TestDeterminism:
 
 class TestLabels:
     @pytest.mark.parametrize("task", LAYOUTS)
-    def test_first_words_do_not_tell(self, data: Path, task: str) -> None:
+    def test_first_words_do_not_predict_the_label(self, data: Path, task: str) -> None:
         seen = [
             (tuple(text.split()[0] for text in texts), label)
             for texts, label in examples(data, f"{task}/train.tsv")
@@ -240,7 +240,7 @@ class TestLabels:
             if label == "entailment":
                 assert kinds[kind] & set(premise.split())
 
-    def test_wnli_pronoun_stands_for_what_is_too_big_or_too_small(self, data: Path) -> None:
+    def test_wnli_pronoun_refers_to_the_too_big_or_too_small_noun(self, data: Path) -> None:
         pattern = re.compile(r"the (\w+) (does|cannot|rattles|slips) .* the (\w+) .* too (\w+)\.")
         for (sentence, answer), label in examples(data, "WNLI/train.tsv"):
             match = pattern.search(sentence.lower())

@@ -36,7 +36,7 @@ def test_blocks_follow_each_other(text_file, tmp_path):
     assert (blocks != 0).all()
 
 
-def test_the_held_out_file_has_no_part_in_the_vocabulary(text_file, tmp_path):
+def test_held_out_file_does_not_affect_the_vocabulary(text_file, tmp_path):
     (tmp_path / "b.txt").write_text("zebra " * 50)
     alone = read_plain_text([text_file], **SMALL)
     text = read_plain_text([text_file], **SMALL | {"held_out": tmp_path / "b.txt"})
@@ -47,7 +47,7 @@ def test_the_held_out_file_has_no_part_in_the_vocabulary(text_file, tmp_path):
     )
 
 
-def test_packed_and_of_windows(text_file, tmp_path):
+def test_gzip_and_crlf_files(text_file, tmp_path):
     expected = [line for line in LINES if line]
     assert [*read_lines(text_file)] == expected
     data = text_file.read_bytes()
@@ -58,7 +58,7 @@ def test_packed_and_of_windows(text_file, tmp_path):
     assert [*read_lines(packed)] == [*read_lines(windows)] == expected
 
 
-def test_long_lines_come_in_parts(text_file, monkeypatch):
+def test_long_lines_are_split(text_file, monkeypatch):
     text_file.write_text("eins zwei drei äöü fünf " * 9 + "\nund sechs\n" + "sieben " * 9)
     words = text_file.read_text().split()
     monkeypatch.setattr(plain_text, "_LONGEST", 10)
@@ -77,7 +77,7 @@ def test_encoded_once(text_file, monkeypatch):
     assert again.digest == first.digest
     np.testing.assert_array_equal(again.train.ravel()[:50], first.train.ravel()[:50])
     text_file.write_text(text_file.read_text() + "more")
-    with pytest.raises(TypeError):  # made anew: there is nothing to train with
+    with pytest.raises(TypeError):  # encoded again: training fails
         read_plain_text([text_file], **SMALL)
 
 
@@ -95,7 +95,7 @@ def test_encoded_once(text_file, monkeypatch):
         ),
     ],
 )
-def test_bad_text_is_one_line(text_file, content, message):
+def test_errors_of_bad_text(text_file, content, message):
     text_file.write_bytes(content)
     with pytest.raises(DataError) as error:
         read_plain_text([text_file], **SMALL)
@@ -124,7 +124,7 @@ def test_bad_files(text_file, tmp_path):
 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.floats(0.01, 1.0), st.integers(0, 2**32))
-def test_what_is_masked(blocks, length, share, seed):
+def test_masked_positions(blocks, length, share, seed):
     ids = np.random.default_rng(seed).integers(1, 50, (blocks, length), np.uint16)
     given_ids, at, words = mask_tokens(ids, 50, np.random.default_rng(seed), share)
     assert at.shape == words.shape == (blocks, max(1, round(share * length)))

@@ -14,7 +14,7 @@ HEADER = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
 
 
 def wire(topics, body):
-    """A newswire as Reuters-21578 has it."""
+    """Return a newswire in the format of Reuters-21578."""
     topics = "".join(f"<D>{topic}</D>" for topic in topics)
     body = "" if body is None else f"<BODY>{body}\n&#3;</BODY>"
     return (
@@ -35,7 +35,7 @@ def write(data, *wires, file=0):
 
 
 def newswires(data):
-    """All texts with their labels, in the order of the files."""
+    """Return all texts with their labels, in the order of the files."""
     splits = read_task("Reuters", data).splits
     rows = [
         (index, text, int(label))

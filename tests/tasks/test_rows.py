@@ -50,7 +50,7 @@ def test_padding_equals_the_loop(rows, data):
     st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), max_size=8), st.data()
 )
 @settings(max_examples=100, deadline=None)
-def test_texts_come_back(texts, data):
+def test_texts_round_trip(texts, data):
     joined = Texts.join(texts)
     assert len(joined) == len(texts)
     with pytest.MonkeyPatch.context() as patch:

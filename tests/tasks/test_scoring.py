@@ -47,7 +47,7 @@ def test_a_registered_metric_scores(monkeypatch):
         ("dates", "dates", "metric 'exact_match' needs the trained network"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(task, name, message):
+def test_errors_of_scoring(task, name, message):
     with pytest.raises(DataError, match=message):
         score(find_task(task), name, ["neutral"], ["neutral"])
 

@@ -34,7 +34,7 @@ def test_every_row_is_in_one_part_and_classes_keep_their_shares(labels, data):
         assert abs((taken.labels == label).sum() - fair) < 1
 
 
-def test_the_same_rows_for_ever():
+def test_rows_never_change():
     _, taken = cut(rows([0] * 700 + [1] * 300), 0.1)
     digest = hashlib.sha256(json.dumps(taken.index.tolist()).encode()).hexdigest()
     assert taken.index[:5].tolist() == [0, 2, 6, 32, 50]

@@ -26,7 +26,7 @@ def as_it_is(rows):
 
 
 def builder_of(root, name, examples):
-    """The builder of a set that writes examples of ours, by TFDS's split name."""
+    """Return the builder of a TFDS dataset with the given examples, by split."""
     builder = tensorflow_datasets.builder(name, data_dir=root)
     builder._split_generators = lambda manager: [
         tensorflow_datasets.core.SplitGenerator(split, {"split": split}) for split in examples
@@ -41,7 +41,7 @@ def prepare(root, name, examples):
 
 
 def glue_rows(name, folder, change=as_it_is):
-    """The rows that TFDS's own code makes of GLUE's files, by TFDS's split name."""
+    """Return the rows that TFDS generates from GLUE files, by split."""
     prepared = PREPARED[name]
     builder = tensorflow_datasets.builder(prepared.name, data_dir=folder / "nowhere")
     if name == "MRPC":
@@ -56,7 +56,7 @@ def glue_rows(name, folder, change=as_it_is):
 
 
 def mrpc_rows(builder, folder):
-    """TFDS takes the training and the dev rows from one file, by the numbers of their sentences."""
+    """Write one file for the training and dev rows, which TFDS divides by sentence numbers."""
     originals = folder / "msr"
     originals.mkdir(exist_ok=True)
     files = {part: originals / f"{part}.txt" for part in ("train", "dev_ids", "test")}
@@ -88,7 +88,7 @@ def ax_rows(folder):
 
 @pytest.fixture(scope="session")
 def prepared_glue(small_glue, tmp_path_factory):
-    """TFDS's folder with the rows of `small_glue`."""
+    """Return a TFDS folder with the rows of `small_glue`."""
     root = tmp_path_factory.mktemp("tensorflow_datasets")
     for name in GLUE:
         prepare(root, PREPARED[name].name, glue_rows(name, small_glue))
@@ -198,7 +198,7 @@ def test_the_digest_is_that_of_the_prepared_files(prepared_glue, tmp_path):
     assert copy.digest() != first
 
 
-def test_a_set_is_found_without_tensorflow(prepared_glue):
+def test_finding_a_dataset_does_not_import_tensorflow(prepared_glue):
     code = (
         "import sys, pathlib; from relation_tf.tasks import find_source;"
         f"find_source('MNLI', 'tfds', tfds_folder=pathlib.Path({str(prepared_glue)!r})).digest();"
@@ -243,7 +243,7 @@ def test_reviews_of_imdb_are_cleaned_as_those_of_its_files(tmp_path):
 def test_titles_and_descriptions_of_ag_news_are_joined_as_those_of_its_files(tmp_path):
     rows = [
         {"label": 3, "title": "Chips", "description": 'A "new" one.'},
-        {"label": 0, "title": "", "description": "Talks #39;go on"},
+        {"label": 0, "title": "", "description": "Talks #39;end"},
         {"label": 2, "title": "Oil", "description": "Up,"},
         {"label": 1, "title": "Cup", "description": ""},
     ]
@@ -257,7 +257,7 @@ def test_titles_and_descriptions_of_ag_news_are_joined_as_those_of_its_files(tmp
 
 
 def same_rows(found, expected):
-    """The same rows in any order."""
+    """Check that rows are equal in any order."""
     assert (found.task, found.spaced) == (expected.task, expected.spaced)
     assert set(found.splits) == set(expected.splits)
     for name, split in expected.splits.items():
@@ -302,7 +302,7 @@ def test_training_rows_may_leave_numbers_out(small_glue, tmp_path):
         ("STS-B", float("nan"), "split train of glue/stsb: expected scores in [0, 5], found nan"),
     ],
 )
-def test_labels_that_are_none_are_refused(small_glue, tmp_path, name, label, message):
+def test_errors_of_invalid_labels(small_glue, tmp_path, name, label, message):
     rows = glue_rows(name, small_glue)
     rows["train"][7] = {**rows["train"][7], "label": label}
     folder = prepare(tmp_path, PREPARED[name].name, rows)
@@ -364,7 +364,7 @@ def spoil_shard(folder):
         (spoil_shard, "2.0.0: TFDS cannot read split train of glue/rte: "),
     ],
 )
-def test_a_folder_that_is_not_whole_is_named(prepared_glue, tmp_path, change, message):
+def test_errors_of_an_incomplete_folder(prepared_glue, tmp_path, change, message):
     shutil.copytree(prepared_glue / "glue" / "rte", tmp_path / "glue" / "rte")
     change(tmp_path / "glue" / "rte" / "2.0.0")
     with pytest.raises(DataError) as error:
@@ -447,14 +447,14 @@ def test_a_download_is_prepared_and_left_alone_the_next_time(
     assert len(hosts_that_answer) == 2
 
 
-def test_half_of_a_set_is_no_download(tmp_path):
+def test_incomplete_folder_is_an_error(tmp_path):
     folder = tmp_path / "glue" / "cola" / "2.0.0"
     folder.mkdir(parents=True)
     with pytest.raises(DataError, match=r"2\.0\.0: expected a prepared dataset"):
         download("CoLA", tmp_path)
 
 
-def test_a_task_that_tfds_has_not_is_no_download(tmp_path):
+def test_download_of_a_task_that_is_not_in_tfds(tmp_path):
     with pytest.raises(DataError, match=r"task MR: not available in TFDS\. Available: CoLA, "):
         download("MR", tmp_path)
 

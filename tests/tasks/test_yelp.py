@@ -43,7 +43,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_escapes_are_undone(tmp_path, text):
-    # The quotes doubled once, and once more by a CSV writer.
+    # The quotes are doubled once, and again by a CSV writer.
     twice = text.replace('"', '""')
     entry = json.dumps({"0": {"ori": text, "label": "0"}})
     for data in (
