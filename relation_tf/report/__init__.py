@@ -1,4 +1,4 @@
-"""How results are shown: a report as one HTML page, Markdown and CSV tables. Free of Keras."""
+"""Reports of results as HTML, Markdown, LaTeX, JSON and CSV. Does not import Keras."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The short answer in words: what the tests show, and nothing that they do not."""
+"""Sentences that summarize the tests."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOST_PAIRS = 12  # more are counted, not listed
 
 
 def short_answer(scores: Scores, comparisons: Mapping[str, Comparison]) -> list[str]:
-    """A few sentences: who is better where, and who cannot be told apart.
+    """Return sentences with averages, significant differences and cautions.
 
     Args:
         scores: The scores.
-        comparisons: `compare` of them.
+        comparisons: The test of each task, from `compare`.
     """
     return [
         *_averages(scores),
@@ -28,25 +28,25 @@ def short_answer(scores: Scores, comparisons: Mapping[str, Comparison]) -> list[
 
 
 def ranked_over_tasks(several: FriedmanNemenyiResult | None, scores: Scores) -> Iterator[str]:
-    """Name whom Nemenyi's test separates over all tasks, each once by its means.
+    """Name the pairs that differ significantly over all tasks by Nemenyi's test.
 
-    With a control nothing is said: the test is of all pairs.
+    Nemenyi's test compares all pairs, so a comparison with a control yields nothing.
     """
     if several is None or scores.control is not None:
         return
-    if found := better_of(several.pairs(), "from"):
+    if found := better_of(several.pairs()):
         yield (
-            f"Over the {len(several.ranks)} tasks together, by ranks of their means, Nemenyi's "
-            f"test separates {_first(found)} ({format_level(scores.alpha)})."
+            f"Over the {len(several.ranks)} tasks together, by ranks of mean scores "
+            f"(Nemenyi's test, {format_level(scores.alpha)}): {_first(found)}."
         )
 
 
 def better_of(pairs: pd.DataFrame, words: str = "better than") -> list[str]:
-    """Return the pairs that differ significantly in words, such as "a better than b".
+    """Return a phrase for each significant pair, such as "a better than b".
 
     Args:
         pairs: `pairs()` of a result: columns `a`, `b` and `better`.
-        words: What stands between the two methods.
+        words: Words between the two methods.
     """
     return [
         f"{row.better} {words} {row.a if row.better == row.b else row.b}"
@@ -55,7 +55,11 @@ def better_of(pairs: pd.DataFrame, words: str = "better than") -> list[str]:
 
 
 def progress(runs: pd.DataFrame) -> Iterator[str]:
-    """How far a suite is, where it is not done; `runs` is `all_runs` of it."""
+    """Yield the numbers of done, failed and missing runs of an unfinished suite.
+
+    Args:
+        runs: All runs of the suite, from `all_runs`.
+    """
     counts = runs["status"].value_counts()
     done, failed, missing = (counts.get(name, 0) for name in ("done", "failed", "not done"))
     if done == len(runs):
@@ -66,7 +70,7 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
 
 
 def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator[str]:
-    """That a suite is tested among some of its methods only, whose p are smaller than its own."""
+    """Warn if tests leave out methods without runs: with all methods p would be larger."""
     declared, fewest = len(scores.methods), [len(c.result.samples) for c in comparisons.values()]
     if not fewest or min(fewest) == declared:
         return
@@ -75,14 +79,17 @@ def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Itera
         return
     best = attainable(declared, scores.seeds)
     yield (
-        f"Tested among the {_between(fewest)} of the suite's {declared} methods that have runs; "
-        f"among all {declared} p is larger ({format_pvalue(best, scores.alpha)} at best with "
+        f"Tests include only the {_between(fewest)} of the suite's {declared} methods that have "
+        f"runs. With all {declared}, p is larger ({format_pvalue(best, scores.alpha)} at best with "
         f"{scores.seeds} seeds)."
     )
 
 
 def design_sentence(scores: Scores, comparisons: Mapping[str, Comparison]) -> str | None:
-    """What so many methods and seeds can show, where each task compares them all."""
+    """Return the smallest p of this number of methods and seeds.
+
+    None unless each task compares all methods with all seeds.
+    """
     bound = scores.procedure.attainable_pvalue is not None
     few = len(scores.methods) < 2 or scores.seeds < 2
     if few or not bound or not _is_whole(scores, comparisons):
@@ -117,31 +124,31 @@ def _averages(scores: Scores) -> Iterator[str]:
 
 def _no_test(scores: Scores) -> Iterator[str]:
     if scores.table.empty:
-        yield "There is nothing to say yet."
+        yield "No results yet."
     elif len(scores.methods) < 2:
-        yield "One method only: there is nothing to compare it with."
+        yield "There is only one method, so there is no comparison."
     elif scores.table["method"].nunique() < 2:
-        yield "Only one method has finished runs: there is nothing to compare it with."
+        yield "Only one method has finished runs, so there is no comparison yet."
     else:
-        reason = "No task has two methods with two seeds yet: no test."
+        reason = "No test yet: no task has two methods with at least two seeds."
         if scores.seeds == 1:
-            reason = "One seed a method: no standard deviation and no test."
+            reason = "One seed per method: no standard deviation and no test."
         elif scores.control is not None and scores.control not in {*scores.table["method"]}:
-            reason = f"The control {scores.control} has no finished runs yet: no test."
-        yield f"{reason} Any difference between these scores may be chance."
+            reason = f"No test yet: the control {scores.control} has no finished runs."
+        yield f"{reason} Differences between these scores may be due to chance."
 
 
 def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator[str]:
     alpha = scores.alpha
     pvalues = all_pvalues(comparisons)
-    # Ties can take p below what separated seeds reach: two constant methods, for example.
+    # Ties can give a smaller p than untied seeds, for example with two constant methods.
     attainable = min(comparison.attainable_pvalue for comparison in comparisons.values())
     if attainable >= alpha and not pvalues["significant"].any():
         design = design_sentence(scores, comparisons)
         yield (
-            "No pair can be significant with so few seeds for so many methods."
+            "With so few seeds and so many methods, no pair can reach significance."
             if design is None
-            else f"No pair can be significant on a task by itself: {design}"
+            else f"No pair can reach significance on a single task: {design}"
         )
     own = pvalues[~pvalues["task"].isin(scores.averages)]
     yield from _by_task(own, scores)
@@ -150,15 +157,15 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
             yield _on_average(name, pvalues[pvalues["task"] == name], scores)
     if own["task"].nunique() > 1 and own["significant"].any():
         yield (
-            f"Each task is tested by itself: at most about one task in {1 / alpha:.0f} shows a "
-            "separated pair by chance where methods do not differ."
+            "Each task is tested separately: if methods do not differ, at most about one task in "
+            f"{1 / alpha:.0f} shows a significant pair by chance."
         )
     tied = [_place(task, scores) for task, test in comparisons.items() if test.tied]
     if tied:
-        places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns, whose notes say so,"
+        places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns (see their notes)"
         yield (
-            f"On {places} equal scores (rounded, or of a constant method) make the smallest p "
-            "smaller than these seeds can reach without them."
+            f"On {places}, tied scores (rounded, or from a constant method) lower the smallest p "
+            "below what these seeds can reach without ties."
         )
     yield from _against_means(pvalues[pvalues["significant"]], scores)
     doubtful = (pvalues["pvalue"] < alpha) & ~pvalues["significant"]
@@ -172,19 +179,19 @@ def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
     for pair in decided[:_MOST_PAIRS]:
         yield _pair_sentence(pair, scores)
     if len(decided) > _MOST_PAIRS:
-        yield f"{len(decided) - _MOST_PAIRS} more pairs differ somewhere; the tables list them."
+        yield f"{len(decided) - _MOST_PAIRS} more pairs differ significantly; see the tables."
     if not decided and len(pairs) > 1:
         where = _any_of([*pvalues["task"].unique()], scores)
-        yield f"{_capital(_nobody(scores))} by {_seeds(pvalues)} on {where}."
+        yield f"{_capital(_no_difference(scores))} with {_seeds(pvalues)} on {where}."
         return
     by_tasks: dict[str, list[pd.DataFrame]] = {}
     for pair in pairs:
         if not pair["significant"].any():
             by_tasks.setdefault(_any_of([*pair["task"]], scores), []).append(pair)
-    for where, alike in by_tasks.items():
-        named = "; ".join(" and ".join(pair[["a", "b"]].iloc[0]) for pair in alike)
-        who = f"{len(alike)} other pairs" if len(alike) > _MOST_PAIRS else named
-        yield f"Cannot be separated by {_seeds(pd.concat(alike))} on {where}: {who}."
+    for where, same in by_tasks.items():
+        named = "; ".join(" and ".join(pair[["a", "b"]].iloc[0]) for pair in same)
+        who = f"{len(same)} other pairs" if len(same) > _MOST_PAIRS else named
+        yield f"No significant difference with {_seeds(pd.concat(same))} on {where}: {who}."
 
 
 def _pair_sentence(pair: pd.DataFrame, scores: Scores) -> str:
@@ -207,27 +214,28 @@ def _pair_sentence(pair: pd.DataFrame, scores: Scores) -> str:
     if worse:
         parts.append(f"worse on {len(worse)} ({', '.join(worse)})")
     if len(undecided):
-        parts.append(f"cannot be separated from it by {_seeds(undecided)} on {len(undecided)}")
+        parts.append(f"not significantly different on {len(undecided)} ({_seeds(undecided)})")
     return in_words(parts) + "."
 
 
-def _nobody(scores: Scores) -> str:
-    """Of the pairs that are tested."""
+def _no_difference(scores: Scores) -> str:
     if scores.control is None:
-        return "no two methods can be separated"
-    return f"no method can be separated from {scores.control}"
+        return "no two methods differ significantly"
+    return f"no method differs significantly from {scores.control}"
 
 
 def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
     found, others = better_of(pairs), pairs[~pairs["significant"]]
     if not found:
-        return f"On the {_title(name)}, {_nobody(scores)} by {_seeds(others)}."
-    rest = f"; the other pairs cannot be separated by {_seeds(others)}" if len(others) else ""
+        return f"On the {_title(name)}, {_no_difference(scores)} with {_seeds(others)}."
+    rest = (
+        f"; no significant difference with {_seeds(others)} for other pairs" if len(others) else ""
+    )
     return f"On the {_title(name)} ({format_level(scores.alpha)}): {_first(found)}{rest}."
 
 
 def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
-    """Where the better one by ranks, which the test is of, has the worse mean."""
+    """Warn of significant pairs where the method with better ranks has the worse mean."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows_of(pairs):
         samples = scores.samples(row.task)
@@ -236,10 +244,10 @@ def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
         if (ahead > behind) if row.task in scores.lower_is_better else (ahead < behind):
             found.setdefault((row.ahead, other), []).append(_place(row.task, scores))
     if found:
-        named = [f"{ahead} and {other} on {in_words(on)}" for (ahead, other), on in found.items()]
+        named = [f"{ahead} over {other} on {in_words(on)}" for (ahead, other), on in found.items()]
         yield (
-            "Better by ranks, which the test is of, with the worse mean, as some seeds are far "
-            f"off: {_first(named)}."
+            "Significantly better by ranks but with the worse mean, because of outliers: "
+            f"{_first(named)}."
         )
 
 
@@ -252,7 +260,7 @@ def _by_approximation_only(pairs: pd.DataFrame, scores: Scores) -> str:
         )
         found.append(f"{row.a} and {row.b} on {where} ({approximate}, by permutation {permuted})")
     level = format_level(scores.alpha).removeprefix("p < ")
-    return f"Below {level} by approximation only, so not counted: {_first(found)}."
+    return f"Not significant because only the asymptotic p is below {level}: {_first(found)}."
 
 
 def _first(pairs: list[str]) -> str:
@@ -266,8 +274,8 @@ def _any_of(tasks: Sequence[str], scores: Scores) -> str:
 
 
 def _tested(number: int, scores: Scores) -> str:
-    """What so many tasks are: all of them, or those that have both methods of a pair."""
-    where = "" if number == len(scores.own_tasks) else " where the two are tested"
+    """Return the noun for tasks, restricted unless a pair is tested on all of them."""
+    where = "" if number == len(scores.own_tasks) else " with both methods"
     return f"{scores.noun}{where}"
 
 

@@ -1,6 +1,6 @@
-"""The blocks that a section of the report consists of.
+"""Blocks of a report's sections: paragraphs, lists, tables and figures.
 
-HTML, Markdown and LaTeX render the same blocks, so what a section says is in all of them.
+HTML, Markdown and LaTeX render the same blocks.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Span:
 
     Attributes:
         text: The text, without markup.
-        kind: How it is shown. `"section"` links to the section of the page that `target` names;
-            `"digest"` is code that shortens `target`; `"shaded"` names what marks a significant
-            cell, which is bold in Markdown and LaTeX.
-        target: Address of a link, name of a section, whole digest.
+        kind: Style of the text. `"section"` links to the section with the name `target`;
+            `"digest"` is a shortened `target`; `"shaded"` marks significant cells: "Shaded" in
+            HTML, "Bold" in Markdown and LaTeX.
+        target: Address of a link, name of a section, or full digest.
     """
 
     text: str
@@ -54,9 +54,9 @@ def inline(text: Text, escape: Callable[[str], str], patterns: Mapping[str, str]
 
     Args:
         text: The text.
-        escape: Escapes what is shown as it is.
-        patterns: By kind of span, what stands around its text `{0}` and target `{1}`; other kinds
-            are shown as plain text.
+        escape: Function that escapes plain text.
+        patterns: Format by kind of span, with its text `{0}` and target `{1}`; other kinds are
+            shown as plain text.
     """
     shown = []
     for part in spans(text):
@@ -76,8 +76,8 @@ class Paragraph:
     """A paragraph.
 
     Attributes:
-        text: What it says.
-        style: `"note"` is small print, `"warning"` stands out.
+        text: The text.
+        style: `"note"` is small, `"warning"` is highlighted.
     """
 
     text: Text
@@ -97,7 +97,7 @@ class Bullets:
 
     Attributes:
         items: A text for each item.
-        style: `"warning"` stands out.
+        style: `"warning"` is highlighted.
     """
 
     items: Sequence[Text]
@@ -109,8 +109,8 @@ class Facts:
     """Names and values.
 
     Attributes:
-        items: By name one value, or several.
-        long: If True, each name has a line of its own.
+        items: One or several values for each name.
+        long: If True, each name is on a separate line.
     """
 
     items: Mapping[str, str | Sequence[str]]
@@ -127,7 +127,7 @@ class Figure:
 
     Attributes:
         picture: The picture.
-        legend: Methods to explain above it.
+        legend: Methods to show in a legend above it.
     """
 
     picture: Picture
@@ -139,14 +139,14 @@ class Cell:
     """A cell of a table. An empty one is shown as a dash.
 
     Attributes:
-        text: What it says.
+        text: The text.
         bold: If True, the best of its column.
-        letters: Letters that it shares with others, raised.
+        letters: Letters of methods that do not differ significantly, as superscript.
         deviation: Standard deviation, shown after ±.
-        notes: Small print.
-        paper_note: What LaTeX shows in place of the notes.
+        notes: Small notes.
+        paper_note: Replacement of the notes in LaTeX.
         mark: `"▲"` or `"▼"` before the text.
-        meaning: What the mark means, for screen readers.
+        meaning: Meaning of the mark, for screen readers.
         significant: If True, the cell is shaded.
     """
 
@@ -169,13 +169,13 @@ class Cell:
 def inline_cell(
     cell: Cell, escape: Callable[[str], str], patterns: Mapping[str, str], notes: Sequence[str]
 ) -> str:
-    """Render a cell where small print is not set apart.
+    """Render a cell on one line.
 
     Args:
         cell: The cell.
         escape: As for `inline`.
-        patterns: As for `inline`, and `deviation`: what stands around a deviation.
-        notes: The small print.
+        patterns: As for `inline`, with the format of a `deviation`.
+        notes: Notes to append.
     """
     if not cell.text:
         return escape("–")
@@ -196,11 +196,11 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: Its heading.
-        kind: What its cells are: `"method"` is a row's head with the mark of a method.
+        name: Heading.
+        kind: Type of its cells; `"method"` is a row heading with the method's marker.
         group: Heading over several columns.
-        note: Small print below the heading.
-        task: The task that the page's filter hides it with.
+        note: Small note below the heading.
+        task: Task of the column, for the page's filter.
         average: If True, an average over other columns.
     """
 
@@ -213,7 +213,7 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """The name with that of its group, for tables with one row of headings."""
+        """Name with the name of its group, for tables with one row of headings."""
         return f"{self.group}, {self.name}" if self.group else self.name
 
 
@@ -222,9 +222,9 @@ class Row:
     """A row of a table.
 
     Attributes:
-        cells: A cell for each column; text stands for a plain one, None for an empty one.
-        methods: Methods that the page's filter hides it with.
-        task: The task that the page's filter hides it with.
+        cells: A cell for each column; text is a plain cell, None an empty one.
+        methods: Methods of the row, for the page's filter.
+        task: Task of the row, for the page's filter.
     """
 
     cells: Sequence[Cell | str | None]
@@ -238,11 +238,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Paper:
-    """How LaTeX shows a table.
+    """Label and caption of a table in LaTeX.
 
     Attributes:
         label: End of its label.
-        caption: Begin of its caption, which parts of a wide table repeat.
+        caption: Begin of its caption, repeated for each part of a wide table.
         details: Rest of the caption.
     """
 
@@ -256,11 +256,11 @@ class Table:
     """A table.
 
     Attributes:
-        label: What it shows, for screen readers.
-        columns: Its columns.
-        rows: Its rows, or by task those of each task.
+        label: Description for screen readers.
+        columns: Columns.
+        rows: Rows, or the rows of each task.
         style: `"scores"` fills the width of the page.
-        paper: How LaTeX shows it; None for a table that papers do not need.
+        paper: Label and caption in LaTeX; None leaves the table out of `report.tex`.
     """
 
     label: str
@@ -271,11 +271,11 @@ class Table:
 
     @property
     def groups(self) -> Mapping[str, Sequence[Row]]:
-        """The rows by task, or all of them without one."""
+        """Rows by task; all rows under an empty name if they have no task."""
         return self.rows if isinstance(self.rows, Mapping) else {"": self.rows}
 
     def flat(self) -> tuple[list[Column], list[list[Cell]]]:
-        """Return columns and rows, with the task of a group as first column."""
+        """Return columns and rows, with the task as first column if rows are grouped by task."""
         if not isinstance(self.rows, Mapping):
             return [*self.columns], [[*row] for row in self.rows]
         rows = [[Cell(task), *row] for task, own in self.rows.items() for row in own]
@@ -284,13 +284,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that a reader unfolds.
+    """Collapsible blocks.
 
     Attributes:
-        summary: What they are.
+        summary: Heading, always visible.
         blocks: The blocks.
-        open: If True, unfolded from the start.
-        task: The task that the page's filter hides it with.
+        open: If True, expanded at first.
+        task: Task of the blocks, for the page's filter.
     """
 
     summary: Text
@@ -306,9 +306,9 @@ class Section:
     """A section of the report; register a subclass with `register_section`.
 
     Attributes:
-        heading: Its heading.
-        after: The section that it follows, by default the last one before "How it was made".
-        notebook: If True, its lists, tables and pictures are part of the view of a notebook.
+        heading: Heading.
+        after: Section before it; by default it is the last before "Warnings and provenance".
+        notebook: If True, notebooks show its lists, tables and figures.
 
     Example:
         >>> from relation_tf.registry import SECTIONS, register_section
@@ -329,7 +329,7 @@ class Section:
     notebook: bool = False
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return what the section shows; nothing leaves it out."""
+        """Return the blocks of the section; an empty list leaves the section out."""
         raise NotImplementedError
 
     def answer(self, context: ReportContext) -> Sequence[str]:
@@ -337,19 +337,19 @@ class Section:
         return []
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
-        """Return tables to write as CSV, by the names of their files."""
+        """Return tables to write as CSV, by the name of their file."""
         return {}
 
 
 def figure_with_note(
     picture: Picture | None, note: str, legend: Mapping[str, Style] | None = None
 ) -> list[Block]:
-    """Make the blocks of a picture and small print below it; none without a picture.
+    """Return a figure and a note below it; nothing without a picture or panels.
 
     Args:
-        picture: The picture; one without panels is left out too.
-        note: The small print.
-        legend: Methods to explain above the picture.
+        picture: The picture.
+        note: The note.
+        legend: Methods to show in a legend above the picture.
     """
     if picture is None or not picture.panels:
         return []
@@ -357,16 +357,16 @@ def figure_with_note(
 
 
 Show: TypeAlias = Callable[[Any], Cell | str]
-"""Makes the cell of a column from a row of a data frame."""
+"""Function from a row of a data frame to the cell of a column."""
 
 
 def table_by_task(label: str, data: pd.DataFrame, columns: Mapping[Column, Show]) -> Table:
-    """Make a table with a row for each task and method.
+    """Return a table with one row per task and method.
 
     Args:
-        label: What it shows.
-        data: A row for each task and method, with columns `task` and `method`.
-        columns: The columns with their cells.
+        label: Description for screen readers.
+        data: One row per task and method, with columns `task` and `method`.
+        columns: The columns with the functions of their cells.
     """
     rows = {
         str(task): [
@@ -378,7 +378,7 @@ def table_by_task(label: str, data: pd.DataFrame, columns: Mapping[Column, Show]
 
 
 def file_links(names: Iterable[str]) -> list[str | Span]:
-    """Return links to tables that are written as CSV, as the end of a sentence."""
+    """Return links to CSV tables, as the end of a sentence."""
     links: list[str | Span] = []
     for name in names:
         links += [", ", Span(f"{name}.csv", "link", f"{name}.csv")]
@@ -386,7 +386,7 @@ def file_links(names: Iterable[str]) -> list[str | Span]:
 
 
 def within(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Iterate over blocks and those that are folded within them."""
+    """Iterate over blocks, including collapsed ones."""
     for block in blocks:
         yield block
         if isinstance(block, Folded):
@@ -404,7 +404,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
 
 def spread(value: float, deviation: float, digits: int = 1) -> str:
-    """Format a mean and its standard deviation, where there is one.
+    """Format a mean with its standard deviation, which may be NaN.
 
     Example:
         >>> spread(2.0, 0.5), spread(2.0, float("nan"))
@@ -434,16 +434,16 @@ def pair_table(
     swatches: bool = True,
     paper: Paper | None = None,
 ) -> Table:
-    """Make a table with a row for each pair of methods and a column for each task.
+    """Return a table with one row per pair of methods and one column per task.
 
     Args:
-        label: What it shows.
+        label: Description for screen readers.
         tasks: The columns.
-        pvalues: `all_pvalues` of comparisons.
+        pvalues: Result of `all_pvalues`.
         alpha: Level of the tests.
-        marks: Mark and word of the first method being ahead, and of the second.
-        swatches: If True, methods have their mark.
-        paper: How LaTeX shows it.
+        marks: Two marks with their words, if the first or the second method has better ranks.
+        swatches: If True, methods have their marker.
+        paper: Label and caption in LaTeX.
     """
     kind: Any = "method" if swatches else "head"
     columns = [Column("First", kind), Column("Second", kind)]

@@ -1,4 +1,4 @@
-"""What is compared with what: means, tests of each task, and the tasks together."""
+"""Means, tests of each task, and tests over tasks."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from relation_tf.tasks import GLUE
 SCORE = "score"
 PERMUTATIONS = 20_000
 
-# One network answers MNLI-m and MNLI-mm: over several tasks they are one, as in GLUE's average.
+# One network predicts MNLI-m and MNLI-mm: they count as one task, as in GLUE's average.
 _TRAINED = {name: task.name for task in GLUE.values() for name in task.scored}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The test of a task, of all pairs or of each method against a control.
+    """Test of a task: all pairs, or each method against a control.
 
-    A pair is separated where both p are below alpha.
+    A pair is significant if both p are below alpha.
 
     Attributes:
-        result: With the asymptotic p; its `significant`, and what follows from it, is by both p.
-        permutation: With the p of joint permutations, all or many drawn at random; the same result
-            for a procedure that has none.
+        result: Result with the asymptotic p; its `significant` uses both p.
+        permutation: Result with the p of joint permutations (all, or a random sample); equal to
+            `result` for a procedure without permutations.
     """
 
     result: PairwiseResult
     permutation: PairwiseResult
 
     def pairs(self) -> pd.DataFrame:
-        """All pairs of the family, one a row, as `PairwiseResult.pairs` with more columns.
+        """Return `PairwiseResult.pairs` with more columns.
 
         These are `n_a`, `n_b`, `permutation_pvalue`, `effect_low` and `effect_high` (the interval
-        of the effect size), and `ahead`: whose scores rank better, significantly or not; empty
-        where neither's do.
+        of the effect size), and `ahead` (the method with better ranks, significant or not; empty
+        if ranks are equal).
         """
         return self._pairs
 
@@ -74,25 +74,25 @@ class Comparison:
 
     @property
     def attainable_pvalue(self) -> float:
-        """What both p can reach without ties: the approximation alone may be too small."""
+        """Smallest p that both tests can reach without ties."""
         return max(self.result.attainable_pvalue, self.permutation.attainable_pvalue)
 
     @property
     def tied(self) -> bool:
-        """Whether some p is as small as only ties can make it."""
+        """True if a p is smaller than it can be without ties."""
         return due_to_ties(self.pairs()["pvalue"].to_numpy(), self.result.attainable_pvalue)
 
     @property
     def seeds_needed(self) -> int:
-        """With how many seeds both p can be significant; 0 where that is unknown."""
+        """Number of seeds with which both p can be significant; 0 if unknown."""
         return max(self.result.seeds_needed, self.permutation.seeds_needed)
 
     def notes(self) -> list[str]:
-        """What a reader has to know beside the numbers."""
+        """Return remarks on ties, and on pairs where only one p is significant."""
         alpha = self.result.alpha
         level = format_level(alpha).removeprefix("p < ")
         doubtful = (
-            f"{pair.a} and {pair.b}: not separated, as only one p is below {level} "
+            f"{pair.a} and {pair.b}: not significant, because only one p is below {level} "
             f"({format_pvalue(pair.pvalue, alpha)}; by permutation "
             f"{format_pvalue(pair.permutation_pvalue, alpha)})"
             for pair in rows_of(self.pairs())
@@ -101,7 +101,7 @@ class Comparison:
         return [*self.result.notes, *doubtful]
 
     def letters(self) -> dict[str, str]:
-        """The letters of each method; none where no pair is separated, or not all are tested."""
+        """Return the letters of each method; empty without a significant pair or with a control."""
         if self.result.control is not None:
             return {}
         if not self.result.significant.to_numpy().any():
@@ -110,9 +110,9 @@ class Comparison:
 
 
 def compare(scores: Scores) -> dict[str, Comparison]:
-    """The test of each task where at least two methods have at least two seeds.
+    """Return the test of each task where at least two methods have at least two seeds.
 
-    With a control: where it is one of them.
+    With a control, tasks without its scores are left out.
     """
     comparisons = {}
     for task in scores.tasks:
@@ -136,14 +136,14 @@ def compare_samples(
     control: str | None = None,
     procedure: Procedure | None = None,
 ) -> Comparison | None:
-    """Test some samples, of which two must have two values, and the control some.
+    """Test samples; None unless two methods have two values and the control has any.
 
     Args:
         samples: The scores of each method.
         alpha: Level of the test.
-        higher_is_better: If False, the lowest score is the best.
-        control: The method that the others are compared with.
-        procedure: The test, by default Steel-Dwass, or Steel's with a control.
+        higher_is_better: If False, lower scores are better.
+        control: Method to compare the others with.
+        procedure: The test, by default Steel-Dwass, or Steel's test with a control.
     """
     sizes = sorted(len(values) for values in samples.values())
     if len(sizes) < 2 or sizes[-2] < 2 or (control is not None and control not in samples):
@@ -162,7 +162,7 @@ def compare_samples(
         procedure.function(by_name, method=method, permutations=PERMUTATIONS, **options)
         for method in ("asymptotic", "exact" if few else "monte-carlo")
     )
-    # Decided here alone: verdicts, letters, wins and pages follow from it.
+    # The only place that decides significance: verdicts, letters and wins use this result.
     return Comparison(
         replace(result, significant=result.significant & permutation.significant), permutation
     )
@@ -177,7 +177,7 @@ def _adapt(
     higher_is_better: bool,
     control: str | None = None,
 ) -> PairwiseResult:
-    """Make a result of what another library's test returns: `pvalue` and, if any, `statistic`."""
+    """Convert another library's result with `pvalue` and, if present, `statistic`."""
     first = {} if control is None else {control: samples[control]}
     ranked = rank_samples({**first, **samples}, higher_is_better=higher_is_better)
     count, fewest = len(samples), int(ranked.sizes.min())
@@ -207,9 +207,9 @@ def test_name(procedure: Procedure, control: str | None) -> str:
 
 
 def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
-    """Friedman's and Nemenyi's tests of the means of the tasks that all methods have.
+    """Return Friedman's and Nemenyi's tests of the means of the tasks that all methods have.
 
-    MNLI counts once, by the mean of both its sets. None for fewer than two such tasks or three
+    MNLI counts once, with the mean of both sets. None for fewer than two such tasks or three
     methods.
     """
     means = scores.table.pivot_table(
@@ -225,9 +225,9 @@ def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
 
 
 def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> pd.DataFrame | None:
-    """On how many tasks each method is significantly better than each; None for a single task.
+    """Return the number of significant wins per pair of methods; None for a single task.
 
-    MNLI counts once, by its first set, the matched one.
+    MNLI counts once, with its matched set.
     """
     tests: dict[str, PairwiseResult] = {}
     for task in scores.own_tasks:
@@ -239,13 +239,12 @@ def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> pd.DataFrame 
 def summarize(
     scores: Scores, comparisons: Mapping[str, Comparison], metrics: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Mean and SD (with n - 1) over seeds of each task, method and metric.
+    """Return mean and SD (with n - 1) over seeds of each task, method and metric.
 
     Args:
-        scores: The scores, by which methods are ranked and tested; their metric is "score".
-        comparisons: `compare` of them.
-        metrics: The metrics that they are means of: columns `task`, `method`, `seed`, `metric` and
-            `value`.
+        scores: The scores that are ranked and tested; their metric is "score".
+        comparisons: The test of each task, from `compare`.
+        metrics: Metrics of the scores: columns `task`, `method`, `seed`, `metric` and `value`.
 
     Returns:
         Columns `task`, `method`, `metric`, `n`, `mean`, `sd`, `letters`.
@@ -267,7 +266,7 @@ def summarize(
 
 
 def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
-    """Every pair of methods of every task: statistic, p, effect size and verdict."""
+    """Return statistic, p, effect size and verdict of each pair of methods on each task."""
     if comparisons:
         tables = {task: comparison.pairs() for task, comparison in comparisons.items()}
         return pd.concat(tables, names=["task"]).reset_index("task").reset_index(drop=True)
@@ -277,21 +276,21 @@ def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
 
 
 def shown_pvalues(pvalue: PairTable, permutation: PairTable, alpha: float) -> PairTable:
-    """One p a pair, on the side of alpha where both together are.
+    """Return the p to show for each pair: below alpha only if both p are.
 
     Args:
         pvalue: The asymptotic p.
-        permutation: The p of permutations, which is shown where only the other is below alpha.
+        permutation: The permutation p, shown if only the asymptotic p is below alpha.
         alpha: Level of the tests.
     """
     return pvalue.mask((pvalue < alpha) & (permutation >= alpha), permutation)
 
 
 def _trained(name: str) -> str:
-    """The task that is trained for what is scored."""
+    """Return the trained task of a scored one: MNLI for MNLI-m and MNLI-mm."""
     return _TRAINED.get(name, name)
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
-    """The rows with their columns as attributes, of the types that the columns have here."""
+    """Iterate over rows with columns as attributes; typed Any."""
     return table.itertuples(index=False)

@@ -1,4 +1,4 @@
-"""What sections of a report read: scores, tests and runs, each computed when first used."""
+"""Data for the sections of a report: scores, tests and runs, computed on first use."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
     from relation_tf.report.sections.learning_time import LearningTimes
     from relation_tf.report.sections.predictions import Predicted
 
-_MOST_PAIRS = 100  # the tests of more stand in their file only
-_LAST = "made"  # the section that stays the last one
+_MOST_PAIRS = 100  # if there are more, only pvalues.csv lists them
+_LAST = "made"  # the last section
 
 
 @dataclass(frozen=True)
 class ReportContext:
-    """What a report is about; a section reads what it needs.
+    """Data of a report, read by its sections.
 
     Attributes:
-        scores: What is compared.
-        results: The runs that gave them, where they are known.
+        scores: The scores to compare.
+        results: The runs that gave the scores, if known.
         title: Title of the report.
-        question: What the comparison is to answer.
+        question: Research question of the comparison.
         doubts: Warnings about the sources of the scores.
         origin: Facts about the sources.
-        manifests: How scores without `results` were made.
-        pretraining: The settings of pre-trained encoders.
+        manifests: Manifests of scores without `results`.
+        pretraining: Settings of pre-trained encoders.
     """
 
     scores: Scores
@@ -68,7 +68,7 @@ class ReportContext:
 
     @cached_property
     def sections(self) -> dict[str, Section]:
-        """All sections by their names, in order."""
+        """All sections by name, in order."""
         order = [name for name in SECTIONS if SECTIONS.origin(name).startswith("relation_tf.")]
         for name in SECTIONS:
             after = SECTIONS[name].after
@@ -79,13 +79,13 @@ class ReportContext:
 
     @cached_property
     def blocks(self) -> dict[str, Sequence[Block]]:
-        """The blocks of each section that has something to show."""
+        """Blocks of each section, without empty sections."""
         blocks = {name: section.blocks(self) for name, section in self.sections.items()}
         return {name: own for name, own in blocks.items() if own}
 
     @cached_property
     def pictures(self) -> list[Picture]:
-        """The pictures of all sections."""
+        """Figures of all sections."""
         return [
             block.picture
             for blocks in self.blocks.values()
@@ -95,7 +95,7 @@ class ReportContext:
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """The numbers in full, by the names of their files."""
+        """All tables by the names of their files."""
         ranks = None if self.several is None else self.several.ranks
         tables = {
             "scores": self._all_scores,
@@ -110,7 +110,7 @@ class ReportContext:
 
     @cached_property
     def answer(self) -> list[str]:
-        """The sentences of the short answer."""
+        """Sentences of the short answer."""
         own = [*(progress(self.runs) if self.results is not None else ())]
         for section in self.sections.values():
             own += section.answer(self)
@@ -121,7 +121,7 @@ class ReportContext:
 
     @cached_property
     def warnings(self) -> list[str]:
-        """What makes runs or scores unlike each other, and what went wrong."""
+        """Warnings about differences between runs or scores, and about failures."""
         runs = [] if self.results is None else provenance.warnings(self.results, self.runs)
         return [
             *self.doubts,
@@ -138,30 +138,30 @@ class ReportContext:
 
     @cached_property
     def made(self) -> dict[str, Sequence[str]]:
-        """When, how and on what the scores were made."""
+        """Sources, dates, commands, versions and hardware of the scores."""
         runs = [] if self.results is None else self.results.runs
         manifests = [*(run["manifest"] for run in runs), *self.manifests]
         return {**self.origin, **provenance.made(manifests)}
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """The test of each task."""
+        """Test of each task."""
         return compare(self.scores)
 
     @cached_property
     def several(self) -> FriedmanNemenyiResult | None:
-        """The test over tasks; lengths of one text are no sample of tasks."""
+        """Test over tasks; None for timed suites: text lengths are not a sample of tasks."""
         return None if self.scores.timed else over_tasks(self.scores)
 
     @cached_property
     def wins(self) -> list[Any]:
-        """Pairs of methods with the numbers of tasks on which one is better."""
+        """Pairs of methods with their numbers of wins, ties and losses over tasks."""
         won = None if self.scores.timed else wins(self.scores, self.comparisons)
         return [] if won is None else won.to_dict("records")
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """Means and deviations."""
+        """Means and standard deviations."""
         metrics = None if self.results is None else self.results.metrics
         return summarize(self.scores, self.comparisons, metrics)
 
@@ -172,17 +172,17 @@ class ReportContext:
 
     @cached_property
     def num_pairs(self) -> int:
-        """Number of pairs of methods that some task tests."""
+        """Number of pairs of methods with a test on at least one task."""
         return len(self.pvalues[["a", "b"]].drop_duplicates())
 
     @property
     def pairs_listed(self) -> bool:
-        """If False, there are more pairs than a page lists."""
+        """If False, there are too many pairs to list on a page."""
         return self.num_pairs <= _MOST_PAIRS
 
     @property
     def level(self) -> str:
-        """The level of the tests, such as "p < .05"."""
+        """Level of the tests, such as "p < .05"."""
         return format_level(self.scores.alpha)
 
     @property
@@ -192,12 +192,12 @@ class ReportContext:
 
     @cached_property
     def look(self) -> dict[str, Style]:
-        """How each method is drawn."""
+        """Style of each method in figures."""
         return styles(self.scores.methods)
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """The columns of the scores with the names of their metrics; an average has none."""
+        """Columns of scores with the names of their metrics; empty names for averages."""
         tasks = [] if self.results is None else self.results.suite.learned()
         metrics = {name: task.metrics for task in tasks for name in task.scored}
         return {
@@ -207,7 +207,7 @@ class ReportContext:
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], Cell]:
-        """The means by method and column; none where no run is done."""
+        """Means by method and column, without methods that have no finished run."""
         by_score = self.summary[self.summary["metric"] == SCORE].groupby("task")["mean"]
         highest, lowest = by_score.max(), by_score.min()
         cells = {}
@@ -233,7 +233,7 @@ class ReportContext:
         for row in rows_of(rows):
             factor, digits = self.scores.factor(task), self.scores.digits(task)
             points = factor if row.metric == SCORE else find_metric(row.metric).points
-            if points != factor:  # not counted in the score, whose digits are others
+            if points != factor:  # a metric that is not part of the score
                 factor, digits = points, 1 if points == 100 else 3
             means.append(f"{factor * row.mean:z.{digits}f}")
             deviations.append(f"{factor * row.sd:z.{digits}f}")
@@ -247,12 +247,12 @@ class ReportContext:
 
     @cached_property
     def how(self) -> pd.DataFrame:
-        """What the finished runs took."""
+        """Costs of the finished runs."""
         return how_runs_went.how_run(self.runs)
 
     @cached_property
     def learning_times(self) -> LearningTimes | None:
-        """Times of a suite that stops at a target."""
+        """Times to the target, for suites with a target."""
         from relation_tf.report.sections.learning_time import learning_times
 
         return None if self.results is None else learning_times(self.results)
@@ -265,14 +265,14 @@ class ReportContext:
 
     @cached_property
     def predicted(self) -> Predicted | None:
-        """What the runs predicted."""
+        """Evaluation of the predictions."""
         from relation_tf.report.sections import predictions
 
         return None if self.results is None else predictions.predicted(self.results, self.look)
 
     @cached_property
     def _all_scores(self) -> pd.DataFrame:
-        """Every metric of every seed, and each seed's average.
+        """All metrics of all seeds, and each seed's average.
 
         Columns: `task`, `method`, `seed`, `metric`, `value`.
         """

@@ -1,4 +1,4 @@
-"""HTML of a report: one page, or the view of a notebook."""
+"""HTML of a report, as a page or for a notebook."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPANS = {
 
 
 def page(context: ReportContext) -> str:
-    """Return a page with everything in it, which needs no network."""
+    """Return a self-contained HTML page."""
     suite = None if context.results is None else context.results.suite
     return _render(
         "page.html.jinja",
@@ -35,7 +35,7 @@ def page(context: ReportContext) -> str:
 
 
 def notebook(context: ReportContext) -> str:
-    """Return the short answer, the scores and every seed."""
+    """Return the short answer, the scores and the figure of all seeds."""
     blocks = [
         block
         for name, own in context.blocks.items()
@@ -65,7 +65,7 @@ def _inline(text: Text) -> Markup:
 
 
 class _Head(NamedTuple):
-    """A heading of a column, or over several."""
+    """Heading of one column or of a group of columns."""
 
     column: Column | None
     group: str = ""
@@ -74,7 +74,7 @@ class _Head(NamedTuple):
 
 
 def _heads(table: Table) -> list[list[_Head]]:
-    """Return the rows of headings: two where some columns share one."""
+    """Return the rows of headings: two if some columns are grouped."""
     if not any(column.group for column in table.columns):
         return [[_Head(column) for column in table.columns]]
     first = []

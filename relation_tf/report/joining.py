@@ -1,4 +1,4 @@
-"""Scores of several sources joined into one table, with warnings where they may not fit."""
+"""Joining of scores from several sources into one table, with checks and warnings."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from relation_tf.report.sources import KEY, LoadedScores, are_fractions, is_low
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.group import TaskGroup
 
-_LEVEL = 0.05  # where no suite declares one
-_TWO_UNITS = "percent and fractions? Divide or multiply one by 100"
+_LEVEL = 0.05  # if no suite declares a level
+_TWO_UNITS = "if these are percent and fractions, divide or multiply one by 100"
 
 
 def join(
@@ -31,24 +31,24 @@ def join(
     lower_is_better: Iterable[str] = (),
     alpha: float | None = None,
 ) -> tuple[Scores, list[LoadedScores]]:
-    """All scores side by side.
+    """Join scores into one table.
 
-    A method that several sources have is called after its source as well, such as
-    `relation-64 (before)`; with `merge` it is one method whose seeds the sources share.
+    If several sources have a method of the same name, its label is appended to the name, as in
+    `relation-64 (before)`; with `merge`, the seeds of same-named methods are pooled.
 
     Args:
-        sources: At least one.
-        merge: Whether a method's seeds of several sources are those of one method.
-        lower_is_better: The tasks whose lowest score is the best, besides those that reports name.
-        alpha: The level of the tests, by default that of the suites, where all declare the same
-            test, else .05.
+        sources: At least one source.
+        merge: If True, pool the seeds of same-named methods across sources.
+        lower_is_better: Tasks where lower scores are better, in addition to those in reports.
+        alpha: Level of the tests, by default the level of the suites if all declare the same test,
+            else .05.
 
     Returns:
-        The scores, and the sources with their methods as they are called among them.
+        The scores, and the sources with their new names of methods.
 
     Raises:
-        SuiteError: For labels that are the same, scores in different units, a task that is not
-            there, and, with `merge`, a seed that two sources have.
+        SuiteError: If labels are equal, scores have different units, a task is unknown, or, with
+            `merge`, two sources have the same seed of a method.
     """
     _check_labels(sources)
     _check_timed(sources)
@@ -59,12 +59,12 @@ def join(
     _check_seeds(sources)
     table = pd.concat([source.scores.table for source in sources], ignore_index=True)
     tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
-    # An average is of its own tasks: of others it would be another one.
-    alike = all({*source.scores.own_tasks} == {*tasks} for source in sources)
+    # Averages over different tasks are not comparable.
+    same_tasks = all({*source.scores.own_tasks} == {*tasks} for source in sources)
     averages = [
         name
         for name in sources[0].scores.averages
-        if alike and all(name in source.scores.averages for source in sources)
+        if same_tasks and all(name in source.scores.averages for source in sources)
     ]
     for task in sorted(lower - {*tasks}):
         raise SuiteError(
@@ -100,15 +100,15 @@ def join(
 
 
 def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
-    """Which suites declare another test than the one that they are compared by.
+    """Return a warning for each suite that declares another test than the one used.
 
     Args:
-        sources: Those that `join` has returned.
-        scores: What it has joined.
+        sources: The sources that `join` has returned.
+        scores: The scores that `join` has returned.
     """
     used = _test(scores)
     return [
-        f"{source.label} declares {declared}; this comparison is by {used}."
+        f"{source.label} declares {declared}; this comparison uses {used}."
         for source in sources
         if source.results is not None and (declared := _test(source.scores)) != used
     ]
@@ -122,31 +122,32 @@ def _check_labels(sources: Sequence[LoadedScores]) -> None:
     for label, times in Counter(source.label for source in sources).items():
         if not label.isprintable():
             raise SuiteError(
-                f"labels: expected text that can be printed. Received: {quote(label)}; name the "
-                "source yourself (--labels A,B)"
+                f"labels: must be printable text. Received: {quote(label)}. Set labels with "
+                "--labels A,B"
             )
         if times > 1:
             raise SuiteError(
-                f"labels: expected one of its own for each source, found {label!r} {times} times; "
-                "name them yourself (--labels A,B)"
+                f"labels: must differ between sources. Received: {label!r} {times} times. Set "
+                "labels with --labels A,B"
             )
 
 
 def _check_timed(sources: Sequence[LoadedScores]) -> None:
-    """Runs that learned and runs that were timed have no page in common."""
+    """Check that not only some sources are timed suites."""
     timed = [each.label for each in sources if each.scores.timed]
     learned = [each.label for each in sources if not each.scores.timed]
     if timed and learned:
         raise SuiteError(
-            f"expected sources that are all of timed suites, or none. Received: {timed[0]}, which "
-            f"is, and {learned[0]}"
+            f"timed suites cannot be compared with trained ones. Received: {timed[0]} (timed) and "
+            f"{learned[0]} (trained)"
         )
 
 
 def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[str]) -> None:
-    """Fractions and points in one table would look like a difference.
+    """Check that scores of a task are not fractions in one source and points in another.
 
-    Where the lowest score is the best, as of times, one may well be many times another.
+    Tasks with lower-is-better scores, such as times, are skipped: their scores can differ by large
+    factors.
     """
     tables = [
         source.scores.table.assign(name=source.scores.table["method"] + f" of {source.label}")
@@ -159,17 +160,17 @@ def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[st
         if task not in lower_is_better and 0 < low <= 1 and 20 < high <= 100:
             names = by_name.droplevel("task")
             raise SuiteError(
-                f"{task}: expected scores in one unit. Received: up to {low:.4g} of "
-                f"{names.idxmin()} and up to {high:.4g} of {names.idxmax()}; {_TWO_UNITS}"
+                f"{task}: all scores must have the same unit. Received: up to {low:.4g} for "
+                f"{names.idxmin()} and up to {high:.4g} for {names.idxmax()}; {_TWO_UNITS}"
             )
 
 
 def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
-    """What tables may not have meant: a suite knows what its scores are.
+    """Yield warnings about direction, metrics, units and seeds of scores from tables.
 
     Args:
         sources: As for `join`.
-        scores: What it has joined.
+        scores: The scores that `join` has returned.
     """
     theirs = [source.scores for source in sources if source.results is None]
     tasks = [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
@@ -177,7 +178,7 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
     for task in higher:
         if is_low(task):
             name = shlex.quote(task)
-            yield f"{task}: taken as higher is better; --lower-is-better {name} if not."
+            yield f"{task}: assumed higher is better; otherwise use --lower-is-better {name}."
     for task in tasks:
         yield from _doubtful_metrics(task, theirs, task in scores.lower_is_better)
     for task in higher:
@@ -190,30 +191,34 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
 
 
 def _doubtful_metrics(task: str, theirs: Sequence[Scores], lower: bool) -> Iterator[str]:
-    """Scores that are means of metrics, or of others in each source, or better low."""
+    """Yield warnings about means of metrics, different metrics and their direction."""
     known = [own.metrics[task] for own in theirs if task in own.metrics]
     several = dict.fromkeys(map(" and ".join, known))
     if len(several) > 1:
-        yield f"{task}: scores are of different metrics in the sources: {'; '.join(several)}."
+        yield f"{task}: sources have different metrics: {'; '.join(several)}."
     elif any(" and " in metrics for metrics in several):
         yield f"{task}: a score is the mean of {next(iter(several))}."
     names = {metric for metrics in known for metric in metrics}
     if names and not lower and all(is_low(name) for name in names):
-        yield f"{task}: taken as higher is better; --lower-is-better {shlex.quote(task)} if not."
+        name = shlex.quote(task)
+        yield f"{task}: assumed higher is better; otherwise use --lower-is-better {name}."
 
 
 def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Low scores in percent beside fractions, which `_check_units` cannot tell from high ones."""
+    """Yield a warning if low percentages may be mixed with fractions.
+
+    `_check_units` does not find them, because such percentages can be as low as 1.
+    """
     sizes = {name: [abs(score) for score in own] for name, own in samples.items()}
     low = min(sizes, key=lambda name: max(sizes[name]))
     high = max(sizes, key=lambda name: min(sizes[name]))
     most, least = max(sizes[low]), min(sizes[high])
     if most <= 1 < least and fmean(sizes[high]) > 20 * fmean(sizes[low]) > 0:
-        yield (f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}: {_TWO_UNITS}.")
+        yield f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}; {_TWO_UNITS}."
 
 
 def _unequal(seeds: Mapping[str, int]) -> str:
-    """Which methods have other numbers of seeds than most; empty where none has."""
+    """Name methods with an unusual number of seeds; empty if all have the same number."""
     times = Counter(seeds.values())
     usual = max(times, key=lambda number: (times[number], number))
     parts = [f"{name} has {plural(n, 'seed')}" for name, n in seeds.items() if n != usual]
@@ -226,8 +231,8 @@ def _check_seeds(sources: Sequence[LoadedScores]) -> None:
         for key in source.scores.table[KEY].astype(str).itertuples(index=False, name=None):
             if key in seen:
                 raise SuiteError(
-                    f"merge: expected each task, method and seed from one source. Received: "
-                    f"{' / '.join(key)} from {seen[key]} and from {source.label}"
+                    f"merge: {' / '.join(key)} is in {seen[key]} and in {source.label}; each task, "
+                    "method and seed must be in one source only"
                 )
             seen[key] = source.label
 
@@ -244,14 +249,14 @@ def _with_different_names(sources: Sequence[LoadedScores]) -> list[LoadedScores]
 
 
 def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | None:
-    """The runs of all sources as if they were of one suite, which declares the test that is used.
+    """Return the runs of all sources as results of one suite with the test that is used.
 
     Args:
-        sources: Those that `join` has returned.
-        scores: What it has joined.
+        sources: The sources that `join` has returned.
+        scores: The scores that `join` has returned.
 
     Returns:
-        The runs; None where no source has any.
+        The results; None if no source has runs.
     """
     parts = [source.results for source in sources if source.results is not None]
     if not parts:
@@ -285,17 +290,17 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
 
 
 def _joined_groups(suites: Sequence[Suite]) -> list[TaskGroup]:
-    """The groups of all suites.
+    """Return the groups of all suites.
 
     Raises:
-        SuiteError: Where two of a name are of other tasks.
+        SuiteError: If groups of the same name have different tasks.
     """
     groups: dict[str, TaskGroup] = {}
     for group in (group for each in suites for group in each.group):
         before = groups.setdefault(group.name, group)
         if before.tasks != group.tasks:
             raise SuiteError(
-                f"group {group.name}: expected the same tasks in all sources, "
+                f"group {group.name}: must have the same tasks in all sources, "
                 f"{join_names([*map(str, before.tasks)])}. Received: "
                 f"{join_names([*map(str, group.tasks)])}"
             )

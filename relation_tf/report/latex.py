@@ -1,4 +1,4 @@
-"""LaTeX of a report: its tables for a paper, with booktabs."""
+"""LaTeX tables of a report, with booktabs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from relation_tf.report.blocks import Cell, Paper, Table, inline, inline_cell, spans, within
 from relation_tf.report.context import ReportContext
 
-# Between columns, and on a line of article (345 points), in digits of its type: 5 and 4.25 points.
+# Space between columns and width of a line of LaTeX's article (345 points), in widths of a digit:
+# 5 points in normal size, 4.25 in small size.
 _NORMAL = 2.4, 64.0
 _SMALL = 1.4, 74.0
 _LATEX = {
@@ -38,10 +39,10 @@ _SPANS = {
 
 
 def latex(context: ReportContext) -> str:
-    """Return the tables that sections mark for papers.
+    """Return the tables that have a label and caption for papers.
 
-    A table that is wider than a line of LaTeX's article is set smaller, and where that is not
-    enough, in parts.
+    A table wider than a line of LaTeX's article gets a smaller font, and is split into parts if
+    necessary.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", context.title.lower()).strip("-") or "report"
     lines = [
@@ -56,7 +57,7 @@ def latex(context: ReportContext) -> str:
 
 
 def escape_latex(value: Any) -> str:
-    r"""Escape text, so that LaTeX shows it as it is on one line.
+    r"""Escape text for LaTeX, on one line.
 
     Example:
         >>> print(escape_latex("50 % of a_b"))
@@ -69,10 +70,10 @@ def escape_latex(value: Any) -> str:
 def _fit(
     names: Sequence[Sequence[str]], columns: Mapping[int, Sequence[str]]
 ) -> tuple[bool, list[list[int]]]:
-    """Distribute columns of text over parts, each of which begins with the names.
+    """Distribute columns over parts that fit a line; each part begins with the names.
 
     Returns:
-        If the table must be small, and the columns of each part that fits a line.
+        True if the table needs a small font, and the columns of each part.
     """
 
     def width(texts: Sequence[str], between: float) -> float:
@@ -130,6 +131,6 @@ def _cell(cell: Cell) -> str:
 
 
 def _plain(cell: Cell) -> str:
-    """Return about what a cell takes of a line."""
+    """Return text of about the width of a cell."""
     note = f" ({cell.paper_note})" if cell.paper_note else ""
     return f"{cell.mark} {cell.in_words()}{cell.letters}{note}".strip()

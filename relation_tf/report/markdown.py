@@ -34,7 +34,7 @@ _SPANS = {
 
 
 def markdown(context: ReportContext) -> str:
-    """Return Markdown with links to the pictures in `figures/`."""
+    """Return Markdown with links to `figures/`."""
     parts = [f"# {escape_markdown(context.title)}"]
     parts += [escape_markdown(context.question)] if context.question else []
     for name, blocks in context.blocks.items():
@@ -44,7 +44,7 @@ def markdown(context: ReportContext) -> str:
 
 
 def escape_markdown(value: Any) -> str:
-    r"""Escape text, so that Markdown shows it as it is on one line and within a table's cell.
+    r"""Escape text for Markdown, on one line and within a table cell.
 
     Example:
         >>> print(escape_markdown("a|b *c*"))

@@ -1,4 +1,4 @@
-"""How the runs were made: versions, commit, processor, data; and where runs of a table differ."""
+"""Versions, commit, hardware and data of runs, and differences between runs of a table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from relation_tf.report.runs import counted
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
-_BEFORE = {"replicas": 1}  # of runs from before it was written down
-# Each task has its own data, which is compared within it, and each seed its own pre-training.
+_BEFORE = {"replicas": 1}  # for runs of versions that did not record it
+# Data differs between tasks, and pre-training between seeds; data is compared within a task.
 _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
              "sized_by", "seed", "source", "data_digest", "custom_task", "group", "sharing",
              "encoder_weights", "pretrained_digest")  # fmt: skip
@@ -27,9 +27,9 @@ _UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options"
 
 
 def settings(results: Results) -> dict[str, str]:
-    """How all networks were trained, as the suite says; without what has no part in it.
+    """Return the training settings of a suite, without those that have no effect.
 
-    Of several suites: what they have in common.
+    For several suites, return only the settings they share.
     """
     if results.parts:
         common, *others = map(settings, results.parts)
@@ -54,7 +54,7 @@ def settings(results: Results) -> dict[str, str]:
 
 
 def made(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """When, how and on what runs were made: all values that occur, the most frequent first."""
+    """Return dates, commands, versions and hardware of runs, the most frequent value first."""
     if not manifests:
         return {}
     facts = {
@@ -69,7 +69,7 @@ def made(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def data(results: Results) -> pd.DataFrame:
-    """A row for each task: where its data came from, its digests, sizes and what was left out."""
+    """Return one row per task: source, digests and sizes of its data, and skipped lines."""
     rows = []
     for task in results.suite.tasks:
         manifests = [run["manifest"] for run in results.runs if run["task"] == task]
@@ -97,7 +97,7 @@ def _with_members(results: Results, task: str) -> str:
 
 
 def _rows(rows: dict[str, int]) -> str:
-    """How many rows each split has; of a group, all of that kind together."""
+    """Return the number of rows of each split, summed over the tasks of a group."""
     tasks = {name.rpartition(":")[0] for name in rows}
     counts: Counter[str] = Counter()
     for name, count in rows.items():
@@ -107,12 +107,12 @@ def _rows(rows: dict[str, int]) -> str:
 
 
 def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
-    """What makes runs of one table unlike, and what went wrong in some."""
-    return [*_unlike(results), *_alike(results), *_went_wrong(runs)]
+    """Return warnings on differences between runs, shared pre-training and diverged runs."""
+    return [*_unlike(results), *_shared_start(results), *_went_wrong(runs)]
 
 
 def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Where runs of one table were made with other versions, or on another machine."""
+    """Yield differences between runs in versions and hardware."""
     flat = [
         {key: manifest.get(key, _BEFORE.get(key)) for key in _MACHINE} | manifest["versions"]
         for manifest in manifests
@@ -122,11 +122,11 @@ def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Where folders of pre-training were asked for something else."""
+    """Yield differences between the settings of pre-training folders."""
     for key in dict.fromkeys(key for each in asked for key in each):
         values = dict.fromkeys(_shown(each.get(key)) for each in asked)
         if len(values) > 1:
-            yield f"The folders of pre-training differ in {key}: {'; '.join(values)}."
+            yield f"The pre-training folders differ in {key}: {'; '.join(values)}."
 
 
 def _unlike(results: Results) -> Iterator[str]:
@@ -147,8 +147,8 @@ def _unlike(results: Results) -> Iterator[str]:
         yield from _differing(f"word vectors of {task}", files)
 
 
-def _alike(results: Results) -> Iterator[str]:
-    """Methods whose seeds have more in common than a seed should leave them."""
+def _shared_start(results: Results) -> Iterator[str]:
+    """Yield methods with several seeds but one pre-trained encoder."""
     starts: dict[str, dict[int, str]] = {}
     for config in (run["config"] for run in results.runs):
         if config.get("encoder_weights", "random") != "random":
@@ -157,13 +157,13 @@ def _alike(results: Results) -> Iterator[str]:
     for method, digests in starts.items():
         if len(digests) > 1 and len(set(digests.values())) == 1:
             yield (
-                f"All {len(digests)} seeds of {method} start from one pre-trained encoder: their "
-                "spread leaves out what another pre-training would change."
+                f"All {len(digests)} seeds of {method} start from the same pre-trained encoder: "
+                "their spread does not include the variation of pre-training."
             )
 
 
 def notes(results: Results, task: str) -> list[str]:
-    """What makes results on a task unlike published ones."""
+    """Return differences between the data of a task and the published data."""
     own = [run["manifest"]["data"] for run in results.runs if run["task"] == task]
     return list(dict.fromkeys(note for data in own for note in data.get("notes", [])))
 
@@ -180,13 +180,13 @@ def _went_wrong(runs: pd.DataFrame) -> Iterator[str]:
         return
     for row in rows_of(runs[runs["diverged"].eq(True)]):
         yield (
-            f"{row.task}/{row.method}/seed-{row.seed}: a cost was not finite; "
-            "its score stands as it is."
+            f"{row.task}/{row.method}/seed-{row.seed}: a loss was not finite; "
+            "the score is included unchanged."
         )
 
 
 def in_a_line(settings: Mapping[str, Any]) -> str:
-    """Settings, and their values as a page shows them."""
+    """Return settings and their values on one line."""
     return "; ".join(f"{key} {_shown(value)}" for key, value in settings.items())
 
 

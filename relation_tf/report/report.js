@@ -1,4 +1,4 @@
-// Sorts tables and filters tasks, methods and widths. Without it the page shows everything.
+// Sorts tables and filters tasks, methods and widths. Without JavaScript the page shows everything.
 (() => {
   const number = (cell) => {
     const text = cell.textContent.replace(/−/g, "-").replace(/,/g, "");
@@ -27,7 +27,7 @@
     }
   };
 
-  // A column of a table has one head of its own: in the last row of heads, or over all of them.
+  // The heading of a column is in the last row of headings or spans all rows.
   const columns = (table) => {
     const grid = [];
     [...table.tHead.rows].forEach((row, down) => {

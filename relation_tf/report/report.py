@@ -1,4 +1,4 @@
-"""A report: one object, and its renderings as a page, Markdown, LaTeX, tables and JSON."""
+"""Report object and its rendering as HTML, Markdown, LaTeX, tables and JSON."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ from relation_tf.report.sources import ScoreSource, read_report, read_source
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A comparison of methods, ready to be shown.
+    """Comparison of methods.
 
-    Printed it gives the means and the short answer; in a notebook it shows itself.
+    `print` shows the means and the short answer; a notebook displays tables and figures.
 
     Attributes:
-        context: What it is about, with its sections.
-        read_from: Folders that it was made of.
+        context: Data and sections of the report.
+        read_from: Folders of the sources.
     """
 
     context: ReportContext
     read_from: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
-        """Make all sections, so that a broken file is found now."""
+        """Compute all sections, so that invalid files raise an error now."""
         _ = self.context.blocks
 
     def __str__(self) -> str:
-        """The means, the short answer and the warnings, for a terminal."""
+        """Return the means, the short answer and the warnings, for a terminal."""
         fill = partial(textwrap.fill, width=100, subsequent_indent="  ")
         bullets = [fill(sentence, initial_indent="- ") for sentence in self.context.answer]
         warnings = [
@@ -71,34 +71,34 @@ class Report:
         rows = [["", *methods]]
         for task, metrics in context.columns.items():
             cells = [context.cells.get((method, task)) for method in methods]
-            told = [metrics] if metrics else []
-            told += ["lower is better"] if task in context.scores.lower_is_better else []
-            label = f"{task} ({', '.join(told)})" if told else task
+            notes = [metrics] if metrics else []
+            notes += ["lower is better"] if task in context.scores.lower_is_better else []
+            label = f"{task} ({', '.join(notes)})" if notes else task
             rows.append([label, *("-" if cell is None else cell.in_words() for cell in cells)])
         return [*align(rows), ""]
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The numbers in full: `scores`, `table` (means and deviations), `pvalues` and others."""
+        """All tables: `scores`, `table` (means and standard deviations), `pvalues` and others."""
         return self.context.tables
 
     def html(self) -> str:
-        """Return one page with everything in it, which needs no network."""
+        """Return a self-contained HTML page."""
         return html.page(self.context)
 
     def markdown(self) -> str:
-        """Return Markdown, with links to the pictures that `write` puts next to it."""
+        """Return Markdown, with links to the figures that `write` saves."""
         return markdown(self.context)
 
     def latex(self) -> str:
-        """Return the tables for a paper, with booktabs."""
+        """Return LaTeX tables for a paper; they need booktabs."""
         return latex(self.context)
 
     def _repr_html_(self) -> str:
         return html.notebook(self.context)
 
     def json(self) -> str:
-        """The answer and all tables as JSON; what is not a finite number is null."""
+        """Return the short answer and all tables as JSON; numbers that are not finite are null."""
         context = self.context
         content = {
             "title": context.title,
@@ -116,22 +116,22 @@ class Report:
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def write(self, folder: str | Path) -> Path:
-        """Write all renderings into a folder.
+        """Write the report into a folder in all formats.
 
-        `report.html` is one page with everything in it; beside it lie `report.md` with its
-        `figures/`, `report.tex`, `report.json`, and the tables as CSV, whose scores are as they
-        came: fractions, where a suite made them.
+        The files are `report.html` (self-contained), `report.md` with `figures/`, `report.tex`,
+        `report.json`, and tables as CSV. Scores in CSV have their original unit: fractions for
+        scores of suites.
 
         Args:
-            folder: Where; made where it is not there. Tables and figures of an earlier report there
-                are removed, nothing else. Other files are never overwritten.
+            folder: The folder; created if missing. Tables and figures of an earlier report are
+                replaced. Other files are never overwritten.
 
         Returns:
             The path of `report.html`.
 
         Raises:
-            SuiteError: Where the folder cannot be written, or has files of these names that no
-                report wrote, or from which this one was read.
+            SuiteError: If the folder cannot be written, has files of these names that are not from
+                a report, or is a source of this report.
         """
         folder = Path(folder)
         files = self._files()
@@ -146,7 +146,7 @@ class Report:
         return folder / "report.html"
 
     def _files(self) -> dict[str, bytes]:
-        """All files by their names; first the one that says which belong to a report."""
+        """Return the content of all files by name; report.json first, which lists the files."""
         pictures = {each.name: each for each in self.context.pictures}
         texts = {"report.json": self.json()}
         for name, table in self.tables.items():
@@ -160,12 +160,12 @@ class Report:
         return files
 
     def _check_names(self, folder: Path, names: Iterable[str], earlier: Iterable[Path]) -> None:
-        """Refuse to write over what is not an earlier report's, or where it was read from."""
+        """Check that only files of an earlier report, and no sources, are overwritten."""
         for source in self.read_from:
             if source.resolve() == folder.resolve():
                 raise SuiteError(
-                    f"{folder}: expected a folder that holds none of what is compared. Received: "
-                    f"{source}"
+                    f"{folder} is a source of this comparison, and the report would overwrite it. "
+                    "Choose another folder"
                 )
         ours = {*earlier}
         if (folder / "report.json").exists():
@@ -173,19 +173,19 @@ class Report:
         for file in (folder / name for name in names):
             if file.exists() and file not in ours:
                 raise SuiteError(
-                    f"{file}: expected no such file where a report is written, which would write "
-                    "over it"
+                    f"{file} exists and is not from a report, which would overwrite it. Choose "
+                    "another folder"
                 )
 
 
 def make_report(results: Results | str | Path) -> Report:
-    """The report of a suite.
+    """Return the report of a suite.
 
     Args:
         results: Results, or a suite's folder.
 
     Raises:
-        SuiteError: Where the folder is not one of a suite, or a file in it is broken.
+        SuiteError: If the folder is not a suite's folder, or a file in it is invalid.
 
     Example:
         >>> import tempfile
@@ -195,7 +195,7 @@ def make_report(results: Results | str | Path) -> Report:
         >>> RunFolder(folder).open(load_suite("demo"))
         >>> print(make_report(folder))
         - Preliminary: 0 of 180 runs are done, 180 not done.
-        - There is nothing to say yet.
+        - No results yet.
     """
     if not isinstance(results, Results):
         results = read_results(results)
@@ -215,51 +215,51 @@ def compare(
     title: str = "",
     question: str = "",
 ) -> Report:
-    """Compare scores of any origin: suites side by side, or tables that no suite has made.
+    """Compare scores of suites, reports, CSV files and data frames.
 
-    A method that several sources have is called after its source as well, such as
-    `relation-64 (before)`; with `merge` it is one method whose seeds the sources share.
+    If several sources have a method of the same name, its label is appended to the name, as in
+    `relation-64 (before)`; with `merge`, the seeds of same-named methods are pooled.
 
     Args:
         sources: Each a suite's folder or its `Results`; a folder with a report's `scores.csv`; or a
             CSV file or `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
-            `value`), where several rows of a seed with a `metric` each count their mean.
-        labels: What the sources are called, by default their folders or files.
-        merge: Whether a method's seeds of several sources are those of one method.
-        lower_is_better: The tasks whose lowest score is the best, besides those that reports name.
-        alpha: The level of the tests, between 0 and 1; by default that of the suites, where all
+            `value`). A seed with several rows, one per `metric`, has their mean as score.
+        labels: Names of the sources, by default of their folders or files.
+        merge: If True, pool the seeds of same-named methods across sources.
+        lower_is_better: Tasks where lower scores are better, in addition to those in reports.
+        alpha: Level of the tests, between 0 and 1; by default the level of the suites if all
             declare the same test, else .05.
-        control: The method that all others are compared with, by default all are with all, or as
-            the suites declare. It is to be decided on before the runs.
-        test: The statistical procedure, a name of `relation_tf.registry.PROCEDURES`: by default
-            that of the suites, else Steel-Dwass, or Steel's test with a control.
-        title: Of the report, by default the labels.
-        question: What the comparison is to answer.
+        control: Method to compare all others with; choose it before the runs. By default the
+            control of the suites, else all pairs are compared.
+        test: Statistical procedure, a name in `relation_tf.registry.PROCEDURES`; by default the
+            procedure of the suites, else Steel-Dwass, or Steel's test with a control.
+        title: Title of the report, by default the labels.
+        question: Research question of the comparison.
 
     Raises:
-        SuiteError, DataError: For a source that cannot be read or stand beside the others.
+        SuiteError, DataError: If a source cannot be read or compared with the others.
 
     Example:
         >>> import pandas as pd
         >>> rows = [("MR", method, seed, level + seed / 1000)
         ...         for method, level in (("CNN", 0.78), ("GRU", 0.79)) for seed in range(5)]
         >>> table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-        >>> print(compare(table, title="Two of mine"))
+        >>> print(compare(table, title="Two methods"))
                         CNN              GRU
         MR  0.7820 ± 0.0016  0.7920 ± 0.0016
         <BLANKLINE>
         - GRU is better than CNN on MR (p < .05).
     """
     if not sources:
-        raise SuiteError("compare: expected at least one source of scores, found none")
+        raise SuiteError("compare: at least one source of scores is required")
     if alpha is not None and not 0 < alpha < 1:
-        raise SuiteError(f"alpha: expected a number between 0 and 1. Received: {alpha!r}")
-    # The letters of a name are no names.
+        raise SuiteError(f"alpha: must be a number between 0 and 1. Received: {alpha!r}")
+    # A string is one name, not a sequence of letters.
     labels = [labels] if isinstance(labels, str) else labels
     lower_is_better = [lower_is_better] if isinstance(lower_is_better, str) else [*lower_is_better]
     if labels is not None and len(labels) != len(sources):
         raise SuiteError(
-            f"labels: expected one for each of {len(sources)} sources. Received: {len(labels)}"
+            f"labels: must be one for each of the {len(sources)} sources. Received: {len(labels)}"
         )
     named: Sequence[str | None] = labels or [None] * len(sources)
     read = [
@@ -282,8 +282,8 @@ def compare(
     origin = {
         "sources": [source.origin for source in read],
         "pre-training": [provenance.in_a_line(each) for each in pretraining],
-        "compared by": _command(sources, options),
-        "compared with": [f"relation_tf {__version__}"],
+        "compare command": _command(sources, options),
+        "compare version": [f"relation_tf {__version__}"],
     }
     context = ReportContext(
         scores,
@@ -299,10 +299,10 @@ def compare(
 
 
 def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
-    """Replace the test that the sources declare by what is requested.
+    """Replace the test that the sources declare with the requested one.
 
     Raises:
-        SuiteError: If the control is no method, or the test does not fit it.
+        SuiteError: If the control is not a method, or the test does not match it.
         UnknownNameError: If no test has this name.
     """
     if control is not None:
@@ -317,7 +317,7 @@ def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
         compares = PROCEDURES.find(test).compares
         if compares != wanted:
             raise SuiteError(
-                f"test: expected a procedure that compares {wanted}. Received: {test!r}, which "
+                f"test: must be a procedure that compares {wanted}. Received: {test!r}, which "
                 f"compares {compares}"
             )
         scores = replace(scores, test=test)
@@ -325,7 +325,7 @@ def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
 
 
 def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:
-    """Return the shell command of a comparison; none where a shell cannot ask for it."""
+    """Return the shell command of a comparison; empty if there is no such command."""
     if not all(isinstance(source, str | os.PathLike) for source in sources):
         return []
     words = ["relation-tf", "compare", *map(str, sources)]
@@ -343,13 +343,13 @@ def render(results: Results | str | Path, out: str | Path | None = None) -> Path
 
     Args:
         results: Results, or a suite's folder.
-        out: Where to write, by default `report/` in the suite's folder.
+        out: Output folder, by default `report/` in the suite's folder.
 
     Returns:
         The path of `report.html`.
 
     Raises:
-        SuiteError: Where the folder is not one of a suite, a file in it is broken, or the report
+        SuiteError: If the folder is not a suite's folder, a file in it is invalid, or the report
             cannot be written.
 
     Example:
@@ -369,17 +369,17 @@ def render(results: Results | str | Path, out: str | Path | None = None) -> Path
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written, before anything is computed for it.
+    """Check that a folder can be written, before a report is computed.
 
     Raises:
-        SuiteError: The message names what is in the way.
+        SuiteError: The message names the path and the reason.
     """
     with _writing(folder):
         there = next(path for path in (folder, *folder.parents) if path.exists())
         if not there.is_dir():
             raise NotADirectoryError(ENOTDIR, "a folder is expected here", str(there))
         try:
-            # What cannot be written below /proc, or on a disk that is full, only a trial tells.
+            # Only a trial shows that /proc or a full disk cannot be written.
             with tempfile.TemporaryDirectory(dir=there):
                 pass
         except OSError as error:
@@ -396,20 +396,20 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def _earlier(folder: Path) -> list[Path]:
-    """The tables and figures of an earlier report, as its report.json names them."""
+    """Return the tables and figures of an earlier report, from its report.json."""
     try:
         said = read_report(folder)
         names = [f"{name}.csv" for name in said["tables"]]
         for name in said["figures"]:
             names += [f"figures/{name}.svg", f"figures/{name}.png"]
-    except (SuiteError, KeyError, TypeError):  # none, or none of ours
+    except (SuiteError, KeyError, TypeError):  # no report.json, or from another program
         return []
-    # A name of a task cannot lead out of the folder, and a file that was changed must not.
+    # Names from a modified report.json must not lead out of the folder.
     return [folder / name for name in names if name.count("/") == name.startswith("figures/")]
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows, with None for what JSON has no number for."""
+    """Return the rows, with None for numbers that are not finite."""
     return [
         {
             str(key): None if isinstance(value, float) and not math.isfinite(value) else value

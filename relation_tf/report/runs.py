@@ -1,4 +1,4 @@
-"""How runs went and what they took, as tables."""
+"""Tables of the status, results and costs of runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
 
 
 def all_runs(results: Results) -> pd.DataFrame:
-    """A row for each run that was asked: done, failed or not done, and how it went.
+    """Return one row per requested run, with its status (done, failed, not done) and results.
 
-    A finished run is `diverged` where a cost in its history is not finite.
+    A finished run is `diverged` if a loss in its history is not finite.
     """
     done = {(run["task"], run["method"], run["seed"]): run for run in results.runs}
     errors = dict(results.failures)
@@ -38,13 +38,13 @@ def all_runs(results: Results) -> pd.DataFrame:
 
 
 def _training_rows(manifest: Mapping[str, Any]) -> int:
-    """Those of a task, or of all tasks of a group."""
+    """Return the number of training rows of a task, or of all tasks of a group."""
     rows = manifest["data"]["rows"].items()
     return sum(count for name, count in rows if name.rpartition(":")[2] == "train")
 
 
 def how_run(runs: pd.DataFrame) -> pd.DataFrame:
-    """What the finished runs of each task and method took: medians over seeds, the most memory."""
+    """Return the costs of finished runs by task and method: medians, and the peak of memory."""
     done = runs[runs["status"] == "done"]
     if done.empty:
         return pd.DataFrame()
@@ -60,7 +60,7 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def methods_as_asked(results: Results) -> list[dict[str, str]]:
-    """What each method is: its mechanism, width and options, as the suite asked for them."""
+    """Return mechanism, width and options of each method, as requested by the suite."""
     configs = {(config.method, config.group is not None): config for config in results.asked}
     methods = []
     for method in results.suite.methods():
@@ -83,26 +83,26 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
 
 
 def computed(results: Results) -> str:
-    """How the networks were computed, in a sentence."""
+    """Return a sentence on computed tokens, precision and XLA."""
     suite = results.suite
     if suite.timed:
-        return "Computed: a token of each row of a batch at a time, float32, without XLA."
+        return "Computation: one token of each row at a time, float32, without XLA."
     if all(task.written for task in suite.learned()):
-        return f"Computed: all tokens, {suite.precision}, without XLA."
-    which = {"readout": "only the token that is read", "all": "all tokens"}[suite.compute]
+        return f"Computation: all tokens, {suite.precision}, without XLA."
+    which = {"readout": "only the first token", "all": "all tokens"}[suite.compute]
     reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
     parts = [f'{which} (compute = "{suite.compute}")'] if reads_a_token else []
-    parts += [suite.precision, "the training step by XLA" if suite.xla else "without XLA"]
-    return f"Computed: {', '.join(parts)}."
+    parts += [suite.precision, "training step compiled with XLA" if suite.xla else "without XLA"]
+    return f"Computation: {', '.join(parts)}."
 
 
 def scored_on(results: Results) -> str:
-    """What the scores are worth, in a sentence or two."""
+    """Return sentences on the rows that give the scores and their limits."""
     if results.suite.timed:
         return (
-            "Nothing is learned: the scores are tokens a second of networks with their start "
-            "values, a token of each row of a batch at a time. They hold for the processor named "
-            "below and whatever else ran on it."
+            "The networks are not trained: the scores are tokens per second of untrained networks "
+            "that process one token of each row at a time. They depend on the processor named "
+            "below and its load."
         )
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
     for name in results.suite.tasks:
@@ -115,17 +115,19 @@ def scored_on(results: Results) -> str:
     if dev:
         which = f" of {', '.join(dev)}" if test else ""
         sentences.append(
-            f"The dev sets{which} both stop the training and give the scores: they are no unbiased "
-            "estimate of test scores."
+            f"The dev sets{which} are used both for early stopping and for the scores, which are "
+            "therefore biased estimates of test scores."
         )
     if test:
         which = f" of {', '.join(test)}" if dev else ""
-        sentences.append(f"The scores{which} are of rows that neither train nor stop the training.")
+        sentences.append(
+            f"The scores{which} are on rows that are not used in training or early stopping."
+        )
     return " ".join(sentences)
 
 
 def counted(values: Any) -> list[tuple[str, int]]:
-    """Distinct values as text, with how often each occurs, the most frequent first."""
+    """Return distinct values as text with their counts, the most frequent first."""
     return Counter(map(str, values)).most_common()
 
 
@@ -138,7 +140,7 @@ def _counted(values: pd.Series[str]) -> str:
 
 def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
     parameters, seconds, manifest = run["parameters"], run["seconds"], run["manifest"]
-    tokens = run.get("tokens") or math.nan  # of text and in earlier versions not counted
+    tokens = run.get("tokens") or math.nan  # not counted for text and in earlier versions
     history = results.history(run)
     costs = history[history.columns.intersection(["loss", "val_loss"])].to_numpy(dtype=float)
     return {

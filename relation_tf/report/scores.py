@@ -1,4 +1,4 @@
-"""Scores of methods on tasks, one a seed, wherever they are from: what is compared."""
+"""Scores of methods on tasks, one per seed: the data of a comparison."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Scores:
 
     Attributes:
         table: Columns `task`, `method`, `seed` and `score`.
-        methods: The methods, in the order in which they are shown.
-        tasks: What is scored, in the same way; averages come last.
-        seeds: How many seeds of a method were asked.
-        averages: Those of the tasks that are a seed's average over the others.
-        noun: What the tasks are called together, such as "dev sets".
-        lower_is_better: The tasks whose lowest score is the best.
-        control: The method that all others are compared with, by default all are with all.
-        in_points: If True, the scores are fractions, which a page shows times 100.
-        points: Other factors, by task: those of metrics in other units.
-        alpha: The level of the tests.
-        metrics: For tasks of a table that names them, what their scores are, or the mean of.
-        timed: If True, nothing was learned: the scores are speeds.
-        test: The statistical procedure, by default Steel-Dwass, or Steel's with a control.
+        methods: The methods in display order.
+        tasks: The tasks in display order; averages come last.
+        seeds: Number of requested seeds per method.
+        averages: Tasks that are averages over the other tasks.
+        noun: Common noun for the tasks, such as "dev sets".
+        lower_is_better: Tasks where lower scores are better.
+        control: Method to compare all others with; by default all pairs are compared.
+        in_points: If True, scores are fractions and a page shows them times 100.
+        points: Other display factors by task, for metrics in other units.
+        alpha: Level of the tests.
+        metrics: Metrics of each task, if a table names them; a score is their mean.
+        timed: If True, nothing was trained and the scores are speeds.
+        test: Statistical procedure, by default Steel-Dwass, or Steel's test with a control.
     """
 
     table: pd.DataFrame
@@ -54,7 +54,7 @@ class Scores:
 
     @classmethod
     def of(cls, results: Results) -> Self:
-        """The scores of a suite's finished runs."""
+        """Return the scores of a suite's finished runs."""
         there = set(results.scores["task"])
         averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in there]
         metrics = {
@@ -62,7 +62,7 @@ class Scores:
             for task in results.suite.learned()
             for name in task.scored
         }
-        # There are averages only over tasks that are alike.
+        # Averages exist only if all tasks have the same unit and direction.
         metrics |= dict.fromkeys(averages, next(iter(metrics.values())))
         return cls(
             table=results.scores.astype({"task": str}),
@@ -96,30 +96,31 @@ class Scores:
 
     @property
     def fractions(self) -> list[str]:
-        """The tasks whose scores a page shows times 100."""
+        """Tasks with scores that a page shows times 100."""
         return [task for task in self.tasks if self.factor(task) == 100]
 
     @property
     def alike(self) -> bool:
-        """If True, the tasks have the same unit and direction, so that they have an average."""
+        """If True, all tasks have the same unit and direction, so an average makes sense."""
         own = {(self.factor(task), task in self.lower_is_better) for task in self.own_tasks}
         return len(own) == 1
 
     @property
     def times_100(self) -> str:
-        """Which scores a page shows times 100, for a note: empty where none are."""
+        """Note on the scores that a page shows times 100; empty if there are none."""
         if not self.fractions or self.fractions == [*self.tasks]:
             return "times 100" if self.fractions else ""
         return f"those of {', '.join(self.fractions)} times 100"
 
     def factor(self, task: str) -> float:
-        """Return what a page multiplies the scores of a task by."""
+        """Return the factor of a task's scores on a page."""
         return self.points.get(task, 100 if self.in_points else 1)
 
     def digits(self, task: str) -> int:
-        """Decimals that a page shows: one of points, else two digits of the seeds' deviations.
+        """Return the number of decimals on a page.
 
-        Where there are none, four digits of the largest score, three decimals at most.
+        One for points; else two significant digits of the standard deviation over seeds; without a
+        deviation four significant digits of the largest score, but at most three decimals.
         """
         if self.factor(task) == 100:
             return 1
@@ -132,7 +133,7 @@ class Scores:
     def _digits(self) -> dict[str, int]:
         deviations = self.table.groupby(["task", "method"])["score"].std()
         sizes = self.table["score"].abs().groupby(self.table["task"]).max()
-        # What is left of rounding is no spread.
+        # Ignore deviations that are rounding errors.
         beyond = deviations.gt(1e-12 * sizes, level="task")
         spreads = deviations[beyond].groupby("task").median()
         return {
@@ -142,7 +143,7 @@ class Scores:
         }
 
     def samples(self, task: str) -> dict[str, list[float]]:
-        """The scores of a task: for each method that has some, those of its seeds."""
+        """Return the scores of a task's seeds by method, without methods that have none."""
         rows = self.table[self.table["task"] == task]
         by_method = {name: list(group["score"]) for name, group in rows.groupby("method")}
         return {name: by_method[name] for name in self.methods if name in by_method}

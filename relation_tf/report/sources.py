@@ -1,4 +1,4 @@
-"""Where the scores of a comparison come from: suites' folders, reports, tables of anyone's."""
+"""Sources of scores: folders of suites and reports, CSV files and data frames."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from relation_tf.training.pretrained import SETTINGS, SPEEDS
 ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
 
 KEY = ["task", "method", "seed"]
-_LOWER = re.compile(  # what a task is called whose lowest score is the best
+_LOWER = re.compile(  # names of tasks where lower scores are better
     r"(?<![a-z])(?<!neg_)(?<!negative_)(perplexity|perplexities|ppl|loss|log_?loss|nll|bpc|"
     r"cross.?entropy|error|wer|cer|rmse|mse|mae|seconds|latency)(?![a-z])",
     re.I,
@@ -43,16 +43,16 @@ _LOWER = re.compile(  # what a task is called whose lowest score is the best
 
 @dataclass(frozen=True)
 class LoadedScores:
-    """Some scores, and what they are called beside others.
+    """Scores of one source, with their label and origin.
 
     Attributes:
-        label: Such as "before".
+        label: Name of the source, such as "before".
         scores: The scores.
-        origin: What was read, as a report says it.
-        results: The runs behind them, where they are known.
-        folders: Where the scores were read from, and where a suite has its report.
-        pretraining: What was asked of encoders that were pre-trained.
-        manifests: How they were made.
+        origin: Description of the source for the report.
+        results: The runs that gave the scores, if known.
+        folders: Folder of the scores, and report folder of a suite.
+        pretraining: Settings of the pre-training.
+        manifests: Manifests of the runs.
     """
 
     label: str
@@ -64,7 +64,7 @@ class LoadedScores:
     manifests: Sequence[Mapping[str, Any]] = ()
 
     def renamed(self, names: Mapping[str, str]) -> LoadedScores:
-        """Return the same with other names of some methods."""
+        """Return a copy with some methods renamed."""
         scores = replace(
             self.scores,
             table=self.scores.table.replace({"method": dict(names)}),
@@ -75,8 +75,8 @@ class LoadedScores:
         return replace(self, scores=scores, results=results)
 
 
-class _Said(BaseModel):
-    """What a report says of its scores in its report.json."""
+class _ScoreFacts(BaseModel):
+    """Facts about the scores in report.json."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
@@ -92,13 +92,13 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
     Args:
         source: A suite's folder or its `Results`; a folder with a report's `scores.csv`; a CSV file
             or a `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
-            `value`), where several rows of a seed with a `metric` each count their mean.
-        label: What the source is called, by default its folder or file.
-        number: Its place among others, for a name where it has none.
+            `value`). A seed with several rows, one per `metric`, has their mean as score.
+        label: Name of the source, by default of its folder or file.
+        number: Position of the source, used in the name of a data frame.
 
     Raises:
-        SuiteError: For a folder that is neither, and a suite's files that are broken.
-        DataError: For a file or table that is not one of scores; the message names the line.
+        SuiteError: If a folder has no scores, or a file of a suite is invalid.
+        DataError: If a file or table has invalid scores; the message names the line.
     """
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
@@ -108,7 +108,7 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         return _source_of_runs(label or _label(source.folder), source)
     if not isinstance(source, str | os.PathLike):
         raise SuiteError(
-            f"source {number}: expected a suite's or a report's folder, a CSV file, Results or a "
+            f"source {number} must be a folder of a suite or report, a CSV file, Results or a "
             f"pandas.DataFrame. Received: {type(source).__name__} {source!r:.80}"
         )
     path, file = _found(source)
@@ -131,12 +131,12 @@ def _source_of_runs(label: str, results: Results) -> LoadedScores:
 
 def _digested(path: Path) -> str:
     if not path.is_file():
-        return str(path)  # a pipe, which can be read once
+        return str(path)  # a pipe can be read only once
     return f"{path}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
-    """Return a path, and the table of scores that is there; None for a suite's folder."""
+    """Return the path and its table of scores; None as table for a suite's folder."""
     try:
         path = Path(source).expanduser()
         pretrained = (path / SETTINGS).is_file()
@@ -144,18 +144,18 @@ def _found(source: str | os.PathLike[str]) -> tuple[Path, Path | None]:
             return path, None
         file = path / "scores.csv" if path.is_dir() else path
         missing = file != path and not file.is_file()
-    except (OSError, RuntimeError) as error:  # of a path, and of a home that nobody has
+    except (OSError, RuntimeError) as error:  # invalid path, or unknown home
         reason = getattr(error, "strerror", None) or error
         raise SuiteError(f"{source!s:.160}: cannot be read: {reason}") from error
     if missing and pretrained:
         raise SuiteError(
-            f"{path}: expected scores.csv, of pre-training; no run is done, or the command was "
-            "killed. The same `relation-tf pretrain` goes on and writes it"
+            f"{path}: scores.csv is missing, because pre-training has not finished. Run the same "
+            "`relation-tf pretrain` command again to resume"
         )
     if missing:
         raise SuiteError(
-            f"{path}: expected a suite's folder, with runs/, or a report's, with scores.csv; found "
-            "neither"
+            f"{path}: must be a suite's folder (with runs/) or a report's folder (with "
+            "scores.csv); it has neither"
         )
     return path, file
 
@@ -168,12 +168,12 @@ def _label(path: Path) -> str:
 
 
 def _as_reported(scores: Scores, folder: Path) -> Scores:
-    """The scores of a report with what the report says of them."""
+    """Return the scores of a report with the facts in its report.json."""
     try:
-        said = _Said.model_validate(read_report(folder))
+        said = _ScoreFacts.model_validate(read_report(folder))
     except ValidationError as error:
         raise SuiteError(f"{folder / 'report.json'}: {first_fault(error)}") from error
-    # Reports of before did not say it: most were of suites.
+    # Reports of earlier versions did not record it; most were reports of suites.
     in_points = are_fractions(scores.table) if said.in_points is None else said.in_points
     return replace(
         scores,
@@ -185,35 +185,35 @@ def _as_reported(scores: Scores, folder: Path) -> Scores:
 
 
 def read_report(folder: Path) -> dict[str, Any]:
-    """What a report says of itself in its report.json; nothing where there is none.
+    """Return the content of report.json; empty if there is none.
 
     Raises:
-        SuiteError: For a file that is broken.
+        SuiteError: If the file is invalid.
     """
     file = folder / "report.json"
     return read_json(file) if file.exists() else {}
 
 
 def is_low(name: str) -> bool:
-    """Return True for a metric, or a task called like one, whose lowest score is the best."""
+    """Return True if lower is better for a metric, or for a task with the name of a metric."""
     known = METRICS.get(name)
     return bool(_LOWER.search(name)) if known is None else not known.higher_is_better
 
 
 def are_fractions(table: pd.DataFrame) -> bool:
-    """Return True if no score is beyond 1."""
+    """Return True if all scores are between −1 and 1."""
     return bool((table["score"].abs() <= 1).all())
 
 
 def _read_table(path: Path) -> Scores:
-    """The scores of a file, without blank rows and averages of other tasks of it."""
+    """Return the scores of a file without blank rows and averages over tasks."""
     faults: list[str] = []
     file = read_csv(path, skipped=faults)
     header = [*file.columns]
     if len(header) == 1 and re.search("[;\t]", header[0]):
         raise DataError(
-            f"{path}:1: expected fields separated by commas: save as comma-separated, decimals "
-            f"with a point. Received: {quote(header[0])}"
+            f"{path}:1: fields must be comma-separated, with decimal points: save the table in "
+            f"this format. Received: {quote(header[0])}"
         )
     for fault in faults:
         if not fault.endswith("found 0"):  # fields: a blank line
@@ -226,22 +226,22 @@ def _read_table(path: Path) -> Scores:
 
 
 def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) -> Scores:
-    """The scores of a table with a row for each of them, or for each metric of them."""
+    """Return the scores of a table with one row per score, or per metric of a score."""
     where = str(path) if path is not None else "the table"
     columns = Counter(table.columns)
     value = "value" if "value" in columns and "score" not in columns else "score"
     missing = [name for name in (*KEY, value) if name not in columns]
     if missing:
         raise DataError(
-            f"{where}: expected columns 'task', 'method', 'seed' and 'score' (or 'value'), found "
+            f"{where} must have columns 'task', 'method', 'seed' and 'score' (or 'value'), but has "
             f"no {quoted(missing, ' and ')}{_odd(columns)}. Received: {quoted(table.columns)}"
         )
     key = [*KEY, "metric"] if "metric" in columns else KEY
     for name in (*key, value):
         if (times := columns[name]) > 1:
-            raise DataError(f"{where}: expected column {name!r} once, found it {times} times")
+            raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
     if table.empty:
-        raise DataError(f"{where}: expected a row for each score, found none")
+        raise DataError(f"{where} has no rows; it must have one row per score")
     own = pd.DataFrame(
         {
             name: [_text(each, name, row) for each, row in zip(table[name], rows, strict=True)]
@@ -254,8 +254,8 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
         row = int(again.argmax())
         first = int((own == own.iloc[row]).all(axis=1).argmax())
         raise DataError(
-            f"{rows[row]}: expected each task, method and seed once, found "
-            f"{quote(' / '.join(own.iloc[row]))} of {rows[first]} again"
+            f"{rows[row]}: repeats {quote(' / '.join(own.iloc[row]))} of {rows[first]}; each task, "
+            "method and seed must occur once"
         )
     metrics = _check_metrics(own, rows) if "metric" in columns else {}
     own["score"] = [_number(score, rows[row]) for row, score in enumerate(table[value].tolist())]
@@ -270,9 +270,9 @@ def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) 
 
 
 def _odd(columns: Iterable[Any]) -> str:
-    """The columns that are none of ours, one of which may be what is missing under its own name."""
+    """Name unknown columns: one of them may be the missing column under another name."""
     others = [name for name in columns if name not in {*KEY, "metric", "score", "value"}]
-    return f", but {quoted(others)}" if others else ""
+    return f"; unknown: {quoted(others)}" if others else ""
 
 
 def quoted(names: Iterable[Any], between: str = ", ") -> str:
@@ -281,30 +281,30 @@ def quoted(names: Iterable[Any], between: str = ", ") -> str:
 
 
 def _text(value: Any, name: str, row: str) -> str:
-    """A task, method, seed or metric.
+    """Return a task, method, seed or metric as text.
 
     Raises:
-        DataError: For none, and for what a page or picture cannot show.
+        DataError: If it is empty or not printable.
     """
     if pd.api.types.is_scalar(value) and pd.isna(value):
         raise DataError(
-            f"{row}: expected a {name}, found {value!r}; pandas reads 'NA' and 'None' as empty, "
-            "unless with keep_default_na=False"
+            f"{row}: the {name} is missing ({value!r}). pandas reads 'NA' and 'None' as missing; "
+            "read the file with keep_default_na=False"
         )
     text = str(value).strip()
     if not text:
-        raise DataError(f"{row}: expected a {name}, found none")
+        raise DataError(f"{row}: the {name} is empty")
     if not text.isprintable():
-        raise DataError(f"{row}: expected a {name} that can be printed. Received: {quote(text)}")
-    # 1, 01 and 1.0, which pandas makes of 1 beside an empty cell, are the same seed.
+        raise DataError(f"{row}: the {name} must be printable text. Received: {quote(text)}")
+    # 1, 01 and 1.0 are the same seed; pandas reads 1 as 1.0 if the column has an empty cell.
     whole = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text) if name == "seed" else None
     return str(int(whole[1])) if whole else text
 
 
 def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[str]]:
-    """The metrics of each task; of several a score is the mean.
+    """Return the metrics of each task; a score is their mean.
 
-    Means of different metrics would look like a difference; `SCORE` alone is such a mean.
+    All scores of a task must have the same metrics. The metric `SCORE` is such a mean already.
     """
     expected: dict[str, tuple[str, list[str]]] = {}
     key: Any
@@ -316,24 +316,24 @@ def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[s
         first, wanted = expected.setdefault(task, (f"{method} / {seed}", metrics))
         if metrics != wanted:
             raise DataError(
-                f"{rows[own.index[0]]}: expected {join_names(wanted)} of {task}, as of {first}. "
-                f"Received: {join_names(metrics)} of {method} / {seed}"
+                f"{rows[own.index[0]]}: {task} must have the metrics {join_names(wanted)}, as for "
+                f"{first}. Received: {join_names(metrics)} for {method} / {seed}"
             )
         lower = [metric for metric in metrics if is_low(metric)]
         if lower and len(lower) < len(metrics):
             raise DataError(
-                f"{rows[own.index[0]]}: expected metrics of {task} that have a mean, all higher or "
-                f"all lower for the better. Received: {join_names(metrics, ' and ')}; keep one of "
-                "them, or give each a task of its own"
+                f"{rows[own.index[0]]}: the metrics of {task} must be all higher-is-better or all "
+                f"lower-is-better. Received: {join_names(metrics, ' and ')}. Keep one of them, or "
+                "use a separate task for each"
             )
     return {task: metrics for task, (_, metrics) in expected.items()}
 
 
 def _number(value: object, row: str) -> float:
-    """A score.
+    """Return a score.
 
     Raises:
-        DataError: For one that is no finite number: a run that diverged has no mean with others.
+        DataError: If it is not a finite number, because it has no mean with others.
     """
     try:
         score = float(value)  # type: ignore[arg-type]
@@ -342,7 +342,7 @@ def _number(value: object, row: str) -> float:
     # Python reads 8_0.5 as 80.5.
     if isinstance(value, bool) or "_" in str(value) or not math.isfinite(score):
         raise DataError(
-            f"{row}: expected a finite number as score (of a run that failed, the score that it is "
-            f"worth). Received: {quote(str(value))}"
+            f"{row}: the score must be a finite number; for a failed run, enter the score that "
+            f"you assign to it. Received: {quote(str(value))}"
         )
     return score

@@ -1,4 +1,4 @@
-"""A suite's folder with made-up numbers, as a run of it would leave one."""
+"""Fixtures: suites, and folders of runs with made-up numbers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def fabricate(tmp_path: Path, fabricate_in: Callable[[Path], Fabricate]) -> Fabr
 
 @pytest.fixture(scope="session")
 def fabricate_in() -> Callable[[Path], Fabricate]:
-    """The same, below a folder: `fabricate_in(folder)(suite, score=...)`."""
+    """Write a suite's folder below a given one: `fabricate_in(folder)(suite, score=...)`."""
     return lambda folder: partial(_fabricate, folder)
 
 
@@ -85,10 +85,10 @@ def _fabricate(
     change: Callable[[RunConfig, dict[str, Any]], None] = lambda config, files: None,
     name: str = "suite",
 ) -> Path:
-    """The folder of a suite.
+    """Write the folder of a suite.
 
-    `score(config, task, metric)` is the value of a metric, or None for a run that is not done;
-    `change(config, files)` may change what the files of a run hold; `name` is the folder's.
+    `score(config, task, metric)` returns the value of a metric, or None for a run that is not done;
+    `change(config, files)` may modify the content of a run's files; `name` is the folder's name.
     """
     folder = RunFolder(parent / name)
     folder.open(suite)

@@ -1,4 +1,4 @@
-"""The short answer claims what the tests show, and no more."""
+"""The short answer states only what the tests show."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def answer(suite_of, fabricate):
 
 @pytest.fixture
 def answer_of(table_of):
-    """Answer to levels: of each task each method's, and how many seeds it has."""
+    """Make an answer from the level and number of seeds of each method, by task."""
 
     def answer_to(levels):
         samples = {
@@ -42,7 +42,7 @@ def answer_of(table_of):
     return answer_to
 
 
-def test_everything_separated(answer):
+def test_all_pairs_significant(answer):
     sentences = answer(lambda config, *_: LEVEL[config.method] + config.seed / 100)
     assert sentences[0] == (
         "Mean of the tasks in points, highest first: "
@@ -52,20 +52,24 @@ def test_everything_separated(answer):
     assert "linear is better than baseline on both dev sets (p < .05)." in sentences
     assert len(sentences) == 1 + 6 + 1 + 1
     assert sentences[-1] == (
-        "Each task is tested by itself: at most about one task in 20 shows a separated pair by "
-        "chance where methods do not differ."
+        "Each task is tested separately: if methods do not differ, at most about one task in 20 "
+        "shows a significant pair by chance."
     )
-    assert not any("cannot be separated" in sentence for sentence in sentences)
+    assert not any("not significant" in sentence for sentence in sentences)
 
 
-def test_nothing_separated_is_not_called_equal(answer):
+def test_no_significant_pair_is_not_called_equal(answer):
     sentences = answer(lambda config, *_: config.seed / 10)
-    assert sentences[1] == "No two methods can be separated by 5 seeds on any of the 2 dev sets."
-    assert sentences[2] == "On the mean of the tasks, no two methods can be separated by 5 seeds."
+    assert sentences[1] == (
+        "No two methods differ significantly with 5 seeds on any of the 2 dev sets."
+    )
+    assert sentences[2] == (
+        "On the mean of the tasks, no two methods differ significantly with 5 seeds."
+    )
     assert not any(word in " ".join(sentences) for word in ("no difference", "equal", "same"))
 
 
-def test_higher_here_and_lower_there(answer):
+def test_better_and_worse_tasks_are_counted(answer):
     def score(config, task, metric):
         sign = -1 if config.task == "RTE" else 0 if config.task == "WNLI" else 1
         return 0.5 + config.seed / 100 + sign * {"relation": 0.2, "baseline": 0}[config.method]
@@ -74,23 +78,23 @@ def test_higher_here_and_lower_there(answer):
     sentences = answer(score, tasks=["CoLA", "SST-2", "RTE", "WNLI"], method=methods)
     assert (
         "relation is better than baseline on 2 of 4 dev sets (p < .05: CoLA, SST-2), worse on "
-        "1 (RTE) and cannot be separated from it by 5 seeds on 1."
+        "1 (RTE) and not significantly different on 1 (5 seeds)."
     ) in sentences
 
 
-def test_design_that_can_show_nothing(answer):
-    """Separated on every task, and yet five methods with five seeds are never significant."""
+def test_design_that_cannot_reach_significance(answer):
+    """Scores never overlap, but five methods with five seeds cannot reach p < .05."""
     methods = [{"mechanism": "relation", "units": [8, 16, 32, 64, 128]}]
     sentences = answer(lambda config, *_: config.units / 200 + config.seed / 1e4, method=methods)
     assert sentences[1].startswith(
-        "No pair can be significant on a task by itself: 5 methods x 5 seeds: "
+        "No pair can reach significance on a single task: 5 methods x 5 seeds: "
         "Steel-Dwass can never reach p < .05"
     )
     assert not any("better" in sentence for sentence in sentences)
 
 
-def test_ties_can_separate_what_seeds_alone_cannot(answer):
-    """Two constant methods among five: p falls below what five separated methods reach."""
+def test_ties_can_lower_p_below_the_attainable_one(answer):
+    """Two constant methods among five give a smaller p than five methods without overlap."""
     methods = [{"mechanism": "relation", "units": [8, 16, 32, 64, 128]}]
 
     def score(config, *_):
@@ -99,19 +103,19 @@ def test_ties_can_separate_what_seeds_alone_cannot(answer):
     sentences = answer(score, method=methods)
     assert any("better" in sentence for sentence in sentences)
     assert not any("can never reach" in sentence for sentence in sentences)
-    ties = "On CoLA, MRPC and the mean of the tasks equal scores (rounded, or of a constant method)"
+    ties = "On CoLA, MRPC and the mean of the tasks, tied scores (rounded, or from a constant"
     assert any(sentence.startswith(ties) for sentence in sentences)
     sentences = answer(score, method=methods, tasks=["CoLA", "MRPC", "RTE", "WNLI"])
-    assert "On 5 columns, whose notes say so, equal scores (rounded" in " ".join(sentences)
+    assert "On 5 columns (see their notes), tied scores (rounded" in " ".join(sentences)
 
 
-def test_a_better_one_whose_mean_is_worse_is_said_so(table_of):
+def test_significantly_better_with_worse_mean_is_reported(table_of):
     samples = {"a": [0.90 + i / 1000 for i in range(9)] + [0.05], "b": [0.85] * 9 + [0.86]}
     table = table_of({"A": samples})
     said = " ".join(compare_sources(table).context.answer)
     assert "a is better than b on A (p < .05)" in said
-    by_ranks = "Better by ranks, which the test is of, with the worse mean, as some seeds are far "
-    assert f"{by_ranks}off: a and b on A." in said
+    by_ranks = "Significantly better by ranks but with the worse mean, because of outliers: "
+    assert f"{by_ranks}a over b on A." in said
     table["score"] = -table["score"]
     said = " ".join(compare_sources(table, lower_is_better="A").context.answer)
     assert by_ranks in said
@@ -120,19 +124,19 @@ def test_a_better_one_whose_mean_is_worse_is_said_so(table_of):
     assert by_ranks not in said
 
 
-def test_what_only_the_approximation_separates_is_not_counted(answer_of):
-    """Three seeds of two methods: asymptotic .0495, in truth 2 of 20 arrangements."""
+def test_pair_with_only_asymptotic_significance_is_not_counted(answer_of):
+    """Three seeds of two methods: asymptotic p .0495, exact p 2 / 20."""
     sentences, design = answer_of({"MR": {"a": (0.7, 3), "b": (0.8, 3)}})
     assert design.startswith("2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (p = .100")
     assert sentences == [
-        f"No pair can be significant on a task by itself: {design}",
-        "Cannot be separated by 3 seeds on MR: a and b.",
-        "Below .05 by approximation only, so not counted: a and b on MR (p = .0495, by permutation "
-        "p = .100).",
+        f"No pair can reach significance on a single task: {design}",
+        "No significant difference with 3 seeds on MR: a and b.",
+        "Not significant because only the asymptotic p is below .05: a and b on MR (p = .0495, by "
+        "permutation p = .100).",
     ]
 
 
-def test_each_pair_is_said_of_the_tasks_that_test_it(answer_of):
+def test_each_sentence_counts_only_tasks_with_both_methods(answer_of):
     both = {"a": (0.7, 5), "b": (0.8, 5)}
     levels = {
         "t1": {**both, "c": (0.701, 4), "d": (0.8, 5)},
@@ -143,16 +147,16 @@ def test_each_pair_is_said_of_the_tasks_that_test_it(answer_of):
     sentences, design = answer_of(levels)
     assert design is None
     assert sentences == [
-        "b is better than a on all 3 tasks where the two are tested (p < .05).",
-        "d is better than a on both tasks where the two are tested (p < .05).",
-        "Cannot be separated by 4 to 5 seeds on t1: a and c; b and c; c and d.",
-        "Cannot be separated by 5 seeds on any of the 2 tasks where the two are tested: b and d.",
-        "Each task is tested by itself: at most about one task in 20 shows a separated pair by "
-        "chance where methods do not differ.",
+        "b is better than a on all 3 tasks with both methods (p < .05).",
+        "d is better than a on both tasks with both methods (p < .05).",
+        "No significant difference with 4 to 5 seeds on t1: a and c; b and c; c and d.",
+        "No significant difference with 5 seeds on any of the 2 tasks with both methods: b and d.",
+        "Each task is tested separately: if methods do not differ, at most about one task in 20 "
+        "shows a significant pair by chance.",
     ]
 
 
-def test_a_design_is_of_methods_and_seeds_that_were_tested_together(answer_of):
+def test_design_sentence_needs_all_methods_on_each_task(answer_of):
     first = {"a": (0.1, 5), "b": (0.9, 5)}
     second = {name: (number / 4, 5) for number, name in enumerate("cdef")}
     sentences, design = answer_of({"T1": first, "T2": second})
@@ -161,28 +165,28 @@ def test_a_design_is_of_methods_and_seeds_that_were_tested_together(answer_of):
     assert answer_of({"T": {"a": (0.1, 1), "b": (0.5, 1)}})[1] is None
     assert answer_of({"T": {"a": (0.1, 10), "b": (0.5, 2), "c": (0.9, 1)}}) == (
         [
-            "No pair can be significant with so few seeds for so many methods.",
-            "No two methods can be separated by 1 to 10 seeds on T.",
+            "With so few seeds and so many methods, no pair can reach significance.",
+            "No two methods differ significantly with 1 to 10 seeds on T.",
         ],
         None,
     )
 
 
-def test_with_a_control_nothing_is_said_of_other_pairs(table_of):
-    """Steel-Dwass of all pairs would separate b and c."""
+def test_with_a_control_other_pairs_are_not_mentioned(table_of):
+    """Without a control, b and c would differ significantly."""
     scores = {"base": [4, 5, 5.5, 6, 6.5], "b": [5.1, 6.1, 7, 8, 9], "c": [1, 2, 3, 4.5, 4.9]}
     said = compare_sources(table_of({"T": scores}), control="base").context.answer
-    assert "No method can be separated from base by 5 seeds on T." in said
+    assert "No method differs significantly from base with 5 seeds on T." in said
     assert not any("two methods" in sentence for sentence in said)
 
 
-def test_whom_all_tasks_together_separate_is_said(table_of):
+def test_significant_pairs_over_all_tasks_are_named(table_of):
     samples = {f"m{i}": [i / 100 + seed / 1000 for seed in range(5)] for i in range(9)}
     table = table_of(dict.fromkeys(("t0", "t1", "t2"), samples))
     first, *_, last = compare_sources(table).context.answer
-    assert first.startswith("No pair can be significant on a task by itself: ")
-    assert last.startswith("Over the 3 tasks together, by ranks of their means, Nemenyi's test")
-    assert "m8 from m0" in last
+    assert first.startswith("No pair can reach significance on a single task: ")
+    assert last.startswith("Over the 3 tasks together, by ranks of mean scores (Nemenyi's test")
+    assert "m8 better than m0" in last
     two = table[table["method"].isin(["m0", "m1"])]
     for own, control in ((table[table["seed"] == 0], None), (table, "m0"), (two, None)):
         assert "Nemenyi" not in " ".join(compare_sources(own, control=control).context.answer)
@@ -191,22 +195,22 @@ def test_whom_all_tasks_together_separate_is_said(table_of):
 @pytest.mark.parametrize(
     ("only", "control", "words"),
     [
-        (("relation", "baseline"), None, "2 of the suite's 4 methods that have runs; among all 4 p "
+        (("relation", "baseline"), None, "2 of the suite's 4 methods that have runs. With all 4, p "
          "is larger (p = .045 at best with 5 seeds)."),
         (("relation", "baseline", "linear"), None, "3 of the suite's 4 methods"),
         (("relation", "baseline"), "baseline", "larger (p = .025 at best with 5 seeds)."),
         (tuple(LEVEL), None, ""),
     ],
 )  # fmt: skip
-def test_a_part_of_a_suite_is_tested_among_that_part(answer, only, control, words):
-    """Two methods alone reach p = .009, which no pair of the suite's four ever can."""
+def test_missing_methods_are_named_because_p_is_smaller(answer, only, control, words):
+    """Two methods alone reach p = .009; no pair of the suite's four methods can."""
     sentences = answer(
         lambda config, *_: (
             LEVEL[config.method] + config.seed / 100 if config.method in only else None
         ),
         control=control,
     )
-    found = [sentence for sentence in sentences if "Tested among the " in sentence]
+    found = [sentence for sentence in sentences if "Tests include only the " in sentence]
     assert len(found) == bool(words)
     assert words in "".join(found)
 
@@ -216,23 +220,23 @@ def test_a_part_of_a_suite_is_tested_among_that_part(answer, only, control, word
     [
         ({}, lambda run: run.seed < 3,
          ["Preliminary: 16 of 40 runs are done, 24 not done.",
-          "No pair can be significant with so few seeds for so many methods."]),
+          "With so few seeds and so many methods, no pair can reach significance."]),
         ({}, lambda run: run.seed == 1,
-         ["No task has two methods with two seeds yet: no test. Any difference between these "
-          "scores may be chance."]),
+         ["No test yet: no task has two methods with at least two seeds. Differences between "
+          "these scores may be due to chance."]),
         ({}, lambda run: False,
-         ["Preliminary: 0 of 40 runs are done, 40 not done.", "There is nothing to say yet."]),
+         ["Preliminary: 0 of 40 runs are done, 40 not done.", "No results yet."]),
         ({"seeds": 1}, lambda run: True,
-         ["One seed a method: no standard deviation and no test. Any difference between these "
-          "scores may be chance."]),
+         ["One seed per method: no standard deviation and no test. Differences between these "
+          "scores may be due to chance."]),
         ({"method": [{"name": "relation", "mechanism": "relation"}]}, lambda run: True,
-         ["One method only: there is nothing to compare it with."]),
+         ["There is only one method, so there is no comparison."]),
         ({"control": "baseline"}, lambda run: run.method != "baseline",
-         ["The control baseline has no finished runs yet: no test. Any difference between these "
-          "scores may be chance."]),
+         ["No test yet: the control baseline has no finished runs. Differences between these "
+          "scores may be due to chance."]),
     ],
 )  # fmt: skip
-def test_what_too_few_runs_show(answer, suite, there, expected):
+def test_answer_with_too_few_runs(answer, suite, there, expected):
     def score(config, *_):
         return LEVEL[config.method] + config.seed / 100 if there(config) else None
 

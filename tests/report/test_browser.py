@@ -1,4 +1,4 @@
-"""The page in a real browser: it sorts, filters, prints, is accessible and runs no text."""
+"""The page in a browser: sorting, filters, print, accessibility and escaping."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def browser():
 
 @pytest.fixture
 def opened(browser):
-    """Open a page, which may ask for nothing beyond itself and complain of nothing."""
+    """Open a page and check that it makes no requests and has no errors."""
     contexts = []
 
     def open_page(path, **options):
@@ -68,13 +68,13 @@ def column(page, number):
     return page.locator(f"table.scores tbody tr td:nth-child({number + 1}) .mean").all_inner_texts()
 
 
-def test_opens_without_a_word(opened, page_file):
+def test_opens_without_messages(opened, page_file):
     page = opened(page_file)
     assert page.title() == "A made-up suite"
     assert page.complaints == []
 
 
-def test_a_click_sorts_a_table_and_another_the_other_way(opened, page_file):
+def test_clicks_sort_a_table_in_both_directions(opened, page_file):
     page = opened(page_file)
     head = page.locator("table.scores").first.locator("thead th").nth(1)
     head.locator("button").click()
@@ -86,7 +86,7 @@ def test_a_click_sorts_a_table_and_another_the_other_way(opened, page_file):
     assert head.get_attribute("aria-sort") == "descending"
 
 
-def test_tasks_methods_and_widths_can_be_left_out(opened, page_file):
+def test_filter_by_task_method_and_width(opened, page_file):
     page = opened(page_file)
     page.locator("#filter summary").click()
     rows = page.locator("table.scores").first.locator("tbody tr:visible")
@@ -107,7 +107,7 @@ def test_tasks_methods_and_widths_can_be_left_out(opened, page_file):
     assert page.complaints == []
 
 
-def test_works_without_scripts(opened, page_file):
+def test_works_without_javascript(opened, page_file):
     page = opened(page_file, java_script_enabled=False)
     assert page.locator("table.scores").first.locator("tbody tr").count() == 4
     assert page.locator("#filter").is_hidden()
@@ -120,12 +120,12 @@ def test_prints(opened, page_file, tmp_path):
     assert content.startswith(b"%PDF")
     page.emulate_media(media="print")
     assert page.locator("#filter").is_hidden()
-    # What is folded on the screen is on paper.
+    # Collapsed sections are printed.
     assert page.locator("#tests ~ details table").first.is_visible()
 
 
 @pytest.mark.parametrize("width", [1280, 400])
-def test_nothing_is_wider_than_the_page(opened, page_file, width):
+def test_content_fits_the_page(opened, page_file, width):
     page = opened(page_file, viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -140,7 +140,7 @@ def test_is_accessible(opened, page_file, scheme):
     assert found.violations_count == 0, found.generate_report()
 
 
-def test_names_and_texts_are_shown_and_not_run(opened, tmp_path):
+def test_names_are_escaped(opened, tmp_path):
     rows = [
         f'"{name}","{method}",{seed},{level + seed / 100}\n'
         for name in ("task", HOSTILE.replace('"', '""'))

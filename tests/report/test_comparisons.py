@@ -1,4 +1,4 @@
-"""The numbers of a report, against those computed by hand."""
+"""Numbers of a report, compared with direct computation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def noisy(config, task, metric):
     return float(np.random.default_rng(where).uniform(0.4, 0.8))
 
 
-def test_summary_is_of_the_score_and_of_each_metric(suite_of, fabricate):
+def test_summary_has_the_score_and_each_metric(suite_of, fabricate):
     suite = suite_of(tasks=["MRPC"], method=TWO)
     results = read_results(fabricate(suite, noisy))
     table = summarize(Scores.of(results), {}, results.metrics).set_index(["method", "metric"])
@@ -38,7 +38,7 @@ def test_summary_is_of_the_score_and_of_each_metric(suite_of, fabricate):
         assert (row["mean"], row["sd"]) == pytest.approx((np.mean(scores), np.std(scores, ddof=1)))
 
 
-def test_pvalues_are_those_of_the_samples(suite_of, fabricate):
+def test_pvalues_equal_steel_dwass_of_the_samples(suite_of, fabricate):
     results = read_results(fabricate(suite_of(), noisy))
     comparisons = compare(Scores.of(results))
     assert list(comparisons) == ["CoLA", "MRPC", MEAN_OF_TASKS]
@@ -48,12 +48,12 @@ def test_pvalues_are_those_of_the_samples(suite_of, fabricate):
         own = table[table["task"] == task].reset_index(drop=True)
         assert own[list(expected)].equals(expected)
         assert (own[["n_a", "n_b"]] == 5).to_numpy().all()
-        # The approximation is near the p of 20,000 random permutations.
+        # The asymptotic p is close to the p of 20,000 random permutations.
         assert np.allclose(own["permutation_pvalue"], own["pvalue"], atol=0.12)
 
 
-def test_separated_is_decided_once_by_both_p(suite_of, fabricate):
-    """Asymptotic .0495, in truth .100: what follows from the verdict says the same everywhere."""
+def test_significance_needs_both_p(suite_of, fabricate):
+    """Asymptotic p .0495, exact p .100: not significant in all tables, figures and texts."""
     suite = suite_of(tasks=["CoLA", "RTE"], method=TWO, seeds=3)
 
     def score(config, *_):
@@ -70,19 +70,19 @@ def test_separated_is_decided_once_by_both_p(suite_of, fabricate):
     wins = report.context.wins
     assert wins == [{"a": "baseline", "b": "relation", "wins": 0, "ties": 2, "losses": 0}]
     (picture,) = (p for p in report.context.pictures if p.name == "pvalues")
-    assert "0 of 1 pairs separated at p < .05; p of all .100" in picture.panels[0].alt
+    assert "0 of 1 pairs significant at p < .05; p of all .100" in picture.panels[0].alt
     page, markdown = report.html(), report.markdown()
     assert "| baseline | relation | ▼ .100 | ▼ .100 | ▼ .100 |" in markdown
-    assert "0 of 1 pairs separated" in page
+    assert "0 of 1 pairs significant" in page
     assert 'class="significant"' not in page
     for text in (page, markdown):
         assert (
-            "A pair counts as separated where both p, by the asymptotic distribution and by "
-            "permutation, are below .05."
+            "A difference is significant if the asymptotic p and the permutation p are both below "
+            ".05."
         ) in " ".join(text.split())
 
 
-def test_four_methods_with_five_seeds_lose_nothing(suite_of, fabricate):
+def test_four_methods_with_five_seeds_can_all_differ(suite_of, fabricate):
     report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), separated))
     pvalues = report.tables["pvalues"]
     assert pvalues["significant"].all()
@@ -91,7 +91,7 @@ def test_four_methods_with_five_seeds_lose_nothing(suite_of, fabricate):
     assert report.tables["table"]["letters"].nunique() == 4
 
 
-def test_letters_only_where_a_pair_is_separated(suite_of, fabricate):
+def test_letters_need_a_significant_pair(suite_of, fabricate):
     def score(config, task, metric):
         return config.seed / 100 + (task == "CoLA") * (config.method == "relation") / 2
 
@@ -102,7 +102,7 @@ def test_letters_only_where_a_pair_is_separated(suite_of, fabricate):
     assert comparisons["MRPC"].letters() == {}
 
 
-def test_a_method_with_one_seed_stays_in_the_test(suite_of, fabricate):
+def test_a_method_with_one_seed_is_tested(suite_of, fabricate):
     def score(config, *args):
         return noisy(config, *args) if config.method != "linear" or config.seed == 1 else None
 
@@ -137,12 +137,12 @@ def test_a_control_makes_a_smaller_family(suite_of, fabricate):
     assert "pvalues" not in {picture.name for picture in report.context.pictures}
 
 
-def test_tasks_together_by_their_means(suite_of, fabricate):
+def test_tests_over_tasks_use_means(suite_of, fabricate):
     scores = Scores.of(read_results(fabricate(suite_of(tasks=["CoLA", "RTE", "WNLI"]), noisy)))
     means = scores.table.groupby(["task", "method"])["score"].mean().unstack()
     means = means.loc[["CoLA", "RTE", "WNLI"], scores.methods]
     assert over_tasks(scores).average_ranks.equals(friedman_nemenyi(means).average_ranks)
-    # The average is no task.
+    # The average does not count as a task.
     assert len(over_tasks(scores).ranks) == 3
     turned = over_tasks(replace(scores, lower_is_better=frozenset(["CoLA", "RTE", "WNLI"])))
     assert turned.average_ranks.to_numpy() == pytest.approx(5 - over_tasks(scores).average_ranks)
@@ -153,22 +153,22 @@ def test_wins_are_significant_differences(suite_of, fabricate):
     row = report.context.wins[0]
     assert row == {"a": "attention", "b": "linear", "wins": 2, "ties": 0, "losses": 0}
     assert not report.context.several.pairs()["significant"].any()
-    assert "Nemenyi's test separates no two methods." in report.markdown()
+    assert "Nemenyi's test finds no significant difference." in report.markdown()
 
 
-def test_few_tasks_together_are_counted_exactly(suite_of, fabricate):
-    """Both pages say so, warn of Nemenyi's p, and leave out Iman's and Davenport's."""
+def test_few_tasks_have_an_exact_p(suite_of, fabricate):
+    """HTML and Markdown show it, warn about Nemenyi's p, and omit Iman and Davenport."""
     report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE", "WNLI"]), separated))
     for page in (report.html(), report.markdown()):
         text = " ".join(html.unescape(page).split())
-        assert "p = .002 (exact). Separated by Nemenyi's test" in text
+        assert "p = .002 (exact). Significant by Nemenyi's test" in text
         assert "relation better than baseline. " in text
         assert "With fewer than 10 tasks Nemenyi's p is a rough approximation" in text
         assert "Iman" not in text
 
 
-def test_mnli_is_one_of_several_tasks(suite_of, fabricate):
-    """One network answers both of its dev sets, so they are no two observations."""
+def test_mnli_counts_as_one_task(suite_of, fabricate):
+    """One network predicts both dev sets, so they are not two independent observations."""
 
     def score(config, task, metric):
         return noisy(config, task, metric) + (task == "MNLI-m") * 10 * LEVEL[config.method]
@@ -182,7 +182,7 @@ def test_mnli_is_one_of_several_tasks(suite_of, fabricate):
     assert several.ranks.loc["MNLI"].to_dict() == expected.to_dict()
     comparisons = compare(scores)
     counted = wins(scores, comparisons)
-    # Its test is that of the matched set, where all differ.
+    # Wins use the test of the matched set, where all methods differ.
     assert (counted[["wins", "ties", "losses"]].sum(axis=1) == 3).all()
     assert comparisons["MNLI-m"].result.pairs()["significant"].all()
     assert (counted[["wins", "losses"]].sum(axis=1) >= 1).all()
@@ -206,19 +206,19 @@ def test_columns_are_dev_sets_and_the_average(suite_of, fabricate, tasks, column
 
 @pytest.mark.parametrize(("seeds", "pvalue", "notes"), [(5, 2 / 252, 0), (3, 2 / 20, 1)])
 def test_few_arrangements_are_enumerated(suite_of, fabricate, seeds, pvalue, notes):
-    """Two arrangements separate the methods; of 20, the asymptotic .0495 is too small."""
+    """Two arrangements have no overlap; if there are 20, the asymptotic p .0495 is too small."""
     suite = suite_of(tasks=["CoLA"], method=TWO, seeds=seeds)
     level = lambda run, *_: run.seed / 100 + (run.method == "relation")  # noqa: E731
     comparison = compare(Scores.of(read_results(fabricate(suite, level))))["CoLA"]
     assert comparison.pairs()["permutation_pvalue"].tolist() == pytest.approx([pvalue])
     note = (
-        "baseline and relation: not separated, as only one p is below .05 "
+        "baseline and relation: not significant, because only one p is below .05 "
         "(p = .0495; by permutation p = .100)"
     )
     assert comparison.notes().count(note) == notes
 
 
-def test_a_task_that_a_method_lacks_is_none_of_several(suite_of, fabricate):
+def test_tests_over_tasks_skip_a_task_without_all_methods(suite_of, fabricate):
     def score(config, *_):
         return None if config.task == "RTE" and config.method == "linear" else separated(config)
 

@@ -1,4 +1,4 @@
-"""Tables as papers lay them out."""
+"""Tables in the layout of a paper."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GRID = {
 
 
 def laid_out(report):
-    """The tables, each by the names of its row, joined, and its column."""
+    """Return the cells of each table by row (joined names) and column."""
     tables = []
     for table in report.context.blocks["layout"][1::2]:
         heads = sum(column.kind == "head" for column in table.columns)
@@ -55,7 +55,7 @@ def test_options_make_rows_and_columns(suite_of, fabricate):
     assert re.search(latex, report.latex())
 
 
-def test_nested_rows_stand_together(suite_of, fabricate):
+def test_nested_rows_are_grouped(suite_of, fabricate):
     methods = [{"mechanism": name, "units": [8, 16]} for name in ("relation", "attention")]
     layout = {"rows": ["units", "mechanism"], "columns": ["task"],
               "measures": ["score", "seconds an epoch", "milliseconds a batch"]}  # fmt: skip
@@ -72,13 +72,13 @@ def test_nested_rows_stand_together(suite_of, fabricate):
     assert [*epochs] == [(name, task) for name in names for task in ("CoLA", "MNLI")]
     assert epochs["16 relation", "MNLI"].text == "2.00"
     assert batches["8 attention", "CoLA"].text == "8.0"
-    # The least time is the best one; the highest score.
+    # The lowest time and the highest score are bold.
     assert epochs["8 relation", "CoLA"].bold
     assert not epochs["16 relation", "CoLA"].bold
     assert scores["16 attention", "CoLA"].bold
 
 
-def test_published_figures_stand_in_their_cells(suite_of, fabricate, tmp_path):
+def test_cells_show_published_figures(suite_of, fabricate, tmp_path):
     figures = tmp_path / "figures.toml"
     figures.write_text(
         'source = "A paper"\nsplit = "test"\n'
@@ -108,7 +108,7 @@ def test_published_figures_stand_in_their_cells(suite_of, fabricate, tmp_path):
     assert "Not comparable" not in text
 
 
-def test_a_time_that_some_seeds_did_not_reach_is_none(suite_of, fabricate):
+def test_no_time_if_a_seed_missed_the_target(suite_of, fabricate):
     layout = {"rows": ["mechanism"], "measures": ["seconds"]}
     methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention")]
 
@@ -130,7 +130,7 @@ def test_a_time_that_some_seeds_did_not_reach_is_none(suite_of, fabricate):
         ({"measures": ["seconds"]}, "such as 'accuracy_reached', with the measure 'seconds'"),
     ],
 )
-def test_a_layout_that_cannot_be(layout, message):
+def test_invalid_layout(layout, message):
     methods = [{"mechanism": "relation"}, {"mechanism": "attention"}]
     with pytest.raises(SuiteError, match=message):
         make_suite("it", {"name": "it", "tasks": ["CoLA"], "method": methods, "layout": layout})

@@ -1,4 +1,4 @@
-"""Predictions of a suite's runs: read beside their labels, drawn, and refused where broken."""
+"""Predictions of a suite's runs: reading with labels, figures, and invalid files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
 @pytest.fixture
 def answered(suite_of, fabricate):
-    """A suite whose runs have answered; `change` may change the table of a run."""
+    """Make a suite with predictions; `change` may modify the table of a run."""
 
     def make(change=lambda table, run: table, **values):
         suite = suite_of(**{"tasks": ["CoLA"], "method": TWO, "seeds": 2} | values)
@@ -46,7 +46,7 @@ def answered(suite_of, fabricate):
     return make
 
 
-def test_labels_are_those_of_the_files(answered):
+def test_labels_are_read_from_files(answered):
     folder = answered(tasks=["MNLI"])
     report = make_report(folder)
     table = report.tables["auc"].set_index(["task", "method", "seed"])
@@ -69,7 +69,7 @@ def test_labels_are_those_of_the_files(answered):
 
 
 def always(label, *methods):
-    """Runs of these methods give each row one answer."""
+    """Predict one class for all rows in the runs of these methods."""
 
     def change(table, run):
         if run["method"] not in methods:
@@ -79,61 +79,61 @@ def always(label, *methods):
     return change
 
 
-def test_runs_that_choose_one_class_are_named(answered):
+def test_runs_that_predict_one_class_are_named(answered):
     def said(*methods):
         warnings = make_report(answered(always("0", *methods))).context.warnings
         return [warning for warning in warnings if "one class" in warning]
 
     assert said() == []
     assert said("baseline") == [
-        "Runs that choose one class for every row: baseline on CoLA (2 of 2)."
+        "Runs that predict one class for all rows: baseline on CoLA (2 of 2)."
     ]
     assert said("baseline", "relation") == [
-        "Runs that choose one class for every row: all on CoLA."
+        "Runs that predict one class for all rows: all runs on CoLA."
     ]
 
 
-def test_the_sentence_about_them_stays_short():
+def test_warning_on_one_class_names_a_few_methods():
     constant = {"CoLA": {f"m{i}": (1, 5) for i in range(9)}, "RTE": {"m0": (5, 5), "m1": (5, 5)}}
     (sentence,) = module._warnings(constant)
     assert sentence == (
-        "Runs that choose one class for every row: all on RTE; m0 on CoLA (1 of 5); "
+        "Runs that predict one class for all rows: all runs on RTE; m0 on CoLA (1 of 5); "
         "m1 on CoLA (1 of 5); m2 on CoLA (1 of 5); m3 on CoLA (1 of 5); m4 on CoLA (1 of 5); "
-        "m5 on CoLA (1 of 5); 3 more methods on some."
+        "m5 on CoLA (1 of 5); 3 more methods."
     )
     assert module._warnings({"CoLA": {"m0": (0, 5)}}) == []
 
 
-def test_too_many_answers_are_said(answered, monkeypatch):
+def test_too_many_predictions_are_not_drawn(answered, monkeypatch):
     folder = answered()
     monkeypatch.setattr(module, "_MOST_ANSWERS", 10)
     report = make_report(folder)
-    assert report.context.predicted.notes == ["CoLA has 4,172 answers, too many to be drawn."]
+    assert report.context.predicted.notes == ["CoLA: no figures, because it has 4,172 predictions."]
     assert "auc" not in report.tables
 
 
-def test_matrices_of_many_methods_are_a_table_alone(answered):
+def test_confusion_of_many_methods_is_not_drawn(answered):
     report = make_report(answered(method=[{"mechanism": "relation", "units": list(range(8, 15))}]))
     assert "confusion-CoLA" not in {picture.name for picture in report.context.pictures}
     assert len(report.tables["confusion"]) == 7 * 4
-    assert "CoLA: what is taken for what is in confusion.csv alone." in report.html()
+    assert "CoLA: no confusion matrices, see confusion.csv." in report.html()
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda table, run: table.assign(label="maybe"), "expected labels "),
-        (lambda table, run: table.drop(columns=table.columns[-1]), "expected a column 'probabil"),
+        (lambda table, run: table.assign(label="maybe"), "must have labels "),
+        (lambda table, run: table.drop(columns=table.columns[-1]), "must have a column 'probabil"),
         (lambda table, run: table.assign(**{table.columns[-1]: "high"}), "could not convert"),
     ],
 )
-def test_a_broken_file_is_named(answered, change, message):
+def test_invalid_file_is_named(answered, change, message):
     with pytest.raises(SuiteError, match=rf"CoLA\.dev\.tsv: .*{message}"):
         make_report(answered(change))
 
 
 @pytest.mark.parametrize("task", ["CoLA", "STS-B"])
-def test_no_labels_no_pictures(suite_of, fabricate, task):
+def test_no_figures_without_labels(suite_of, fabricate, task):
     report = make_report(fabricate(suite_of(tasks=[task], method=TWO), lambda *_: 0.5))
     assert "auc" not in report.tables
     assert 'id="predictions"' not in report.html()

@@ -1,4 +1,4 @@
-"""Runs of one table that were not made alike are told apart."""
+"""Warnings about differences between the runs of a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def results_with(suite_of, fabricate):
     return make
 
 
-def test_a_sample_is_named(results_with):
+def test_note_on_data_is_a_warning(results_with):
     def sample(config, files):
         files["manifest"]["data"]["notes"] = ["trained on a sample"]
 
@@ -42,7 +42,7 @@ def test_a_sample_is_named(results_with):
          "The runs differ in data of CoLA:"),
     ],
 )  # fmt: skip
-def test_what_differs_is_named(results_with, change, expected):
+def test_differences_between_runs_are_named(results_with, change, expected):
     results = results_with(
         lambda config, files: change(files) if config.key == ("CoLA", "linear", 1) else None
     )
@@ -77,9 +77,9 @@ def older(config, files):
          {"method": [{"mechanism": "contextualizer", "size": ["50K", "0.1M"], "sized_by": "rank"},
                      {"mechanism": "transformer", "size": "50K", "sized_by": "num_layers"}]}),
     ],
-    ids=["equal", "before a key existed", "data of its own", "other sizes"],
+    ids=["equal", "before a key existed", "different data", "different sizes"],
 )  # fmt: skip
-def test_like_runs_give_no_warning(results_with, change, suite):
+def test_comparable_runs_give_no_warning(results_with, change, suite):
     results = results_with(change, **suite)
     assert warnings(results, all_runs(results)) == []
     facts = made([run["manifest"] for run in results.runs])
@@ -96,7 +96,7 @@ def test_like_runs_give_no_warning(results_with, change, suite):
          {"hidden_units", "hidden_activation", "compute"}),
     ],
 )  # fmt: skip
-def test_settings_are_those_with_an_effect(results_with, suite, shown, left_out):
+def test_settings_without_effect_are_left_out(results_with, suite, shown, left_out):
     found = settings(results_with(lambda config, files: None, **suite))
     assert shown.items() <= found.items()
     assert not left_out & found.keys()

@@ -1,4 +1,4 @@
-"""Metrics, statistical procedures and sections of a user's own module in a report."""
+"""Custom metrics, statistical procedures and sections in a report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """Forget at the end what a test registers."""
+    """Restore the registries after each test."""
     for registry in (METRICS, PROCEDURES, SECTIONS):
         len(registry)
         monkeypatch.setattr(registry, "_entries", {**registry._entries})
@@ -35,7 +35,7 @@ def registered(monkeypatch):
 
 @pytest.fixture
 def regression(suite_of):
-    """A suite with a task whose first metric is better low."""
+    """Make a suite with a task with a lower-is-better metric."""
 
     def make(metrics=("rmse",), tasks=("mine",), **values):
         options = {"high": None, "higher_is_better": False, "points": 1.0, "target": "scores"}
@@ -49,7 +49,7 @@ def regression(suite_of):
 
 
 def error(config, task, metric):
-    """Relation has the lower error, and the higher correlation."""
+    """Return a lower error and a higher correlation for relation."""
     better = config.method == "relation"
     level = 0.9 - 0.3 * better if metric == "rmse" else 0.6 + 0.2 * better
     return level + config.seed / 100
@@ -59,46 +59,46 @@ def bold(page):
     return re.findall(r'<span class="mean"><b>([^<]+)</b>', page)
 
 
-def test_a_metric_that_is_better_low(regression, fabricate):
+def test_lower_is_better_metric(regression, fabricate):
     report = make_report(fabricate(regression(), error))
     assert "relation is better than baseline on mine (p < .05)." in report.context.answer
     assert "mine (RMSE, lower is better) " in str(report)
     page = report.html()
     assert bold(page) == ["0.630"]
-    assert "the lowest of mine" in page
+    assert "lowest for mine" in page
     assert "times 100" not in page
     assert 'aria-label="baseline worse"' in page
     (costs,) = (each for each in report.context.pictures if each.name == "parameters")
-    assert costs.panels[0].alt.endswith("beaten by no other: relation.")
+    assert costs.panels[0].alt.endswith("Pareto front: relation.")
     (pvalues,) = (each for each in report.context.pictures if each.name == "pvalues")
     assert "relation better than baseline" in pvalues.panels[0].alt
 
 
-def test_metrics_of_different_directions_have_no_mean(regression, fabricate):
+def test_no_mean_of_metrics_with_different_directions(regression, fabricate):
     suite = regression(metrics=("rmse", "pearson"))
     report = make_report(fabricate(suite, error))
     assert set(report.tables["scores"]["metric"]) == {"rmse", "pearson"}
     scores = report.context.scores.samples("mine")
     assert scores["relation"][0] == pytest.approx(0.61)
-    assert "Of mine only rmse counts" in report.markdown()
+    assert "The score of mine is rmse alone" in report.markdown()
     assert bold(report.html()) == ["0.630 / 83.0"]
 
 
-def test_tasks_of_different_directions_have_no_average(regression, fabricate, tmp_path):
+def test_no_average_of_tasks_with_different_directions(regression, fabricate, tmp_path):
     report = make_report(fabricate(regression(tasks=("CoLA", "mine")), error))
     assert report.context.scores.averages == []
     text = report.markdown()
-    assert "There is no average over tasks whose metrics differ in unit or direction." in text
+    assert "There is no average, because the metrics differ in unit or direction." in text
     assert "those of CoLA times 100" in text
     assert bold(report.html()) == ["83.0", "0.630"]
     assert "relation is better than baseline on both tasks (p < .05)." in report.context.answer
-    # A report is a source again: it says in which unit its scores are.
+    # Reading the report again restores the units.
     again = compare(report.write(tmp_path / "out").parent)
     assert again.context.scores.points == {"mine": 1.0}
     assert again.context.cells["relation", "mine"].text == "0.630"
 
 
-def test_a_metric_whose_plugin_is_missing_is_named(regression, fabricate):
+def test_metric_of_a_missing_plugin_is_named(regression, fabricate):
     folder = fabricate(regression(), error)
     del METRICS._entries["rmse"]
     with pytest.raises(SuiteError, match="rmse"):
@@ -117,7 +117,7 @@ def table(table_of):
 
 
 def test_a_procedure_of_another_library(table):
-    """It gives only `pvalue` and `statistic`, as SciPy's tests do."""
+    """SciPy's tests return only `pvalue` and `statistic`."""
 
     @register_procedure("tukey", compares="all-pairs", title="Tukey's HSD", symbol="d")
     def tukey(samples, alpha, higher_is_better):
@@ -133,10 +133,10 @@ def test_a_procedure_of_another_library(table):
     assert pvalues["significant"][:3].tolist() == [False, True, True]
     assert report.context.answer[0] == "c is better than a on both tasks (p < .05)."
     text = report.markdown()
-    assert "p by Tukey's HSD, all pairs of a column." in text
+    assert "p of Tukey's HSD, all pairs within a column." in text
     assert "Tukey's HSD, all pairs of methods, two-sided" in text
     for absent in ("Steel-Dwass", "permutation", "at best"):
-        assert absent not in text.partition("## All tests")[2].partition("## How")[0]
+        assert absent not in text.partition("## Test details")[2].partition("## Warn")[0]
     assert "(Tukey's HSD, p" in report.latex()
 
 
@@ -156,7 +156,7 @@ def test_a_procedure_with_a_control(table):
         compare(source, test="dunet")
 
 
-def test_a_section_is_on_every_page(table):
+def test_custom_section_in_all_formats(table):
     @register_section("seeds-used")
     class Used(Section):
         heading = "Seeds of mine"

@@ -1,4 +1,4 @@
-"""The files of a report: whole, escaped, repeatable, and right for unfinished suites."""
+"""Files of a report: complete, escaped, reproducible, also for unfinished suites."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FILES = {
 
 
 def separated(config, task, metric):
-    """No method's scores overlap with another's."""
+    """Scores without overlap between methods."""
     return LEVEL[config.method] + config.seed / 100 + (0.03 if metric == "accuracy" else 0)
 
 
 @pytest.fixture(scope="module")
 def folder(suite_of, fabricate_in, tmp_path_factory):
-    """The report of a whole suite, for tests that change nothing."""
+    """Report of a finished suite, for tests that do not change it."""
     suite = fabricate_in(tmp_path_factory.mktemp("whole"))(suite_of(), separated)
     assert render(str(suite)) == suite / "report" / "report.html"
     return suite / "report"
@@ -53,7 +53,7 @@ def files_of(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_page_stands_alone_and_names_each_part_once(folder):
+def test_page_is_self_contained_and_has_each_section_once(folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert not re.findall(r"<(?:script \w|link|img|iframe)\b|@import|url\(['\"]?http", page)
     assert not re.findall(
@@ -64,7 +64,7 @@ def test_page_stands_alone_and_names_each_part_once(folder):
         "answer", "scores", "seeds", "differences", "effects", "several", "learning", "time",
         "tests", "run", "made",
     ]  # fmt: skip
-    # Each of the panels and nothing else is a picture with words for it.
+    # Each panel has an alternative text; swatches are hidden.
     labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
     assert len(labels) == 3 + 3 + 3 + 1 + 2 + 2 + 2
     assert all(page.count(f'id="{heading}"') == 1 for heading in headings)
@@ -82,17 +82,17 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
     write_json(failed / "error.json", {"error": f"DataError: {nasty}"})
     report = make_report(folder)
     page, markdown = report.html(), report.markdown()
-    assert page.count("<script") == 1  # our own
+    assert page.count("<script") == 1  # the script of the page
     assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; | *b* &amp; &#34;q&#34;" in page
     assert "<script" not in markdown.replace(r"\<script", "")
     assert r"# \<script\>alert('x')\</script\> \| \*b\* & " in markdown
 
 
-def test_with_a_control_no_letters_are_told_of(suite_of, pages_of, folder):
+def test_no_letters_with_a_control(suite_of, pages_of, folder):
     _, (page, markdown) = pages_of(suite_of(control="baseline"), separated)
     assert "is better than baseline on" in page
-    assert "No column separates a pair" not in page
-    assert "p by Steel's test, each method of a column against baseline." in page.replace(
+    assert "No difference in any column" not in page
+    assert "p of Steel's test, each method of a column against baseline." in page.replace(
         "&#39;", "'"
     )
     for text in (page, markdown):
@@ -100,7 +100,7 @@ def test_with_a_control_no_letters_are_told_of(suite_of, pages_of, folder):
     assert "share a letter" in (folder / "report.md").read_text(encoding="utf-8")
 
 
-def test_tables_hold_full_precision(suite_of, fabricate):
+def test_tables_have_full_precision(suite_of, fabricate):
     folder = render(fabricate(suite_of(), lambda config, *_: config.seed / 7)).parent
     scores = pd.read_csv(folder / "scores.csv")
     assert list(scores) == ["task", "method", "seed", "metric", "value"]
@@ -108,7 +108,7 @@ def test_tables_hold_full_precision(suite_of, fabricate):
     assert scores.groupby("task").size().to_dict() == {
         "CoLA": 20, "MRPC": 40, "mean of these tasks": 20
     }  # fmt: skip
-    # Older pandas rounds what it reads.
+    # Older versions of pandas round on reading.
     np.testing.assert_allclose(scores["value"], scores["seed"] / 7, rtol=1e-15)
     table = pd.read_csv(folder / "table.csv")
     assert table["mean"].to_numpy() == pytest.approx(3 / 7)
@@ -116,7 +116,7 @@ def test_tables_hold_full_precision(suite_of, fabricate):
 
 
 def test_unfinished_suite(suite_of, fabricate):
-    """A task without runs, a method with fewer seeds, a failed run: all are said."""
+    """The report names a task without runs, a method with fewer seeds and a failed run."""
 
     def score(config, task, metric):
         if config.task == "RTE" or (config.method == "linear" and config.seed > 3):
@@ -132,7 +132,7 @@ def test_unfinished_suite(suite_of, fabricate):
     assert page.count("<small>n = 3</small>") == 2
     assert "1 run failed and is not in the table." in page
     assert "<code>RTE/attention/seed-1</code>: DataError: no file" in page
-    assert "The average counts seeds that have all tasks, and here none has." in page
+    assert "There is no average yet: no seed has all tasks." in page
     runs = pd.read_csv(folder / "report" / "runs.csv")
     assert runs["status"].value_counts().to_dict() == {"done": 36, "not done": 23, "failed": 1}
 
@@ -147,8 +147,8 @@ def test_diverged_runs_are_drawn_and_named(suite_of, pages_of):
 
     _, (text, _) = pages_of(suite_of(tasks=["CoLA"], seeds=2), separated, diverge)
     for seed in (1, 2):
-        assert f"CoLA/linear/seed-{seed}: a cost was not finite" in text
-    assert "CoLA/relation/seed-1: a cost" not in text
+        assert f"CoLA/linear/seed-{seed}: a loss was not finite" in text
+    assert "CoLA/relation/seed-1: a loss" not in text
 
 
 @pytest.mark.parametrize("older", [True, False])
@@ -162,15 +162,15 @@ def test_speed_and_memory_are_shown(suite_of, pages_of, older):
     report, pages = pages_of(suite_of(tasks=["CoLA"]), separated, change)
     for written in pages:
         assert ("123,450" in written) is not older
-        assert ("of the process" in written) is older
-        assert "only the token that is read (compute = " in written
+        assert ("of process" in written) is older
+        assert "only the first token (compute = " in written
     runs = report.tables["runs"]
     assert set(runs["peak_memory_of"]) == {"process" if older else "run"}
     assert runs["tokens_second"].isna().all() == older
     assert {"compute", "precision", "xla", "tokens", "peak_device_memory_mib"} <= set(runs)
 
 
-def test_tests_of_many_pairs_are_left_to_their_file(suite_of, pages_of):
+def test_many_pairs_are_listed_only_in_csv(suite_of, pages_of):
     def listed(number, name):
         methods = [{"mechanism": "relation", "units": list(range(8, 8 + number))}]
         suite = suite_of(tasks=["CoLA"], method=methods, seeds=2)
@@ -178,15 +178,15 @@ def test_tests_of_many_pairs_are_left_to_their_file(suite_of, pages_of):
         report, (page, markdown) = pages_of(suite, score, name=name)
         assert len(report.tables["pvalues"]) == number * (number - 1) // 2
         return [
-            ('aria-label="Tests of CoLA"' in page, "The pairs are in <a" in page),
-            ("| Verdict |" in markdown, "The pairs are in [" in markdown),
+            ('aria-label="Tests of CoLA"' in page, "too many pairs to list here: see <a" in page),
+            ("| Verdict |" in markdown, "too many pairs to list here: see [" in markdown),
         ]
 
     assert listed(14, "few") == [(True, False)] * 2
     assert listed(15, "many") == [(False, True)] * 2
 
 
-def test_published_figures_stand_beside_ours(suite_of, pages_of):
+def test_published_figures_are_compared(suite_of, pages_of):
     suite = suite_of(tasks=["CoLA", "SST-2"], published="relation-table1")
     report, pages = pages_of(suite, separated)
     table = report.tables["published"].set_index(["task", "method"])
@@ -196,14 +196,14 @@ def test_published_figures_stand_beside_ours(suite_of, pages_of):
     assert row["difference"] == pytest.approx(5.4)
     assert len(table) == 5
     for text in pages:
-        assert "start from word vectors of width 100, these from random embeddings" in text
-        assert "figures are of test sets, these of dev sets" in text
+        assert "the paper uses word vectors of width 100, this suite random embeddings" in text
+        assert "the paper reports test sets, this suite dev sets" in text
         assert "80.6" in text
         assert "+5.40" not in text
         assert "frai.2022.924688" in text
 
 
-def test_a_figure_of_no_known_width_stands_beside_none_of_several(suite_of, fabricate):
+def test_a_figure_needs_a_unique_method(suite_of, fabricate):
     methods = [{"mechanism": "relation", "units": [8, 16]}, {"mechanism": "attention"}]
     suite = suite_of(tasks=["SST-2"], method=methods, published="relation-table1")
     table = make_report(fabricate(suite, lambda *_: 0.5)).tables["published"]
@@ -216,25 +216,29 @@ def test_a_figure_of_no_known_width_stands_beside_none_of_several(suite_of, fabr
 @pytest.mark.parametrize(
     ("tasks", "words", "others"),
     [
-        (["CoLA"], "The dev sets both stop the training and give the scores", "neither train"),
-        (["MR"], "The scores are of rows that neither train nor stop", "dev set"),
-        (["CoLA", "MR"], "The dev sets of CoLA both stop", "scores are of rows"),
+        (
+            ["CoLA"],
+            "The dev sets are used both for early stopping and for the scores",
+            "not used in",
+        ),
+        (["MR"], "The scores are on rows that are not used in training", "dev set"),
+        (["CoLA", "MR"], "The dev sets of CoLA are used both", "The scores are on rows"),
     ],
 )
-def test_what_the_scores_are_of(suite_of, fabricate, tasks, words, others):
+def test_note_on_the_rows_of_the_scores(suite_of, fabricate, tasks, words, others):
     text = make_report(fabricate(suite_of(tasks=tasks, seeds=1), separated)).markdown()
     assert words in text
     assert others not in text
 
 
-def test_writes_all_files_the_same_each_time(folder, tmp_path):
+def test_writing_is_reproducible(folder, tmp_path):
     again = render(read_results(folder.parent), tmp_path / "elsewhere" / "here").parent
     assert files_of(folder) == files_of(again) == FILES
     for name in FILES:
         assert (folder / name).read_bytes() == (again / name).read_bytes(), name
 
 
-def test_markdown_is_whole(folder):
+def test_markdown_links_and_tables(folder):
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
     drawn = ["scores", "pvalues", "effects", "ranks", "learning", "time", "parameters"]
@@ -252,16 +256,16 @@ def test_markdown_is_whole(folder):
 @pytest.mark.parametrize(
     ("score", "bold"),
     [
-        # F1 0.83, accuracy 0.86; the average is of (0.83 and their mean).
+        # F1 0.83, accuracy 0.86; the average is the mean of 0.83 and their mean.
         (separated, ["83.0", "83.0 / 86.0", "83.8"]),
-        (lambda *_: 0.5, []),  # no best among equals
-        (lambda *_: -0.0002, []),  # just below zero: no sign
+        (lambda *_: 0.5, []),  # no best mean if all are equal
+        (lambda *_: -0.0002, []),  # rounds to zero: no sign
     ],
 )
-def test_means_and_the_best_of_them(suite_of, fabricate, score, bold):
+def test_best_means_are_bold(suite_of, fabricate, score, bold):
     page = make_report(fabricate(suite_of(), score)).html()
     assert re.findall(r'<span class="mean"><b>([^<]+)</b>', page) == bold
-    assert ("No column separates a pair" in page) is not bool(bold)
+    assert ("No difference in any column is significant" in page) is not bool(bold)
     assert '"mean">-' not in page
 
 

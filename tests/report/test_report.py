@@ -18,7 +18,7 @@ from relation_tf.report.report import check_folder
 
 @pytest.fixture
 def small(table_of):
-    """A report that is soon drawn."""
+    """Make a small report."""
     return lambda task="MR", methods=("CNN", "GRU"): compare(
         table_of({task: dict.fromkeys(methods, (0, 1 / 7))})
     )
@@ -31,7 +31,7 @@ def wide(table_of):
     return lambda tasks: table_of({f"Task {task}": scores for task in range(tasks)})
 
 
-def test_a_notebook_shows_the_answer_the_means_and_every_seed(suite_of, fabricate):
+def test_notebook_shows_answer_means_and_seeds(suite_of, fabricate):
     title = "<b>mine</b>"
     report = make_report(
         fabricate(suite_of(title=title), lambda config, *_: 0.5 + config.seed / 100)
@@ -39,13 +39,13 @@ def test_a_notebook_shows_the_answer_the_means_and_every_seed(suite_of, fabricat
     shown = report._repr_html_()
     assert "&lt;b&gt;mine&lt;/b&gt;" in shown
     assert title not in shown
-    assert "No two methods can be separated by 5 seeds" in shown
+    assert "No two methods differ significantly with 5 seeds" in shown
     assert shown.count("53.0") >= 4 * 2
     assert shown.count('role="img"') == 3
     assert repr(report) == f"<Report: {title}>"
 
 
-def test_json_holds_the_answer_and_the_tables(suite_of, fabricate):
+def test_json_has_answer_and_tables(suite_of, fabricate):
     report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
     content = json.loads(report.json())
     assert content["answer"] == report.context.answer
@@ -55,7 +55,7 @@ def test_json_holds_the_answer_and_the_tables(suite_of, fabricate):
     }  # fmt: skip
 
 
-def test_latex_escapes_what_it_is_given(suite_of, fabricate):
+def test_latex_is_escaped(suite_of, fabricate):
     title = r"50 % of a_b & \write18{rm} #1 $x$ ~^"
     latex = make_report(fabricate(suite_of(title=title), lambda *_: 0.5)).latex()
     assert r"50 \% of a\_b \& \textbackslash{}write18\{rm\} \#1 \$x\$" in latex
@@ -69,7 +69,7 @@ def test_latex_escapes_what_it_is_given(suite_of, fabricate):
 
 @pytest.mark.parametrize(("tasks", "small", "tables"), [(2, 0, 1), (4, 1, 1), (9, 3, 3)])
 def test_latex_tables_fit_the_line(wide, tasks, small, tables):
-    """Smaller where they must be, and in parts where that is not enough."""
+    """Wide tables get a small font, and are split if necessary."""
     scores = compare(wide(tasks)).latex().partition("-pairs}")[0].rpartition(r"\begin{table}")[0]
     assert scores.count(r"\begin{table}") == scores.count(r"\end{table}") == tables
     assert scores.count(r"\footnotesize\setlength{\tabcolsep}{3pt}") == small
@@ -79,7 +79,7 @@ def test_latex_tables_fit_the_line(wide, tasks, small, tables):
         assert scores.count(f" & Task {name}") == 1
     heads = [line for line in scores.splitlines() if line.startswith("Method & ")]
     assert len(heads) == tables
-    # Digits of article's small type are 4.25 of its line's 345 points.
+    # In small size a digit is 4.25 points wide, and a line of article 345 points.
     rows = [line for line in scores.splitlines() if line.startswith("method-")]
     for row in rows:
         shown = re.sub(r"\\[a-z]+|[{}$\\]", "", row).replace(" & ", "xx")
@@ -98,21 +98,21 @@ def test_a_folder_that_cannot_be_written(suite_of, fabricate, small, tmp_path, m
         check_folder(tmp_path / ("x" * 300))
 
     def refuse(*_, **__):
-        raise PermissionError(EACCES, os.strerror(EACCES), "/a/name/of/its/own")
+        raise PermissionError(EACCES, os.strerror(EACCES), "/another/name")
 
     monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
     with pytest.raises(SuiteError, match=r"cannot be written: Permission denied"):
         check_folder(tmp_path / "new" / "out")
     with pytest.raises(SuiteError, match=f"{tmp_path}: cannot be written"):
         check_folder(tmp_path)
-    # Nothing is computed in vain: the folder is refused before the suite's runs are.
+    # The folder is checked before the report is computed.
     with pytest.raises(SuiteError, match=r"cannot be written: Permission denied"):
         render(read_results(fabricate(suite_of(), lambda *_: None)))
     assert file.read_text() == "mine"
     assert not (tmp_path / "new").exists()
 
 
-def test_what_an_earlier_report_has_left_is_removed(small, tmp_path):
+def test_files_of_an_earlier_report_are_removed(small, tmp_path):
     def files():
         return {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
 
@@ -130,7 +130,7 @@ def test_what_an_earlier_report_has_left_is_removed(small, tmp_path):
     assert files() == fresh | {"mine.csv", "figures/mine.svg"}
 
 
-def test_a_report_that_cannot_be_written_leaves_the_earlier_one(small, tmp_path, monkeypatch):
+def test_failed_write_keeps_the_earlier_report(small, tmp_path, monkeypatch):
     small().write(tmp_path)
     before = sorted(tmp_path.rglob("*"))
 
@@ -144,21 +144,21 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one(small, tmp_path,
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"tables": 1, "figures": 2}', '{"tables": {"x": []}}'])
-def test_a_file_that_is_no_report_of_ours_names_nothing(small, tmp_path, text):
+def test_invalid_report_json_is_ignored(small, tmp_path, text):
     (tmp_path / "report.json").write_text(text)
     (tmp_path / "x.csv").write_text("")
     small().write(tmp_path)
     assert (tmp_path / "x.csv").is_file()
 
 
-def test_names_in_all_alphabets(small):
+def test_non_latin_names(small):
     report = small("日本語", ("模型🚀", "тест"))
     picture = report.context.pictures[0]
     assert "日本語" in picture.svg()
     assert picture.png()
 
 
-def test_a_terminal_sees_means_and_answer(suite_of, fabricate):
+def test_printed_report(suite_of, fabricate):
     level = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
     score = lambda config, *_: level[config.method] + config.seed / 100  # noqa: E731
     printed = str(make_report(fabricate(suite_of(), score)))
@@ -172,7 +172,7 @@ def test_a_terminal_sees_means_and_answer(suite_of, fabricate):
     assert "\nMRPC (F1 / acc.) " in printed
 
 
-def test_latex_names_its_tables_after_the_title(wide, table_of):
+def test_latex_labels_use_the_title(wide, table_of):
     latex = compare(wide(1), title="My_table 2").latex()
     assert r"\label{tab:my-table-2-scores}" in latex
     assert r"\label{tab:my-table-2-pairs}" in latex

@@ -1,4 +1,4 @@
-"""How runs went, against what their files say."""
+"""Tables of runs, compared with their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def noisy(config, task, metric):
     return float(np.random.default_rng(where).uniform(0.4, 0.8))
 
 
-def test_how_each_method_was_run(suite_of, fabricate):
+def test_costs_are_medians_over_seeds(suite_of, fabricate):
     def change(config, files):
         files["result"]["epochs"] = 10 * config.seed
         files["result"]["peak_memory_mib"] = 100 * config.seed
@@ -33,11 +33,11 @@ def test_how_each_method_was_run(suite_of, fabricate):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({}, 'Computed: only the token that is read (compute = "readout"), float32, without XLA.'),
+        ({}, 'Computation: only the first token (compute = "readout"), float32, without XLA.'),
         ({"compute": "all", "precision": "bfloat16", "xla": True},
-         'Computed: all tokens (compute = "all"), bfloat16, the training step by XLA.'),
-        ({"method": [{"mechanism": "fcsr"}]}, "Computed: float32, without XLA."),
+         'Computation: all tokens (compute = "all"), bfloat16, training step compiled with XLA.'),
+        ({"method": [{"mechanism": "fcsr"}]}, "Computation: float32, without XLA."),
     ],
 )  # fmt: skip
-def test_how_it_was_computed(suite_of, fabricate, values, expected):
+def test_sentence_on_computation(suite_of, fabricate, values, expected):
     assert computed(read_results(fabricate(suite_of(**values), lambda *_: None))) == expected

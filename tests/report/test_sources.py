@@ -1,4 +1,4 @@
-"""Scores of any origin: read, named, put side by side, and refused where they do not fit."""
+"""Sources of scores: reading, labels, joining and errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def csv(tmp_path):
 
 
 def write_report(report, folder):
-    """What of a report is read as a source, without its pictures."""
+    """Write the files of a report that `compare` reads."""
     folder.mkdir(parents=True)
     report.tables["scores"].to_csv(folder / "scores.csv", index=False)
     (folder / "report.json").write_text(report.json(), encoding="utf-8")
@@ -56,16 +56,16 @@ def rows(method, level, seeds=5, task="CoLA"):
     return "".join(f"{task},{method},{seed},{level + seed / 1000}\n" for seed in range(seeds))
 
 
-def test_a_table_of_anyone(csv):
+def test_csv_file(csv):
     report = compare(csv(HEAD + rows("mine", 0.9) + rows("theirs", 0.8)))
     assert "mine is better than theirs on CoLA (p < .05)." in report.context.answer
     table = report.tables["scores"]
     assert list(table) == ["task", "method", "seed", "metric", "value"]
     assert len(table) == 10
-    assert "How each method was run" not in report.html()
+    assert "Methods and settings" not in report.html()
 
 
-def test_metrics_count_their_mean(csv):
+def test_score_is_the_mean_of_metrics(csv):
     text = "method,task,metric,seed,value\n"
     text += "a,MRPC,f1,1,0.8\na,MRPC,accuracy,1,0.6\na,MRPC,accuracy,2,0.4\na,MRPC,f1,2,0.6\n"
     table = read_source(csv(text)).scores.table
@@ -75,13 +75,13 @@ def test_metrics_count_their_mean(csv):
     }  # fmt: skip
 
 
-def test_suites_side_by_side(before, suite_of, fabricate, csv):
+def test_suite_and_csv_file(before, suite_of, fabricate, csv):
     theirs = csv(HEAD + rows("relation", 0.7) + rows("transformer", 0.8))
     report = compare(before, theirs, labels=["ours", "theirs"])
     assert report.context.scores.methods == [
         "baseline", "relation (ours)", "relation (theirs)", "transformer"
     ]  # fmt: skip
-    # The average of the suite's two tasks is not one of the other's single task.
+    # Averages over different tasks are not comparable.
     assert list(report.context.columns) == ["CoLA", "MRPC"]
     cells = report.context.cells
     assert cells["relation (theirs)", "CoLA"].text == "70.2"
@@ -109,11 +109,11 @@ def test_before_and_after_a_change(before, suite_of, fabricate):
     assert any(warning.startswith("The runs differ in dropout:") for warning in found.warnings)
     assert "dropout" not in settings_of(found.results)
     assert "batch_size" in settings_of(found.results)
-    # Both have all tasks, and so the averages of both are of the same.
+    # Both have the same tasks, so their averages are comparable.
     assert list(found.columns) == ["CoLA", "MRPC", "mean of these tasks"]
 
 
-def test_failed_runs_of_each_are_counted(before, suite_of, fabricate):
+def test_failed_runs_are_counted(before, suite_of, fabricate):
     suite = suite_of(method=TWO)
     score = scored({"baseline": 0.5, "relation": 0.9})
     after = fabricate(
@@ -128,7 +128,7 @@ def test_failed_runs_of_each_are_counted(before, suite_of, fabricate):
     assert report.context.failures == [("CoLA/relation (after)/seed-1", "DataError: no file")]
 
 
-def test_seeds_of_one_method_from_two_folders(suite_of, fabricate):
+def test_merge_pools_seeds_of_two_folders(suite_of, fabricate):
     score = scored({"baseline": 0.5, "relation": 0.9})
     first, second = (
         fabricate(suite_of(method=TWO, seeds=seeds), score, name=str(len(seeds)))
@@ -140,12 +140,11 @@ def test_seeds_of_one_method_from_two_folders(suite_of, fabricate):
     pd.testing.assert_frame_equal(
         merged.tables["pvalues"][columns], whole.tables["pvalues"][columns]
     )
-    with pytest.raises(SuiteError, match=r"each task, method and seed from one source. Received: "
-                                         r"CoLA / baseline / 1 from a and from b"):  # fmt: skip
+    with pytest.raises(SuiteError, match="merge: CoLA / baseline / 1 is in a and in b; each task"):
         compare(first, first, labels=["a", "b"], merge=True)
 
 
-def test_the_scores_of_a_report_are_a_source(before):
+def test_report_as_source(before):
     write_report(make_report(before), before / "report")
     source = read_source(before / "report")
     assert source.label == "suite"
@@ -160,61 +159,65 @@ def test_the_scores_of_a_report_are_a_source(before):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("task,method,score\nCoLA,a,1\n", r"theirs.csv: expected columns .* found no 'seed'. Rec"),
+        ("task,method,score\nCoLA,a,1\n", r"theirs.csv must have columns .* has no 'seed'. Rec"),
         (
             "task,method,seed,acc\nCoLA,a,1,1\n",
-            r"'score' .or 'value'., found no 'score', but 'acc'. Received: 'task', ",
+            r"'score' .or 'value'., but has no 'score'; unknown: 'acc'. Received: 'task', ",
         ),
-        (HEAD, r"theirs.csv: expected a row for each score"),
-        (HEAD + "CoLA,a,1,high\n", r"theirs.csv:2: expected a finite number .* Received: 'high'"),
-        (HEAD + "CoLA,a,1,nan\n", r"theirs.csv:2: expected a finite number .* Received: 'nan'"),
-        (HEAD + "CoLA,a,1,8_0.5\n", r"theirs.csv:2: expected a finite number .* '8_0.5'"),
-        (HEAD + "CoLA,a,1,1\n\nCoLA,a,1.0,2\n", r"csv:4: .*'CoLA / a / 1' of .*csv:2 again"),
-        (HEAD + "CoLA,a,1,1\nCoLA, a ,01,2\n", r"csv:3: .*'CoLA / a / 1' of .*csv:2 again"),
+        (HEAD, r"theirs.csv has no rows; it must have one row per score"),
+        (HEAD + "CoLA,a,1,high\n", r"theirs.csv:2: the score must be .* Received: 'high'"),
+        (HEAD + "CoLA,a,1,nan\n", r"theirs.csv:2: the score must be .* Received: 'nan'"),
+        (HEAD + "CoLA,a,1,8_0.5\n", r"theirs.csv:2: the score must be .* '8_0.5'"),
+        (HEAD + "CoLA,a,1,1\n\nCoLA,a,1.0,2\n", r"csv:4: repeats 'CoLA / a / 1' of .*csv:2"),
+        (HEAD + "CoLA,a,1,1\nCoLA, a ,01,2\n", r"csv:3: repeats 'CoLA / a / 1' of .*csv:2"),
         (
             HEAD + "CoLA,a\x0cb,1,1\n",
-            r"theirs.csv:2: expected a method that can be printed. .*a.x0cb",
+            r"theirs.csv:2: the method must be printable text. .*a.x0cb",
         ),
         (
             "task,method,seed,metric,score\nMRPC,a,1,acc,1\nMRPC,a,1,f1,1\nMRPC,b,1,acc,1\n",
-            r"theirs.csv:4: expected acc, f1 of MRPC, as of a / 1. Received: acc of b / 1",
+            r"theirs.csv:4: MRPC must have the metrics acc, f1, as for a / 1. .*for b / 1",
         ),
         ("task;method;seed;score\nCoLA;a;1;0,5\n", r"csv:1: .*comma-separated, .*'task;method;"),
-        ("task\tmethod\tseed\tscore\nCoLA\ta\t1\t0.5\n", r"csv:1: .*decimals with a point"),
-        (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: expected a method, found none"),
-        (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3: .*'CoLA / a / 1' of .*csv:2 again"),
+        ("task\tmethod\tseed\tscore\nCoLA\ta\t1\t0.5\n", r"csv:1: .*with decimal points"),
+        (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: the method is empty"),
+        (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3: repeats 'CoLA / a / 1' of .*csv:2"),
         (HEAD + "CoLA,a,1\n", r"theirs.csv:2: expected 4 fields"),
         ("", r"theirs.csv: expected records, the file is empty"),
     ],
 )
-def test_a_table_that_is_none_of_scores(csv, text, message):
+def test_invalid_table(csv, text, message):
     with pytest.raises(DataError, match=message):
         compare(csv(text))
 
 
-def test_what_does_not_fit_is_refused(before, csv, tmp_path):
+def test_invalid_arguments(before, csv, tmp_path):
     good = csv(HEAD + rows("mine", 0.9))
     points = csv(HEAD + rows("theirs", 81.0), "points.csv")
     both = csv(HEAD + rows("mine", 0.9) + rows("theirs", 81.0), "both.csv")
     (tmp_path / "empty").mkdir()
     for arguments, options, message in [
         ((), {}, "at least one source"),
-        ((good,), {"labels": ["a", "b"]}, "one for each of 1 sources. Received: 2"),
+        ((good,), {"labels": ["a", "b"]}, "one for each of the 1 sources. Received: 2"),
         ((good,), {"alpha": 1.5}, "alpha: .* Received: 1.5"),
         ((good,), {"control": "x"}, "control: must be one of mine. Received: 'x'"),
         ((good,), {"lower_is_better": ["RTE"]}, "--lower-is-better: .* CoLA. Received: 'RTE'"),
-        ((good, good), {}, "found 'theirs' 2 times; name them yourself .--labels"),
-        ((good,), {"labels": ["a\x00b"]}, r"labels: expected text that can be printed.*a.x00b"),
+        (
+            (good, good),
+            {},
+            "labels: must differ .* Received: 'theirs' 2 times. Set labels with --labels",
+        ),
+        ((good,), {"labels": ["a\x00b"]}, r"labels: must be printable text.*a.x00b"),
         (
             (good, points),
             {},
-            "CoLA: expected scores in one unit. Received: up to 0.904 of mine of ",
+            "CoLA: all scores must have the same unit. Received: up to 0.904 for mine of ",
         ),
-        ((both,), {}, "up to 0.904 of mine of both and up to 81 of theirs of both; percent and"),
-        ((good, {"a": [1, 2]}), {}, "source 2: expected .*DataFrame. Received: dict"),
+        ((both,), {}, "up to 0.904 for mine of both and up to 81 for theirs of both; if these are"),
+        ((good, {"a": [1, 2]}), {}, "source 2 must be .*DataFrame. Received: dict"),
         (("~no-such-user/x.csv",), {}, "~no-such-user/x.csv: cannot be read: "),
         (("x" * 300,), {}, "xxx: cannot be read: File name too long"),
-        ((tmp_path / "empty",), {}, "expected a suite's folder, with runs/"),
+        ((tmp_path / "empty",), {}, "must be a suite's folder .with runs/"),
     ]:
         with pytest.raises(SuiteError, match=message):
             compare(*arguments, **options)
@@ -227,11 +230,11 @@ def test_what_does_not_fit_is_refused(before, csv, tmp_path):
     [
         *[([size * seed for seed in range(4)], digits)
           for size, digits in ((1000, 0), (1, 1), (0.001, 4), (0, 3))],
-        # One seed has digits by its size.
+        # With one seed, digits depend on the size of the score.
         ([10765.3], 0), ([184.31], 1), ([8.5], 3), ([0.81], 3),
     ],
 )  # fmt: skip
-def test_as_many_digits_as_tell_the_scores_of_a_task_apart(scores, digits):
+def test_digits_depend_on_the_deviation_of_scores(scores, digits):
     tables = [
         pd.DataFrame({"task": task, "method": "a", "seed": range(len(own)), "score": own})
         for task, own in (("t", scores), ("other", [0.0, 1e-4]))
@@ -247,14 +250,14 @@ def _of_metrics(**values):
     return pd.DataFrame(rows, columns=["task", "method", "seed", "metric", "value"])
 
 
-def test_metrics_that_have_no_mean_are_refused():
-    message = "expected metrics of A that have a mean.*Received: acc and perplexity; keep one"
+def test_metrics_must_have_the_same_direction():
+    message = "the metrics of A must be all .*Received: acc and perplexity. Keep one"
     with pytest.raises(DataError, match=message):
         compare(_of_metrics(acc=0.8, perplexity=45))
     compare(_of_metrics(wer=0.8, cer=0.4), lower_is_better="A")
 
 
-def test_a_report_does_not_write_over_what_it_compares(tmp_path, before):
+def test_a_report_does_not_overwrite_its_sources(tmp_path, before):
     table = _of_metrics(acc=0.5).drop(columns="metric")
     mine, more = tmp_path / "scores.csv", tmp_path / "elsewhere" / "more.csv"
     more.parent.mkdir()
@@ -263,36 +266,36 @@ def test_a_report_does_not_write_over_what_it_compares(tmp_path, before):
     content = mine.read_bytes()
     report = tmp_path / "report"
     compare(mine).write(report)
-    compare(more).write(report)  # in place of an earlier one
+    compare(more).write(report)  # replaces the earlier report
     for source, folder in ((mine, tmp_path), (more, more.parent), (tmp_path, tmp_path),
                            (report, report), (before, before / "report")):  # fmt: skip
-        with pytest.raises(SuiteError, match="a folder that holds none of what is compared"):
+        with pytest.raises(SuiteError, match="is a source of this comparison"):
             compare(source).write(folder)
     assert mine.read_bytes() == content
 
 
 @pytest.mark.parametrize("method", [float("nan"), None, pd.NA])
 @pytest.mark.parametrize("name", ["task", "method", "seed"])
-def test_what_pandas_takes_for_nothing(name, method):
+def test_missing_values(name, method):
     row = {"task": "T", "method": "a", "seed": 0, "score": 0.5}
     table = pd.DataFrame([row, row | {name: method}], dtype=object, index=["first", "second"])
     with pytest.raises(
-        DataError, match=rf"row 'second': expected a {name}, .*keep_default_na=False"
+        DataError, match=rf"row 'second': the {name} is missing .*keep_default_na=False"
     ):
         compare(table)
 
 
-def test_a_frame_that_is_none_of_scores():
+def test_invalid_data_frame():
     row = [("T", "a", 0, 0.5, 0.5)]
     twice = pd.DataFrame(row, columns=["task", "method", "seed", "score", "score"])
-    with pytest.raises(DataError, match="expected column 'score' once"):
+    with pytest.raises(DataError, match="has column 'score' 2 times"):
         compare(twice)
     large = pd.DataFrame([("T", "a", 0, 10**400)], columns=twice.columns[:4], dtype=object)
-    with pytest.raises(DataError, match="expected a finite number"):
+    with pytest.raises(DataError, match="the score must be a finite number"):
         compare(large)
 
 
-def test_one_name_where_several_are_asked(csv):
+def test_a_string_is_one_name(csv):
     path = csv(HEAD + rows("mine", 0.9, task="T1") + rows("theirs", 0.8, task="T1"))
     report = compare(path, lower_is_better="T1", labels="mine")
     assert report.context.scores.lower_is_better == {"T1"}
@@ -305,35 +308,35 @@ def test_one_name_where_several_are_asked(csv):
     st.sampled_from(["{}", "0{}", "{}.0", " {} ", "00{}.", "+{}.000"]),
     st.sampled_from(["{}", "{}.00", "\t{}"]),
 )
-def test_a_seed_is_one_however_it_is_written(seed, one, other):
+def test_spellings_of_the_same_seed(seed, one, other):
     table = pd.DataFrame(
         [("T", "a", form.format(seed), 0.5) for form in (one, other)],
         columns=["task", "method", "seed", "score"],
     )
-    with pytest.raises(DataError, match=rf"'T / a / {seed}' of table 1, row 0 again"):
+    with pytest.raises(DataError, match=rf"repeats 'T / a / {seed}' of table 1, row 0"):
         read_source(table)
     assert read_source(table[:1]).scores.table["seed"].tolist() == [str(seed)]
 
 
-def test_blank_rows_are_none(csv):
+def test_blank_rows_are_skipped(csv):
     path = csv(HEAD + "\n" + rows("a", 0.5) + "\n,,,\n" + rows("b", 0.6) + "\n\n")
     assert len(compare(path).tables["scores"]) == 10
 
 
-def test_a_lower_score_may_be_of_any_size(csv):
+def test_lower_is_better_scores_may_have_any_size(csv):
     path = csv(HEAD + rows("fast", 0.5, task="seconds") + rows("slow", 30, task="seconds"))
     report = compare(path, lower_is_better=["seconds"])
     assert "fast is better than slow on seconds (p < .05)." in report.context.answer
 
 
-def test_a_report_of_scores_that_are_no_fractions_is_a_source(csv, tmp_path):
+def test_report_with_other_units_as_source(csv, tmp_path):
     path = csv(HEAD + rows("a", 87.4, task="WikiText") + rows("b", 79.1, task="WikiText"))
     report = compare(path, lower_is_better=["WikiText"])
     again = compare(write_report(report, tmp_path / "ppl"))
     assert again.context.answer == report.context.answer
     assert again.context.scores.lower_is_better == {"WikiText"}
     assert again.context.cells == report.context.cells
-    # A report of before, which does not say so: by its scores.
+    # A report of an earlier version does not record the unit: inferred from the scores.
     (tmp_path / "ppl/report.json").unlink()
     cells = compare(tmp_path / "ppl").context.cells
     assert cells["a", "WikiText"].text == report.context.cells["a", "WikiText"].text
@@ -343,7 +346,7 @@ def test_a_report_of_scores_that_are_no_fractions_is_a_source(csv, tmp_path):
     assert not again.context.scores.in_points
 
 
-def test_a_broken_report_is_named(csv, tmp_path):
+def test_invalid_report_json_is_named(csv, tmp_path):
     folder = write_report(compare(csv(HEAD + rows("a", 0.8))), tmp_path / "out")
     for text, message in [
         ("{", "report.json"),
@@ -355,13 +358,13 @@ def test_a_broken_report_is_named(csv, tmp_path):
             compare(folder)
 
 
-def test_a_suite_beside_scores_that_are_no_fractions(before, csv):
+def test_suite_with_scores_that_are_not_fractions(before, csv):
     theirs = csv(HEAD + rows("relation", 87.4, task="WikiText"))
     report = compare(before, theirs, labels=["ours", "theirs"])
     assert not report.context.scores.in_points
 
 
-def test_labels_of_folders_are_their_names(csv, tmp_path):
+def test_labels_are_names_of_folders(csv, tmp_path):
     report = compare(csv(HEAD + rows("a", 0.8)))
     for name in ("v1.2", "v1.3"):
         write_report(report, tmp_path / name)
@@ -375,7 +378,7 @@ def declared(suite_of, fabricate, name, level=0.5, **values):
     return fabricate(suite_of(method=TWO, **values), score, name=name)
 
 
-def test_a_suite_is_compared_by_the_test_that_it_declares(suite_of, fabricate):
+def test_declared_test_of_a_suite_is_used(suite_of, fabricate):
     folder = declared(suite_of, fabricate, "one", control="relation", alpha=0.04)
     report, own = compare(folder), make_report(folder)
     for name in ("test", "level", "answer", "warnings"):
@@ -391,18 +394,18 @@ def test_a_suite_is_compared_by_the_test_that_it_declares(suite_of, fabricate):
     assert (found.test, found.scores.alpha) == ("Steel's test against relation", 0.04)
 
 
-def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
+def test_unused_declared_test_is_named(suite_of, fabricate):
     folders = [
         declared(suite_of, fabricate, name, control="relation", alpha=0.04)
         for name in ("before", "after")
     ]
     found = compare(*folders).context
-    # Which of the two relations all others should be compared with nobody has said.
+    # It is not declared which of the two "relation" methods is the control.
     assert (found.test, found.scores.alpha, settings_of(found.results)["alpha"]) == (
         "Steel-Dwass", 0.05, "0.05"
     )  # fmt: skip
     assert (
-        "before declares Steel's test against relation (before), p < .04; this comparison is by "
+        "before declares Steel's test against relation (before), p < .04; this comparison uses "
         "Steel-Dwass, p < .05." in found.warnings
     )
     found = compare(folders[0], alpha=0.01).context
@@ -410,12 +413,12 @@ def test_a_declared_test_that_is_not_used_is_named(suite_of, fabricate):
         "Steel's test against relation", 0.01, "0.01"
     )  # fmt: skip
     assert (
-        "before declares Steel's test against relation, p < .04; this comparison is by Steel's "
+        "before declares Steel's test against relation, p < .04; this comparison uses Steel's "
         "test against relation, p < .01." in found.warnings
     )
 
 
-def test_learning_times_are_tested_at_the_level_of_the_comparison(suite_of, fabricate):
+def test_times_to_target_are_tested_at_the_requested_level(suite_of, fabricate):
     def change(config, files):
         seconds = 20.0 + config.seed + 20 * (config.method == "baseline")
         files["result"]["reached"] = True
@@ -424,12 +427,13 @@ def test_learning_times_are_tested_at_the_level_of_the_comparison(suite_of, fabr
 
     suite = suite_of(method=TWO, tasks=["MRPC"], stopping="accuracy_reached")
     folder = fabricate(suite, lambda *_: 0.8, change)
-    assert "Faster on MRPC (p < .05): relation than baseline." in compare(folder).context.answer
+    found = compare(folder).context.answer
+    assert "Time to target on MRPC (p < .05): relation faster than baseline." in found
     strict = compare(folder, alpha=0.001).context.answer
-    assert "No two learning times on MRPC can be separated by these seeds." in strict
+    assert "No two methods differ significantly in time to target on MRPC." in strict
 
 
-def test_the_table_of_all_scores_has_those_of_every_source(before, csv, tmp_path):
+def test_scores_table_has_all_sources(before, csv, tmp_path):
     theirs = csv(HEAD + rows("transformer", 0.8) + rows("transformer", 0.8, task="MRPC"))
     report = compare(before, theirs)
     assert "transformer" in set(report.tables["scores"]["method"])
@@ -442,30 +446,30 @@ def warned(path, **options):
 
 
 @pytest.mark.parametrize("task", ["PTB perplexity", "val_loss", "NLL", "word error rate"])
-def test_a_direction_that_seems_forgotten_is_named(csv, task):
+def test_suspicious_direction_is_named(csv, task):
     path = csv(HEAD + rows("a", 87.4, task=task) + rows("b", 79.1, task=task))
     (warning,) = warned(path)
-    assert warning.startswith(f"{task}: taken as higher is better; --lower-is-better ")
-    assert warning in str(compare(path))
+    assert warning.startswith(f"{task}: assumed higher is better; otherwise use --lower-is-better ")
+    assert warning in " ".join(str(compare(path)).split())
     assert warned(path, lower_is_better=[task]) == []
     lower = compare(path, lower_is_better=[task])
     assert f"{task} (lower is better)" in str(lower)
-    assert "the best mean, the lowest of " in lower.latex()
+    assert "best mean (lowest for " in lower.latex()
 
 
 @pytest.mark.parametrize(
     ("text", "options", "expected"),
     [
         (rows("theirs", 0.09) + rows("mine", 8.9), {},
-         ["CoLA: theirs has scores up to 0.094, mine from 8.9: percent and fractions? Divide or "
-          "multiply one by 100."]),
+         ["CoLA: theirs has scores up to 0.094, mine from 8.9; if these are percent and "
+          "fractions, divide or multiply one by 100."]),
         (rows("theirs", 0.09) + rows("mine", 8.9), {"lower_is_better": ["CoLA"]}, []),
         (rows("theirs", 0.9) + rows("mine", 8.9), {}, []),
-        # A name that only holds a word for a cost.
+        # Names that only contain the word "loss" or "error".
         (rows("a", 0.5, task="terrors glossary") + rows("b", 0.6), {}, []),
     ],
 )  # fmt: skip
-def test_percent_beside_fractions_of_low_scores_is_named(csv, text, options, expected):
+def test_low_percentages_with_fractions_are_named(csv, text, options, expected):
     assert warned(csv(HEAD + text), **options) == expected
 
 
@@ -480,7 +484,7 @@ def test_unequal_seeds_are_named(csv):
     assert warned(csv(text))[1] == "SST: a has 1 seed, b has 2 seeds, others 3."
 
 
-def test_a_report_says_what_it_was_made_of(csv, before):
+def test_report_names_its_sources(csv, before):
     path = csv(HEAD + rows("a", 0.8) + rows("b", 0.7))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     report = compare(path, before, labels=["x y", "z"], lower_is_better="MRPC", alpha=0.01)
@@ -488,8 +492,8 @@ def test_a_report_says_what_it_was_made_of(csv, before):
     assert made["sources"] == [f"{path}, SHA-256 {digest}", f"{before}, 20 runs of a suite"]
     command = ["relation-tf", "compare", str(path), str(before), "--labels", "x y,z"]
     command += ["--lower-is-better", "MRPC", "--alpha", "0.01"]
-    assert made["compared by"] == [shlex.join(command)]
-    assert made["compared with"] == [f"relation_tf {relation_tf.__version__}"]
+    assert made["compare command"] == [shlex.join(command)]
+    assert made["compare version"] == [f"relation_tf {relation_tf.__version__}"]
     assert made["processor"] == ["A processor"]
     assert digest in report.html()
     assert digest in report.markdown()
@@ -497,14 +501,14 @@ def test_a_report_says_what_it_was_made_of(csv, before):
     assert again.context.made["sources"][0].startswith(f"{path.parent}/report/scores.csv")
     table = compare(pd.read_csv(path), merge=True).context.made
     assert table["sources"] == ["table 1, in memory"]
-    assert "compared by" not in table
-    # A name with a comma is two in a shell.
+    assert "compare command" not in table
+    # The command line would split a name with a comma.
     again = compare(path, labels=("a, b",))
-    assert "compared by" not in again.context.made
+    assert "compare command" not in again.context.made
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_what_can_be_read_once_has_no_digest(tmp_path):
+def test_a_pipe_has_no_digest(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     text = HEAD + rows("a", 0.8) + rows("b", 0.7)
@@ -515,11 +519,11 @@ def test_what_can_be_read_once_has_no_digest(tmp_path):
     assert report.context.made["sources"] == [str(pipe)]
 
 
-def test_the_caption_sends_to_n_where_a_cell_has_other_seeds(csv):
+def test_caption_refers_to_n_for_unequal_seeds(csv):
     unequal = compare(csv(HEAD + rows("a", 0.5) + rows("b", 0.6, seeds=3)))
-    assert "Mean over 5 seeds, or n where it is given," in unequal.markdown()
+    assert "Mean over 5 seeds (or n if given)" in unequal.markdown()
     assert "over 5 seeds or fewer" in unequal.latex()
-    assert "where it is given" not in compare(csv(HEAD + rows("a", 0.5) + rows("b", 0.6))).html()
+    assert "if given" not in compare(csv(HEAD + rows("a", 0.5) + rows("b", 0.6))).html()
 
 
 @pytest.mark.parametrize(
@@ -527,17 +531,17 @@ def test_the_caption_sends_to_n_where_a_cell_has_other_seeds(csv):
     [("report.html", False), ("figures/scores.svg", False), ("report.md", False),
      ("ranks.csv", False), ("ranks.csv", True)],
 )  # fmt: skip
-def test_no_file_of_others_is_taken_for_a_reports(tmp_path, name, earlier):
+def test_other_files_are_not_overwritten(tmp_path, name, earlier):
     if earlier:
         compare(_tasks(1)).write(tmp_path)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(SuiteError, match=f"{name}: expected no such file where a report is"):
+    with pytest.raises(SuiteError, match=f"{name} exists and is not from a report"):
         compare(_tasks(3)).write(tmp_path)
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_a_report_that_was_interrupted_is_written_again(tmp_path, monkeypatch):
+def test_interrupted_report_is_replaced(tmp_path, monkeypatch):
     report = compare(_tasks(3))
 
     def interrupted(path, content):
@@ -564,17 +568,17 @@ def _tasks(count):
     [
         ({"acc": 0.5}, (), None),
         ({"acc": 0.5, "f1": 0.9}, (), "A: a score is the mean of acc and f1."),
-        ({"wer": 0.2}, (), "A: taken as higher is better; --lower-is-better A if not."),
+        ({"wer": 0.2}, (), "A: assumed higher is better; otherwise use --lower-is-better A."),
         ({"wer": 0.2}, "A", None),
         ({"neg_mse": -0.2}, (), None),
     ],
 )
-def test_metrics_that_may_mean_something_else_are_named(metrics, lower, warning):
+def test_suspicious_metrics_are_named(metrics, lower, warning):
     found = compare(_of_metrics(**metrics), lower_is_better=lower).context.warnings
     assert found == ([warning] if warning else [])
 
 
-def test_metrics_that_differ_between_sources_are_named():
+def test_different_metrics_are_named():
     one = _of_metrics(acc=0.5).replace({"method": {"a": "x", "b": "y"}})
     found = compare(one, _of_metrics(acc=0.5, f1=0.9)).context.warnings
-    assert found == ["A: scores are of different metrics in the sources: acc; acc and f1."]
+    assert found == ["A: sources have different metrics: acc; acc and f1."]

@@ -195,9 +195,9 @@ def test_its_report_says_what_was_timed(results):
     results, _ = results
     report = make_report(results)
     page, text = report.html(), str(report.markdown())
-    assert "Nothing is learned: the scores are tokens a second" in page
-    assert "What a token costs" in page
-    for nothing in ("Learning curves", "learning_rate", "Friedman", "The average counts"):
+    assert "the scores are tokens per second of untrained networks" in page
+    assert "Cost per token" in page
+    for nothing in ("Learning curves", "learning_rate", "Friedman", "The average uses"):
         assert nothing not in page
     assert r"batch\_size: 2" in text
     run = next(run for run in results.runs if run["method"] == "decoder-attention")

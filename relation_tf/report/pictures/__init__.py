@@ -1,1 +1,1 @@
-"""The pictures of a report."""
+"""Figures of a report."""

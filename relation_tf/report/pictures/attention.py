@@ -1,4 +1,4 @@
-"""The picture of attention: which source token each target token looked at."""
+"""Figure of attention weights between target and source tokens."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from relation_tf.report.pictures.drawing import Panel, Picture, draw_heat_map
 
 _CELL = 0.2  # side in inches
 _LETTER = 0.075  # width of a letter in inches
-_MOST_TOKENS = 20  # of a target whose words are told one by one
-_LONGEST = 16  # letters of a token that are drawn
+_MOST_TOKENS = 20  # target tokens named one by one in the alternative text
+_LONGEST = 16  # letters; longer tokens are shortened
 
 
 def attention_picture(
@@ -21,33 +21,33 @@ def attention_picture(
     target_tokens: Sequence[str],
     title: str = "attention",
 ) -> Picture:
-    """How much each target token looked at each source token, the deeper a cell the more.
+    """Return a heat map of attention weights; darker cells have larger weights.
 
     Args:
-        weights: From 0 to 1, `(target tokens, source tokens)`; rows and columns after the tokens
-            that are named, those of padding, are left out.
+        weights: Weights from 0 to 1, shape `(target tokens, source tokens)`. Rows and columns
+            beyond the named tokens (padding) are left out.
         source_tokens: Names of the columns.
         target_tokens: Names of the rows.
-        title: What stands above, and names the file.
+        title: Title, and name of the file.
 
     Returns:
-        The picture: `png()`, `svg()`, and its `alt` in words.
+        The picture, with `png()`, `svg()` and alternative text.
 
     Raises:
-        ValueError: Where there is no token, or more tokens than weights, or a weight is not from 0
-            to 1.
+        ValueError: If there is no token, there are more tokens than weights, or a weight is not
+            between 0 and 1.
 
     Example:
         >>> picture = attention_picture(np.array([[0.1, 0.9], [1.0, 0.0]]), "ab", "ba")
         >>> print(picture.panels[0].alt)
-        attention: b looked most at b (2nd of 2, 90 %), a at a (1st of 2, 100 %).
+        attention: b attends most to b (2nd of 2, 90 %), a to a (1st of 2, 100 %).
     """
     weights = np.asarray(weights, dtype=float)
     rows, columns = len(target_tokens), len(source_tokens)
     if weights.ndim != 2 or not (0 < rows <= len(weights) and 0 < columns <= weights.shape[1]):
         raise ValueError(
             f"`weights` must have a row for each of {rows} target tokens and a column for each of "
-            f"{columns} source tokens, one at least. Received: shape {weights.shape}"
+            f"{columns} source tokens, at least one. Received: shape {weights.shape}"
         )
     weights = weights[:rows, :columns]
     if not ((weights >= 0) & (weights <= 1 + 1e-3)).all():
@@ -65,7 +65,7 @@ def attention_picture(
 
     return Picture(
         title,
-        "How much each target token looked at each source token.",
+        "Attention weights of each target token over the source tokens.",
         [Panel(title, alt, draw)],
         size=(left + max(_CELL * columns, 0.095 * len(title)) + 0.1, 0.3 + _CELL * rows + top),
         left=left,
@@ -74,7 +74,7 @@ def attention_picture(
 
 
 def _shown(token: str) -> str:
-    """A token that can be seen."""
+    """Return a visible, shortened token."""
     token = "␣" if token == " " else token
     return token if len(token) <= _LONGEST else f"{token[: _LONGEST - 1]}…"
 
@@ -85,10 +85,10 @@ def _words(title: str, weights: np.ndarray, sources: Sequence[str], targets: Seq
     if len(targets) > _MOST_TOKENS:
         return (
             f"{title}: {len(targets)} target tokens over {len(sources)} source tokens; the largest "
-            f"weight of a token is {100 * share.mean():.0f} % in the mean."
+            f"weight of a target token is {100 * share.mean():.0f} % on average."
         )
     parts = [
-        f"{target} {'looked most ' * (not i)}at {sources[j]} "
+        f"{target} {'attends most ' * (not i)}to {sources[j]} "
         f"({_ordinal(j + 1)} of {len(sources)}, {100 * own:.0f} %)"
         for i, (target, j, own) in enumerate(
             zip(targets, most.tolist(), share.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""How far the confidence of predictions holds: tables and a picture."""
+"""Calibration of predictions: tables and a figure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from relation_tf.report.pictures.drawing import INK, Panel, Picture, Style
 from relation_tf.report.pictures.predictions import CURVE_SIZE, Answers, Run, mean_of
 
 _BINS = 10  # of confidence
-_FEW = 10  # rows a seed in a bin; of fewer an accuracy says little
+_FEW = 10  # rows per seed in a bin; with fewer, accuracy is unreliable
 
 
 def calibration_table(answers: Answers) -> pd.DataFrame:
-    """How far the confidence of each run holds: its expected calibration error.
+    """Return the expected calibration error (ECE) of each run.
 
-    The confidence in a row is its highest probability. The error is the distance between the mean
-    confidence and the accuracy of a bin, over ten equally wide bins weighed by their rows.
+    The confidence of a prediction is its highest probability. ECE is the mean of |confidence -
+    accuracy| over ten bins of equal width, weighted by their number of rows.
 
     Returns:
         A table with columns `method`, `seed` and `ece`.
@@ -35,17 +35,17 @@ def calibration_table(answers: Answers) -> pd.DataFrame:
 
 
 def calibration(answers: Answers, look: Mapping[str, Style]) -> Picture | None:
-    """Accuracy against confidence, the mean over the seeds of a method; the legend has the errors.
+    """Return a figure of accuracy against confidence by method, as mean over seeds.
 
-    On the diagonal confidence holds; below it a method is too sure. Bins with fewer than ten rows a
-    seed have a small mark and no line.
+    The diagonal is perfect calibration; below it a method is overconfident. The legend has the
+    calibration errors. Bins with fewer than ten rows per seed have a small mark and no line.
 
     Args:
-        answers: What was answered.
-        look: How each method is drawn.
+        answers: The predictions.
+        look: Style of each method.
 
     Returns:
-        The picture, None where no run has finite probabilities.
+        The picture, or None if no run has finite probabilities.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles

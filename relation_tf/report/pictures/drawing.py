@@ -1,7 +1,7 @@
-"""How every picture is drawn: one look a method, panels with words, colours of the page.
+"""Drawing of figures: styles of methods, panels and their alternative text.
 
-A picture is drawn panel by panel. The page takes the panels one by one, so that they flow to its
-width and take its colours; Markdown takes them as one picture.
+A figure consists of panels. HTML includes the panels separately, so that they fit the width and
+colours of the page; Markdown includes them as one image.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-# Okabe and Ito's colours that can be told apart and show on white and on black, then grey.
+# Okabe and Ito's colour-blind safe colours with enough contrast on white and black, then grey.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f")
-# Their number has no factor in common with that of the colours: 70 different pairs.
+# 10 markers and 7 colours have no common factor: 70 different pairs.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 INK, GRID, PAPER = "#1b1b1d", "#d9d9dc", "#ffffff"
 SHADE = "#0072b2"  # of the cells of a heat map
@@ -59,15 +59,15 @@ _STYLE = {
     "svg.fonttype": "none",
 }  # fmt: skip
 
-_WIDE = 11.2  # inches of a file, as far as whole panels fill them
+_WIDE = 11.2  # largest width of a file in inches
 _TOP, _RIGHT, _GAP = 0.3, 0.1, 0.12  # margins of a panel and between its axes, in inches
 
-Draw = Callable[..., None]  # of axes, one below the other
+Draw = Callable[..., None]  # takes axes, from top to bottom
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a method is drawn, in every picture."""
+    """Style of a method in all figures."""
 
     color: str
     marker: str
@@ -75,24 +75,24 @@ class Style:
 
     @property
     def line(self) -> dict[str, Any]:
-        """Options of a line in the method's look, without marks."""
+        """Options of a line without markers."""
         return {"color": self.color, "linestyle": self.dashes}
 
     @property
     def mark(self) -> dict[str, Any]:
-        """Options of marks in the method's look, without a line."""
+        """Options of markers without a line."""
         return {"color": self.color, "marker": self.marker, "linestyle": "none"}
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel of a picture.
+    """Panel of a picture.
 
     Attributes:
-        title: What it shows.
-        alt: The same in words, for those who do not see it.
-        draw: Draws it on `axes` axes.
-        axes: How many.
+        title: Title.
+        alt: Alternative text with the values.
+        draw: Function that draws on `axes` axes.
+        axes: Number of axes.
     """
 
     title: str
@@ -103,16 +103,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels that belong together.
+    """Figure with one or more panels.
 
     Attributes:
-        name: Of the file.
-        alt: What it shows, for those who do not see it.
-        panels: In order.
-        size: Of a panel, width and height in inches.
-        left: Its left margin in inches.
-        bottom: Its bottom margin in inches.
-        legend: The methods to explain, where the panels do not name them.
+        name: Name of the file, without ending.
+        alt: Alternative text.
+        panels: Panels in order.
+        size: Width and height of a panel in inches.
+        left: Left margin of a panel in inches.
+        bottom: Bottom margin of a panel in inches.
+        legend: Methods in the legend, if panels do not name them.
     """
 
     name: str
@@ -125,14 +125,14 @@ class Picture:
 
     @cached_property
     def inline(self) -> list[Markup]:
-        """Each panel as an SVG element that takes the colours of its page."""
+        """Panels as SVG elements in the colours of the page."""
         return [
             _inline(self._figure([panel], 1), f"{self.name} {panel.title}", panel.alt)
             for panel in self.panels
         ]
 
     def svg(self) -> str:
-        """All panels in one SVG file on white."""
+        """Return all panels as one SVG file on white."""
         width, height = (72 * inches for inches in self.size)
         across = width * self._across
         step = 42 + 5.5 * max(map(len, self.legend), default=0)
@@ -156,16 +156,16 @@ class Picture:
         )
 
     def png(self) -> bytes:
-        """All panels as a PNG on white."""
+        """Return all panels as PNG on white."""
         return _save(self._figure(self.panels, self._across), "png")
 
     @property
     def _across(self) -> int:
-        """Panels side by side in a file."""
+        """Number of panels per row in a file."""
         return max(1, min(len(self.panels), int(_WIDE / self.size[0])))
 
     def _figure(self, panels: Sequence[Panel], across: int) -> Figure:
-        """Panels side by side, their axes at fixed places so that those of all panels align."""
+        """Draw panels in rows, with axes at fixed places so that they align."""
         width, height = self.size
         down = math.ceil(len(panels) / across)
         with mpl.rc_context(_STYLE):
@@ -184,7 +184,7 @@ class Picture:
 
 
 def styles(methods: Sequence[str]) -> dict[str, Style]:
-    """A colour, a marker and a line for each method, by its place among them."""
+    """Return colour, marker and line style of each method, by its position."""
     return {
         name: Style(
             _COLORS[i % len(_COLORS)],
@@ -197,7 +197,7 @@ def styles(methods: Sequence[str]) -> dict[str, Style]:
 
 @functools.cache
 def swatch(style: Style) -> Markup:
-    """A method's line and marker, to stand before its name."""
+    """Return a small SVG with a method's line and marker, for legends."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(0.34, 0.18))
         axes = figure.add_axes((0, 0, 1, 1), frameon=False, xticks=[], yticks=[])
@@ -208,7 +208,7 @@ def swatch(style: Style) -> Markup:
 
 
 def draw_strokes(ax: Axes, left: ArrayLike, right: ArrayLike, y: ArrayLike, **look: Any) -> None:
-    """Draw horizontal strokes as one path, which takes far less room in a page than one each."""
+    """Draw horizontal lines as one path, which gives much smaller files than one path each."""
     gaps = np.full(np.shape(left), np.nan)
     ends = np.column_stack((left, right, gaps)).ravel()
     ax.plot(ends, np.repeat(y, 3), solid_capstyle="butt", **look)
@@ -223,16 +223,16 @@ def draw_heat_map(
     upright: bool,
     opacity: tuple[float, float],
 ) -> None:
-    """Shade cells, the deeper the larger their share, from 1 percent in steps of 10.
+    """Shade cells by their share, in steps of 10 percent; shares below 1 percent stay white.
 
     Args:
         ax: The axes.
         shares: Shares from 0 to 1; NaN is not shaded.
-        rows: Names of the rows, or none.
-        columns: Names of the columns, or none.
+        rows: Names of the rows, may be empty.
+        columns: Names of the columns, may be empty.
         cell: Side of a cell in inches.
-        upright: If True, the names of the columns are turned.
-        opacity: Of the smallest and the largest shares.
+        upright: If True, rotate the names of columns by 90 degrees.
+        opacity: Opacity of the smallest and of the largest share.
     """
     down, across = shares.shape
     faint, deep = opacity
@@ -242,7 +242,7 @@ def draw_heat_map(
     ax.set_aspect("equal", anchor="NW")
     ax.spines[:].set_visible(True)
     for tenth in np.unique(tenths[tenths > 0]):
-        # Neighbours are joined, and take the room of one.
+        # Join adjacent cells of equal opacity to reduce the size of the file.
         edges = np.diff(np.pad(tenths == tenth, ((0, 0), (1, 1))).astype(int))
         (y, starts), (_, stops) = np.nonzero(edges == 1), np.nonzero(edges == -1)
         alpha = faint + (deep - faint) * (tenth - 1) / 9
@@ -254,7 +254,7 @@ def draw_heat_map(
 
 
 def signed(value: float) -> str:
-    """A number with its sign, to two decimals.
+    """Format a number with its sign and two decimals.
 
     Example:
         >>> signed(0.5), signed(-0.25)
@@ -270,16 +270,16 @@ def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str
 
 def _save(figure: Figure, format: str) -> bytes:
     buffer = io.BytesIO()
-    # No date and no version: equal results give equal bytes.
+    # Without date and version, equal results give equal bytes.
     unsaid = ("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",)
     with warnings.catch_warnings():
-        # A page takes such letters from another font; a PNG has boxes in their place.
+        # A browser uses another font for such letters; a PNG shows boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(buffer, format=format, dpi=160, metadata=dict.fromkeys(unsaid))
     content = buffer.getvalue()
     if format == "png":
         return content
-    # A tenth of a point is enough for a place; what is written stays whole.
+    # Round coordinates to a tenth of a point, but not text.
     return re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"(\d\.\d)\d+", rb"\1", tag[0]), content)
 
 
@@ -291,12 +291,12 @@ def _inline(figure: Figure, salt: str, alt: str) -> Markup:
     assert box is not None
     label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
     svg = re.sub(r"^<svg[^>]*>", f'<svg {label} {box[0]} stroke-linejoin="round">', svg)
-    # The style element would style the whole page.
+    # A style element would apply to the whole page.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # the same in every picture, so not unique
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # ids must be unique in a page
     svg = svg.replace("xlink:href", "href").replace(INK, "currentColor")
     svg = svg.replace(PAPER, "none").replace(GRID, "var(--rule)")
-    # A seventh of the bytes: turns by nothing, and a font that the page sets.
+    # Rotations by zero and the font are a seventh of the bytes; the page sets the font.
     svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
     svg = svg.replace("font-family: 'DejaVu Sans'; ", "")
     return Markup(re.sub(r"\s*\n\s*", " ", svg).replace(" L ", "L").strip())

@@ -1,7 +1,7 @@
-"""The pictures of predictions: ROC curves and what is taken for what.
+"""ROC curves and confusion matrices.
 
-A run whose probabilities are not all finite is NaN in the tables, left out of the pictures, and
-counted in their words.
+Runs with probabilities that are not finite are NaN in tables and left out of figures; the
+alternative text gives their number.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 CURVE_SIZE = (3.5, 3.55)  # of a panel of curves, in inches
 
-# False-positive rates at which curves are averaged, denser where they rise.
+# False-positive rates where curves are averaged, denser where curves are steep.
 _RATES: FloatArray = np.linspace(0, 1, 61) ** 2
 
-MOST_CLASSES = 50  # of a confusion matrix that is drawn
-_NUMBERED, _NAMED = 8, 12  # classes up to which cells have numbers, and rows and columns names
-_CELLS = ((4, 0.45), (8, 0.36), (12, 0.24))  # classes up to which a cell has that side, in inches
-_OPACITY = 0.2, 0.75  # of the least and largest share: text is read on it, white or black
+MOST_CLASSES = 50  # a confusion matrix with more classes is not drawn
+_NUMBERED, _NAMED = 8, 12  # most classes for numbers in cells, and for names of classes
+_CELLS = ((4, 0.45), (8, 0.36), (12, 0.24))  # most classes, and side of a cell in inches
+_OPACITY = 0.2, 0.75  # of the smallest and largest share: black and white text stays readable
 
 
 class Run(NamedTuple):
-    """The labels and probabilities of a method's seed."""
+    """Labels and probabilities of a method's seed."""
 
     method: str
     seed: int
@@ -50,15 +50,15 @@ class _Roc(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """What runs answered on the scored rows of a task.
+    """Predictions of runs on the scored rows of a task.
 
     Attributes:
-        task: What was predicted.
+        task: Name of the task.
         classes: Names of the classes.
         predictions: Method -> seed -> labels (rows,) and probabilities (rows, classes).
 
     Raises:
-        ValueError: If labels and probabilities do not fit each other or the classes.
+        ValueError: If labels and probabilities do not match each other or the classes.
 
     Example:
         >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]
@@ -90,7 +90,7 @@ class Answers:
                 if not rows or (labels.shape, probabilities.shape) != ((rows,), (rows, number)):
                     raise ValueError(
                         f"predictions of {method}, seed {seed}, must be labels (rows,) and "
-                        f"probabilities (rows, {number}), one row or more. "
+                        f"probabilities (rows, {number}), at least one row. "
                         f"Received: shapes {labels.shape} and {probabilities.shape}"
                     )
                 wrong = labels[~np.isin(labels, range(number))]
@@ -104,7 +104,7 @@ class Answers:
 
     @cached_property
     def finite(self) -> dict[str, list[Run]]:
-        """The runs whose probabilities are finite, by method."""
+        """Runs with finite probabilities, by method."""
         found: dict[str, list[Run]] = {}
         for run in self.runs:
             if np.isfinite(run.probabilities).all():
@@ -113,29 +113,29 @@ class Answers:
 
     @property
     def remarks(self) -> str:
-        """What a reader has to know next to the numbers."""
+        """Remarks for the alternative text: classes without rows and runs left out."""
         found = []
         if absent := self.without_rows(*self.runs):
             found.append(f"no rows of {', '.join(absent)}")
         if left_out := len(self.runs) - sum(map(len, self.finite.values())):
             found.append(
-                f"{left_out} of {len(self.runs)} runs left out, whose outputs are not finite"
+                f"{left_out} of {len(self.runs)} runs left out because outputs are not finite"
             )
         return "".join(f"; {remark}" for remark in found)
 
     def without_rows(self, *runs: Run) -> list[str]:
-        """Return the classes that have no rows in any of these runs."""
+        """Return the classes without rows in these runs."""
         there = set(np.concatenate([run.labels for run in runs]).tolist())
         return [name for place, name in enumerate(self.classes) if place not in there]
 
 
 def auc_table(answers: Answers) -> pd.DataFrame:
-    """The area under the ROC curve of each run.
+    """Return the area under the ROC curve of each run.
 
     Returns:
-        A table with columns `method`, `seed`, `macro` (the mean over the classes that have rows,
-        each against the rest; of two classes the area of the second), `micro` (all pairs of a row
-        and a class in one pool) and `without_rows` (the classes that have none).
+        A table with columns `method`, `seed`, `macro` (mean over the classes with rows, each
+        against the rest; for two classes the area of the second), `micro` (all pairs of row and
+        class pooled) and `without_rows` (classes without rows).
     """
     rows = [
         (*run[:2], _macro(run).area, _micro(run).area, "; ".join(answers.without_rows(run)))
@@ -145,18 +145,18 @@ def auc_table(answers: Answers) -> pd.DataFrame:
 
 
 def roc_curves(answers: Answers, look: Mapping[str, Style]) -> Picture | None:
-    """ROC curves, the mean over the seeds of a method; the legend has the areas under them.
+    """Return a figure of ROC curves by method, as mean over seeds; the legend has the areas.
 
-    Of more than two classes there are two panels, the macro and the micro average as `auc_table`
-    has them; of two classes there is one, of the second class. The true-positive rates of seeds
-    are averaged at fixed false-positive rates.
+    For two classes there is one panel, for the second class. For more classes there are two, with
+    macro and micro averages as in `auc_table`. True-positive rates of seeds are averaged at fixed
+    false-positive rates.
 
     Args:
-        answers: What was answered.
-        look: How each method is drawn.
+        answers: The predictions.
+        look: Style of each method.
 
     Returns:
-        The picture, None where no run has finite probabilities.
+        The picture, or None if no run has finite probabilities.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
@@ -198,7 +198,7 @@ def roc_curves(answers: Answers, look: Mapping[str, Style]) -> Picture | None:
 
 def _macro(run: Run) -> _Roc:
     number = run.probabilities.shape[1]
-    # Of two classes the one's curve is the other's, turned round.
+    # For two classes, both have the same area: the curves mirror each other.
     truths = {place: run.labels == place for place in (range(number) if number > 2 else [1])}
     found = [
         _roc(truth, run.probabilities[:, place])
@@ -232,7 +232,7 @@ def _draw_roc(curves: Mapping[str, FloatArray], look: Mapping[str, Style], ax: A
     ax.plot([0, 1], [0, 1], color=GRID)
     for i, (name, curve) in enumerate(curves.items()):
         style = look[name]
-        # The marks of one method stand where those of the next do not.
+        # Shift the markers so that methods do not cover each other.
         ax.plot([0, *_RATES], [0, *curve], **style.line, marker=style.marker,
                 markevery=(5 + 2 * i % 15, 15), markersize=4.5, clip_on=False)  # fmt: skip
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="false-positive rate", ylabel="true-positive rate")
@@ -240,11 +240,11 @@ def _draw_roc(curves: Mapping[str, FloatArray], look: Mapping[str, Style], ax: A
 
 
 def confusion_table(answers: Answers) -> pd.DataFrame:
-    """What share of the rows of a class is taken for each class, by method.
+    """Return the confusion matrix of each method, as shares of the rows of a class.
 
     Returns:
-        A table with columns `method`, `true`, `predicted` and `share`, the mean over the runs whose
-        probabilities are finite; NaN for a class that has no rows.
+        A table with columns `method`, `true`, `predicted` and `share` (mean over runs with finite
+        probabilities; NaN for a class without rows).
     """
     rows = [
         (name, true, predicted, share)
@@ -256,22 +256,20 @@ def confusion_table(answers: Answers) -> pd.DataFrame:
 
 
 def confusion_matrices(answers: Answers) -> Picture | None:
-    """What share of the rows of each class is taken for each class, a panel a method.
+    """Return a figure with the confusion matrix of each method.
 
-    Rows are true classes, columns predicted ones, in the order of `classes`; the deeper a cell, the
-    larger its share, from 1 percent in steps of 10. Up to 8 classes cells have their shares in
-    percent, up to 12 the classes have their names.
+    Rows are true classes and columns predicted classes, in the order of `classes`. Cells are
+    shaded by the share of their row, in steps of 10 percent. With up to 8 classes, cells show
+    percentages; with up to 12, classes are named.
 
     Returns:
-        The picture, None for more than `MOST_CLASSES` classes, or where no run has finite
-        probabilities.
+        The picture, or None for more than `MOST_CLASSES` classes or without finite probabilities.
 
     Example:
         >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]
         >>> answers = Answers("CoLA", ["no", "yes"], {"mlp": {1: ([0, 0, 1, 1], probabilities)}})
         >>> print(confusion_matrices(answers).panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        CoLA, mlp, percent of the rows of a class that are found: no 100, yes 50; most often
-        mistaken: yes for no 50.
+        CoLA, mlp, recall in percent: no 100, yes 50; most frequent errors: yes as no 50.
     """
     task, classes = answers.task, answers.classes
     shares = {name: _confusion(own) for name, own in answers.finite.items()}
@@ -286,7 +284,7 @@ def confusion_matrices(answers: Answers) -> Picture | None:
     left, bottom = 0.4 + names, 0.4 + (names if upright else 0.08 * bool(named))
     return Picture(
         f"confusion-{task}",
-        f"{task}, what share of each class is taken for which, by method.",
+        f"{task}, confusion matrices by method.",
         [
             Panel(
                 name,
@@ -303,7 +301,7 @@ def confusion_matrices(answers: Answers) -> Picture | None:
 
 
 def _confusion(runs: Sequence[Run]) -> FloatArray:
-    """Shares of each true class (row) that are taken for each class, the mean over seeds."""
+    """Return the shares of predicted classes for each true class (row), as mean over seeds."""
     found = []
     for run in runs:
         number = run.probabilities.shape[1]
@@ -322,19 +320,16 @@ def _confusion_words(shares: FloatArray, classes: Sequence[str]) -> str:
     if len(classes) > _NAMED:
         ordered = sorted(places, key=lambda place: found[place])
         places = [ordered[0], ordered[-1]]
-        which = ", the worst and the best"
+        which = ", worst and best class"
     values = ", ".join(f"{classes[place]} {100 * found[place]:.0f}" for place in places)
     wrong = np.where(np.eye(len(classes), dtype=bool), 0, np.nan_to_num(shares))
     most = np.argsort(-wrong, axis=None, kind="stable")[:3]
     mistaken = ", ".join(
-        f"{classes[true]} for {classes[taken]} {100 * wrong[true, taken]:.0f}"
+        f"{classes[true]} as {classes[taken]} {100 * wrong[true, taken]:.0f}"
         for true, taken in np.column_stack(np.unravel_index(most, wrong.shape)).tolist()
         if wrong[true, taken] > 0
     )
-    return (
-        f"percent of the rows of a class that are found{which}: {values}; "
-        f"most often mistaken: {mistaken or 'none'}"
-    )
+    return f"recall in percent{which}: {values}; most frequent errors: {mistaken or 'none'}"
 
 
 def _draw_confusion(
@@ -350,7 +345,7 @@ def _draw_confusion(
 
 
 def mean_of(values: Sequence[float]) -> str:
-    """Format the mean and standard deviation of some values."""
+    """Format mean and standard deviation of values."""
     if not np.isfinite(values).all():
         return "undefined"
     spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""

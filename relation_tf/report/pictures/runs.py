@@ -1,4 +1,4 @@
-"""The pictures of runs: every seed as a dot, learning curves."""
+"""Figures of the scores of all seeds and of learning curves."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from relation_tf.tasks.metrics import find_metric
 
 
 def score_dots(scores: Scores, look: Mapping[str, Style]) -> Picture:
-    """Every seed as a dot, with the mean and its interval, by task and method."""
+    """Return a figure of the scores of all seeds with mean and interval."""
     names = 0.15 + 0.075 * max(map(len, look))
     return Picture(
         "scores",
-        "The score of every seed, mean and 95 % t interval, by task and method.",
+        "Scores of all seeds with mean and 95 % t interval, by task and method.",
         _score_panels(scores, look),
         size=(2.4 + names, 0.6 + 0.27 * len(look)),
         left=names,
@@ -32,10 +32,10 @@ def score_dots(scores: Scores, look: Mapping[str, Style]) -> Picture:
 
 
 def learning_curves(results: Results, look: Mapping[str, Style]) -> Picture:
-    """Validation cost and metric by epoch, by task and method."""
+    """Return a figure of validation loss and metric by epoch."""
     return Picture(
         "learning",
-        "Validation cost and metric by epoch, by task and method.",
+        "Validation loss and metric by epoch, by task and method.",
         _learning_panels(results, look),
         size=(3.7, 3.9),
         legend=look,
@@ -53,7 +53,7 @@ def _score_panels(scores: Scores, look: Mapping[str, Style]) -> list[Panel]:
                 for name, own in shown.items()
             )
             unit = " in points" if scores.factor(task) == 100 else ""
-            alt = f"{task}, score of every seed{unit}; means (and seeds): {means}."
+            alt = f"{task}, scores of all seeds{unit}; means (and seeds): {means}."
             panels.append(Panel(task, alt, partial(_draw_scores, shown, look)))
     return panels
 
@@ -79,11 +79,11 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]
     for task in results.suite.tasks:
         runs = [run for run in results.runs if run["task"] == task]
         if runs and not results.suite.timed:
-            metrics = results.suite.find_task(task).metrics[:1]  # tasks of a group may share none
+            metrics = results.suite.find_task(task).metrics[:1]  # empty for some groups
             epochs = f"{min(run['epochs'] for run in runs)} to {max(run['epochs'] for run in runs)}"
             alt = (
-                f"{task}, validation {' and '.join(['cost', *metrics])} by epoch, a line for each "
-                f"of {len(runs)} runs, which took {epochs} epochs."
+                f"{task}, validation {' and '.join(['loss', *metrics])} by epoch, one line per "
+                f"run: {len(runs)} runs of {epochs} epochs."
             )
             histories = [(look[run["method"]], run, results.history(run)) for run in runs]
             panels.append(
@@ -95,7 +95,7 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]
 def _draw_learning(
     histories: list[tuple[Style, dict[str, Any], pd.DataFrame]], metrics: Sequence[str], *axes: Axes
 ) -> None:
-    shown = [("val_loss", 1.0, "validation cost")]
+    shown = [("val_loss", 1.0, "validation loss")]
     for metric in metrics:
         points = find_metric(metric).points
         shown.append((f"val_{metric}", points, f"{metric}, points" if points == 100 else metric))
@@ -114,7 +114,7 @@ def _draw_learning(
     costs = np.concatenate([history["val_loss"].to_numpy() for *_, history in histories])
     costs = costs[np.isfinite(costs)]
     if costs.size and costs.min() > 0 and costs.max() > 50 * costs.min():
-        axes[0].set_yscale("log")  # a run that went astray would flatten all others
+        axes[0].set_yscale("log")  # a diverged run would flatten all others
         axes[0].yaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}"))
         axes[0].yaxis.set_minor_formatter(NullFormatter())
     for ax in axes[:-1]:

@@ -1,4 +1,4 @@
-"""The pictures of tests: p of every pair, sizes of differences, average ranks."""
+"""Figures of tests: p of all pairs, effect sizes, average ranks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from relation_tf.report.pictures.drawing import (
 )
 from relation_tf.stats.design import format_level, pvalue_only
 
-# Okabe and Ito's blue and orange. At this opacity text is read on them on white and on black.
+# Okabe and Ito's blue and orange; at this opacity text is readable on white and black pages.
 _ROW_BETTER, _COLUMN_BETTER, _OPACITY = "#0072b2", "#d55e00", 0.5
 _CELL = 0.4  # side in inches
-_MANY = 15  # pairs; of more, words name those that differ
-_MOST_DRAWN = 100  # of more, those that differ; as many lines as that nobody reads
+_MANY = 15  # pairs; if more, the text names only those that differ
+_MOST_DRAWN = 100  # pairs; if more, only those that differ are drawn
 
 
 def pvalue_matrix(
@@ -35,22 +35,21 @@ def pvalue_matrix(
     alpha: float,
     lower_is_better: Collection[str] = (),
 ) -> Picture | None:
-    """The p of every pair of methods, a triangle a task.
+    """Return a figure with the p of all pairs of methods, one triangle per task.
 
-    The names stand on the diagonal, each at the end of its row and above its column. A mark points
-    to the better method of a pair; a pair that is significant is shaded, in the colour of where
-    its better method stands.
+    Names are on the diagonal, at the end of their row and above their column. A mark points to the
+    better method of a pair. Significant pairs are shaded: one colour if the method of the row is
+    better, another if the method of the column is.
 
     Args:
-        tests: Task -> p and signed statistic of its pairs, two k x k tables as those of
-            `steel_dwass`: the statistic is positive where the column's method has the higher
-            scores.
-        methods: All methods, in the order in which they are shown.
+        tests: Task -> p and signed statistic of its pairs, two k x k tables as in the result of
+            `steel_dwass`: the statistic is positive where the column's method has higher scores.
+        methods: All methods in display order.
         alpha: Level of the tests.
-        lower_is_better: The tasks whose lowest score is the best.
+        lower_is_better: Tasks where lower scores are better.
 
     Returns:
-        The picture, None where no two methods are tested.
+        The picture, or None if no two methods are tested.
 
     Example:
         >>> from relation_tf.stats import steel_dwass
@@ -58,13 +57,13 @@ def pvalue_matrix(
         >>> tests = {"CoLA": (result.pvalue, result.statistic)}
         >>> picture = pvalue_matrix(tests, ["mlp", "relation"], alpha=0.05)
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        CoLA, p of each pair of methods: 1 of 1 pairs separated at p < .05: relation better than
-        mlp .021.
+        CoLA, p of each pair of methods: 1 of 1 pairs significant at p < .05: relation better
+        than mlp .021.
     """
     tested = [name for name in methods if any(name in p.index for p, _ in tests.values())]
     if len(tested) < 2:
         return None
-    # The names of the lower rows begin further to the right.
+    # Names of lower rows begin further to the right.
     ends = [row * _CELL + 0.25 + 0.075 * len(name) for row, name in enumerate(tested)]
     width = max(*ends, *(0.3 + 0.1 * len(task) for task in tests))
     panels = []
@@ -75,7 +74,7 @@ def pvalue_matrix(
         panels.append(_pvalue_panel(task, tested, pvalue, better, alpha, width))
     return Picture(
         "pvalues",
-        f"p of every pair of methods, shaded where {format_level(alpha)}, by task.",
+        f"p of all pairs of methods by task, shaded where {format_level(alpha)}.",
         panels,
         size=(width, 0.4 + _CELL * len(tested)),
         left=0.1,
@@ -99,7 +98,7 @@ def _pvalue_panel(
             words.append(f"{methods[high]} better than {methods[low]} {p}")
         elif np.isfinite(pvalue[i, j]):
             others.append(pvalue[i, j])
-    count = f"{len(words)} of {len(words) + len(others)} pairs separated at {format_level(alpha)}"
+    count = f"{len(words)} of {len(words) + len(others)} pairs significant at {format_level(alpha)}"
     found = f"{count}: {', '.join(words)}" if words else count
     rest = ""
     if others:
@@ -110,7 +109,7 @@ def _pvalue_panel(
 
     def draw(ax: Axes) -> None:
         rows, columns = np.tril_indices(len(methods), -1)
-        # The axes leave a tenth of an inch on both sides.
+        # Margins of a tenth of an inch on both sides.
         ax.set(xlim=(0, (width - 0.2) / _CELL), ylim=(len(methods), 0))
         ax.axis("off")
         for marker, color, sign in ((">", _ROW_BETTER, -1), ("^", _COLUMN_BETTER, 1)):
@@ -134,19 +133,19 @@ def _pvalue_panel(
 
 
 def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -> Picture | None:
-    """Cliff's delta of every pair of methods with its interval, by task.
+    """Return a figure of Cliff's delta with its interval for all pairs of methods, by task.
 
-    Pairs stand below their first method, whose name is bold; a mark to the right of zero says that
-    the method of the row has the higher scores. Of more than a hundred pairs those are drawn whose
-    interval does not hold 0.
+    Pairs are listed below their first method, in bold. A mark to the right of zero means that the
+    method of the row has higher scores. If there are more than a hundred pairs, only those with an
+    interval that excludes 0 are drawn.
 
     Args:
-        pairs: Task -> a table with columns `a`, `b`, `effect_size` (positive where b is higher),
-            `low` and `high`, a row a pair. A pair without an interval has NaN there.
-        look: How each method is drawn.
+        pairs: Task -> a table with one row per pair and columns `a`, `b`, `effect_size` (positive
+            where b is higher), `low` and `high` (NaN for a pair without an interval).
+        look: Style of each method.
 
     Returns:
-        The picture, None where there are no pairs.
+        The picture, or None if there are no pairs.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
@@ -166,10 +165,10 @@ def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -
     left_out = {task: len(there[task]) - len(table) for task, table in drawn.items()}
     rows = max(1, *(len(table) + table["a"].nunique() for table in drawn.values()))
     names = 0.15 + 0.08 * max(map(len, look))
-    bottom = 0.66 if any(left_out.values()) else 0.5  # with a line that says so
+    bottom = 0.66 if any(left_out.values()) else 0.5  # with a line for the number of pairs left out
     return Picture(
         "effects",
-        "Cliff's delta of every pair of methods with its interval, by task.",
+        "Cliff's delta of all pairs of methods with intervals, by task.",
         [Panel(task, _effect_words(task, table),
                partial(_draw_effects, drawn[task], left_out[task], rows, look))
          for task, table in there.items()],
@@ -180,7 +179,7 @@ def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -
 
 
 def _differing(table: pd.DataFrame) -> pd.DataFrame:
-    """The pairs whose interval does not hold 0."""
+    """Return the pairs with an interval that excludes 0."""
     return table[~((table["low"] <= 0) & (table["high"] >= 0))]
 
 
@@ -194,7 +193,7 @@ def _effect_words(task: str, table: pd.DataFrame) -> str:
     ]
     others = len(table) - len(named)
     if others:
-        words.append(f"0 lies in the intervals of the other {others}")
+        words.append(f"the intervals of the other {others} include 0")
     return (
         f"{task}, Cliff's delta of each pair, positive where its second method scores higher: "
         f"{', '.join(words)}."
@@ -206,7 +205,7 @@ def _draw_effects(
 ) -> None:
     order = {name: place for place, name in enumerate(look)}
     table = table.sort_values(["a", "b"], key=lambda names: names.map(order), kind="stable")
-    # Each first method takes a row of its own above its pairs.
+    # Each first method has a row above its pairs.
     y = np.arange(len(table)) + (~table["a"].duplicated()).cumsum().to_numpy()
     labels = dict(zip(y.tolist(), table["b"], strict=True))
     heads = {
@@ -221,17 +220,17 @@ def _draw_effects(
                 np.repeat(own["y"], 3), color=style.color, linewidth=1.4)  # fmt: skip
         ax.plot(own["effect_size"], own["y"], **style.mark, markersize=5.5, clip_on=False)
     ax.set_yticks([])
-    beside = ax.get_yaxis_transform()
-    # A text is drawn several times as fast as a tick with its label.
+    left = ax.get_yaxis_transform()
+    # Text is several times faster to draw than ticks with labels.
     for row, name in (labels | heads).items():
-        ax.text(-0.02, row, name, transform=beside, ha="right", va="center",
+        ax.text(-0.02, row, name, transform=left, ha="right", va="center",
                 fontweight="bold" if row in heads else "normal")  # fmt: skip
     ax.set(xlim=(-1.06, 1.06), ylim=(rows - 0.4, -0.6))
     ax.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−.5", "0", ".5", "1"])
     ax.grid(axis="x")
     ax.spines["left"].set_visible(False)
     below = ax.get_xaxis_transform()
-    more = f"0 lies in {left_out:,} other intervals" if left_out else ""
+    more = f"{left_out:,} other intervals include 0" if left_out else ""
     for x, down, side, words in (
         (-1.06, 20, "left", "← bold name higher"),
         (1.06, 20, "right", "row higher →"),
@@ -248,17 +247,17 @@ def critical_difference(
     title: str,
     look: Mapping[str, Style],
 ) -> Picture | None:
-    """Average ranks over tasks; thick bars join methods that cannot be separated.
+    """Return a critical difference diagram: bars join methods that do not differ significantly.
 
     Args:
         ranks: Method -> its average rank; 1 is the best.
-        cliques: Groups of methods that cannot be separated.
-        critical_difference: How far apart two average ranks have to be.
-        title: What was ranked.
-        look: How each method is drawn.
+        cliques: Groups of methods that do not differ significantly.
+        critical_difference: Smallest significant difference between average ranks.
+        title: Title.
+        look: Style of each method.
 
     Returns:
-        The picture, None for fewer than two methods.
+        The picture, or None for fewer than two methods.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
@@ -267,7 +266,7 @@ def critical_difference(
         >>> picture = critical_difference(ranks, cliques, 1.05, "Nine tasks", styles(list(ranks)))
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
         Nine tasks, average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80; critical
-        difference 1.05; not separated: relation and attention.
+        difference 1.05; no significant difference: relation and attention.
 
     References:
         J. Demsar (2006), Statistical comparisons of classifiers over multiple data sets, Journal of
@@ -284,14 +283,14 @@ def critical_difference(
     alt = (
         f"{title}, average ranks, the best first: {values}; "
         f"critical difference {critical_difference:.2f}; "
-        f"not separated: {'; '.join(joined) or 'none'}."
+        f"no significant difference: {'; '.join(joined) or 'none'}."
     )
     side = 0.5 + 0.07 * max(map(len, ranks))
     deep = _FIRST_BAR + _BAR * len(bars) + 0.12 + _LINE * ((len(ranks) + 1) // 2)
     draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, side, deep, look)
     return Picture(
         "ranks",
-        "Average ranks of the methods, and which of them cannot be separated.",
+        "Average ranks; bars join methods that do not differ significantly.",
         [Panel(title, alt, draw)],
         size=(2 * side + _AXIS + 0.2, deep + 0.4),
         left=0.1,
@@ -299,13 +298,14 @@ def critical_difference(
     )
 
 
-_AXIS = 2.4  # length of the axis of ranks, in inches, as all that follow
-_SCALE, _FIRST_BAR = 0.55, 0.68  # how far below the title
-_BAR, _LINE = 0.09, 0.2  # from one bar, or name, to the next
+# Lengths in inches.
+_AXIS = 2.4  # axis of ranks
+_SCALE, _FIRST_BAR = 0.55, 0.68  # distance below the title
+_BAR, _LINE = 0.09, 0.2  # distance between bars, and between names
 
 
 def _bars(spans: Iterable[list[float]]) -> list[list[tuple[float, float]]]:
-    """Bars from first to last rank, in as few lines as keep them apart."""
+    """Return bars from lowest to highest rank, on the fewest lines without overlap."""
     lines: list[list[tuple[float, float]]] = []
     for low, *_, high in sorted(spans):
         free = next((line for line in lines if line[-1][1] < low - 0.1), None)
@@ -328,7 +328,7 @@ def _draw_ranks(
     last = len(ranks)
     width = 2 * side + _AXIS
 
-    # Few tasks can have a critical difference that is longer than the axis.
+    # With few tasks, the critical difference can be longer than the axis.
     step = _AXIS / max(last - 1, critical_difference)
 
     def place(rank: float) -> float:

@@ -1,4 +1,4 @@
-"""The pictures of what a score costs: time, parameters and memory."""
+"""Figures of scores against time, parameters and memory."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ from relation_tf.report.pictures.drawing import GRID, INK, Panel, Picture, Style
 
 _LOG_BEYOND = 20  # ratio of the largest cost to the smallest
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 3.7, 2.5, 0.6, 0.45  # of a panel, in inches
-_NAME, _MANY_NAMES = 0.14, 20  # inches that a task's upright name takes, and how many fit
+_NAME, _MANY_NAMES = 0.14, 20  # width of a rotated name in inches, and most names that fit
 
 _COSTS_BY_LENGTH = {
-    "milliseconds_per_batch": ("Time", "ms a batch"),
-    "milliseconds_per_step": ("Time", "ms a step"),
+    "milliseconds_per_batch": ("Time", "ms per batch"),
+    "milliseconds_per_step": ("Time", "ms per step"),
     "memory_mib": ("Memory", "MiB"),
-    "state_kib": ("Memory of the tokens so far", "KiB"),
+    "state_kib": ("Memory for earlier tokens", "KiB"),
 }
 
 
 def pareto_front(
     costs: Sequence[float], scores: Sequence[float], higher_is_better: bool = True
 ) -> list[int]:
-    """Which are beaten by no other: none is as cheap and as good, and cheaper or better.
+    """Return the Pareto front: the points that no other point dominates.
+
+    A point dominates another if it is no worse in cost and score, and better in one of them.
 
     Args:
-        costs: Finite costs; less is better.
-        scores: As many finite scores.
-        higher_is_better: Whether a higher score is better.
+        costs: Finite costs; lower is better.
+        scores: Finite scores, one per cost.
+        higher_is_better: If True, higher scores are better.
 
     Returns:
-        Their places, the cheapest first.
+        Indices of the points, the cheapest first.
 
     Example:
         >>> pareto_front([1, 2, 3, 4], [70, 80, 75, 90])
@@ -72,30 +74,30 @@ def score_against(
     score_label: str = "points",
     lower_is_better: Collection[str] = (),
 ) -> Picture | None:
-    """Mean score against what it costs, by task; methods that no other beats are ringed and joined.
+    """Return a figure of mean score against cost, by task, with the Pareto front.
 
     Args:
-        name: Of the picture's file.
+        name: Name of the picture's file.
         costs: Task -> method -> its cost.
-        scores: Task -> method -> the scores of its seeds, as they are to be shown.
-        label: What the cost is, such as "seconds an epoch".
-        look: How each method is drawn.
-        score_label: The unit of the scores.
-        lower_is_better: The tasks whose lowest score is the best.
+        scores: Task -> method -> scores of its seeds, in display units.
+        label: Name of the cost, such as "seconds per epoch".
+        look: Style of each method.
+        score_label: Unit of the scores.
+        lower_is_better: Tasks where lower scores are better.
 
     Returns:
-        The picture, None where no method has both. A method whose cost or mean score is not finite
-        is left out.
+        The picture, or None if no method has both. Methods with a cost or score that is not finite
+        are left out.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
         >>> costs = {"CoLA": {"mlp": 1.5, "relation": 2.0}}
         >>> scores = {"CoLA": {"mlp": [8.0, 10.0], "relation": [11.0, 13.0]}}
         >>> look = styles(["mlp", "relation"])
-        >>> picture = score_against("score-seconds", costs, scores, "seconds an epoch", look)
+        >>> picture = score_against("score-seconds", costs, scores, "seconds per epoch", look)
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        CoLA, mean score in points ± standard deviation against seconds an epoch: mlp 9 ± 1.41 at
-        1.5, relation 12 ± 1.41 at 2; beaten by no other: mlp, relation.
+        CoLA, mean score in points ± standard deviation against seconds per epoch: mlp 9 ± 1.41 at
+        1.5, relation 12 ± 1.41 at 2; Pareto front: mlp, relation.
     """
     panels = []
     for task, samples in scores.items():
@@ -118,7 +120,7 @@ def score_against(
         return None
     return Picture(
         name,
-        f"Mean score against {label}, by task and method; ringed: beaten by no other.",
+        f"Mean score against {label}, by task and method; ringed: Pareto front.",
         panels,
         size=(_WIDTH, _HEIGHT),
         left=_LEFT,
@@ -148,7 +150,7 @@ def _score_panel(
     )
     alt = (
         f"{task}, mean score in {score_label} ± standard deviation against {label}: {values}; "
-        f"beaten by no other: {', '.join(point.method for point in front)}."
+        f"Pareto front: {', '.join(point.method for point in front)}."
     )
 
     def draw(ax: Axes) -> None:
@@ -175,15 +177,15 @@ def _score_panel(
 
 
 def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Picture | None:
-    """Time and memory against the mean length of the tasks' texts, a line a method.
+    """Return a figure of time and memory against the mean text length of tasks.
 
     Args:
-        table: Columns `task`, `method`, `mean_length` and any of `milliseconds_per_batch`,
-            `milliseconds_per_step`, `memory_mib` and `state_kib`; a row for each task and method.
-        look: How each method is drawn.
+        table: One row per task and method, with columns `task`, `method`, `mean_length` and any of
+            `milliseconds_per_batch`, `milliseconds_per_step`, `memory_mib` and `state_kib`.
+        look: Style of each method.
 
     Returns:
-        The picture, None where there are not two tasks of different lengths.
+        The picture, or None without two tasks of different lengths.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
@@ -206,7 +208,7 @@ def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Pictu
         return None
     return Picture(
         "lengths",
-        "Time and memory against the mean length of the tasks' texts, by method.",
+        "Time and memory against mean text length, by method.",
         panels,
         size=(_WIDTH, _HEIGHT + names),
         left=_LEFT,
@@ -242,7 +244,7 @@ def _length_panel(
         low, high = _logarithmic(ax.xaxis, rows["mean_length"])
         ax.set_xlim(low, high)
         bottom, top = _logarithmic(ax.yaxis, rows[column])
-        below = 1 - names / (_HEIGHT + names - _BOTTOM)  # the part of the axes that has lines
+        below = 1 - names / (_HEIGHT + names - _BOTTOM)  # the part of the axes with lines
         ax.set_ylim(bottom, bottom * (top / bottom) ** (1 / below))
         ax.grid(axis="y")
         at = np.log(tasks.to_numpy() / low) / math.log(high / low)
@@ -258,7 +260,7 @@ def _length_panel(
 
 
 def _spread(places: np.ndarray, gap: float) -> np.ndarray:
-    """Places in rising order between 0 and 1, moved as little as keeps them a gap apart."""
+    """Move rising places in [0, 1] apart to at least a gap, as little as possible."""
     steps = gap * np.arange(len(places))
     right = np.maximum.accumulate(places - steps) + steps
     left = np.minimum.accumulate((places - steps)[::-1])[::-1] + steps
@@ -267,7 +269,7 @@ def _spread(places: np.ndarray, gap: float) -> np.ndarray:
 
 
 def _logarithmic(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
-    """Gives a logarithmic axis round numbers within its values; returns limits with a margin."""
+    """Set round ticks on a logarithmic axis and return its limits with a margin."""
     low, high = min(values), max(values)
     margin = max(high / low, 1.5) ** 0.08
     low, high = low / margin, high * margin

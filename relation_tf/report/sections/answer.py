@@ -1,4 +1,4 @@
-"""The short answer."""
+"""Section with the short answer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from relation_tf.report.runs import scored_on
 
 @register_section("answer")
 class Answer(Section):
-    """What the tests show, in sentences."""
+    """Sentences that summarize the tests."""
 
     heading = "Short answer"
     notebook = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the sentences, and how many warnings there are."""
+        """Return the sentences and the number of warnings."""
         blocks: list[Block] = [Bullets(context.answer, "answer")]
         if context.results is not None and (worth := scored_on(context.results)):
             blocks.append(Paragraph(worth, "note"))
         things = len(context.warnings) + len(context.failures)
         if things:
             what = "scores" if context.results is None else "runs"
-            text = f"{plural(things, 'thing')} to know about these {what}: see "
-            link = Span("How it was made", "section", "made")
+            text = f"{plural(things, 'warning')} about these {what}: see "
+            link = Span("Warnings and provenance", "section", "made")
             blocks.append(Paragraph([text, link, "."], "warning"))
         return blocks

@@ -1,4 +1,4 @@
-"""Learning curves, and what a score or a decoded token costs."""
+"""Sections with learning curves and costs of scores and decoded tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relation_tf.report.pictures.trade_offs import cost_against_length, score_ag
 
 @register_section("learning")
 class LearningCurves(Section):
-    """Validation cost and metric by epoch."""
+    """Validation loss and metric by epoch."""
 
     heading = "Learning curves"
 
@@ -23,7 +23,7 @@ class LearningCurves(Section):
         """Return the picture."""
         if context.results is None:
             return []
-        note = "A line is a seed; the mark is the epoch whose weights are kept."
+        note = "Each line is a seed; its mark is the epoch of the kept weights."
         picture = learning_curves(context.results, context.look)
         return figure_with_note(picture, note, context.look)
 
@@ -32,10 +32,10 @@ class LearningCurves(Section):
 class Costs(Section):
     """Score against time and parameters; time and memory against length."""
 
-    heading = "What a score costs"
+    heading = "Score and cost"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the pictures."""
+        """Return the figures."""
         results = context.results
         if results is None or results.suite.timed or context.how.empty:
             return []
@@ -45,18 +45,15 @@ class Costs(Section):
         suite, how = results.suite, context.how
         deviation = " ± standard deviation" if context.scores.seeds > 1 else ""
         note = (
-            f"Mean score{deviation} against the median time of an epoch of training (compute: "
-            f"{suite.compute}, {plural(suite.threads, 'thread')} an operation) and against the "
-            "parameters without the embedding. No other method is both better and cheaper than "
-            "one that is ringed. Times hold for the processor named below and whatever else ran "
-            "on it."
+            f"Mean score{deviation} against the median time of a training epoch (compute: "
+            f"{suite.compute}, {plural(suite.threads, 'thread')} per operation) and against the "
+            "number of parameters without the embedding. Ringed: no other method is better and "
+            "cheaper. Times depend on the processor named below and its load."
         )
         lengths = how.assign(
             milliseconds_per_batch=1000 * how["seconds_batch"], memory_mib=how["peak_memory_mib"]
         )
-        by_length = (
-            "Time of a batch and the memory of a run against the mean length of a task's texts."
-        )
+        by_length = "Time per batch and memory of a run against the mean text length of the task."
         return [
             Figure(time, context.look),
             Figure(parameters),
@@ -67,9 +64,9 @@ class Costs(Section):
 
 @register_section("lengths")
 class TokenCosts(Section):
-    """Time and memory of a decoded token against the length of the text."""
+    """Time and memory of a decoded token against the text length."""
 
-    heading = "What a token costs"
+    heading = "Cost per token"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the picture."""
@@ -81,19 +78,19 @@ class TokenCosts(Section):
             milliseconds_per_step=1000 * how["seconds_batch"], state_kib=1024 * how["state_mib"]
         )
         note = (
-            "Time of a step, a token of each row of a batch, the median over seeds, and what is "
-            "held of all tokens before it, against the length of the text. Attention has room for "
-            "all tokens from the first, and reads it all at each step."
+            "Time per step (one token of each row in the batch; median over seeds) and memory for "
+            "all earlier tokens, against the text length. Attention reserves memory for all tokens "
+            "at the start and reads all of it at each step."
         )
         return figure_with_note(cost_against_length(stepped, context.look), note, context.look)
 
 
 def _scores_against(context: ReportContext, results: Results) -> Iterator[Picture | None]:
-    """Iterate over the pictures of score against time, and against parameters."""
+    """Iterate over the figures of score against time and against parameters."""
     scores = context.scores
     samples, lower = {}, set[str]()
     for task in results.suite.tasks:
-        # MNLI is scored on two sets, and trained once; of a group it is the mean of its tasks.
+        # MNLI is trained once and scored on two sets; a group's score is the mean of its tasks.
         firsts = [next(iter(each.scored)) for each in results.suite.find_task(task).each()]
         lower |= {task} if firsts[0] in scores.lower_is_better else set()
         table = scores.table[scores.table["task"].isin(firsts)]
@@ -101,8 +98,8 @@ def _scores_against(context: ReportContext, results: Results) -> Iterator[Pictur
         means *= scores.factor(firsts[0])
         samples[task] = {name: [*means[name]] for name in scores.methods if name in means.index}
     for name, column, label in (
-        ("time", "seconds_epoch", "seconds an epoch"),
-        ("parameters", "without_embedding", "parameters, no embedding"),
+        ("time", "seconds_epoch", "seconds per epoch"),
+        ("parameters", "without_embedding", "parameters without embedding"),
     ):
         costs = {
             str(task): dict(zip(rows["method"], rows[column], strict=True))

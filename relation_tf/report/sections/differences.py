@@ -1,4 +1,4 @@
-"""The p and the effect size of each pair of methods on each task."""
+"""Sections with p and effect size of each pair of methods on each task."""
 
 from __future__ import annotations
 
@@ -27,30 +27,32 @@ _FEW_PAIRS = 10  # more are folded
 
 @register_section("differences")
 class Differences(Section):
-    """Which pairs of methods differ significantly."""
+    """Table of pairs of methods with their p."""
 
-    heading = "Which pairs can be separated"
+    heading = "Pairwise tests"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the table of p, and the same as pictures where all pairs are tested."""
+        """Return the table of p, with figures if all pairs are tested."""
         if not context.num_pairs:
             return []
-        no_evidence = "cannot be separated by these seeds; that is no evidence that the methods are"
+        no_evidence = (
+            "does not differ significantly, which is no evidence that the methods are equal"
+        )
         details = (
             f". ▲: the first method is better, ▼: worse. Bold: {context.level}. A pair that is not "
-            f"bold {no_evidence} equal."
+            f"bold {no_evidence}."
         )
         scores = context.scores
-        what = "all pairs of a column"
+        what = "all pairs within a column"
         if scores.control is not None:
             what = f"each method of a column against {scores.control}"
         test = f"{scores.procedure.title}, {what}"
-        asymptotic = "; where only the asymptotic p is, the other one is shown"
+        asymptotic = ". If only the asymptotic p is below the level, the permutation p is shown"
         note: list[str | Span] = [
-            f"p by {test}. ▲: the first method's scores rank better, ▼: worse. ",
+            f"p of {test}. ▲: the first method has better ranks, ▼: worse ranks. ",
             SHADED,
-            f": separated, {context.level}{asymptotic if scores.procedure.exact else ''}. "
-            f"Any other pair {no_evidence} equal.",
+            f": significant, {context.level}{asymptotic if scores.procedure.exact else ''}. "
+            f"Any other pair {no_evidence}.",
         ]
         return [
             pair_table(
@@ -78,21 +80,21 @@ def _pictures(context: ReportContext) -> Sequence[Block]:
     }
     picture = pvalue_matrix(tests, scores.methods, scores.alpha, scores.lower_is_better)
     note = (
-        "The names stand at the end of their row and above their column. A mark points to the "
-        "better method of a pair; shaded cells are separated."
+        "Each name is at the end of its row and above its column. A mark points to the better "
+        "method of a pair; shaded cells are significant."
     )
     blocks = figure_with_note(picture, note)
-    return [Folded("The same as pictures, a triangle a task", blocks)] if blocks else []
+    return [Folded("The same p as figures, one per task", blocks)] if blocks else []
 
 
 @register_section("effects")
 class Effects(Section):
     """Cliff's delta of each pair."""
 
-    heading = "How large the differences are"
+    heading = "Effect sizes"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the picture."""
+        """Return the figure."""
         effects = {
             task: comparison.pairs()[["a", "b", "effect_size", "effect_low", "effect_high"]].rename(
                 columns={"effect_low": "low", "effect_high": "high"}
@@ -109,9 +111,9 @@ class Effects(Section):
                 open=context.num_pairs <= _FEW_PAIRS,
             ),
             Paragraph(
-                "Cliff's delta of each pair: how much more often a seed of one method scores "
-                "higher than one of the other than the reverse, from −1 to 1, with a nominal 95 % "
-                "interval, which of few seeds covers somewhat less in unfavourable cases.",
+                "Cliff's delta of each pair, from −1 to 1: the probability that a seed of one "
+                "method scores higher than a seed of the other, minus the reverse probability. "
+                "Intervals are nominally 95 %; with few seeds the coverage can be lower.",
                 "note",
             ),
         ]

@@ -1,4 +1,4 @@
-"""Training time until the target of a stopping rule, such as an accuracy, was reached."""
+"""Section with the time to the target of a stopping rule, such as an accuracy."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.scores import Scores
 from relation_tf.stats.design import format_level
 
-_HELD, _EPOCH = "Until it held", "An epoch with validation"
+_TARGET, _EPOCH = "Time to target", "Epoch with validation"
 _COLUMNS: Mapping[Column, Show] = {
     Column("Method", "method"): lambda row: row.method,
     Column("Reached", "number"): lambda row: f"{row.reached} of {row.n}",
     Column("Epochs", "number"): lambda row: spread(row.epochs, row.epochs_sd),
-    Column("s", "number", _HELD): lambda row: spread(row.seconds, row.seconds_sd),
-    Column("× the least", "number", _HELD): lambda row: number(row.ratio, 2),
+    Column("s", "number", _TARGET): lambda row: spread(row.seconds, row.seconds_sd),
+    Column("relative to fastest", "number", _TARGET): lambda row: number(row.ratio, 2),
     Column("s", "number", _EPOCH): lambda row: spread(row.seconds_epoch, row.seconds_epoch_sd, 2),
-    Column("× the least", "number", _EPOCH): lambda row: number(row.ratio_epoch, 2),
-    Column("of it s training input", "number", _EPOCH): lambda row: number(row.seconds_input, 2),
-    Column("s compiling", "number"): lambda row: number(row.seconds_compilation, 2),
+    Column("relative to fastest", "number", _EPOCH): lambda row: number(row.ratio_epoch, 2),
+    Column("input pipeline, s", "number", _EPOCH): lambda row: number(row.seconds_input, 2),
+    Column("Compilation, s", "number"): lambda row: number(row.seconds_compilation, 2),
 }
 
 
 class LearningTimes(NamedTuple):
-    """Times until the target of a suite's stopping rule was reached.
+    """Times to the target of a suite's stopping rule.
 
     Attributes:
-        runs: A row for each finished run, see `_times_of_runs`.
-        means: A row for each task and method, see `_means`.
+        runs: One row per finished run, see `_times_of_runs`.
+        means: One row per task and method, see `_means`.
         tests: The test of each task, see `_compare`.
     """
 
@@ -61,31 +61,31 @@ class LearningTimes(NamedTuple):
 
 @register_section("learning-time")
 class LearningTime(Section):
-    """Time until the accuracy held, and the test of these times."""
+    """Time to the target, and the test of these times."""
 
-    heading = "Learning time"
+    heading = "Time to target"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the table of times, and that of pairs."""
+        """Return the tables of times and of pairs."""
         times, results = context.learning_times, context.results
         if times is None or results is None:
             return []
         return [
-            table_by_task("Table: learning time", times.means, _COLUMNS),
+            table_by_task("Table: time to target", times.means, _COLUMNS),
             Paragraph(_note(results), "note"),
             *_pairs(context, times.tests),
         ]
 
     def answer(self, context: ReportContext) -> Sequence[str]:
-        """Return who was how fast."""
+        """Return the mean times of each task and the significant differences."""
         times, results = context.learning_times, context.results
         if times is None or results is None:
             return []
-        tested = (_separated(task, test) for task, test in times.tests.items())
+        tested = (_differences(task, test) for task, test in times.tests.items())
         return [*_sentences(times.means, results), *tested]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
-        """Return the times and the tests of them."""
+        """Return the times and their tests."""
         times = context.learning_times
         if times is None:
             return {}
@@ -102,13 +102,13 @@ def _note(results: Results) -> str:
     suite = results.suite
     limits = "; ".join(f"{task} {_limit(suite, task)}" for task in suite.tasks)
     return (
-        f"Until {_target(suite)} held ({STOPPING_RULES.find(suite.stopping).description}): "
-        "training and validation, without compilation; "
-        "mean ± standard deviation over the seeds that got there. An epoch: of all seeds. "
-        f"Computed: {suite.compute}, {plural(suite.threads, 'thread')} an operation. Ratios are of "
-        f"methods whose seeds all got there. –: none got there within the limit ({limits}). "
-        "Seconds hold for the processor named below and whatever else ran on it; ratios travel "
-        "better."
+        f"Target: {_target(suite)} ({STOPPING_RULES.find(suite.stopping).description}). "
+        "Times include training and validation, but not compilation; "
+        "mean ± standard deviation over the seeds that reached the target. Times per epoch: over "
+        f"all seeds. Compute: {suite.compute}, {plural(suite.threads, 'thread')} per operation. "
+        "The relative time to target needs all seeds of a method to reach it. –: no seed reached "
+        f"the target within the limit ({limits}). "
+        "Times depend on the processor named below and its load; relative times depend less on it."
     )
 
 
@@ -118,7 +118,7 @@ def _target(suite: Suite) -> str:
 
 
 def _limit(suite: Suite, task: str) -> str:
-    """Return how far a run of a task went at most, in words."""
+    """Return the limit of a run in epochs and seconds."""
     seconds = suite.setting(task, "time_limit")
     return f"{suite.setting(task, 'epochs')} epochs" + (
         "" if seconds is None else f" or {seconds:g} s"
@@ -128,32 +128,32 @@ def _limit(suite: Suite, task: str) -> str:
 def _pairs(context: ReportContext, tests: Mapping[str, Comparison]) -> list[Block]:
     if not tests:
         return []
-    # Ties are of runs that did not get there.
-    ours, theirs = "the seeds that did not get there", "rounded or constant scores"
+    # Here ties are between runs that did not reach the target.
+    ours, theirs = "seeds that did not reach the target", "rounded or constant scores"
     notes = [
         f" {task}: {note.replace(theirs, ours)}."
         for task, test in tests.items()
         for note in test.notes()
     ]
     note: list[str | Span] = [
-        "p by Steel-Dwass on these seconds, a seed that did not get there being slower "
-        "than any that did. ▲: the first method takes longer, ▼: less time. ",
+        "p of Steel-Dwass tests on these times; a seed that did not reach the target counts as "
+        "slower than all that did. ▲: the first method takes longer, ▼: less time. ",
         SHADED,
-        f": {context.level}.{''.join(notes)}",
+        f": significant, {context.level}.{''.join(notes)}",
     ]
     pvalues, marks = all_pvalues(tests), {"▼": "faster", "▲": "slower"}
     table = pair_table(
-        "Pairs of learning times", [*tests], pvalues, context.scores.alpha, marks=marks
+        "Table: pairs of times to target", [*tests], pvalues, context.scores.alpha, marks=marks
     )
     return [table, Paragraph(note, "note")]
 
 
 def _times_of_runs(results: Results) -> pd.DataFrame:
-    """Return a row for each finished run that had a target.
+    """Return one row per finished run with a target.
 
-    Columns: `task`, `method`, `seed`, `reached`, `epochs`, `seconds` (all epochs, training and
-    validation, without compilation and without what is answered at the end), `seconds_epoch` (their
-    mean), `seconds_input` (of it the making of batches), `seconds_compilation`.
+    Columns: `task`, `method`, `seed`, `reached`, `epochs`, `seconds` (training and validation of
+    all epochs, without compilation and the predictions at the end), `seconds_epoch` (mean per
+    epoch), `seconds_input` (input pipeline per epoch), `seconds_compilation`.
     """
     rows = []
     for run in results.runs:
@@ -174,10 +174,10 @@ def _times_of_runs(results: Results) -> pd.DataFrame:
 
 
 def _means(times: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each task and method: means over seeds, and ratios to the least of the task.
+    """Return one row per task and method: means over seeds, and ratios to the fastest method.
 
-    `epochs`, `seconds` and their deviations are of the runs that reached the target, `ratio` is
-    of methods whose seeds all did; the rest is of all runs.
+    `epochs`, `seconds` and their standard deviations use only runs that reached the target; `ratio`
+    needs all seeds of a method to reach it; all other columns use all runs.
     """
     reached = times["reached"].astype(bool)
     of_reached = {name: times[name].where(reached) for name in ("epochs", "seconds")}
@@ -188,7 +188,7 @@ def _means(times: pd.DataFrame) -> pd.DataFrame:
     means["seconds_compilation"] = "seconds_compilation", "median"
     runs = times.assign(reached=reached, **of_reached)
     table = runs.groupby(["task", "method"], sort=False, as_index=False).agg(**means)
-    # A mean over the lucky seeds of a method is no time of the method.
+    # A mean over only the successful seeds would favour the method.
     whole = table["seconds"].where(table["reached"] == table["n"])
     least = whole.groupby(table["task"]).transform("min")
     least_epoch = table.groupby("task")["seconds_epoch"].transform("min")
@@ -198,8 +198,8 @@ def _means(times: pd.DataFrame) -> pd.DataFrame:
 def _compare(times: pd.DataFrame, results: Results) -> dict[str, Comparison]:
     """Return the Steel-Dwass test of each task's seconds.
 
-    A run that never got there took infinitely long, which only a test of ranks can compare. A task
-    where no run got there has no times to compare.
+    A run that did not reach the target has infinite time, which a rank test can compare. Tasks
+    where no run reached the target are left out.
     """
     suite, reached = results.suite, times["reached"].astype(bool)
     there = {*times["task"][reached]}
@@ -229,22 +229,22 @@ def _sentences(means: pd.DataFrame, results: Results) -> Iterator[str]:
         never = [
             f"{row.method} ({plural(row.n, 'seed')})" for row in rows_of(own[own["reached"] == 0])
         ]
-        parts = [f"until {goal} held, fastest first: {', '.join(found)}"] if found else []
-        parts += [f"{goal} held for {', '.join(some)}"] if some else []
+        parts = [f"time to {goal}, fastest first: {', '.join(found)}"] if found else []
+        parts += [f"{goal} reached by {', '.join(some)}"] if some else []
         limit = _limit(results.suite, str(task))
-        parts += [f"{goal} did not hold within {limit} for {', '.join(never)}"] if never else []
+        parts += [f"{goal} not reached within {limit} by {', '.join(never)}"] if never else []
         yield f"{task}: {'; '.join(parts)}."
 
 
-def _separated(task: str, comparison: Comparison) -> str:
+def _differences(task: str, comparison: Comparison) -> str:
     pairs = comparison.pairs()
-    faster = better_of(pairs, "than")
+    faster = better_of(pairs, "faster than")
     if not faster:
-        return f"No two learning times on {task} can be separated by these seeds."
+        return f"No two methods differ significantly in time to target on {task}."
     rest = len(pairs) - len(faster)
-    others = f"; the other {plural(rest, 'pair')} cannot be separated" if rest else ""
+    others = f"; no significant difference for {plural(rest, 'other pair')}" if rest else ""
     level = format_level(comparison.result.alpha)
-    return f"Faster on {task} ({level}): {', '.join(faster)}{others}."
+    return f"Time to target on {task} ({level}): {', '.join(faster)}{others}."
 
 
 def _seconds(value: float) -> str:

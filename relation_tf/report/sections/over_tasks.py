@@ -1,4 +1,4 @@
-"""Tests over several tasks."""
+"""Section with the tests over several tasks."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from relation_tf.stats.over_tasks import FEW_TASKS
 
 @register_section("several")
 class OverTasks(Section):
-    """Friedman's and Nemenyi's tests, and on how many tasks each method wins."""
+    """Friedman's and Nemenyi's tests, and the number of tasks each method wins."""
 
-    heading = "Over several tasks"
+    heading = "Tests over several tasks"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the tests with average ranks, and the table of wins."""
+        """Return the tests, the figure of average ranks and the table of wins."""
         several = context.several
         return [
             *(() if several is None else _ranks(several, context)),
@@ -58,9 +58,10 @@ def _ranks(several: FriedmanNemenyiResult, context: ReportContext) -> list[Block
         blocks.append(Figure(picture))
     notes = "".join(f" {note[:1].upper()}{note[1:]}." for note in several.notes)
     note = (
-        "Average ranks, 1 the best; bars join methods that cannot be separated. Ranks that differ "
-        f"by more than {number(several.critical_difference, 2)} are separated. So many tasks and "
-        f"methods can reach {format_pvalue(several.attainable_pvalue, alpha)} by Nemenyi's test at "
+        "Average ranks, 1 is the best; bars join methods that do not differ significantly. "
+        "Differences between ranks above "
+        f"{number(several.critical_difference, 2)} are significant. With this number of tasks and "
+        f"methods, Nemenyi's test can reach {format_pvalue(several.attainable_pvalue, alpha)} at "
         f"best; {context.level} needs at least {several.tasks_needed} tasks.{notes}"
     )
     return [*blocks, Paragraph(note, "note")]
@@ -68,28 +69,30 @@ def _ranks(several: FriedmanNemenyiResult, context: ReportContext) -> list[Block
 
 def _tests(several: FriedmanNemenyiResult, context: ReportContext) -> str:
     alpha, tasks = context.scores.alpha, len(several.ranks)
-    mnli = " (MNLI by the mean of both its sets)" if _both_mnli(context) else ""
+    mnli = " (MNLI: mean of both sets)" if _both_mnli(context) else ""
     friedman = format_pvalue(several.friedman_pvalue, alpha)
     exact = "exact" if several.exact else "approximate"
-    # Of few tasks it is too small to tell anything by.
+    # With few tasks this p is too small to be valid.
     iman = f", Iman and Davenport {format_pvalue(several.f_pvalue, alpha)}"
     found = "; ".join(better_of(several.pairs()))
     verdict = (
-        f"Separated by Nemenyi's test ({context.level}): {found}."
+        f"Significant by Nemenyi's test ({context.level}): {found}."
         if found
-        else "Nemenyi's test separates no two methods."
+        else "Nemenyi's test finds no significant difference."
     )
     return (
-        f"Friedman over the means of {tasks} tasks, each task once{mnli}: {friedman} ({exact})"
-        f"{iman if tasks >= FEW_TASKS else ''}. {verdict} It speaks of tasks like these, the tests "
-        "above of each task's seeds."
+        f"Friedman's test over the means of {tasks} tasks{mnli}: {friedman} ({exact})"
+        f"{iman if tasks >= FEW_TASKS else ''}. {verdict} These tests generalize to similar "
+        "tasks; the tests above compare seeds on one task."
     )
 
 
 def _wins(context: ReportContext) -> list[Block]:
     head: Any = "method" if context.pairs_listed else "head"
     columns = [Column("First", head), Column("Second", head)]
-    columns += [Column(name, "number") for name in ("First better", "Not separated", "First worse")]
+    columns += [
+        Column(name, "number") for name in ("First better", "Not significant", "First worse")
+    ]
     rows = [
         Row(
             [row["a"], row["b"], *(str(row[key]) for key in ("wins", "ties", "losses"))],
@@ -99,7 +102,7 @@ def _wins(context: ReportContext) -> list[Block]:
     ]
     mnli = " MNLI counts once, by MNLI-m." if _both_mnli(context) else ""
     note = (
-        "On how many tasks the two are separated, each task tested by itself, without a correction "
-        f"for their number.{mnli}"
+        "Number of tasks with and without a significant difference. Each task is tested "
+        f"separately, without a correction for the number of tasks.{mnli}"
     )
     return [Table("Wins and losses", columns, rows), Paragraph(note, "note")]

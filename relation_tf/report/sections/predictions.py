@@ -1,4 +1,4 @@
-"""What runs answered on their scored rows, beside the labels."""
+"""Section with the predictions on scored rows, compared with the labels."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from relation_tf.report.pictures.predictions import (
     roc_curves,
 )
 
-_MOST_MATRICES = 6  # methods; more matrices than that nobody compares, and they fill the page
+_MOST_MATRICES = 6  # methods; more matrices would fill the page
 _MOST_NAMED = 6  # methods in one sentence
-_MOST_ANSWERS = 500_000  # of a task; to draw as many takes a few seconds
+_MOST_ANSWERS = 500_000  # of a task; drawing this many takes a few seconds
 
 
 class Predicted(NamedTuple):
-    """What the runs of a suite answered.
+    """Evaluation of the predictions of a suite's runs.
 
     Attributes:
         tables: `auc`, `calibration` and `confusion`, each with a column `task`.
-        pictures: ROC curves, calibration and confusion, a picture a task.
-        notes: What is not drawn, and why.
-        warnings: Where runs choose one class for every row.
+        pictures: ROC curves, calibration and confusion matrices of each task.
+        notes: Figures that are left out, with the reason.
+        warnings: Runs that predict the same class for all rows.
     """
 
     tables: dict[str, pd.DataFrame]
@@ -50,12 +50,12 @@ class Predicted(NamedTuple):
 
 @register_section("predictions")
 class PredictionPictures(Section):
-    """ROC curves, calibration and confusion of each task."""
+    """ROC curves, calibration and confusion matrices of each task."""
 
-    heading = "What was predicted"
+    heading = "Predictions"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the pictures of each task."""
+        """Return the figures of each task."""
         found = context.predicted
         if found is None or not found.tables:
             return []
@@ -63,32 +63,33 @@ class PredictionPictures(Section):
         for task in found.tables["auc"]["task"].unique():
             own = [each for each in found.pictures if each.name.partition("-")[2] == task]
             confusion = any(each.name.startswith("confusion-") for each in own)
-            what = ", what is taken for what" if confusion else ""
+            what = ", confusion matrices" if confusion else ""
             figures = [Figure(picture, picture.legend) for picture in own]
-            summary: list[str | Span] = [Span(task), f" ROC curves, calibration{what}"]
+            summary: list[str | Span] = [Span(task), f": ROC curves, calibration{what}"]
             blocks.append(Folded(summary, figures, task=task))
         note: list[str | Span] = [
             "Means over seeds. ROC: macro is the mean of each class against the rest, micro pools "
-            "all rows and classes. Calibration: accuracy against the highest probability; below "
-            "the diagonal a method is too sure; the number is the expected error.",
+            "all rows and classes. Calibration: accuracy against confidence (the highest "
+            "probability); below the diagonal a method is overconfident; ECE is the expected "
+            "calibration error.",
             *(f" {note}" for note in found.notes),
-            " The numbers: ",
+            " Tables: ",
             *file_links(found.tables),
         ]
         return [*blocks, Paragraph(note, "note")]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
-        """Return the numbers of the pictures."""
+        """Return the data of the figures."""
         return {} if context.predicted is None else context.predicted.tables
 
 
 def predicted(results: Results, look: dict[str, Style]) -> Predicted:
-    """Tables and pictures of the tasks whose runs have written labels beside their answers.
+    """Return tables and figures of the tasks with labels in their files of predictions.
 
-    Runs of earlier versions have not, and neither have regressions.
+    Regressions and runs of earlier versions have no labels.
 
     Raises:
-        SuiteError: For a file of predictions that is broken.
+        SuiteError: If a file of predictions is invalid.
     """
     tables: dict[str, list[pd.DataFrame]] = {"auc": [], "calibration": [], "confusion": []}
     pictures: list[Picture | None] = []
@@ -103,9 +104,9 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
             classes = [str(label) for label in labels]
             rows = _rows(results, task, split)
             if rows > _MOST_ANSWERS:
-                notes.append(f"{name} has {rows:,} answers, too many to be drawn.")
+                notes.append(f"{name}: no figures, because it has {rows:,} predictions.")
                 continue
-            kind = split.rpartition(":")[2].partition("_")[0]  # as runs call their files
+            kind = split.rpartition(":")[2].partition("_")[0]  # as in the names of files
             found = _read(results, task, f"{name}.{kind}.tsv", classes)
             if not found:
                 continue
@@ -122,7 +123,7 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
             if len(classes) <= MOST_CLASSES and len(found) <= _MOST_MATRICES:
                 pictures.append(confusion_matrices(answers))
             else:
-                notes.append(f"{name}: what is taken for what is in confusion.csv alone.")
+                notes.append(f"{name}: no confusion matrices, see confusion.csv.")
     return Predicted(
         {kind: pd.concat(parts, ignore_index=True) for kind, parts in tables.items() if parts},
         [picture for picture in pictures if picture is not None],
@@ -132,7 +133,7 @@ def predicted(results: Results, look: dict[str, Style]) -> Predicted:
 
 
 def _constant(answers: Predictions) -> dict[str, tuple[int, int]]:
-    """Of each method, how many runs choose one class for every row, and of how many."""
+    """Return by method the numbers of runs that predict one class only, and of all runs."""
     counts = {}
     for method, runs in answers.items():
         chosen = [np.argmax(shares, axis=1) for _, shares in runs.values()]
@@ -141,9 +142,9 @@ def _constant(answers: Predictions) -> dict[str, tuple[int, int]]:
 
 
 def _warnings(constant: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
-    """One sentence of all tasks: the score of such runs is that of their class."""
+    """Return one sentence on all tasks where runs predict one class only."""
     whole = [task for task, own in constant.items() if all(n == of for n, of in own.values())]
-    said = [f"all on {in_words(whole)}"] if whole else []
+    said = [f"all runs on {in_words(whole)}"] if whole else []
     methods = dict.fromkeys(method for own in constant.values() for method in own)
     some = []
     for method in methods:
@@ -152,12 +153,12 @@ def _warnings(constant: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str
         some += [f"{method} on {', '.join(on)}"] if on else []
     said += some[:_MOST_NAMED]
     if len(some) > _MOST_NAMED:
-        said.append(f"{len(some) - _MOST_NAMED} more methods on some")
-    return [f"Runs that choose one class for every row: {'; '.join(said)}."] if said else []
+        said.append(f"{len(some) - _MOST_NAMED} more methods")
+    return [f"Runs that predict one class for all rows: {'; '.join(said)}."] if said else []
 
 
 def _rows(results: Results, task: str, split: str) -> int:
-    """Of all runs of a task on a split."""
+    """Return the number of predictions of all runs of a task on a split."""
     own = (run["manifest"]["data"]["rows"] for run in results.runs if run["task"] == task)
     return sum(int(rows.get(split, 0)) for rows in own)
 
@@ -175,7 +176,7 @@ def _read(results: Results, task: str, file: str, classes: list[str]) -> Predict
 
 
 def _read_run(path: Path, classes: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Labels and probabilities; None where the file holds no labels."""
+    """Return labels and probabilities; None if the file has no labels."""
     columns = [f"probability_{name}" for name in classes]
     try:
         table = pd.read_csv(
@@ -189,13 +190,13 @@ def _read_run(path: Path, classes: list[str]) -> tuple[np.ndarray, np.ndarray] |
         )
     except (OSError, ValueError) as error:
         raise SuiteError(
-            f"{path}: expected a row for each answer: {str(error).splitlines()[0]:.100}"
+            f"{path}: must have one row per prediction: {str(error).splitlines()[0]:.100}"
         ) from error
     if "label" not in table:
         return None
     missing = [name for name in columns if name not in table]
     labels = pd.Index(classes).get_indexer(pd.Index(table["label"]))
     if missing or (labels < 0).any():
-        what = repr(missing[0]) if missing else f"labels {', '.join(classes)}"
-        raise SuiteError(f"{path}: expected {'a column ' if missing else ''}{what:.160}")
+        must = f"have a column {missing[0]!r}" if missing else f"have labels {', '.join(classes)}"
+        raise SuiteError(f"{path}: must {must:.160}")
     return labels.astype(np.intp), table[columns].to_numpy(dtype=float)

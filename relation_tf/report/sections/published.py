@@ -1,4 +1,4 @@
-"""Published figures next to ours, and the suite's table as its paper lays it out."""
+"""Sections with published figures and the results in the paper's layout."""
 
 from __future__ import annotations
 
@@ -40,39 +40,39 @@ _Names = tuple[str, ...]
 
 @register_section("published")
 class PublishedFigures(Section):
-    """Published figures next to ours."""
+    """Table of published figures and our results."""
 
-    heading = "Beside the paper"
+    heading = "Comparison with the paper"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the table, and why the figures cannot be compared."""
+        """Return the table, and the reasons why figures are not comparable."""
         results, published = context.results, context.published
         if results is None or published is None or not context.cells:
             return []
         unlike = reasons(results, published)
-        beside = _beside(context, results, published)
+        found = _compared(context, results, published)
         blocks: list[Block] = []
         if unlike:
             blocks.append(Paragraph(f"Not comparable: {'; '.join(unlike)}.", "warning"))
-        if len(beside):
-            blocks.append(_table(beside, comparable=not unlike))
-        split = f"; its figures are of {published.split} sets" if len(beside) else ""
+        if len(found):
+            blocks.append(_table(found, comparable=not unlike))
+        split = f"; its figures are from {published.split} sets" if len(found) else ""
         note = f"{published.source}{split}. {published.missing}".strip()
         return [*blocks, Paragraph(note, "note")]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
-        """Return the figures and ours."""
+        """Return the table of published figures and our results."""
         if context.results is None or context.published is None:
             return {}
-        beside = _beside(context, context.results, context.published)
-        return {} if beside.empty else {"published": beside}
+        found = _compared(context, context.results, context.published)
+        return {} if found.empty else {"published": found}
 
 
-def _table(beside: pd.DataFrame, *, comparable: bool) -> Table:
+def _table(found: pd.DataFrame, *, comparable: bool) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
-    columns += [Column(name, "number") for name in ("Published", "Here", "Difference")]
+    columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
     rows = []
-    for row in rows_of(beside):
+    for row in rows_of(found):
         shown = comparable and not math.isnan(row.difference)
         numbers = [
             spread(row.published, row.published_sd),
@@ -83,10 +83,10 @@ def _table(beside: pd.DataFrame, *, comparable: bool) -> Table:
     return Table("Table: published figures", columns, rows)
 
 
-def _beside(context: ReportContext, results: Results, published: Published) -> pd.DataFrame:
-    """Return published figures and ours, in points or milliseconds.
+def _compared(context: ReportContext, results: Results, published: Published) -> pd.DataFrame:
+    """Return published figures and our results, in points or milliseconds.
 
-    A figure stands beside the method of its name, or the only one of its mechanism.
+    A figure belongs to the method with its name, or to the only method with its mechanism.
     """
     ours = {
         (row.task, row.method, MILLISECONDS): (1000 * row.seconds_batch, math.nan, row.n)
@@ -106,7 +106,7 @@ def _beside(context: ReportContext, results: Results, published: Published) -> p
 
 
 def own_name(results: Results, name: str) -> str:
-    """Return our method of a name, or the only one of that mechanism; else the paper's name."""
+    """Return our method with this name, or the only one with this mechanism; else the name."""
     methods = results.suite.methods()
     own = [str(method.name) for method in methods if method.mechanism == name]
     named = any(method.name == name for method in methods)
@@ -114,19 +114,16 @@ def own_name(results: Results, name: str) -> str:
 
 
 def reasons(results: Results, published: Published) -> list[str]:
-    """Return why the published figures and ours cannot be compared; empty where they can."""
+    """Return the reasons why published figures and our results are not comparable, if any."""
     suite = results.suite
     unlike = []
     ours = suite.embedding_dim if suite.embeddings == "glove" else None
     if ours != published.vectors:
-        unlike.append(
-            f"the paper's networks start from {_vectors(published.vectors)}, these from "
-            f"{_vectors(ours)}"
-        )
+        unlike.append(f"the paper uses {_vectors(published.vectors)}, this suite {_vectors(ours)}")
     if suite.source == "miniglue":
-        unlike.append("these are of embedded data")
+        unlike.append("this suite uses the included sample data")
     elif Scores.of(results).noun != f"{published.split} sets":
-        unlike.append(f"the paper's figures are of {published.split} sets, these of dev sets")
+        unlike.append(f"the paper reports {published.split} sets, this suite dev sets")
     return unlike + [f"{task} is {note}" for task in suite.tasks for note in notes(results, task)]
 
 
@@ -136,12 +133,12 @@ def _vectors(width: int | None) -> str:
 
 @register_section("layout")
 class Layout(Section):
-    """The suite's table as its paper lays it out."""
+    """Results in the layout of the paper's table."""
 
-    heading = "As the paper lays it out"
+    heading = "Results in the paper's layout"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return a table for each measure; none for several suites."""
+        """Return a table for each measure; nothing for several suites."""
         results = context.results
         layout = None if results is None or results.parts else results.suite.layout
         if results is None or layout is None or not context.cells:
@@ -151,7 +148,7 @@ class Layout(Section):
         for place, measure in enumerate(layout.measures, start=1):
             title = f"score{unit}" if measure == SCORE else measure
             table = Table(
-                f"Table: {title}, as the paper lays it out",
+                f"Table: {title}, in the paper's layout",
                 *_grid(measure, layout, context, results),
                 "scores",
                 Paper(f"layout-{place}", f"{context.title}: {title}"),
@@ -185,13 +182,13 @@ def _grid(
 
 
 def _heading(names: Sequence[str], column: _Names) -> str:
-    """Return what stands over a column; a number says of what."""
+    """Return the heading of a column; numbers follow the name of their part."""
     named = zip(names, column, strict=True)
     return " ".join(f"{name} {part}" if part[:1].isdigit() else part for name, part in named)
 
 
 def _nested(names: Iterable[_Names]) -> list[_Names]:
-    """Each once, those together that share their first part; parts in the order they came in."""
+    """Return distinct names, grouped by their parts; parts in order of first occurrence."""
     distinct = [*dict.fromkeys(names)]
     orders = [[*dict.fromkeys(parts)] for parts in zip(*distinct, strict=True)]
     return sorted(
@@ -201,7 +198,7 @@ def _nested(names: Iterable[_Names]) -> list[_Names]:
 
 
 def _means(measure: str, context: ReportContext) -> pd.DataFrame:
-    """Columns `task`, `method`, `mean`, `sd`, `letters`, `digits` and `best`."""
+    """Return columns `task`, `method`, `mean`, `sd`, `letters`, `digits` and `best`."""
     scores = context.scores
     if measure == SCORE:
         own = context.summary[context.summary["metric"] == SCORE]
@@ -230,7 +227,7 @@ def _times(measure: str, context: ReportContext) -> pd.DataFrame:
     column = "seconds" if measure == "seconds" else "seconds_epoch"
     means = times.means
     own = means[keys].assign(mean=means[column], sd=means[f"{column}_sd"])
-    # The mean of the lucky seeds is no time of the method.
+    # A mean over only the successful seeds would favour the method.
     return own[means["reached"] == means["n"]] if measure == "seconds" else own
 
 
@@ -249,7 +246,7 @@ def _cell(row: Any, figure: float | None, *, comparable: bool) -> Cell | None:
 
 
 def _figures(results: Results, published: Published | None) -> dict[tuple[str, str, str], float]:
-    """The paper's figures by our method, task and measure; a task's score has one metric here."""
+    """Return the paper's figures by our method, task and measure."""
     metrics = {name: task.metrics for task in results.suite.learned() for name in task.scored}
     figures = {}
     for figure in () if published is None else published.figure:

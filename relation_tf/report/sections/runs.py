@@ -1,4 +1,4 @@
-"""How each method was run, and how the scores were made: settings, warnings, machine and data."""
+"""Sections with methods, costs, settings, warnings, environment and data."""
 
 from __future__ import annotations
 
@@ -33,47 +33,49 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.provenance import data, settings
 from relation_tf.report.runs import computed, methods_as_asked
 
-_MOST_LINES = 100  # of those that were skipped
+_MOST_LINES = 100  # skipped lines shown
 _DIGEST = 12
 
 
 def _columns(*, timed: bool) -> Mapping[Column, Show]:
-    """Return the columns of what runs took, each with how it shows a row of `how_run`."""
+    """Return the columns of the table of costs; each formats a row of `how_run`."""
 
     def numeric(name: str, group: str = "") -> Column:
         return Column(name, "number", group)
 
-    each, step = ("a pass", "a step") if timed else ("an epoch", "a batch")
+    each, step = ("pass", "step") if timed else ("epoch", "batch")
     epoch_digits, step_digits = (3, 3) if timed else (2, 1)
     common: dict[Column, Show] = {
         Column("Method", "method"): lambda row: row.method,
         numeric("Runs"): lambda row: str(row.n),
         numeric("all", "Parameters"): lambda row: number(row.parameters),
-        numeric("no embedding", "Parameters"): lambda row: number(row.without_embedding),
+        numeric("without embedding", "Parameters"): lambda row: number(row.without_embedding),
         numeric("mechanism", "Parameters"): lambda row: number(row.mechanism),
         numeric("Passes" if timed else "Epochs"): lambda row: f"{row.epochs:g}",
-        numeric(f"s {each}", "Time"): lambda row: number(row.seconds_epoch, epoch_digits),
-        numeric("tokens a second", "Time"): lambda row: number(row.tokens_second),
-        numeric(f"ms {step}", "Time"): lambda row: number(1000 * row.seconds_batch, step_digits),
-        numeric("s compiling", "Time"): lambda row: number(row.seconds_compilation, 2),
+        numeric(f"s per {each}", "Time"): lambda row: number(row.seconds_epoch, epoch_digits),
+        numeric("tokens per second", "Time"): lambda row: number(row.tokens_second),
+        numeric(f"ms per {step}", "Time"): lambda row: number(
+            1000 * row.seconds_batch, step_digits
+        ),
+        numeric("compilation, s", "Time"): lambda row: number(row.seconds_compilation, 2),
     }
     if timed:
-        held: Show = lambda row: number(1024 * row.state_mib, 1)  # noqa: E731
-        return common | {numeric("Held of the tokens, KiB"): held}
+        state: Show = lambda row: number(1024 * row.state_mib, 1)  # noqa: E731
+        return common | {numeric("Memory for earlier tokens, KiB"): state}
     return common | {
         numeric("Padding"): lambda row: f"{100 * row.padding:.1f} %",
         numeric("Memory, MiB"): lambda row: Cell(
-            number(row.peak_memory_mib), notes=["of the process"] if row.of_process else []
+            number(row.peak_memory_mib), notes=["of process"] if row.of_process else []
         ),
-        Column("Why stopped", "words"): lambda row: row.stopped,
+        Column("Reason to stop", "words"): lambda row: row.stopped,
     }
 
 
 @register_section("run")
 class HowRun(Section):
-    """Methods, what their runs took, and the settings of the suite."""
+    """Methods, costs of their runs, and settings of the suite."""
 
-    heading = "How each method was run"
+    heading = "Methods and settings"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return two tables and the settings."""
@@ -91,39 +93,41 @@ def _methods(results: Results) -> list[Block]:
         Column("Method", "method"),
         Column("Mechanism"),
         Column("Units", "number"),
-        Column("Size asked"),
+        Column("Requested size"),
         Column("Options"),
     ]
     rows = [Row([*row.values()], [row["method"]]) for row in methods_as_asked(results)]
-    return [Table("Methods as asked", columns, rows)] if rows else []
+    return [Table("Table: methods", columns, rows)] if rows else []
 
 
 def _how(results: Results, how: pd.DataFrame) -> list[Block]:
     timed = results.suite.timed
-    note = "A pass goes through the whole text; a step is a token of each row of a batch."
+    note = "A pass decodes the whole text; a step decodes one token of each row in a batch."
     if not timed:
         others = (
-            ", or of the process, which has run others before" if how["of_process"].any() else ""
+            " (of process: includes earlier runs in the same process)"
+            if how["of_process"].any()
+            else ""
         )
         note = (
-            "Time: of training, without what is answered and compiled; tokens without padding. "
-            f"Padding: its share of the training batches. Memory: the highest of a run{others}."
+            "Time: training without evaluation and compilation; tokens without padding. "
+            f"Padding: share of padding in training batches. Memory: peak of a run{others}."
         )
     return [
         Paragraph(computed(results)),
-        table_by_task("Table: what runs took", how, _columns(timed=timed)),
+        table_by_task("Table: costs of the runs", how, _columns(timed=timed)),
         Paragraph(f"Medians over seeds. {note}", "note"),
     ]
 
 
 @register_section("made")
 class Made(Section):
-    """Where the scores are from."""
+    """Warnings, environment and data."""
 
-    heading = "How it was made"
+    heading = "Warnings and provenance"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return warnings, failures, facts about the machine, and the data of each task."""
+        """Return warnings, failures, environment and the data of each task."""
         blocks: list[Block] = []
         if context.warnings:
             blocks.append(Bullets(context.warnings, "warning"))
@@ -131,13 +135,13 @@ class Made(Section):
             failed: list[Text] = [
                 [Span(name, "code"), f": {error}"] for name, error in context.failures
             ]
-            blocks += [Heading("Runs that failed"), Bullets(failed, "warning")]
+            blocks += [Heading("Failed runs"), Bullets(failed, "warning")]
         if context.made:
             blocks.append(Facts(context.made, long=True))
         if context.results is not None:
             blocks += _data(context.results)
         links = file_links(context.tables)
-        return [*blocks, Paragraph(["The tables lie beside this page: ", *links], "note")]
+        return [*blocks, Paragraph(["Tables as CSV: ", *links], "note")]
 
 
 def _data(results: Results) -> list[Block]:
@@ -146,8 +150,8 @@ def _data(results: Results) -> list[Block]:
         Column("Source"),
         Column("Rows"),
         Column("Vocabulary", "number"),
-        Column("Word vectors start"),
-        Column("Lines skipped", "number"),
+        Column("Initial word vectors"),
+        Column("Skipped lines", "number"),
         Column("Digest"),
     ]
     rows, folded = [], []
@@ -161,6 +165,6 @@ def _data(results: Results) -> list[Block]:
         if skipped:
             more = len(skipped) - _MOST_LINES
             lines = [*skipped[:_MOST_LINES], *([f"and {more} more"] if more > 0 else [])]
-            summary = f"{row.task}: {plural(len(skipped), 'malformed line')} left out of training"
+            summary = f"{row.task}: {plural(len(skipped), 'malformed line')} skipped in training"
             folded.append(Folded(summary, [Bullets(lines)]))
-    return [Heading("Data"), Table("Data", columns, rows), *folded] if rows else []
+    return [Heading("Data"), Table("Table: data", columns, rows), *folded] if rows else []

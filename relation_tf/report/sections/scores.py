@@ -1,4 +1,4 @@
-"""The table of scores, and every seed as a dot."""
+"""Sections with the table of scores and the figure of all seeds."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from relation_tf.tasks.metrics import counted
 
 @register_section("scores")
 class ScoresTable(Section):
-    """Mean and deviation of each method on each task."""
+    """Mean and standard deviation of each method on each task."""
 
     heading = "Scores"
     notebook = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the table and what its marks mean."""
+        """Return the table and a note that explains its marks."""
         if not context.cells:
             return []
         scores = context.scores
@@ -61,15 +61,15 @@ def _lettered(context: ReportContext) -> bool:
 def _note(context: ReportContext) -> Iterator[str | Span]:
     scores = context.scores
     yield f"Mean over {plural(scores.seeds, 'seed')}"
-    yield ", or n where it is given," if _fewer(context) else ""
+    yield " (or n if given)" if _fewer(context) else ""
     yield " ± standard deviation (n − 1)" if scores.seeds > 1 else ""
     yield f", {scores.times_100}. " if scores.times_100 else ". "
     yield Span("Bold")
-    yield ": the best mean"
+    yield ": best mean"
     if scores.lower_is_better:
         lower = ", ".join(sorted(scores.lower_is_better))
-        yield f", which is the lowest of {lower} and the highest of others"
-    both = "" if context.results is None else "; a task with two metrics counts the mean of both"
+        yield f" (lowest for {lower}, highest for others)"
+    both = "" if context.results is None else "; for a task with two metrics, the mean of both"
     yield f"{both}."
     yield from _uncounted(context)
     test = f"({context.test}, {context.level})"
@@ -77,24 +77,24 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
         yield " "
         yield Span("a b", "superscript")
         yield (
-            f" In a column, methods that share a letter cannot be separated {test}; a column "
-            "without letters separates no pair."
+            f": methods that share a letter in a column do not differ significantly {test}; a "
+            "column without letters has no significant difference."
         )
     elif context.comparisons and scores.control is None:
-        yield f" No column separates a pair {test}."
+        yield f" No difference in any column is significant {test}."
     if _fewer(context):
-        yield " n: seeds that are done, where not all are. –: none."
+        yield " n: number of finished seeds, if not all. –: no finished seed."
     suite = None if context.results is None else context.results.suite
     if suite is not None and len(suite.tasks) > 1 and not suite.timed:
         if scores.averages:
             yield (
-                " The average counts seeds that have all tasks; two metrics of a task, and MNLI-m "
+                " The average uses only seeds with all tasks; two metrics of a task, and MNLI-m "
                 "and MNLI-mm, are averaged first."
             )
         elif scores.alike:
-            yield " The average counts seeds that have all tasks, and here none has."
+            yield " There is no average yet: no seed has all tasks."
         else:
-            yield " There is no average over tasks whose metrics differ in unit or direction."
+            yield " There is no average, because the metrics differ in unit or direction."
     failed = 0 if suite is None else int(context.runs["status"].eq("failed").sum())
     if failed:
         verb = "is" if failed == 1 else "are"
@@ -102,12 +102,12 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
 
 
 def _uncounted(context: ReportContext) -> Iterator[str]:
-    """Name the tasks of which not all metrics count."""
+    """Name the tasks with metrics that do not enter the score."""
     for task in () if context.results is None else context.results.suite.learned():
         if len(counted(task.metrics)) < len(task.metrics):
             yield (
-                f" Of {task.name} only {task.metrics[0]} counts, as its metrics differ in unit or "
-                "direction."
+                f" The score of {task.name} is {task.metrics[0]} alone, because its metrics differ "
+                "in unit or direction."
             )
 
 
@@ -120,9 +120,9 @@ def _caption(context: ReportContext) -> str:
         f" over {plural(scores.seeds, 'seed')}",
         " or fewer" if _fewer(context) else "",
         f", {scores.times_100}" if scores.times_100 else "",
-        ". Bold: the best mean",
-        f", the lowest of {', '.join(lower)}." if lower else ".",
-        " In a column, methods that share a letter cannot be separated "
+        ". Bold: best mean",
+        f" (lowest for {', '.join(lower)})." if lower else ".",
+        " Methods that share a letter in a column do not differ significantly "
         f"({context.test}, {context.level})."
         if _lettered(context)
         else "",
@@ -132,16 +132,16 @@ def _caption(context: ReportContext) -> str:
 
 @register_section("seeds")
 class Seeds(Section):
-    """The score of every seed."""
+    """Figure with the score of each seed."""
 
-    heading = "Every seed"
+    heading = "Scores by seed"
     notebook = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the picture."""
+        """Return the figure."""
         scores = context.scores
         points = "Score in points. " if scores.fractions else ""
         points = f"Scores: {scores.times_100}. " if points and scores.points else points
-        interval = ", the level one its 95 % t interval" if scores.seeds > 1 else ""
-        note = f"{points}A mark is a seed; the upright line is the mean{interval}."
+        interval = ", the horizontal line its 95 % t interval" if scores.seeds > 1 else ""
+        note = f"{points}Each mark is a seed; the vertical line is the mean{interval}."
         return figure_with_note(score_dots(scores, context.look), note)

@@ -1,4 +1,4 @@
-"""All tests in full."""
+"""Section with the details of all tests."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from relation_tf.stats.design import format_pvalue, pvalue_only
 
 @register_section("tests")
 class Tests(Section):
-    """The test of each task."""
+    """Test of each task."""
 
-    heading = "All tests"
+    heading = "Test details"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the procedure, and the pairs of each task."""
+        """Return the procedure and the pairs of each task."""
         if not context.comparisons:
             return []
         design = design_sentence(context.scores, context.comparisons)
@@ -44,35 +44,35 @@ class Tests(Section):
 def _procedure(context: ReportContext) -> Iterator[str | Span]:
     scores = context.scores
     if context.results is not None:
-        yield "The test is the same for every suite, fixed before its runs: "
+        yield "The test was fixed before the runs: "
     yield context.test
     yield (
         ", all pairs of methods"
         if scores.control is None
-        else ", a control that is to be declared before the runs"
+        else ", a control that must be declared before the runs"
     )
     yield (
-        f", two-sided, α = {scores.alpha}. Each column is tested by itself, without a correction "
+        f", two-sided, α = {scores.alpha}. Each column is tested separately, without a correction "
         "for the number of columns; seeds are never pooled over tasks. "
     )
     if scores.averages:
-        yield "The average of each seed is tested as a task of its own. "
+        yield "The average is tested like a task, with one value per seed. "
     level, positive = context.level.removeprefix("p < "), "Cliff's delta is"
     if scores.procedure.exact:
         yield (
-            "A pair counts as separated where both p, by the asymptotic distribution and by "
-            f"permutation, are below {level}. Permutations are joint, of all methods: all of them, "
-            f"or {PERMUTATIONS:,} at random. "
+            "A difference is significant if the asymptotic p and the permutation p are both below "
+            f"{level}. Permutations exchange scores between all methods: all permutations, or "
+            f"{PERMUTATIONS:,} at random. "
         )
         positive = f"{scores.procedure.symbol} and Cliff's delta are"
     yield (
-        f"{positive} positive where the second method is higher; the interval of delta is "
-        "nominally one of 95 %, each by itself."
+        f"{positive} positive if the second method scores higher; each interval of delta is "
+        "nominally a 95 % interval, without a correction for several intervals."
     )
     if not context.pairs_listed:
-        yield " The pairs are in "
+        yield " There are too many pairs to list here: see "
         yield Span("pvalues.csv", "link", "pvalues.csv")
-        yield ", as there are many."
+        yield "."
 
 
 def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
@@ -82,13 +82,13 @@ def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
     notes = "".join(f" {note}." for note in test.notes())
     needed = f"at least {test.seeds_needed}" if test.seeds_needed else "more than 10,000"
     reach = (
-        f" Without ties this number of methods and seeds can reach {attainable} at best; "
+        f" Without ties, this number of methods and seeds can reach {attainable} at best; "
         f"{context.level} needs {needed} seeds."
     )
     bound = context.scores.procedure.attainable_pvalue is not None
-    note = f"Kruskal-Wallis, for information: {kruskal}.{reach if bound else ''}{notes}"
+    note = f"Kruskal-Wallis test, for information: {kruskal}.{reach if bound else ''}{notes}"
     return Folded(
-        [Span(task), f" {pairs['significant'].sum()} of {len(pairs)} pairs separated"],
+        [Span(task), f": {pairs['significant'].sum()} of {len(pairs)} pairs significant"],
         [*([_pairs(task, test, context)] if context.pairs_listed else []), Paragraph(note, "note")],
         task=task,
     )

@@ -1,4 +1,4 @@
-"""What every picture has to meet."""
+"""Fixtures for checks of all figures: readable text and contrast."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def names() -> list[str]:
 
 @pytest.fixture
 def readable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Picture], None]:
-    """Check that no text of a picture lies on another one or leaves its panel."""
+    """Check that texts of a picture do not overlap or leave their panel."""
     drawn: list[Text] = []
 
     def draw_text(*args: object, mtext: Text, **kwargs: object) -> None:
@@ -56,7 +56,7 @@ def readable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Picture], None]:
 
 @pytest.fixture
 def contrast() -> Callable[[str, float], float]:
-    """Give the smaller contrast of text on a colour of some opacity, on the white and dark page."""
+    """Return the lower contrast of text on a transparent colour, on white and dark pages."""
     css = files("relation_tf.report").joinpath("report.css").read_text(encoding="utf-8")
     inks, papers = (
         [_rgb(value) for value in re.findall(rf"--{name}: (#\w+);", css)[:2]]
@@ -85,6 +85,6 @@ def _rgb(color: str) -> list[float]:
 
 
 def _luminance(rgb: list[float]) -> float:
-    """By WCAG 2."""
+    """Return the relative luminance of WCAG 2."""
     red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in rgb)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

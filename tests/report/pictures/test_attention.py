@@ -1,4 +1,4 @@
-"""The picture of attention: a cell for each weight, words for those who do not see it."""
+"""Figure of attention weights and its alternative text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def weights_of(rows, columns):
     return drawn / drawn.sum(axis=1, keepdims=True)
 
 
-def test_cells_are_where_the_weights_are():
+def test_cells_show_the_weights():
     weights = np.array([[0.0, 0.25, 0.75], [1.0, 0.0, 0.0]])
     picture = attention_picture(weights, "abc", "xy")
     (axes,) = picture._figure(picture.panels, 1).axes
@@ -28,16 +28,16 @@ def test_cells_are_where_the_weights_are():
     assert axes.get_ylim() == (2, 0)
 
 
-def test_words():
+def test_alternative_text():
     picture = attention_picture(np.array([[0.2, 0.8], [1.0, 0.0]]), ["a", " "], ["b", "c"])
     (panel,) = picture.panels
     assert panel.alt == (
-        "attention: b looked most at ␣ (2nd of 2, 80 %), c at a (1st of 2, 100 %)."
+        "attention: b attends most to ␣ (2nd of 2, 80 %), c to a (1st of 2, 100 %)."
     )
     many = attention_picture(np.eye(30), "ab" * 15, "cd" * 15).panels[0].alt
     assert many == (
-        "attention: 30 target tokens over 30 source tokens; the largest weight of a token is 100 % "
-        "in the mean."
+        "attention: 30 target tokens over 30 source tokens; the largest weight of a target token "
+        "is 100 % on average."
     )
 
 
@@ -72,7 +72,7 @@ def test_same_weights_give_same_bytes_and_names_are_escaped():
 @pytest.mark.parametrize(
     ("weights", "source", "message"),
     [
-        (np.eye(2), [], r"one at least\. Received: shape \(2, 2\)$"),
+        (np.eye(2), [], r"at least one\. Received: shape \(2, 2\)$"),
         (
             np.eye(2)[0],
             "ab",
@@ -83,11 +83,11 @@ def test_same_weights_give_same_bytes_and_names_are_escaped():
         (np.array([[0.5, 0.5], [np.nan, 0.0]]), "ab", r"from 0 to 1\. Received: nan to nan$"),
     ],
 )
-def test_wrong_weights(weights, source, message):
+def test_invalid_weights(weights, source, message):
     with pytest.raises(ValueError, match=message):
         attention_picture(weights, source, "xy")
 
 
-def test_a_weight_a_little_above_one_is_drawn():
+def test_rounding_errors_above_one_are_allowed():
     weights = np.array([[np.float32(1.0000001), 0.0]])
     assert attention_picture(weights, "ab", "a").png()

@@ -1,4 +1,4 @@
-"""The pictures of predictions: the numbers are those of the definitions."""
+"""Figures of predictions, compared with the definitions of their numbers."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def runs(draw):
 
 
 def naive_auc(truth, scores):
-    """The chance that a true one has the higher score, half where they are equal."""
+    """Return the probability that a true row has the higher score; ties count half."""
     pairs = list(itertools.product(scores[truth], scores[~truth]))
     return sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs) if pairs else math.nan
 
 
 @settings(deadline=None, max_examples=50)
 @given(runs())
-def test_areas_are_the_chances_of_the_right_order(run):
+def test_auc_is_the_probability_of_the_right_order(run):
     labels, probabilities = run
     number = probabilities.shape[1]
     own = [
@@ -86,8 +86,8 @@ def test_areas_are_the_chances_of_the_right_order(run):
     assert row.without_rows == "; ".join(f"class {place}" for place in absent)
 
 
-def test_of_two_classes_the_second_is_ranked():
-    # Near 1 the probabilities of the first are rounded to the same number.
+def test_two_classes_rank_the_second():
+    # Probabilities of the first class are both rounded to 1.
     predictions = {"a": {1: ([0, 1], [[1.0, 1e-20], [1.0, 1e-19]])}}
     assert auc_table(answered(predictions, ["no", "yes"]))["macro"].tolist() == [1.0]
 
@@ -110,7 +110,7 @@ def test_shares_are_counted_row_by_row(several):
 
 @settings(deadline=None, max_examples=50)
 @given(runs())
-def test_the_calibration_error_is_summed_bin_by_bin(run):
+def test_calibration_error_is_a_sum_over_bins(run):
     labels, probabilities = run
     classes = classes_of(probabilities.shape[1])
     confidence = [max(own) for own in probabilities]
@@ -158,17 +158,16 @@ def test_the_legend_has_the_numbers():
     assert ", micro 0." in words
 
 
-def test_one_class_alone_has_no_curve():
+def test_no_curve_for_a_single_class():
     predictions = {"a": {1: ([1, 1], [[0.4, 0.6], [0.3, 0.7]])}}
     roc, confusion, _ = pictures(predictions, classes_of(2))
     assert roc.panels[0].alt.endswith("area under it: a undefined; no rows of class 0.")
     assert confusion.panels[0].alt == (
-        "CoLA, a, percent of the rows of a class that are found: class 1 100; "
-        "most often mistaken: none; no rows of class 0."
+        "CoLA, a, recall in percent: class 1 100; most frequent errors: none; no rows of class 0."
     )
 
 
-def test_a_run_that_went_astray_is_counted_and_left_out():
+def test_diverged_run_is_counted_and_left_out():
     whole = made(["a", "b"], 3)
     astray = np.full((200, 3), math.nan)
     predictions = {**whole, "b": {1: whole["b"][1], 2: (whole["b"][2][0], astray)}}
@@ -178,7 +177,7 @@ def test_a_run_that_went_astray_is_counted_and_left_out():
     ):
         assert one.inline != other.inline
         for panel, same in zip(one.panels, other.panels, strict=True):
-            remark = "; 1 of 4 runs left out, whose outputs are not finite."
+            remark = "; 1 of 4 runs left out because outputs are not finite."
             assert panel.alt == same.alt.removesuffix(".") + remark
     assert auc_table(answered(predictions, classes_of(3))).isna()["macro"].tolist() == [
         False
@@ -189,7 +188,7 @@ def test_a_run_that_went_astray_is_counted_and_left_out():
     )
 
 
-def test_only_runs_that_went_astray_no_pictures():
+def test_no_figures_if_all_runs_diverged():
     predictions = {"a": {1: ([0, 1], [[math.nan, 1.0], [0.5, 0.5]])}}
     assert pictures(predictions, classes_of(2)) == (None, None, None)
     assert pictures({}, classes_of(2)) == (None, None, None)
@@ -209,7 +208,7 @@ def test_many_classes():
     roc, confusion, calibrated = pictures(predictions, classes_of(46))
     for panel in (roc.panels[0], confusion.panels[0], calibrated.panels[0]):
         assert panel.alt.endswith("no rows of class 3, class 45.")
-    assert "the worst and the best: class " in confusion.panels[0].alt
+    assert "worst and best class: class " in confusion.panels[0].alt
     assert confusion_matrices(answered(made(["a"], 51), classes_of(51))) is None
     assert confusion_matrices(answered(made(["a"], 50), classes_of(50))) is not None
 

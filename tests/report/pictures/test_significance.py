@@ -1,4 +1,4 @@
-"""The pictures of tests: marks point to the better method, intervals stand beside their pair."""
+"""Figures of tests: marks point to the better method, intervals are in the row of their pair."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def axes_of(picture):
 
 
 def marks(axes):
-    """Marker -> places of its marks."""
+    """Return the positions of each marker."""
     return {
         line.get_marker(): list(zip(line.get_xdata(), line.get_ydata(), strict=True))
         for line in axes.lines
@@ -59,7 +59,7 @@ def marks(axes):
 @pytest.mark.parametrize(
     ("statistic", "lower", "better", "marker", "color"),
     [
-        # Names stand right of their rows and above their columns; b's row holds the pair.
+        # Names are right of their row and above their column; the pair is in b's row.
         (2.0, (), "b better than a", ">", "#0072b2"),
         (-2.0, (), "a better than b", "^", "#d55e00"),
         (2.0, ("CoLA",), "a better than b", "^", "#d55e00"),
@@ -79,7 +79,7 @@ def test_only_significant_pairs_are_shaded():
     pairs = [0.05, 0.0499, 0.2]  # a-b, a-c, b-c
     picture = pvalue_matrix({"CoLA": tables_of("abc", pairs, 1.0)}, "abc", 0.05)
     assert picture.panels[0].alt == (
-        "CoLA, p of each pair of methods: 1 of 3 pairs separated at p < .05: "
+        "CoLA, p of each pair of methods: 1 of 3 pairs significant at p < .05: "
         "c better than a .0499; p of the others from .050 to .200."
     )
     shaded = [line for line in axes_of(picture).lines if line.get_alpha() is not None]
@@ -88,7 +88,7 @@ def test_only_significant_pairs_are_shaded():
     assert ends[0][0] == pytest.approx([0, 2.5], abs=0.02)  # column a, row c
 
 
-def test_a_method_that_was_not_tested_has_no_cells():
+def test_untested_method_has_no_cells():
     tests = {"CoLA": tables_of("ab", 0.2, 1.0), "RTE": tables_of("abc", 0.2, 1.0)}
     picture = pvalue_matrix(tests, ["z", "a", "b", "c"], 0.05)
     one, other = picture.panels
@@ -97,13 +97,13 @@ def test_a_method_that_was_not_tested_has_no_cells():
     assert ">z</text>" not in picture.inline[0]
 
 
-def test_nothing_to_test_no_picture():
+def test_no_figure_without_tests():
     assert pvalue_matrix({}, ["a", "b"], 0.05) is None
     assert effect_sizes({"CoLA": pairs_of([])}, styles(["a"])) is None
     assert critical_difference({"a": 1.0}, [], 1.0, "Tasks", styles(["a"])) is None
 
 
-def test_text_is_read_on_shaded_cells(contrast):
+def test_text_is_readable_on_shaded_cells(contrast):
     for color in (significance._ROW_BETTER, significance._COLUMN_BETTER):
         assert contrast(color, significance._OPACITY) > 4.5
 
@@ -130,18 +130,18 @@ def test_pictures_are_small(names):
     assert len(effect_sizes({"CoLA": pairs_of(names)}, styles(names)).inline[0]) < 40_000
 
 
-def test_words_of_many_pairs_name_those_that_differ(names):
+def test_alternative_text_of_many_pairs_names_those_that_differ(names):
     table = pairs_of(names).assign(low=-0.5, high=0.5)
     table.loc[3, ["effect_size", "low", "high"]] = 0.9, 0.4, 1.0
     table.loc[4, ["effect_size", "low", "high"]] = -0.1, np.nan, np.nan
     alt = effect_sizes({"CoLA": table}, styles(names)).panels[0].alt
     assert alt.endswith(
         "contextualizer-k5-uniform and relation-original-form +0.90 (+0.40 to +1.00), "
-        "contextualizer-k5-uniform and baseline −0.10, 0 lies in the intervals of the other 64."
+        "contextualizer-k5-uniform and baseline −0.10, the intervals of the other 64 include 0."
     )
 
 
-def test_of_many_pairs_those_that_differ_are_drawn(readable):
+def test_many_pairs_draw_only_those_that_differ(readable):
     names = [f"method-{number}" for number in range(16)]
     table = pairs_of(names).assign(low=-0.5, high=0.5)
     assert len(table) > significance._MOST_DRAWN
@@ -151,8 +151,8 @@ def test_of_many_pairs_those_that_differ_are_drawn(readable):
     picture = effect_sizes({"few": few, "none": table}, styles(names))
     readable(picture)
     one, none = picture.inline
-    assert "0 lies in 118 other intervals" in one
-    assert "0 lies in 120 other intervals" in none
+    assert "118 other intervals include 0" in one
+    assert "120 other intervals include 0" in none
     assert [one.count(f">{name}</text>") for name in names[:6]] == [1, 0, 0, 0, 1, 1]
     assert sum(len(places) for places in marks(axes_of(picture)).values()) == 2
     assert picture.size[1] < 2
@@ -160,7 +160,7 @@ def test_of_many_pairs_those_that_differ_are_drawn(readable):
 
 @settings(max_examples=20, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 10))
-def test_effects_stand_below_their_first_and_beside_their_second_method(random, number):
+def test_effects_are_in_the_row_of_their_pair(random, number):
     table = pairs_of("abcde")
     kept = random.sample(range(len(table)), number)
     table = table.iloc[kept]
@@ -178,7 +178,7 @@ def test_effects_stand_below_their_first_and_beside_their_second_method(random, 
 
 
 @given(st.lists(st.lists(st.floats(1, 12), min_size=2, max_size=5), max_size=8))
-def test_bars_join_first_and_last_rank_and_stay_apart(spans):
+def test_bars_do_not_overlap(spans):
     lines = significance._bars(sorted(span) for span in spans)
     assert sorted(bar for line in lines for bar in line) == sorted(
         (min(span), max(span)) for span in spans
@@ -187,14 +187,14 @@ def test_bars_join_first_and_last_rank_and_stay_apart(spans):
         assert all(one[1] < other[0] for one, other in itertools.pairwise(line))
 
 
-def test_ranks_in_words():
+def test_alternative_text_of_ranks():
     ranks = {"mlp": 2.8, "attention": 1.7, "relation": 1.5, "linear": 4.0}
     picture = critical_difference(
         ranks, [("relation", "attention"), ("linear",)], 1.05, "Nine tasks", styles(list(ranks))
     )
     assert picture.panels[0].alt == (
         "Nine tasks, average ranks, the best first: relation 1.50, attention 1.70, mlp 2.80, "
-        "linear 4.00; critical difference 1.05; not separated: relation and attention."
+        "linear 4.00; critical difference 1.05; no significant difference: relation and attention."
     )
     bold = [line.get_xdata() for line in axes_of(picture).lines if line.get_linewidth() > 3]
     assert len(bold) == 1

@@ -1,4 +1,4 @@
-"""The pictures of costs: the front is that of the definition, axes have round numbers."""
+"""Figures of costs: Pareto front and ticks of axes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def axes_of(picture):
 
 
 def against(costs, scores, lower_is_better=()):
-    """A picture of one task, CoLA."""
+    """Return a picture of one task, CoLA."""
     look = styles(list(scores))
-    return score_against("score", {"CoLA": costs}, {"CoLA": scores}, "seconds an epoch", look,
+    return score_against("score", {"CoLA": costs}, {"CoLA": scores}, "seconds per epoch", look,
                          lower_is_better=lower_is_better)  # fmt: skip
 
 
@@ -36,7 +36,7 @@ few = st.sampled_from([1.0, 2.0, 3.0, 4.0])
 
 
 @given(st.lists(st.tuples(few, few), max_size=9), st.booleans())
-def test_front_is_what_no_other_dominates(points, higher_is_better):
+def test_front_has_the_points_that_no_other_dominates(points, higher_is_better):
     sign = -1 if higher_is_better else 1
     losses = [(cost, sign * score) for cost, score in points]
     expected = [
@@ -53,10 +53,10 @@ def test_the_direction_of_the_score_decides_the_front():
     costs, scores = {"a": 1.0, "b": 2.0}, {"a": [10.0, 12.0], "b": [20.0, 22.0]}
     alt = against(costs, scores).panels[0].alt
     assert alt == (
-        "CoLA, mean score in points ± standard deviation against seconds an epoch: "
-        "a 11 ± 1.41 at 1, b 21 ± 1.41 at 2; beaten by no other: a, b."
+        "CoLA, mean score in points ± standard deviation against seconds per epoch: "
+        "a 11 ± 1.41 at 1, b 21 ± 1.41 at 2; Pareto front: a, b."
     )
-    assert against(costs, scores, ["CoLA"]).panels[0].alt.endswith("beaten by no other: a.")
+    assert against(costs, scores, ["CoLA"]).panels[0].alt.endswith("Pareto front: a.")
 
 
 def test_a_method_without_finite_cost_and_score_is_left_out():
@@ -92,7 +92,7 @@ def test_logarithmic_axes_have_a_few_numbers(low, ratio):
 
 
 @given(st.lists(st.floats(0, 1), max_size=20).map(sorted), st.floats(0, 0.05))
-def test_names_are_moved_apart_within_their_room(places, gap):
+def test_names_are_moved_apart(places, gap):
     moved = trade_offs._spread(np.array(places), gap)
     assert all(b - a >= gap - 1e-9 for a, b in itertools.pairwise(moved))
     assert all(-1e-9 <= place <= 1 + 1e-9 for place in moved)
@@ -110,18 +110,18 @@ def lengths(tasks, methods, **more):
     return pd.DataFrame(rows, columns=columns).assign(**more)
 
 
-def test_costs_by_length_in_words():
+def test_alternative_text_of_costs_by_length():
     table = lengths({"IMDb": 230.0, "CoLA": 9.0}, ["a"]).assign(memory_mib=[1500.0, np.nan])
     picture = cost_against_length(table, styles(["a"]))
     assert [(panel.title, panel.alt) for panel in picture.panels] == [
-        ("Time", "Time in ms a batch by mean length: a 5.8 at 9 (CoLA), 77.5 at 230 (IMDb).")
+        ("Time", "Time in ms per batch by mean length: a 5.8 at 9 (CoLA), 77.5 at 230 (IMDb).")
     ]
 
 
 @pytest.mark.parametrize(
     "tasks", [{}, {"CoLA": 9.0}, {"CoLA": 9.0, "RTE": 9.0}], ids=["none", "one", "equal"]
 )
-def test_one_length_no_picture(tasks):
+def test_no_figure_for_a_single_length(tasks):
     assert cost_against_length(lengths(tasks, ["a", "b"]), styles(["a", "b"])) is None
 
 
@@ -156,7 +156,7 @@ def test_pictures_are_small_and_equal_numbers_give_equal_bytes(names):
     ("costs", "scale", "limits"),
     [((1.0, 20.0), "linear", (0, 22)), ((1.0, 20.1), "log", None), ((0.0, 0.0), "linear", (0, 1))],
 )
-def test_costs_far_apart_have_a_logarithmic_axis(costs, scale, limits):
+def test_large_ratio_of_costs_gives_a_logarithmic_axis(costs, scale, limits):
     axes = axes_of(against(dict(zip("ab", costs, strict=True)), {"a": [1.0], "b": [2.0]}))
     assert axes.get_xscale() == scale
     assert limits is None or axes.get_xlim() == pytest.approx(limits)
