@@ -1,4 +1,4 @@
-"""A class inside a class, as a registry path may name it."""
+"""Nested class, for tests of registry paths."""
 
 
 class Outer:

@@ -14,7 +14,7 @@ from relation_tf.registry import MECHANISMS as REGISTERED
 from tests.backends import array, close, started, vjp
 from tests.golden import below
 
-# Our names, and the program's.
+# Names here and in the released code.
 MECHANISMS = {
     "attention": "attention",
     "linear-attention": "linear_attention",
@@ -48,7 +48,7 @@ def make(network: str, mechanism: Any, /, **arguments: Any) -> keras.Model:
 
 
 def sequences(network: str, seed: int = 0) -> list[np.ndarray]:
-    """Token ids with padding at the end; of the third pair one is empty, the fourth has gaps."""
+    """Return padded token ids; the third pair has an empty text, the fourth has gaps."""
     rng = np.random.default_rng(seed)
     inputs = []
     for lengths in ([7, 4, 0, 7], [1, 5, 3, 5]):
@@ -88,7 +88,7 @@ def test_golden(
 @all_networks
 @all_mechanisms
 def test_readout_and_all_are_one_function(mechanism: str, network: str, variant: str) -> None:
-    """In output and in gradients, at empty sequences and sequences that start with padding too."""
+    """Outputs and gradients are equal, also for empty sequences and leading padding."""
     inputs = sequences(network)
     results = []
     for compute in ("readout", "all"):
@@ -136,8 +136,8 @@ def test_a_pair_has_one_mechanism_and_two_hidden_layers() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 def test_dropout_is_where_it_was(rate: float) -> None:
-    """In the mechanism's released code and after it."""
-    # Of six units all may be zero behind a relu, and then dropout changes nothing.
+    """Dropout is in the mechanism's released code and after it."""
+    # With few units, all may be zero after relu, and dropout has no effect.
     model = make("one_sequence_classifier", "relation", dropout=rate, units=64)
     assert model.get_layer("mechanism").dropout == rate
     assert model.get_layer("dropout").rate == rate
@@ -181,7 +181,7 @@ def test_embeddings_to_start_from(network: str) -> None:
 
 @keras.saving.register_keras_serializable(package="tests")
 class MeanVector(keras.layers.Layer):
-    """Somebody's own mechanism: one vector a sequence."""
+    """Custom mechanism: one vector per sequence."""
 
     def __init__(self, units: int, scale: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -194,7 +194,7 @@ class MeanVector(keras.layers.Layer):
         self.built = True
 
     def compute_mask(self, x: Any, mask: Any = None) -> None:
-        """A vector has no tokens to mask."""
+        """Return None: a vector has no token axis."""
 
     def call(self, x: Any, mask: Any = None) -> Any:
         kept = keras.ops.cast(mask, x.dtype)[..., None]
@@ -205,7 +205,7 @@ class MeanVector(keras.layers.Layer):
 
 
 class Sized(keras.layers.Layer):
-    """No mechanism: it has no `units`."""
+    """Not a mechanism: it has no `units`."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -227,8 +227,10 @@ MINE: list[Any] = [
 
 @all_networks
 @pytest.mark.parametrize("mechanism", MINE)
-def test_mechanisms_of_ones_own(mechanism: Any, network: str) -> None:
-    inputs = [ids[[0, 1, 0, 1]] for ids in sequences(network)]  # Keras's own differ at empty ones.
+def test_custom_mechanisms(mechanism: Any, network: str) -> None:
+    inputs = [
+        ids[[0, 1, 0, 1]] for ids in sequences(network)
+    ]  # Keras's layers differ for empty sequences.
     outputs = []
     for compute in ("readout", "all"):
         model = make(network, mechanism, compute=compute)
@@ -236,7 +238,7 @@ def test_mechanisms_of_ones_own(mechanism: Any, network: str) -> None:
         outputs.append(predict(model, inputs))
         assert outputs[-1].std() > 0
     close(*outputs)
-    if "Dense" not in str(mechanism):  # It sees no other token, padding least of all.
+    if "Dense" not in str(mechanism):  # It sees no other token and no padding.
         longer = [np.pad(ids, ((0, 0), (0, 3))) for ids in inputs]
         close(predict(model, longer), outputs[-1])
 
@@ -305,7 +307,7 @@ def test_keras_file_round_trip(mechanism: str, network: str, tmp_path: Any) -> N
 
 
 def test_learns_what_the_first_word_says() -> None:
-    """The class is whether the first id is below 10."""
+    """Class 1 if the first id is below 10."""
     keras.utils.set_random_seed(1)
     ids = np.random.default_rng(0).integers(1, VOCABULARY, (64, 5))
     labels = (ids[:, 0] < 10).astype(int)
@@ -327,7 +329,7 @@ def test_learns_what_the_first_word_says() -> None:
     "mechanism", [name for name, entry in REGISTERED.items() if entry.output_type != "sequence"]
 )
 def test_every_mechanism_runs_by_name(mechanism: str, around: str, network: str) -> None:
-    """For one sequence and for pairs, and padding at the end changes nothing."""
+    """Run for one sequence and for pairs; trailing padding has no effect."""
     model = make(network, mechanism, units=8, network=around, hidden_units=None)
     inputs = sequences(network)
     outputs = predict(model, inputs)
@@ -366,7 +368,7 @@ def test_heads_are_as_wide_as_units_say() -> None:
         ({"vocabulary_size": None}, "`vocabulary_size` must be a number"),
     ],
 )
-def test_networks_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_settings(arguments: dict[str, Any], message: str) -> None:
     given = {"vocabulary_size": 20, "num_classes": 2, "hidden_units": 4} | arguments
     with pytest.raises(ValueError, match=message):
         sequence_classifier("relation", **given)
@@ -383,7 +385,7 @@ def test_initializers_reach_the_embedding_the_head_and_the_dense_layers() -> Non
 
 @pytest.mark.parametrize("compute", ["readout", "all"])
 def test_a_causal_mechanism_is_read_at_its_last_kept_token(compute):
-    """Its first token has seen itself alone."""
+    """The first token has seen only itself."""
     model = sequence_classifier(
         "relation",
         vocabulary_size=20,

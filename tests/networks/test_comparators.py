@@ -1,4 +1,4 @@
-"""The contract of the sentence encoders."""
+"""Contract of the sentence encoders."""
 
 from __future__ import annotations
 

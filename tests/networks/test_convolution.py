@@ -9,7 +9,7 @@ from tests.layers.cases import poisoned, randomize, tokens
 
 
 def naive(x: np.ndarray, mask: np.ndarray, stacks: list[list[np.ndarray]]) -> np.ndarray:
-    """One sentence, (tokens, width); a stack is kernels (window, width, units) and biases."""
+    """Apply the equation to one sentence, (tokens, width); a stack is kernels and biases."""
     maxima = []
     for stack in stacks:
         y = x
@@ -26,7 +26,7 @@ def naive(x: np.ndarray, mask: np.ndarray, stacks: list[list[np.ndarray]]) -> np
 @pytest.mark.parametrize("num_layers", [1, 3])
 @pytest.mark.parametrize("length", [1, 2, 9])
 def test_equation(length: int, num_layers: int) -> None:
-    """Masked tokens amid the sentence, too, and windows wider than the sentence."""
+    """Includes masked tokens inside the sentence and windows wider than the sentence."""
     mask = np.random.default_rng(0).random((4, length)) < 0.6
     mask[-1] = False
     x = poisoned(tokens(1, 4, length, 3), mask)

@@ -1,4 +1,4 @@
-"""Greedy decoding and beam search, against searches written out for one sequence."""
+"""Greedy decoding and beam search, compared with naive searches of one sequence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCES = np.array([[3, 4, 5, 6], [7, 3, 0, 0], [8, 8, 8, 0]])
 
 
 class Table:
-    """A model whose logits are drawn anew for each source and each beginning."""
+    """Model with random logits for each source and each prefix."""
 
     target_vocabulary = SIZE
 
@@ -75,7 +75,7 @@ def naive_beams(model: Table, row: int, width: int, penalty: float) -> Any:
 
 
 def naive_best(model: Table, row: int, penalty: float) -> Any:
-    """Of all sequences there are."""
+    """Return the best of all possible sequences."""
     found = []
     letters = range(END + 1, SIZE)
     for length in range(LONGEST + 1):
@@ -135,7 +135,7 @@ def network(name: str) -> Any:
 
 
 def teacher_forced(model: Any, ids: np.ndarray) -> np.ndarray:
-    """The log probability of each sequence, from the whole of it."""
+    """Return the log probability of each sequence, computed in one call."""
     logits = array(model([SOURCES, np.pad(ids, ((0, 0), (1, 0)), constant_values=START)[:, :-1]]))
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     own = np.take_along_axis(log_p, ids[..., None], axis=-1)[..., 0]
@@ -143,8 +143,8 @@ def teacher_forced(model: Any, ids: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["gru", "relation", "attention"])
-def test_scores_are_the_log_probabilities_of_what_was_written(name: str) -> None:
-    """Wrong where a beam went on with the state of another."""
+def test_scores_are_log_probabilities_of_the_ids(name: str) -> None:
+    """Detects beams that continue with the state of another beam."""
     model = network(name)
     greedy = greedy_decode(model, SOURCES, START, END, max_length=6)
     beams = beam_search(model, SOURCES, START, END, max_length=6, beam_width=5)

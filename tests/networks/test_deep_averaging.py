@@ -11,7 +11,7 @@ from tests.layers.cases import poisoned, randomize, tokens
 
 
 def naive(x: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-    """One sentence's kept tokens, (tokens, width)."""
+    """Apply the equation to the kept tokens of one sentence, (tokens, width)."""
     z = x.mean(axis=0) if len(x) else np.zeros(x.shape[1])
     for kernel, bias in zip(weights[::2], weights[1::2], strict=True):
         z = np.maximum(z @ kernel + bias, 0)
@@ -31,7 +31,7 @@ def test_equation(length: int, num_layers: int) -> None:
 
 
 def averages(mask: Any, rate: float, samples: int) -> np.ndarray:
-    """What training makes of the rows of an identity matrix: the weight of each of six tokens."""
+    """Return training outputs for an identity matrix: the weights of six tokens."""
     layer = DeepAveragingNetwork(6, 1, activation="linear", word_dropout=rate, seed=1)
     layer.build((None, None, 6))
     layer.set_weights([np.eye(6), np.zeros(6)])
@@ -47,7 +47,7 @@ def test_word_dropout_leaves_out_whole_tokens(masked: bool) -> None:
     kept = weights > 0
     close(weights, kept / kept.sum(axis=1, keepdims=True))
     assert not kept[:, length:].any()
-    # Where all are dropped, all are kept.
+    # If all would be dropped, all are kept.
     expected = 1 - rate + rate**length
     assert np.abs(kept[:, :length].mean(axis=0) - expected).max() < 5 * (0.25 / samples) ** 0.5
 

@@ -1,4 +1,4 @@
-"""Encoder-decoders: their equations, padding, one token at a time, files, and that they learn."""
+"""Encoder-decoders: equations, padding, steps, files and training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.backends import BACKEND, array, close, compiled, vjp
 from tests.layers.cases import randomize
 
 SOURCE, TARGET, UNITS = 9, 7, 4
-# A whole row, one with padding, one without a token.
+# A full row, a padded row, an empty row.
 SOURCES = np.array([[3, 4, 5, 6, 8], [7, 3, 0, 0, 0], [0, 0, 0, 0, 0]])
 TARGETS = np.array([[1, 5, 3, 6, 2, 4], [1, 4, 4, 0, 0, 0], [1, 3, 0, 6, 5, 0]])
 KEPT = TARGETS != 0
@@ -73,7 +73,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def gru_after(x: np.ndarray, s: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-    """Keras's GRU, which resets after the matrix: each gate has two biases."""
+    """Keras's GRU, with the reset gate after the matrix: each gate has two biases."""
     kernel, recurrent, (input_bias, recurrent_bias) = weights
     given = np.split(x @ kernel + input_bias, 3)
     own = np.split(s @ recurrent + recurrent_bias, 3)
@@ -82,7 +82,7 @@ def gru_after(x: np.ndarray, s: np.ndarray, weights: list[np.ndarray]) -> np.nda
 
 
 def gru_before(x: np.ndarray, s: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-    """That of Bahdanau et al., appendix A.1.1."""
+    """GRU of Bahdanau et al., appendix A.1.1, with the reset gate before the matrix."""
     (w_z, w_r, w), (u_z, u_r, u) = (np.split(matrix, 3, axis=1) for matrix in weights[:2])
     b_z, b_r, b = np.split(weights[2], 3)
     z, r = sigmoid(x @ w_z + s @ u_z + b_z), sigmoid(x @ w_r + s @ u_r + b_r)
@@ -90,7 +90,7 @@ def gru_before(x: np.ndarray, s: np.ndarray, weights: list[np.ndarray]) -> np.nd
 
 
 def naive_recurrent(weights: list[np.ndarray], source: np.ndarray, target: np.ndarray) -> Any:
-    """Logits `(tokens, vocabulary)` and attention for one pair, kept tokens only."""
+    """Return logits `(tokens, vocabulary)` and attention of one pair of kept tokens."""
     embed_source, embed_target = weights[:2]
     forward, backward = weights[2:5], weights[5:8]
     first, first_bias, w, u, v, *cell = weights[8:16]
@@ -113,14 +113,14 @@ def naive_recurrent(weights: list[np.ndarray], source: np.ndarray, target: np.nd
 
 
 def recurrent_weights(model: Any) -> list[Any]:
-    """In the order in which the naive twin takes them."""
+    """Return the weights in the order of the naive implementation."""
     parts = (model.source_embedding, model.target_embedding, model.encoder, model.first,
              model.attention, model.cell, model.hidden, model.logits)  # fmt: skip
     return [variable for part in parts for variable in part.trainable_variables]
 
 
 def steps_of(model: Any, targets: np.ndarray = TARGETS) -> tuple[np.ndarray, np.ndarray]:
-    """Logits and attention, one token at a time."""
+    """Return logits and attention, computed by steps of one token."""
     state = model.initial_state(SOURCES, max_length=targets.shape[1])
     logits, attention = [], []
     for i in range(targets.shape[1]):
@@ -142,7 +142,7 @@ def test_recurrent_equations() -> None:
 
 
 def test_recurrent_gradients() -> None:
-    """Along any direction, the slope of the naive twin."""
+    """Compare slopes along a direction with the naive implementation."""
     model = built(recurrent)
     rng = np.random.default_rng(3)
     variables = recurrent_weights(model)
@@ -183,7 +183,7 @@ def affine(x: np.ndarray, dense: Any) -> np.ndarray:
 
 
 def heads_over(x: np.ndarray, memory: np.ndarray, layer: Any) -> np.ndarray:
-    """Multi-head attention, head by head, row by row."""
+    """Compute multi-head attention by loops over heads and rows."""
     q, k, v = affine(x, layer.query), affine(memory, layer.key), affine(memory, layer.value)
     heads = []
     for own in np.split(np.arange(UNITS), layer.num_heads):
@@ -193,7 +193,7 @@ def heads_over(x: np.ndarray, memory: np.ndarray, layer: Any) -> np.ndarray:
 
 
 def attend_back(x: np.ndarray, mixer: Any) -> np.ndarray:
-    """Causal attention with one head, a query after the other."""
+    """Compute causal attention with one head by a loop over queries."""
     q, k, v = (x @ array(w) for w in (mixer.query_kernel, mixer.key_kernel, mixer.value_kernel))
     rows = [softmax(q[i] @ k[: i + 1].T / np.sqrt(UNITS)) @ v[: i + 1] for i in range(len(x))]
     return np.array(rows)
@@ -267,7 +267,7 @@ def test_later_targets_change_nothing(make: Make) -> None:
 
 
 def settings_of(model: Any) -> list[Any]:
-    """The configuration, that of the stacks without the shapes that they were built for."""
+    """Return the configuration without the build shapes of the stacks."""
     stacks = [
         getattr(model, name).get_config() for name in ("encoder", "decoder") if hasattr(model, name)
     ]
@@ -305,7 +305,7 @@ def test_a_step_can_be_compiled() -> None:
     close(array(logits), array(model([SOURCES, TARGETS]))[:, 1:2], 1e-4)
 
 
-def test_nothing_is_said_after_the_last_step() -> None:
+def test_logits_are_nan_after_the_last_step() -> None:
     model = built(MAKE["relation"])
     state = model.initial_state(SOURCES, max_length=1)
     token = TARGETS[:, :1]
@@ -406,7 +406,7 @@ def test_loss_is_that_of_the_kept_tokens() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gru", "attention"])
 def test_learns_to_reverse(name: str) -> None:
-    """All strings of up to four of five letters, of which a tenth is kept back."""
+    """Train on all strings of up to four of five letters, except a tenth for the test."""
     rng = np.random.default_rng(0)
     words = [np.array(word) for n in (1, 2, 3, 4) for word in np.ndindex(*(5,) * n)]
     words = [words[i] + 3 for i in rng.permutation(len(words))]

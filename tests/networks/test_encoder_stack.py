@@ -24,7 +24,7 @@ def normalized(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarra
 
 
 def block(x: np.ndarray, weights: list[np.ndarray], norm: str) -> np.ndarray:
-    """A block around Relation for one sentence's kept tokens."""
+    """Apply a block around Relation to the kept tokens of one sentence."""
     mixer = dict(zip(("g_kernel", "h_kernel", "kernel"), weights[:3], strict=True))
     mixer_norm, w1, b1, w2, b2, feed_norm = weights[3:5], *weights[5:9], weights[9:11]
 
@@ -60,7 +60,7 @@ def test_equations(norm: str) -> None:
         assert not actual[~mask].any()
 
 
-def test_the_width_is_that_of_the_input_where_no_other_is_asked_for() -> None:
+def test_default_units_are_the_width_of_the_input() -> None:
     layer = Encoder("relation")
     assert layer(tokens(0, 2, 5, 6)).shape == (2, 5, 6)
     assert layer.projection is None
@@ -77,7 +77,7 @@ def test_the_width_is_that_of_the_input_where_no_other_is_asked_for() -> None:
     ],
     ids=["name", "class", "instance", "path"],
 )
-def test_ways_to_say_the_mechanism(mechanism: Any, options: Any) -> None:
+def test_forms_of_the_mechanism_argument(mechanism: Any, options: Any) -> None:
     x = tokens(0, 2, 5, 4)
     layer = Encoder(mechanism, num_layers=2, options=options)
     expected = Encoder("relation", num_layers=2, options=EQUATIONS)
@@ -102,7 +102,7 @@ def test_an_instance_is_a_template() -> None:
 
 
 def test_the_multi_head_attention_of_keras_as_a_template() -> None:
-    """Its call requires a value, and takes masks by other names."""
+    """Its call requires `value` and has other mask names."""
     x = tokens(0, 2, 5, 4)
     layer = Encoder(keras.layers.MultiHeadAttention(2, 2))
     layer.build(x.shape)
@@ -226,7 +226,7 @@ def test_later_tokens_change_nothing(mechanism: str) -> None:
     np.testing.assert_array_equal(array(layer(x))[:, :3], array(layer(other))[:, :3])
 
 
-def test_who_is_causal() -> None:
+def test_causal_property() -> None:
     assert encoder("relation", causal=True).causal
     assert encoder("relation", options={"causal": True}).causal
     assert encoder(Relation(4, causal=True)).causal
@@ -236,7 +236,7 @@ def test_who_is_causal() -> None:
     assert again.causal
 
 
-def test_who_cannot_be_causal() -> None:
+def test_mechanisms_without_causal_form() -> None:
     with pytest.raises(
         ValueError, match=r"cannot create PointwiseMLP .*True.*: it has no causal form"
     ):

@@ -14,7 +14,7 @@ WORDS = 23
 
 def small(mechanism="relation", objective="masked", **changes):
     model = language_model(mechanism, WORDS, objective, **{"num_layers": 2, "units": 8} | changes)
-    # A young LayerNorm or bias that is ignored would not be noticed.
+    # Initial LayerNorm weights and biases would hide that they are ignored.
     rng = np.random.default_rng(5)
     model.set_weights([x + 0.3 * rng.normal(size=x.shape) for x in model.get_weights()])
     return model
@@ -90,7 +90,7 @@ def test_saved_and_loaded_again(tmp_path):
     assert loaded.objective == "causal"
 
 
-def test_refuses_what_cannot_be():
+def test_invalid_arguments():
     with pytest.raises(ValueError, match=r"`objective` must be .* Received: objective='next'"):
         language_model("relation", WORDS, "next")
     with pytest.raises(ValueError, match=r"must be causal .* Received: causal=False"):

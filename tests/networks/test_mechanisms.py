@@ -110,7 +110,7 @@ def test_an_unknown_option_is_named_whatever_the_class_raises(cls: str) -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("norm", "middle"), ("num_layer", 2)])
-def test_a_mistake_beside_causal_is_what_is_told(option: str, value: object) -> None:
+def test_other_errors_of_causal_encoders_are_reported(option: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"cannot create encoder .*: .*{option}") as error:
         make_layer(find_mechanism("encoder"), 8, 0.0, {"causal": True, option: value})
     assert "no causal form" not in str(error.value)
@@ -144,7 +144,7 @@ def test_a_registered_layer_runs_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
     class Mine(keras.layers.Dense):
         pass
 
-    # Its runs start again instead of resuming: it may hold what no variable holds.
+    # Its runs restart instead of resuming: it may have state outside variables.
     assert not is_built_in("encoder", {"mechanism": "mine"})
     model = sequence_classifier("mine", 10, 2, units=4)
     layer = model.get_layer("mechanism")

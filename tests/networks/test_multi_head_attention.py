@@ -14,7 +14,7 @@ VALUE_MASK = np.array([[True, False, True, True], [True, True, False, False], [F
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_it_is_the_layer_of_keras(dropout: float) -> None:
-    """With dropout Keras takes another path, in inference too."""
+    """With dropout Keras uses another code path, also in inference."""
     query, value = tokens(0, 3, 3, 5), tokens(1, 3, 4, 6)
     layer = MultiHeadSelfAttention(8, num_heads=2, dropout=dropout)
     layer.build(query.shape, value.shape)
@@ -23,7 +23,7 @@ def test_it_is_the_layer_of_keras(dropout: float) -> None:
     theirs.build(query.shape, value.shape)
     theirs.set_weights(layer.get_weights())
     expected = array(theirs(query, value, attention_mask=VALUE_MASK[:, None]))
-    expected[-1] = 0  # There is nothing to attend to.
+    expected[-1] = 0  # No token is kept.
     output = layer(
         poisoned(query, QUERY_MASK),
         poisoned(value, VALUE_MASK),
@@ -33,7 +33,7 @@ def test_it_is_the_layer_of_keras(dropout: float) -> None:
     close(array(output), np.where(QUERY_MASK[..., None], expected, 0))
 
 
-def test_one_token_can_be_asked_for() -> None:
+def test_readout_of_one_token() -> None:
     x = tokens(0, 2, 5, 4)
     layer = MultiHeadSelfAttention(4, num_heads=2)
     close(array(layer(x[:, :1], x)), array(layer(x))[:, :1])

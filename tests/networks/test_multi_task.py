@@ -21,7 +21,7 @@ HEADS = [TaskHead("books"), TaskHead("nli", inputs=2, num_classes=3),
 SHARINGS = ["shared", "shared-private", "adversarial"]
 SMALL = {"embedding_dim": 5, "units": 4, "dropout": 0.0, "options": {"dropout": 0.0}}
 reads_losses = pytest.mark.skipif(
-    BACKEND == "jax", reason="on JAX a layer hands its loss to the trainer alone"
+    BACKEND == "jax", reason="on JAX only the trainer gets the loss of a layer"
 )
 IDS = np.array([[5, 8, 3, 0], [7, 2, 0, 0], [4, 4, 9, 1]])
 
@@ -46,7 +46,7 @@ def test_each_task_has_its_own_answer(sharing):
 
 
 def test_a_shared_network_is_that_of_a_task_alone():
-    """With the same weights each task answers as if it had a network to itself."""
+    """With equal weights each task has the outputs of a single-task network."""
     books, _, alike = make("shared")
     for model, alone in (
         (books, sequence_classifier("relation", 12, 2, **SMALL)),
@@ -79,7 +79,7 @@ def test_what_is_shared_and_what_is_not(sharing):
 
 
 def test_a_step_of_one_task_moves_no_other_head():
-    """The gradient of a task for what is private to another is none: it is not in its model."""
+    """A task has no gradient for private weights of other tasks: its model lacks them."""
     books, nli, _ = make("adversarial")
     ids = {id(v) for v in books.trainable_variables}
     assert not [v.path for v in nli.trainable_variables if id(v) in ids and "nli" in v.path]
@@ -106,7 +106,7 @@ def losses_of(model, inputs):
 
 
 def vectors_of(model, ids):
-    """What goes into the penalties of a task: the shared and the private vectors, the logits."""
+    """Return inputs of the penalties of a task: shared and private vectors, and logits."""
     layers = {layer.name: layer for layer in model.layers}
     probe = keras.Model(
         model.inputs[0],
@@ -117,7 +117,7 @@ def vectors_of(model, ids):
 
 
 def naive_penalty(shared, private):
-    """Liu et al., as their program has it: rows centred, of length one, mean square of S^T P."""
+    """Penalty of the code of Liu et al.: mean square of S^T P, rows centred, of length 1."""
     unit = []
     for rows in (shared, private):
         rows = rows - rows.mean(axis=0)
@@ -140,8 +140,8 @@ def test_losses_of_the_adversary_and_of_orthogonality():
 
 
 @reads_losses
-def test_the_discriminator_learns_and_the_shared_part_unlearns():
-    """Of the discriminator's loss its own gradient goes down, that of what it reads goes up."""
+def test_discriminator_gradient_is_reversed():
+    """The gradient decreases the loss for the discriminator and increases it for its input."""
     rng = np.random.default_rng(0)
     vector = rng.normal(size=(4, 3)).astype("float32")
     dense = keras.layers.Dense(2)
@@ -161,7 +161,7 @@ def test_the_discriminator_learns_and_the_shared_part_unlearns():
 
 
 @reads_losses
-def test_vectors_that_are_all_alike_have_a_gradient():
+def test_equal_vectors_have_a_finite_gradient():
     same = np.ones((3, 4), "float32")
     layer = Orthogonality(0.01)
 
@@ -198,6 +198,6 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
         ({"heads": [TaskHead("a"), TaskHead("a")]}, r"each once. Received: names \['a', 'a'\]"),
     ],
 )
-def test_what_cannot_be(arguments, message):
+def test_invalid_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         multi_task_networks("relation", 12, **{"heads": HEADS, **arguments})

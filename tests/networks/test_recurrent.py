@@ -22,7 +22,7 @@ def built(*arguments: Any, **more: Any) -> Any:
 
 
 def run(cell: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
-    """Keras's layer with these weights: all states."""
+    """Return all states of Keras's layer with these weights."""
     layer = CELLS[cell](3, return_sequences=True)
     layer.build(x.shape)
     layer.set_weights(weights)
@@ -61,7 +61,7 @@ def test_masked_tokens_are_skipped_wherever_they_are(bidirectional: bool) -> Non
 
 
 def test_masks_are_what_cudnn_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kept tokens first, and at least one in each sequence."""
+    """Kept tokens come first, at least one per sequence."""
     masks = []
     call = keras.layers.LSTM.call
 

@@ -15,7 +15,7 @@ TEXTS = np.array(["a dull film", "great fun", ""])
 
 
 def embed(texts: Any, table: Any, kernel: Any) -> Any:
-    """The mean of hashed words' vectors, through a matrix."""
+    """Return the projected mean of vectors of hashed words."""
     import tensorflow as tf
 
     words = tf.strings.to_hash_bucket_fast(tf.strings.split(texts), 16)
@@ -33,7 +33,7 @@ def make_variables() -> tuple[Any, Any]:
 
 @pytest.fixture(scope="module")
 def called(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A saved object that can be called, as the Universal Sentence Encoder is."""
+    """Save a callable object, like the Universal Sentence Encoder."""
     import tensorflow as tf
 
     class Module(tf.Module):
@@ -52,7 +52,7 @@ def called(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A saved object with signatures only, right ones and wrong ones."""
+    """Save an object with only signatures, valid and invalid."""
     import tensorflow as tf
 
     module = tf.Module()
@@ -214,7 +214,7 @@ def test_inputs_that_are_no_strings(called: Path) -> None:
         SavedModelEncoder(called)(TEXTS[:, None])
 
 
-@pytest.mark.skipif(BACKEND == "tensorflow", reason="says what the others cannot do")
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="tests the error on other backends")
 def test_another_backend(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=rf"needs the TensorFlow .* backend '{BACKEND}'$"):
         SavedModelEncoder(tmp_path)

@@ -1,4 +1,4 @@
-"""Sizes: the value that is found is the best of all."""
+"""Sizes: the found value is the best of all values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relation_tf.networks import (
 from relation_tf.networks.sizes import with_size
 from relation_tf.registry import MECHANISMS
 
-# Counting is the same on every backend, and building a hundred networks slow on JAX.
+# Counts are equal on all backends, and building a hundred networks is slow on JAX.
 pytestmark = pytest.mark.tensorflow
 
 
@@ -72,7 +72,7 @@ def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:
 
 
 def test_layers_bring_a_transformer_to_half_a_million() -> None:
-    """With a feed-forward width of 2m, as it is by default; with 4m no number of layers does."""
+    """Holds for the default feed-forward width 2m, but for no number of layers with 4m."""
     settings: dict[str, Any] = {"embedding_dim": 128, "units": 128, "network": "plain"}
     match = match_parameters("transformer", 500_000, sized_by="num_layers", **settings)
     assert abs(match.miss) < 0.07
@@ -99,6 +99,6 @@ def test_pairs_have_two_hidden_layers_to_count() -> None:
         ({"target": 10**6, "sized_by": "colour"}, "cannot create .* with colour=1"),
     ],
 )
-def test_sizes_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_sizes(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         match_parameters("fcsr", embedding_dim=4, **arguments)

@@ -1,1 +1,1 @@
-"""Checks of a custom layer: `check_layer`, its report and the table of checks."""
+"""Checks of custom layers: `check_layer`, its report and the list of checks."""

@@ -1,4 +1,4 @@
-"""Check a custom token-mixing layer before a suite spends hours on it."""
+"""Check of a custom token-mixing layer before training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.networks.layer_check.checks import CHECKS
 from relation_tf.networks.layer_check.report import LayerCheck, LayerReport
-from relation_tf.networks.layer_check.subject import Subject, dtype_policy, told
+from relation_tf.networks.layer_check.subject import Subject, described, dtype_policy
 from relation_tf.networks.mechanisms import load
 from relation_tf.networks.mixing import entry_of, refuse_options
 from relation_tf.registry import Mechanism
@@ -21,27 +21,27 @@ def check_layer(
     width: int = 6,
     options: Mapping[str, Any] | None = None,
 ) -> LayerReport:
-    """Check a token-mixing layer as networks and suites use it.
+    """Check that a token-mixing layer works in networks and suites.
 
-    The layer takes `(batch, tokens, width)` and gives `(batch, tokens, units)` or `(batch, units)`.
-    It is made with `units`, and is given a `mask` where its call takes one (`query_mask` and
-    `value_mask` where it takes `value`). It is called on small random sentences, and its outputs
-    are compared with one another; a layer that raises is reported, not raised. Random seeds of
-    Python, NumPy and Keras are set on the way.
+    The layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
+    Its constructor gets `units`; its call gets a `mask` if it takes one (`query_mask` and
+    `value_mask` if it takes `value`). The checks call the layer on small random inputs and compare
+    outputs. Exceptions of the layer are reported, not raised. The random seeds of Python, NumPy and
+    Keras are set.
 
     Args:
-        layer_or_name: `"package.module:Name"`, a name of `MECHANISMS`, a Keras layer class, or an
+        layer_or_name: `"package.module:Name"`, a registered name, a Keras layer class, or an
             instance (a template, cloned by `from_config`).
-        units: Width that is asked of the layer, at least 1; an instance has its own.
-        width: Width of its input, at least 1.
+        units: Width of the output, at least 1; ignored for an instance.
+        width: Width of the input, at least 1.
         options: Further arguments of the layer.
 
     Returns:
-        A report: `.checks`, `.passed`, and a table as `str()`.
+        A report with `.checks` and `.passed`; `str()` gives a table.
 
     Raises:
-        ValueError: For a name that cannot be imported or is no layer, sizes that are no positive
-            integers, or options for an instance.
+        ValueError: If the name cannot be imported or is not a layer, a size is not a positive
+            integer, or options are given for an instance.
 
     Example:
         >>> from relation_tf.networks import check_layer
@@ -60,7 +60,7 @@ def check_layer(
     )
     refuse_options(layer_or_name, options)
     outcomes: dict[str, LayerCheck] = {}
-    # Keras's warnings speak of the networks that are made here, not of the layer.
+    # Keras's warnings refer to the networks created here, not to the layer.
     with warnings.catch_warnings(action="ignore"), dtype_policy("float32"):
         for check in CHECKS:
             outcomes[check.name] = check.outcome(subject, outcomes)
@@ -68,21 +68,21 @@ def check_layer(
 
 
 def _entry(layer_or_name: Any) -> Mechanism:
-    """How to make the layer; what it names is imported."""
+    """Return the registry entry of the layer and import its class."""
     entry = entry_of(layer_or_name)
     if entry.input_type == "text":
-        raise ValueError(f"expected a layer that reads tokens, not text. Received: {layer_or_name}")
+        raise ValueError(f"the layer must read tokens, not text. Received: {layer_or_name}")
     if not isinstance(entry.factory, str):
         return entry
     try:
         factory = load(entry.factory)
     except ValueError:
         raise
-    # A user's module may raise anything when it is imported.
+    # Importing a user's module may raise any exception.
     except Exception as error:
-        raise ValueError(f"cannot import mechanism {layer_or_name!r}: {told(error)}") from error
-    if not callable(factory):
         raise ValueError(
-            f"expected {layer_or_name!r} to name a Keras layer class. Received: {factory!r}"
-        )
+            f"cannot import mechanism {layer_or_name!r}: {described(error)}"
+        ) from error
+    if not callable(factory):
+        raise ValueError(f"{layer_or_name!r} must be a Keras layer class. Received: {factory!r}")
     return entry

@@ -1,4 +1,4 @@
-"""The report of a layer check."""
+"""Report of a layer check."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Status = Literal["ok", "failed", "warning", "not applicable"]
 
 @dataclass(frozen=True)
 class LayerCheck:
-    """The outcome of one check.
+    """Result of one check.
 
     Attributes:
-        name: What was checked.
-        status: `"ok"`; `"failed"`, which a suite must not run with; `"warning"`, which it can; or
+        name: Name of the check.
+        status: `"ok"`; `"failed"`, must be fixed before a suite; `"warning"`, a suite can run; or
             `"not applicable"`.
-        message: What was expected, what came and how to mend it; or why it does not apply.
+        message: The problem and its fix, the result of the check, or why it does not apply.
     """
 
     name: str
@@ -26,17 +26,17 @@ class LayerCheck:
 
 @dataclass(frozen=True)
 class LayerReport:
-    """What `check_layer` found.
+    """Report of `check_layer`.
 
     Attributes:
-        layer: What was checked, and how it was made.
-        checks: The checks in their order.
+        layer: Description of the layer and its arguments.
+        checks: Results of the checks, in order.
 
     Example:
-        >>> checks = (LayerCheck("padding", "warning", "Expected one thing, got another."),)
+        >>> checks = (LayerCheck("saving", "warning", "A saved model cannot be loaded."),)
         >>> print(LayerReport("my_layer:Mine", checks))
         my_layer:Mine
-        warning         padding  Expected one thing, got another.
+        warning         saving  A saved model cannot be loaded.
         passed: a suite can run it; 1 warning
     """
 
@@ -45,7 +45,7 @@ class LayerReport:
 
     @property
     def passed(self) -> bool:
-        """Whether a suite can run the layer: nothing failed; there may be warnings."""
+        """True if no check failed: a suite can run the layer. There may be warnings."""
         return self._count("failed") == 0
 
     def _count(self, status: Status) -> int:
@@ -58,7 +58,7 @@ class LayerReport:
         failed, warned = self._count("failed"), self._count("warning")
         verdict = "passed: a suite can run it"
         if failed:
-            verdict = f"failed: {failed} to mend before a suite"
+            verdict = f"failed: {failed} to fix before a suite can run it"
         if warned:
             verdict += f"; {warned} warning{'s' if warned > 1 else ''}"
         return "\n".join([self.layer, *lines, verdict])

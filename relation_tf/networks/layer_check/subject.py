@@ -1,4 +1,4 @@
-"""The layer that is checked: how it is made, called and differentiated."""
+"""The checked layer: creation, calls and gradients."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import accepted, copy_of, is_layer, mix_all
 from relation_tf.registry import Mechanism
 
-BATCH, TOKENS = 4, 6  # Different, so that a layer that confuses the axes is found.
+BATCH, TOKENS = 4, 6  # Different, to detect layers that confuse the axes.
 KEPT = np.arange(TOKENS) < np.array([[6], [3], [1], [4]])
 EVERYTHING = np.ones_like(KEPT)
 
 _SEED = 0
-_DROPOUT = 0.5  # Of the layers with `variant="released_code"`.
-_LONGEST = 300  # Characters of an exception.
+_DROPOUT = 0.5  # For layers with `variant="released_code"`.
+_LONGEST = 300  # Maximum number of characters of an exception.
 
 
 class FaultError(Exception):
-    """A fault of the layer, and how to fix it."""
+    """Fault of the layer, and how to fix it."""
 
-    def __init__(self, found: str, mend: str) -> None:
-        super().__init__(f"{found} To mend: {mend}")
+    def __init__(self, found: str, fix: str) -> None:
+        super().__init__(f"{found} To fix: {fix}")
 
 
 class NotApplicableError(Exception):
-    """The reason why a check does not apply."""
+    """Reason why a check does not apply."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The layer that is checked, and what it is called with."""
+    """The checked layer and its inputs."""
 
     mechanism: Any
     entry: Mechanism
@@ -54,10 +54,10 @@ class Subject:
             name = f"{name.__module__}:{name.__qualname__}"
         elif is_layer(name):
             name = f"{type(name).__name__} {name.name!r}"
-        asked = {} if is_layer(self.mechanism) else {"units": self.units}
-        settings = {**asked, "width": self.width, **self.options}
-        told = ", ".join(f"{key}={value!r}" for key, value in settings.items())
-        return f"{name} with {told} ({keras.backend.backend()})"
+        units = {} if is_layer(self.mechanism) else {"units": self.units}
+        settings = {**units, "width": self.width, **self.options}
+        arguments = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        return f"{name} with {arguments} ({keras.backend.backend()})"
 
     @property
     def own(self) -> bool:
@@ -65,7 +65,7 @@ class Subject:
         return self.entry.factory == self.mechanism and not is_layer(self.mechanism)
 
     def layer(self) -> Any:
-        """Return the layer, made again from the same seed."""
+        """Return a new layer from the same seed."""
         keras.utils.set_random_seed(_SEED)
         if is_layer(self.mechanism):
             layer = copy_of(self.mechanism, name="mechanism")
@@ -73,39 +73,39 @@ class Subject:
             layer = make_layer(self.entry, self.units, _DROPOUT, self.options)
         if not is_layer(layer):
             raise FaultError(
-                f"Expected a Keras layer, got {type(layer).__name__}.",
-                "name a subclass of keras.layers.Layer.",
+                f"The object is not a Keras layer but {type(layer).__name__}.",
+                "use a subclass of keras.layers.Layer.",
             )
-        layer.supports_masking = True  # as networks do: masks go by name
+        layer.supports_masking = True  # As in networks: masks are passed by name.
         return layer
 
     def model(self, tokens: int | None = TOKENS) -> keras.Model:
-        """A network of the layer alone, from tokens and a mask."""
+        """Return a model of only the layer, with tokens and a mask as inputs."""
         x = keras.Input((tokens, self.width), name="x")
         mask = keras.Input((tokens,), dtype="bool", name="mask")
         return keras.Model([x, mask], mix_all(self.layer(), x, mask))
 
     @cached_property
     def x(self) -> np.ndarray:
-        """Tokens."""
+        """Random tokens, `(BATCH, TOKENS, width)`."""
         return self.tokens(BATCH, TOKENS)
 
     def tokens(self, batch: int, tokens: int) -> np.ndarray:
-        """Random tokens, as large as embeddings are after some training."""
+        """Return random tokens with the scale of trained embeddings."""
         rng = np.random.default_rng(tokens)
         return rng.normal(size=(batch, tokens, self.width)).astype("float32")
 
     @cached_property
     def mixer(self) -> Any:
-        """The layer that `mixed` and `read` call."""
+        """Layer that `mixed` and `read` call."""
         return self.layer()
 
     def mixed(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """The output of one and the same layer, not in training."""
+        """Return the output of `mixer` in inference mode."""
         return array(mix_all(self.mixer, tensor(x), tensor(mask)))
 
     def read(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Its read-out of the first token."""
+        """Return the readout of the first token."""
         tokens, kept = tensor(x), tensor(mask)
         masks = {"query_mask": kept[:, :1], "value_mask": kept}
         layer = self.mixer
@@ -113,22 +113,22 @@ class Subject:
 
     @property
     def masks(self) -> list[str]:
-        """The arguments of its call that a network hands a mask to."""
+        """Names of the call arguments that get a mask."""
         names = ["query_mask", "value_mask"] if accepts(self.mixer, "value") else ["mask"]
         return [name for name in names if accepts(self.mixer, name)]
 
 
 def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
-    """The names of the trainable weights, and the gradients of the input and of them."""
+    """Return the names of the trainable weights, and the gradients of the input and weights."""
     steps = {"tensorflow": _by_tensorflow, "jax": _by_jax, "torch": _by_torch}
     backend = keras.backend.backend()
     if backend not in steps:
-        raise NotApplicableError(f"No gradients on the backend {backend}.")
+        raise NotApplicableError(f"The backend {backend} has no gradients.")
     model = subject.model()
     variables = model.trainable_weights
     rng = np.random.default_rng(_SEED)
     for variable in variables:
-        # A product of weights that start at zero would hide each other's gradient.
+        # In a product of weights initialized with zero, all gradients are zero.
         if not array(variable).any():
             variable.assign(rng.normal(scale=0.1, size=variable.shape))
     cotangent = rng.normal(size=tuple(subject.mixed(subject.x, KEPT).shape)).astype("float32")
@@ -136,7 +136,7 @@ def gradients_of(subject: Subject, x: np.ndarray) -> tuple[list[str], dict[str, 
 
     def loss(x: Any) -> Any:
         y = ops.cast(model([x, mask], training=True), "float32")
-        # Networks read kept tokens.
+        # Networks read only kept tokens.
         return ops.sum((zero_masked(y, mask) if len(y.shape) == 3 else y) * weighting)
 
     gradients = steps[backend](loss, tensor(x), variables)
@@ -176,7 +176,7 @@ def _by_torch(loss: Any, x: Any, variables: Any) -> Any:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function by XLA."""
+    """Compile a function with XLA."""
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf
@@ -186,7 +186,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         import jax
 
         return jax.jit(function)
-    raise NotApplicableError(f"No XLA on the backend {backend}.")
+    raise NotApplicableError(f"The backend {backend} has no XLA.")
 
 
 @contextmanager
@@ -200,8 +200,8 @@ def dtype_policy(name: str) -> Iterator[None]:
         keras.config.set_dtype_policy(before)
 
 
-def told(error: BaseException) -> str:
-    """An exception as one sentence, without what Keras wraps around it."""
+def described(error: BaseException) -> str:
+    """Return an exception as one sentence, without Keras's traceback text."""
     wrapped = re.search(r"\x1b\[1m(.*?)\x1b\[0m", str(error), re.DOTALL)
     text = wrapped[1] if wrapped else str(error)
     text = re.split(r"(?:Error|Exception) encountered: ?", text)[-1]
