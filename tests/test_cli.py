@@ -377,7 +377,7 @@ def test_a_folder_that_cannot_be_written(call, tmp_path):
     for command in (
         ("run", "demo", "--out", tmp_path / "file" / "out"),
         ("run", "demo", "--out", tmp_path / "file"),
-        # Before the sources are read, so that nothing is computed in vain.
+        # Checked before the sources are read.
         ("compare", "nowhere", "--out", tmp_path / "file"),
     ):
         code, _, err = call(*command)

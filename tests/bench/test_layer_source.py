@@ -85,7 +85,7 @@ def test_a_class_under_another_name_is_that_class(digest):
     assert digest("Made", "OTHER = 3.0", "OTHER = 4.0") != digest("Made")
 
 
-def test_what_is_no_class_is_told_by_the_statement_that_makes_it(digest):
+def test_the_digest_of_an_object_covers_its_statement(digest):
     module = "from functools import partial\nSIZE = 2\nMade = partial(dict, size=SIZE)\n"
     found = digest("Made", module=module)
     assert found is not None
@@ -97,7 +97,7 @@ def test_a_page_break_is_no_line(digest):
     assert digest(old="other = 2", new="other = 3", module=module) != digest(module=module)
 
 
-def test_a_class_of_no_file_is_told_by_nothing(monkeypatch):
+def test_a_class_without_a_file_has_no_digest(monkeypatch):
     namespace = {"__name__": "typed"}
     exec("class Own:\n    pass\n", namespace)
     module = type(sys)("typed")

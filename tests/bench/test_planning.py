@@ -1,4 +1,4 @@
-"""What a suite will take: reckoned from cells that are timed, and from runs that are done."""
+"""Plans of suites, from timed steps and finished runs."""
 
 from __future__ import annotations
 

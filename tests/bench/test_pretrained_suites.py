@@ -102,7 +102,7 @@ def test_what_is_fine_tuned_learns_and_what_is_frozen_does_not(network):
 
 
 def test_frozen_embeddings_are_those_of_the_language_model(network, pretrained):
-    """What the mechanism reads are the outputs of the encoder that was pre-trained."""
+    """The mechanism reads the outputs of the pre-trained encoder."""
     made, _ = network(FROZEN)
     made.reset(1)
     source = load_pretrained(pretrained, "relation", 1)

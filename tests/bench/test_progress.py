@@ -1,4 +1,4 @@
-"""What a notebook and a terminal see of a running suite."""
+"""Progress in a notebook and in a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from relation_tf.config import load_suite
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What a notebook's one output has held."""
+    """Contents of the output of a notebook."""
     outputs = []
 
     class Handle:

@@ -77,7 +77,7 @@ def broken_rte(tmp_path, small_glue):
 
 
 def manifests(out):
-    """What manifests say, without what is of time."""
+    """Return manifests without times."""
     read = {path.parent: json.loads(path.read_text()) for path in out.rglob("manifest.json")}
     times = ("started", "finished", "resumed_after")
     return {

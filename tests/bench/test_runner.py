@@ -165,7 +165,7 @@ class Own(keras.layers.Layer):
 
 
 def custom_layer(folder, monkeypatch, width):
-    """Write, and import anew, a module with a layer of one's own."""
+    """Write and import a module with a custom layer."""
     (folder / "custom_layer.py").write_text(OWN.format(width=width), encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder))
     sys.modules.pop("custom_layer", None)
@@ -440,7 +440,7 @@ def test_the_cell_before_leaves_its_inputs(tmp_path, small_glue, suite, monkeypa
 LINUX = Path("/proc/self/clear_refs").exists()
 
 
-@pytest.mark.skipif(not LINUX, reason="only Linux begins the peak anew")
+@pytest.mark.skipif(not LINUX, reason="only Linux resets the peak")
 def test_peak_memory_is_of_the_run():
     held = np.ones(40 * 2**17)  # 40 MiB
     session.peaks()

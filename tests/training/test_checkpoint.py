@@ -103,7 +103,7 @@ class InterruptedRunError(Exception):
 
 @pytest.mark.parametrize("stopping", ["early_stopping", "smoothed_early_stopping"])
 def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopping):
-    """Whatever the epoch, and twice; dropout, Adam, batches and the rule go on where they were."""
+    """Whatever the epoch, and twice; dropout, Adam, batches and the rule resume."""
     made, config = network(epochs=9, stopping=stopping, dropout=0.3, batch_size=16)
     expected = made.run(config.seed)
     checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)

@@ -151,7 +151,7 @@ def processes(*environments):
 
 
 def two_hosts():
-    """What two processes on this machine need to be two hosts."""
+    """Environment of two processes that act as two hosts."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
         for each in sockets:
