@@ -92,7 +92,7 @@ def in_one_line(where: str) -> Iterator[None]:
 def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
     """Return a hint with the nearest known name, or an empty string if there is no near one.
 
-    Case is ignored.
+    Case is ignored; a value that is not a string has no hint.
 
     Example:
         >>> did_you_mean("atention", ["attention", "relation"])
@@ -100,8 +100,10 @@ def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> 
         >>> did_you_mean("x", ["attention"])
         ''
     """
+    if not isinstance(name, str):
+        return ""
     by_lower = {str(each).lower(): each for each in known}
-    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
