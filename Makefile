@@ -75,10 +75,11 @@ bench: $(VENV)/all.stamp  ## measure speed and memory; see benchmarks/README.md
 docs: $(VENV)/docs.stamp  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-lint: $(VENV)/dev.stamp  ## ruff and mypy
+lint: $(VENV)/dev.stamp  ## ruff, mypy and the check of wording
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python docs/wording.py
 
 format: $(VENV)/dev.stamp  ## fix and format with ruff
 	$(BIN)/ruff check --fix .

@@ -200,10 +200,12 @@ def test_an_interrupted_command_leaves_the_scores_of_what_is_done(text_file, tmp
     assert read_source(tmp_path).scores.methods == ["relation"]
 
 
-def test_a_folder_without_scores_says_how_to_go_on(tmp_path):
+def test_a_folder_without_scores_says_how_to_resume(tmp_path):
     (tmp_path / "pretraining.json").write_text("{}")
     (tmp_path / "runs").mkdir()
-    with pytest.raises(SuiteError, match=r"expected scores\.csv, of pre-training; .* goes on"):
+    with pytest.raises(
+        SuiteError, match=r"scores\.csv is missing, because pre-training has not finished"
+    ):
         compare(tmp_path)
 
 
@@ -277,7 +279,7 @@ def test_a_network_starts_from_the_encoder(made, mechanism):
     assert not np.allclose(again.get_weights()[0], network.get_weights()[0])
 
 
-def test_digests_tell_encoders_apart(made):
+def test_digests_differ_between_encoders(made):
     digests = [
         pretrained_digest(made.folder, mechanism, seed)
         for mechanism in ("relation", "attention")
@@ -359,7 +361,7 @@ def test_a_broken_result_is_one_line(made, tmp_path):
 
 @keras.saving.register_keras_serializable("tests")
 class Faulty(keras.layers.Layer):
-    """A layer of one's own that raises what no one expects."""
+    """A custom layer that raises an unexpected error."""
 
     def __init__(self, units=8, **kwargs):
         super().__init__(**kwargs)

@@ -50,8 +50,8 @@ def on_ray(cluster, tmp_path, small_glue):
 
 
 @pytest.fixture
-def told(monkeypatch):
-    """Events as they come; an entry of `told.then` is asked whenever one has come."""
+def printed(monkeypatch):
+    """Events as they come; an entry of `printed.then` is asked whenever one has come."""
 
     class Told(list):
         then = staticmethod(lambda: None)
@@ -89,7 +89,7 @@ def manifests(out):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_interrupted_and_bereft_of_a_node_it_ends_as_on_this_machine(
-    cluster, on_ray, told, tmp_path, broken_rte, suite, monkeypatch
+    cluster, on_ray, printed, tmp_path, broken_rte, suite, monkeypatch
 ):
     # A cell of runs that take long enough to be under way at once, and others of short runs.
     asked = suite(
@@ -109,25 +109,25 @@ def test_interrupted_and_bereft_of_a_node_it_ends_as_on_this_machine(
         if list(out.glob("runs/*/*/*/state.npz")):
             raise KeyboardInterrupt
 
-    told.then = interrupt
+    printed.then = interrupt
     with pytest.raises(KeyboardInterrupt):
         on_ray(asked, data=broken_rte)
-    told.clear()
+    printed.clear()
     node = cluster.add_node(num_cpus=1)
 
     # Not by their states alone: the interrupted run's lies there before it is begun again.
     def kill():
         states = list(out.glob("runs/*/*/*/state.npz"))
-        ended = {event["run"] for event in told if event["event"] in ("done", "failed")}
-        epochs = {event["run"]: event["epoch"] for event in told if event["event"] == "epoch"}
+        ended = {event["run"] for event in printed if event["event"] in ("done", "failed")}
+        epochs = {event["run"]: event["epoch"] for event in printed if event["event"] == "epoch"}
         under_way = epochs.keys() - ended
         if len(states) == len(under_way) == 2 and max(epochs[run] for run in under_way) < 750:
             cluster.remove_node(node, allow_graceful=False)
-            told.then = lambda: None
+            printed.then = lambda: None
 
-    told.then = kill
+    printed.then = kill
     results = on_ray(asked, data=broken_rte)
-    begun = Counter(event["run"] for event in told if event["event"] == "start")
+    begun = Counter(event["run"] for event in printed if event["event"] == "start")
     assert sorted(begun.values()) == [1] * 11 + [2]
     resumed = [run["manifest"]["resumed_after"] for run in results.runs]
     assert sum(map(len, resumed)) == 2
@@ -138,13 +138,13 @@ def test_interrupted_and_bereft_of_a_node_it_ends_as_on_this_machine(
     assert (out / "tensorflow.log").exists()
 
 
-BESIDE = "from signal import SIGKILL as SIGNAL\n"
+NEIGHBOUR = "from signal import SIGKILL as SIGNAL\n"
 MORTAL = """
 import os
 
 import keras
 
-from beside import SIGNAL
+from neighbour import SIGNAL
 
 
 class Mortal(keras.layers.Layer):
@@ -158,9 +158,9 @@ class Mortal(keras.layers.Layer):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_worker_that_dies_costs_only_its_run(on_ray, told, tmp_path, suite, monkeypatch):
+def test_a_worker_that_dies_costs_only_its_run(on_ray, printed, tmp_path, suite, monkeypatch):
     (tmp_path / "mortal.py").write_text(MORTAL)
-    (tmp_path / "beside.py").write_text(BESIDE)
+    (tmp_path / "neighbour.py").write_text(NEIGHBOUR)
     monkeypatch.syspath_prepend(tmp_path)
     dies = {"mechanism": "mortal:Mortal", "units": 8}
     asked = suite(tasks=["CoLA"], seeds=[1], epochs=1, method=[dies, BASELINE])
@@ -168,9 +168,9 @@ def test_a_worker_that_dies_costs_only_its_run(on_ray, told, tmp_path, suite, mo
         results = on_ray(asked)
     finally:
         sys.modules.pop("mortal", None)
-        sys.modules.pop("beside", None)
+        sys.modules.pop("neighbour", None)
     assert [run["method"] for run in results.runs] == ["baseline-8"]
-    starts = Counter(event["run"][1] for event in told if event["event"] == "start")
+    starts = Counter(event["run"][1] for event in printed if event["event"] == "start")
     assert starts == {"Mortal-8": 2, "baseline-8": 1}
     ((_, error),) = results.failures
     assert error == "its worker on the cluster was lost (ActorDiedError), 2 times"

@@ -220,7 +220,7 @@ def test_a_layer_that_cannot_be_imported_is_refused_at_once(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_failed_run_leaves_its_error_and_the_suite_goes_on(tmp_path, small_glue, suite, capsys):
+def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, small_glue, suite, capsys):
     results = run_suite(
         suite(tasks=["CoLA"]), tmp_path, replace_methods=[Broken, "relation"], data=small_glue
     )
@@ -333,7 +333,7 @@ def test_left_out_lines_are_counted(tmp_path, small_glue, suite, capsys):
     assert len(results.runs[0]["manifest"]["data"]["skipped_lines"]) == 1
 
 
-def test_an_interruption_keeps_finished_runs_and_says_how_to_go_on(
+def test_an_interruption_keeps_finished_runs_and_says_how_to_resume(
     tmp_path, small_glue, suite, monkeypatch, capsys
 ):
     made = suite(tasks=["CoLA"])
@@ -524,7 +524,7 @@ def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
     import tensorflow as tf
 
     class Encoder(tf.Module):
-        """Whether a sentence has the word."""
+        """Return True if a sentence has the word."""
 
         @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
         def __call__(self, text):
@@ -542,7 +542,7 @@ def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_full_disk_ends_the_suite_in_a_line(tmp_path, small_glue, suite, jobs):
-    """A limit on the size of files stands for it; what was done goes on when there is room."""
+    """Simulated by a limit on file sizes; the suite resumes when there is space."""
     resource = pytest.importorskip("resource")
     asked = suite(tasks=["CoLA"], epochs=2)
     whole = run_suite(asked, tmp_path / "whole", data=small_glue, quiet=True)

@@ -1,4 +1,4 @@
-"""The state of a run, and going on from it."""
+"""State of a run, and resuming from it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ RULES = {
 
 @pytest.mark.parametrize("rule", RULES)
 @given(costs=COSTS, cut=st.integers(1, 40))
-def test_a_rule_goes_on_as_if_nothing_had_been(rule, costs, cut):
+def test_a_restored_rule_continues_unchanged(rule, costs, cut):
     """InterruptedRunError after any epoch it ends where it would have ended."""
 
     def ends(rule, first, costs):
@@ -133,7 +133,7 @@ def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopp
         assert trained.seconds["total"] > 0
 
 
-def test_time_goes_on_too(network, tmp_path):
+def test_training_time_continues_too(network, tmp_path):
     made, config = network(epochs=50, time_limit=1e5)
     checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)
     scores = dict.fromkeys(("loss", "val_loss", "val_accuracy", "val_matthews"), 1.0)

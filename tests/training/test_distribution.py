@@ -108,7 +108,7 @@ def test_what_a_strategy_excludes(tmp_path, suite, monkeypatch, options, message
 
 
 class Drawing(keras.layers.Layer):
-    """A layer of one's own, with noise of its own."""
+    """A custom layer with noise."""
 
     def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
@@ -285,9 +285,7 @@ def resumed(config, data, distribution, folder):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_replicas_drop_out_different_numbers_and_go_on_with_them(
-    mirrored, tmp_path, small_glue, suite
-):
+def test_replicas_have_different_dropout_and_resume_with_it(mirrored, tmp_path, small_glue, suite):
     config = suite(tasks=["CoLA"], dropout=0.5).runs()[0]
     arguments = config, small_glue, DISTRIBUTIONS["mirrored"]
     ((fresh, outputs, after, again),) = mirrored(draws, *arguments)
@@ -309,7 +307,7 @@ def call(suite, out, data, methods=None, **options):
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_suite_on_two_devices_says_so(mirrored, tmp_path, small_glue, suite):
-    """A layer of one's own draws its numbers too; a third device is not there."""
+    """A custom layer draws random numbers too; there is no third device."""
     asked = suite(tasks=["CoLA"], seeds=[1], epochs=2)
     own = Method(mechanism=f"{__name__}:Drawing", units=8)
     ((manifests, failures),) = mirrored(

@@ -43,7 +43,7 @@ def asked(**changes):
 
 
 class RunningSum(keras.Layer):
-    """A causal layer of one's own: each token becomes the sum of those up to it."""
+    """A custom causal layer: each token becomes the sum of the tokens up to it."""
 
     causal = True
 
@@ -107,7 +107,7 @@ def stepping(method):
         Method(mechanism="relation", units=8, options={"causal": True}),
         Method(mechanism=RunningSum, units=8),
     ],
-    ids=[*MIXERS, "one layer", "one's own"],
+    ids=[*MIXERS, "one layer", "custom"],
 )
 def test_steps_give_what_the_whole_text_gives(method):
     network = stepping(method)

@@ -56,7 +56,7 @@ def test_best_equals_its_definition(values, patience):
     assert stop.epoch == stop.weights == best
 
 
-def test_a_nan_first_epoch_is_not_the_best_for_ever():
+def test_a_nan_first_epoch_does_not_stay_the_best():
     stop, _ = play(EarlyStopping(patience=3), [math.nan, 3.0, 2.0, 4.0, 4.0, 4.0])
     assert stop.epoch == 3
 

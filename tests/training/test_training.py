@@ -228,7 +228,7 @@ def by_xla(network, mechanism, **changes):
         ),
     ],
 )
-def test_xla_trains_alike(network, mechanism, updates):
+def test_xla_does_not_change_training(network, mechanism, updates):
     trained, shapes, expected, made = by_xla(network, mechanism, embedding_updates=updates)
     for key in ("loss", "val_loss"):
         costs = [[row[key] for row in run.history] for run in (trained, expected)]
@@ -242,7 +242,7 @@ def test_xla_trains_alike(network, mechanism, updates):
 
 @pytest.mark.slow
 def test_xla_on_pairs_with_random_batches_compiles_between_epochs(network):
-    """Each text has its own width, and shapes that an epoch brings anew are no time of it."""
+    """Texts have different widths; compiling new shapes is not counted as training time."""
     trained, shapes, expected, made = by_xla(
         network, "relation", name="STS-B", batching="random", batch_size=4, epochs=4
     )
