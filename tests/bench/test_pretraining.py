@@ -228,7 +228,7 @@ def test_a_comparison_says_where_they_were_made_otherwise(made, tmp_path):
     manifest = other / "runs" / "relation" / "seed-1" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"processor": "Abacus"}))
     warned = compare(made.folder, other).context.warnings
-    differ = "The folders of pre-training differ in steps: 6; 900."
+    differ = "The pre-training folders differ in steps: 6; 900."
     assert differ in warned
     assert any(each.endswith("(7 runs); Abacus (1 runs).") for each in warned)
     shutil.rmtree(other / "runs")  # as results/ keeps it
