@@ -4,6 +4,8 @@ from .design import attainable_pvalue as attainable_pvalue
 from .design import seeds_needed as seeds_needed
 from .effect_size import cliffs_delta as cliffs_delta
 from .effect_size import cliffs_delta_interval as cliffs_delta_interval
+from .non_inferiority import NonInferiorityResult as NonInferiorityResult
+from .non_inferiority import non_inferiority as non_inferiority
 from .over_tasks import FriedmanNemenyiResult as FriedmanNemenyiResult
 from .over_tasks import friedman_nemenyi as friedman_nemenyi
 from .over_tasks import win_tie_loss as win_tie_loss

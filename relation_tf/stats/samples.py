@@ -71,12 +71,7 @@ def rank_samples(
             `nan="raise"`, or an option is out of range.
     """
     check_option("nan", nan, NanPolicy)
-    groups = groups_of(samples)
-    scores = {name: numeric_scores(group, name) for name, group in groups.items()}
-    if len(scores) < 2:
-        raise ValueError(
-            f"`samples` must have at least two groups. Received: {len(scores)} ({list(scores)})"
-        )
+    scores = read_groups(samples)
     notes = []
     for name, group in scores.items():
         missing = np.count_nonzero(np.isnan(group))
@@ -91,6 +86,24 @@ def rank_samples(
     return RankedSamples(
         scores, dict(zip(scores, np.split(codes, splits), strict=True)), tuple(notes)
     )
+
+
+def read_groups(samples: Samples) -> dict[Hashable, FloatArray]:
+    """Return each group's scores, checked.
+
+    Args:
+        samples: As for `steel_dwass`.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If there are fewer than two groups, or a group is empty.
+    """
+    scores = {name: numeric_scores(group, name) for name, group in groups_of(samples).items()}
+    if len(scores) < 2:
+        raise ValueError(
+            f"`samples` must have at least two groups. Received: {len(scores)} ({list(scores)})"
+        )
+    return scores
 
 
 def numeric_scores(scores: Any, name: Hashable) -> FloatArray:

@@ -1,0 +1,314 @@
+"""Test whether methods are no worse than a reference within a margin, on one task or several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.stats.checks import check_number, check_option, check_probability
+from relation_tf.stats.design import format_level
+from relation_tf.stats.presentation import Shown, count
+from relation_tf.stats.samples import FloatArray, Samples, read_groups
+
+IntervalMethod: TypeAlias = Literal["welch", "hodges-lehmann"]
+Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]
+TaskSamples: TypeAlias = Mapping[Any, Samples]
+Groups: TypeAlias = dict[Hashable, FloatArray]
+
+MEAN = "mean"  # the row of the mean difference in a table of tasks
+COLUMNS = ["difference", "low", "high", "margin", "pvalue", "verdict", "beyond_margin"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NonInferiorityResult(Shown):
+    """The result of `non_inferiority`.
+
+    Differences are positive where the method is better than the reference, also where lower scores
+    are better, and have the unit of the scores.
+
+    Attributes:
+        table: A row per method other than the reference, with columns `difference`, `low` and
+            `high` (its interval), `margin`, `pvalue` (of "worse by the margin or more", adjusted
+            for the number of methods), `verdict`, and `beyond_margin` (True if the method is worse
+            by more than the margin). Over several tasks, of the mean difference.
+        tasks: Task -> a table of the same form; empty for the samples of one task.
+        reference: The method that the others are compared with.
+        alpha: One-sided level of each verdict, for all methods together.
+        confidence: Coverage of each interval, `1 - 2 alpha / number of methods`.
+        method: Kind of the interval on each task.
+        notes: Remarks on the samples.
+    """
+
+    table: pd.DataFrame
+    tasks: dict[Hashable, pd.DataFrame]
+    reference: Hashable
+    alpha: float
+    confidence: float
+    method: IntervalMethod
+    notes: tuple[str, ...]
+
+    @property
+    def pvalue(self) -> pd.Series[float]:
+        """Adjusted p of each method for the null hypothesis "worse by the margin or more"."""
+        return self.table["pvalue"]
+
+    @property
+    def verdict(self) -> pd.Series[str]:
+        """Verdict on each method."""
+        return self.table["verdict"]
+
+    def confidence_interval(self) -> pd.DataFrame:
+        """Return `low` and `high` of each method's difference; together they cover 1 - 2 alpha."""
+        return self.table[["low", "high"]]
+
+    def differences(self) -> pd.DataFrame:
+        """Return all tables as one, with the columns `task` ("mean" last) and `method`."""
+        tables: dict[Any, pd.DataFrame] = {**self.tasks, MEAN: self.table}
+        rows = [table.rename_axis("method").reset_index() for table in tables.values()]
+        tasks = np.repeat(np.array([*tables], dtype=object), len(self.table))
+        joined = pd.concat(rows, ignore_index=True)
+        joined.insert(0, "task", tasks)
+        return joined
+
+    def _shown(self) -> pd.DataFrame:
+        shown = self.differences().drop(columns="beyond_margin")
+        return shown if self.tasks else shown.drop(columns="task")
+
+    def _title(self) -> str:
+        over = f" over {count(len(self.tasks), 'task')}" if self.tasks else ""
+        return f"No worse than {self.reference}{over}? One-sided {format_level(self.alpha)}"
+
+    def _remarks(self) -> Iterator[str]:
+        yield (
+            "Differences are positive where the method is better. Intervals: "
+            f"{self.confidence:.1%} each (Bonferroni over {count(len(self.table), 'method')})."
+        )
+        yield from (f"Note: {note}" for note in self.notes)
+
+
+def non_inferiority(
+    samples: Samples | TaskSamples,
+    reference: Hashable,
+    margin: float | Mapping[Hashable, float],
+    alpha: float = 0.05,
+    method: IntervalMethod = "welch",
+    *,
+    higher_is_better: bool | Mapping[Hashable, bool] = True,
+) -> NonInferiorityResult:
+    """Test whether each method is no worse than a reference, within a margin.
+
+    For a method A and the reference R the difference is `mean(A) - mean(R)`, with its sign turned
+    where lower scores are better. With `m` the margin and `[low, high]` an interval whose limits
+    each have the one-sided level `alpha / number of methods` (Bonferroni), the verdict is
+
+    - **better** if `low > 0`,
+    - **no worse** if `-m < low <= 0`: a loss, if there is one, is smaller than the margin,
+    - **worse** if `high < 0` and `low <= -m`, with `beyond_margin` if even `high < -m`,
+    - **inconclusive** otherwise.
+
+    So the verdict is *better* or *no worse* exactly if `pvalue < alpha`.
+
+    On one task the interval is Welch's (normal scores, unequal SD), or by `"hodges-lehmann"` the
+    exact one of a shift between two distributions of equal shape. Over tasks it is that of the mean
+    of the tasks' differences, each task weighing the same: variances add up over tasks, and the
+    degrees of freedom follow Satterthwaite. This is a statement about these tasks, not about new
+    ones. Choose the reference and the margin before the runs.
+
+    Args:
+        samples: `{method: scores}` or another form that `steel_dwass` takes; or
+            `{task: {method: scores}}`. At least two finite scores per method and task.
+        reference: Name of the reference method.
+        margin: Largest loss that counts as none, in the unit of the scores, at least 0; or
+            `{task: margin}`.
+        alpha: One-sided level, for all methods together.
+        method: Kind of interval on each task.
+        higher_is_better: If False, lower scores are better; or `{task: bool}`.
+
+    Returns:
+        A `NonInferiorityResult`; `print` shows it.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If the reference is not among the methods, tasks have different methods, a
+            method has fewer than two scores or one that is not finite, or an option is out of
+            range.
+
+    Example:
+        >>> attention, relation = [80.1, 79.8, 80.6, 80.3, 79.9], [80.0, 80.4, 79.7, 80.2, 80.5]
+        >>> result = non_inferiority(
+        ...     {"attention": attention, "relation": relation}, reference="attention", margin=1.0
+        ... )
+        >>> result.verdict["relation"], round(float(result.table["low"]["relation"]), 2)
+        ('no worse', -0.36)
+
+    References:
+        G. Piaggio et al. (2012), Reporting of noninferiority and equivalence randomized trials,
+        JAMA 308, 2594-2604.
+        B. L. Welch (1947), The generalization of "Student's" problem when several different
+        population variances are involved, Biometrika 34, 28-35.
+        J. L. Hodges, E. L. Lehmann (1963), Estimates of location based on rank tests, Annals of
+        Mathematical Statistics 34, 598-611.
+    """
+    check_probability("alpha", alpha)
+    check_option("method", method, IntervalMethod)
+    several = _has_tasks(samples)
+    tasks = _read_tasks(cast(TaskSamples, samples if several else {None: samples}), reference)
+    margins = {task: _of_task("margin", margin, task) for task in tasks}
+    for value in margins.values():
+        check_number("margin", value)
+        if not 0 <= value < math.inf:
+            raise ValueError(f"`margin` must be 0 or more. Received: margin={value}")
+    signs = {
+        task: 1 if _of_task("higher_is_better", higher_is_better, task) else -1 for task in tasks
+    }
+    methods = [name for name in next(iter(tasks.values())) if name != reference]
+    level = alpha / len(methods)
+    pairs = {
+        name: {
+            task: _Pair(signs[task] * groups[name], signs[task] * groups[reference])
+            for task, groups in tasks.items()
+        }
+        for name in methods
+    }
+    limits = _welch if method == "welch" else _hodges_lehmann
+    tables = {
+        task: _table({name: limits([pairs[name][task]], own, level) for name in methods}, own)
+        for task, own in margins.items()
+    }
+    mean_margin = float(np.mean(list(margins.values())))
+    mean = _table(
+        {name: _welch([*pairs[name].values()], mean_margin, level) for name in methods}, mean_margin
+    )
+    return NonInferiorityResult(
+        table=mean if several else tables[None],
+        tasks=tables if several else {},
+        reference=reference,
+        alpha=alpha,
+        confidence=1 - 2 * level,
+        method=method,
+        notes=tuple(_notes(tasks)),
+    )
+
+
+class _Pair(NamedTuple):
+    method: FloatArray
+    reference: FloatArray
+
+
+class _Limits(NamedTuple):
+    difference: float
+    low: float
+    high: float
+    pvalue: float  # one-sided, of "worse by the margin or more"
+
+
+def _welch(pairs: list[_Pair], margin: float, level: float) -> _Limits:
+    """Return the limits of the mean difference over tasks (one pair per task)."""
+    from scipy.stats import t
+
+    difference = float(np.mean([pair.method.mean() - pair.reference.mean() for pair in pairs]))
+    variances = np.array([scores.var(ddof=1) / scores.size for pair in pairs for scores in pair])
+    freedom = np.array([scores.size - 1 for pair in pairs for scores in pair])
+    if not variances.any():  # constant scores: the difference is known
+        return _Limits(difference, difference, difference, float(difference <= -margin))
+    error = math.sqrt(variances.sum()) / len(pairs)
+    degrees = variances.sum() ** 2 / (variances**2 / freedom).sum()
+    half = float(t.isf(level, degrees)) * error
+    pvalue = float(t.sf((difference + margin) / error, degrees))
+    return _Limits(difference, difference - half, difference + half, pvalue)
+
+
+def _hodges_lehmann(pairs: list[_Pair], margin: float, level: float) -> _Limits:
+    """Return the median of all differences of a pair, with exact limits by Mann and Whitney."""
+    ((scores, reference),) = pairs
+    differences = np.sort(np.subtract.outer(scores, reference), axis=None)
+    at_most = np.cumsum(_mann_whitney(scores.size, reference.size))  # P(U <= u), u = 0 ... m n
+    below = int(np.count_nonzero(differences <= -margin))
+    outside = int(np.count_nonzero(at_most <= level))
+    low, high = (
+        (differences[outside - 1], differences[-outside]) if outside else (-math.inf, math.inf)
+    )
+    return _Limits(float(np.median(differences)), float(low), float(high), float(at_most[below]))
+
+
+def _mann_whitney(m: int, n: int) -> FloatArray:
+    """Return the null distribution of U from 0 to m n, without ties."""
+    counts = np.ones(1)
+    for i in range(1, n + 1):  # multiplied by (1 - q^(m + i)) / (1 - q^i)
+        counts = np.convolve(counts, np.r_[1.0, np.zeros(m + i - 1), -1.0])
+        for power in range(i, counts.size):
+            counts[power] += counts[power - i]
+    return counts[: m * n + 1] / math.comb(m + n, n)
+
+
+def _table(limits: Mapping[Hashable, _Limits], margin: float) -> pd.DataFrame:
+    rows = {
+        name: (
+            *each[:3],
+            margin,
+            min(1.0, len(limits) * each.pvalue),
+            _verdict(each, margin),
+            each.high < -margin,
+        )
+        for name, each in limits.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
+
+
+def _verdict(limits: _Limits, margin: float) -> Verdict:
+    if limits.low > 0:
+        return "better"
+    if limits.low > -margin:
+        return "no worse"
+    return "worse" if limits.high < 0 else "inconclusive"
+
+
+def _has_tasks(samples: Samples | TaskSamples) -> bool:
+    return isinstance(samples, Mapping) and any(
+        isinstance(each, Mapping | pd.DataFrame) for each in samples.values()
+    )
+
+
+def _read_tasks(samples: TaskSamples, reference: Hashable) -> dict[Hashable, Groups]:
+    """Read the samples of each task, with the reference first."""
+    tasks = {task: read_groups(own) for task, own in samples.items()}
+    first = next(iter(tasks.values()))
+    for task, groups in tasks.items():
+        if groups.keys() != first.keys():
+            raise ValueError(
+                f"all tasks must have the same methods. Received: {list(first)} and {list(groups)} "
+                f"({task})"
+            )
+        for name, scores in groups.items():
+            if scores.size < 2 or not np.isfinite(scores).all():
+                raise ValueError(
+                    f"scores of {name!r} must be two or more finite numbers. "
+                    f"Received: {scores.tolist()}{'' if task is None else f' ({task})'}"
+                )
+    if reference not in first:
+        raise ValueError(
+            f"`reference` must be one of {list(first)}. Received: reference={reference!r}"
+        )
+    return tasks
+
+
+def _of_task(name: str, value: Any, task: Hashable) -> Any:
+    """Return an option's value for a task, if it has one for each."""
+    if not isinstance(value, Mapping):
+        return value
+    if task not in value:
+        raise ValueError(f"`{name}` must have a value for each task. Received: none for {task!r}")
+    return value[task]
+
+
+def _notes(tasks: Mapping[Hashable, Groups]) -> Iterator[str]:
+    for task, groups in tasks.items():
+        constant = [str(name) for name, scores in groups.items() if np.ptp(scores) == 0]
+        if constant:
+            where = "" if task is None else f" on {task}"
+            yield f"{', '.join(constant)}: all scores are equal{where}, so they show no variance"

@@ -1,0 +1,189 @@
+"""Non-inferiority against scipy, enumeration, and the definitions of the verdicts."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_ind
+
+from relation_tf.stats import non_inferiority
+
+ROOT = Path(__file__).resolve().parents[2]
+RNG = np.random.default_rng(0)
+SCORES = st.lists(st.floats(0, 100).map(lambda x: round(x, 2)), min_size=2, max_size=6)
+
+
+def naive_hodges_lehmann(scores, reference, level):
+    """Keep all shifts that a one-sided exact rank test at this level does not refuse."""
+    pool = range(len(scores) + len(reference))
+    counts = []
+    for chosen in itertools.combinations(pool, len(scores)):
+        others = [place for place in pool if place not in chosen]
+        counts.append(sum(a > b for a in chosen for b in others))
+    differences = sorted(a - b for a in scores for b in reference)
+    kept = []
+    for shift in differences:
+        higher = sum(difference > shift for difference in differences)
+        lower = sum(difference < shift for difference in differences)
+        if (
+            np.mean([count >= higher for count in counts]) > level
+            and np.mean([count >= lower for count in counts]) > level
+        ):
+            kept.append(shift)
+    return kept
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (2, 3), (8, 4)])
+def test_welch_equals_scipy(sizes):
+    scores, reference = (RNG.normal(80, spread, n) for spread, n in zip((1, 3), sizes, strict=True))
+    result = non_inferiority({"a": scores, "r": reference}, "r", margin=2.0)
+    row = result.table.loc["a"]
+    expected = ttest_ind(scores, reference, equal_var=False).confidence_interval(0.90)
+    assert row[["low", "high"]].tolist() == pytest.approx([*expected])
+    shifted = ttest_ind(scores + 2, reference, equal_var=False, alternative="greater")
+    assert row["pvalue"] == pytest.approx(shifted.pvalue)
+    assert row["difference"] == pytest.approx(scores.mean() - reference.mean())
+
+
+def test_hodges_lehmann_is_the_set_of_shifts_that_a_rank_test_keeps():
+    scores, reference = RNG.normal(0, 1, 5), RNG.normal(0.5, 1, 5)
+    result = non_inferiority({"a": scores, "r": reference}, "r", 1, method="hodges-lehmann")
+    kept = naive_hodges_lehmann(scores, reference, 0.05)
+    differences = np.sort(np.subtract.outer(scores, reference), axis=None)
+    low, high = result.table.loc["a", ["low", "high"]]
+    # The set is open at its ends: the next differences outside are its limits.
+    assert low == differences[differences < min(kept)][-1] or low == min(kept)
+    assert high == differences[differences > max(kept)][0] or high == max(kept)
+    assert result.table.loc["a", "difference"] == pytest.approx(np.median(differences))
+
+
+def test_too_few_scores_for_exact_limits_are_inconclusive():
+    result = non_inferiority(
+        {"a": [1.0, 2.0], "r": [1.1, 2.1]}, "r", 50, alpha=0.05, method="hodges-lehmann"
+    )
+    assert result.table.loc["a", ["low", "high"]].tolist() == [-np.inf, np.inf]
+    assert result.verdict["a"] == "inconclusive"
+
+
+@given(
+    SCORES, SCORES, st.floats(0, 20), st.booleans(), st.sampled_from(["welch", "hodges-lehmann"])
+)
+def test_the_verdict_follows_from_the_interval_and_agrees_with_p(a, r, margin, higher, method):
+    result = non_inferiority({"a": a, "r": r}, "r", margin, method=method, higher_is_better=higher)
+    low, high, pvalue, verdict, beyond = result.table.loc[
+        "a", ["low", "high", "pvalue", "verdict", "beyond_margin"]
+    ]
+    assert (verdict == "better") == (low > 0)
+    assert (verdict in ("better", "no worse")) == (low > -margin)
+    assert (verdict == "worse") == (high < 0 and low <= -margin)
+    assert beyond == (high < -margin)
+    if abs(pvalue - 0.05) > 1e-9:
+        assert (verdict in ("better", "no worse")) == (pvalue < 0.05)
+    turned = non_inferiority(
+        {"a": np.negative(a), "r": np.negative(r)}, "r", margin, method=method,
+        higher_is_better=not higher,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(result.table, turned.table)
+
+
+def test_levels_are_divided_among_the_methods():
+    scores = {name: RNG.normal(80, 1, 5) for name in "rabc"}
+    one = non_inferiority({name: scores[name] for name in "ra"}, "r", 1, alpha=0.05 / 3)
+    three = non_inferiority(scores, "r", 1)
+    assert three.table.loc["a", "low"] == pytest.approx(one.table.loc["a", "low"])
+    assert three.pvalue["a"] == pytest.approx(min(1, 3 * one.pvalue["a"]))
+    assert three.confidence == pytest.approx(1 - 0.1 / 3)
+
+
+def test_over_tasks_variances_add_up():
+    tasks = {
+        task: {name: RNG.normal(50, spread, n) for name in ("r", "a")}
+        for task, spread, n in (("x", 1, 5), ("y", 4, 5), ("z", 0.2, 8))
+    }
+    result = non_inferiority(tasks, "r", {"x": 1, "y": 2, "z": 3})
+    parts = [
+        (groups["a"].mean() - groups["r"].mean(), scores.var(ddof=1) / scores.size, scores.size - 1)
+        for groups in tasks.values()
+        for scores in groups.values()
+    ]
+    differences, variances, freedom = (np.array(part) for part in zip(*parts, strict=True))
+    row = result.table.loc["a"]
+    assert row["difference"] == pytest.approx(differences.mean())
+    assert row["margin"] == 2
+    from scipy.stats import t
+
+    degrees = variances.sum() ** 2 / (variances**2 / freedom).sum()
+    half = t.ppf(0.95, degrees) * np.sqrt(variances.sum()) / 3
+    assert row["high"] - row["low"] == pytest.approx(2 * half)
+    assert [*result.tasks] == ["x", "y", "z"]
+    assert result.differences()["task"].tolist() == ["x", "y", "z", "mean"]
+
+
+def test_directions_of_tasks_are_their_own():
+    base = {"r": [1.0, 1.1, 0.9], "a": [2.0, 2.1, 1.9]}
+    result = non_inferiority(
+        {"points": base, "errors": base},
+        "r",
+        0.1,
+        higher_is_better={"points": True, "errors": False},
+    )
+    assert result.tasks["points"].loc["a", "verdict"] == "better"
+    assert result.tasks["errors"].loc["a", "verdict"] == "worse"
+    assert result.tasks["errors"].loc["a", "beyond_margin"]
+    assert result.verdict["a"] == "inconclusive"
+
+
+def test_committed_scores_give_the_known_answer():
+    """Relation against Attention on eight GLUE tasks: mean difference +1.8 (1.1 to 2.5)."""
+    table = pd.read_csv(ROOT / "results" / "glue-small-smoothed" / "scores.csv")
+    table["task"] = table["task"].replace({"MNLI-m": "MNLI", "MNLI-mm": "MNLI"})
+    table = table[table["task"] != "mean of these tasks"]
+    scores = table.groupby(["task", "method", "seed"])["value"].mean() * 100
+    tasks = {
+        task: {name: scores[task, name].to_numpy() for name in ("attention-64", "relation-64")}
+        for task in scores.index.levels[0]
+    }
+    result = non_inferiority(tasks, "attention-64", margin=1.0)
+    row = result.table.loc["relation-64"]
+    assert [round(row[column], 1) for column in ("difference", "low", "high")] == [1.8, 1.1, 2.5]
+    assert row["verdict"] == "better"
+    assert result.tasks["MRPC"].loc["relation-64", "low"] == pytest.approx(-5.17, abs=0.01)
+    assert result.tasks["MRPC"].loc["relation-64", "verdict"] == "inconclusive"
+    assert "WNLI" in str(result)
+
+
+def test_constant_scores_are_noted():
+    result = non_inferiority({"r": [50.0] * 3, "a": [50.0] * 3}, "r", 1)
+    assert result.verdict["a"] == "no worse"
+    assert result.notes == ("r, a: all scores are equal, so they show no variance",)
+
+
+@pytest.mark.parametrize(
+    ("samples", "arguments", "message"),
+    [
+        ({"r": [1, 2], "a": [1, 2]}, {"reference": "b"}, "`reference` must be one of"),
+        ({"r": [1, 2], "a": [1]}, {}, "two or more finite numbers"),
+        ({"r": [1, 2], "a": [1, np.nan]}, {}, "two or more finite numbers"),
+        ({"r": [1, 2], "a": [1, 2]}, {"margin": -1}, "`margin` must be 0 or more"),
+        ({"r": [1, 2], "a": [1, 2]}, {"method": "bootstrap"}, "`method` must be one of"),
+        (
+            {"x": {"r": [1, 2], "a": [1, 2]}, "y": {"r": [1, 2], "b": [1, 2]}},
+            {},
+            "all tasks must have the same methods",
+        ),
+        (
+            {"x": {"r": [1, 2], "a": [1, 2]}},
+            {"margin": {"y": 1}},
+            "`margin` must have a value for each task",
+        ),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_refused(samples, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        non_inferiority(samples, **{"reference": "r", "margin": 1, **arguments})
