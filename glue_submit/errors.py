@@ -17,7 +17,7 @@ class SubmissionError(ValueError):
         ...     get_task("MNLI")
         ... except SubmissionError as error:
         ...     print(str(error).rpartition(". ")[2])
-        Received: 'MNLI'
+        Did you mean 'MNLI-m'?
     """
 
 

@@ -259,7 +259,7 @@ def of(**method):
         (TWO | {"group": [{**GROUP, "name": "AX"}]}, "key 'group': expected a new name"),
         (TWO | {"group": [GROUP, GROUP]}, "key 'group': expected a new name"),
         (TWO | {"group": [{**GROUP, "tasks": ["CoLA", "RTX"]}]}, "key 'group': unknown task 'RTX'"),
-        (TWO | {"group": [{**GROUP, "tasks": ["RTE"]}]}, "two tasks or more, each once, found 1"),
+        (TWO | {"group": [{**GROUP, "tasks": ["RTE"]}]}, "two or more different tasks, found 1"),
         (TWO | {"group": [GROUP, {"name": "all", "tasks": ["two", "WNLI"]}]}, "names of tasks. Re"),
         (TWO | {"tasks": ["two", "RTE"]}, "or in one group, so that a method has one score on it."),
         (TWO | {"tasks": ["tow"]}, "unknown task 'tow'"),
