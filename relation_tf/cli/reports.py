@@ -46,7 +46,7 @@ class ComparisonOptions:
     )
     test: str | None = option(
         None,
-        "Test: steel-dwass, steel (with --control), friedman-nemenyi, or a plugin's.",
+        "Test: steel-dwass, steel (with --control), or a plugin's.",
         "NAME",
         shown="test of the suites, or steel-dwass; with --control: steel",
     )
