@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import shutil
-import textwrap
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -19,18 +16,30 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 
 _WIDEST_PAGE = 110
-_WIDEST_NAME = 32
-_KEPT_TOGETHER = "\N{NO-BREAK SPACE}"
+_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
 class _Command(TyperCommand):
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(_help_page(self, ctx))
+    """Command whose help page shows arguments by their metavars, without types."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = [each for each in self.params if each.param_type_name == "argument"]
+        return ["[OPTIONS]", *(str(each.metavar) for each in arguments)]
 
-class _Group(TyperGroup):
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(_help_page(self, ctx))
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for each in self.get_params(ctx):
+            name, text = each.get_help_record(ctx) or ("", "")
+            is_argument = each.param_type_name == "argument"
+            row = (str(each.metavar) if is_argument else name, text.replace("-", _HYPHEN))
+            sections["Arguments" if is_argument else "Options"].append(row)
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def get_help(self, ctx: Any) -> str:
+        return super().get_help(ctx).replace(_HYPHEN, "-")
 
 
 def make_app(name: str, text: str, **settings: Any) -> typer.Typer:
@@ -38,8 +47,11 @@ def make_app(name: str, text: str, **settings: Any) -> typer.Typer:
     return typer.Typer(
         name=name,
         help=text,
-        cls=_Group,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": _WIDEST_PAGE,
+        },
+        rich_markup_mode=None,
         add_completion=False,
         pretty_exceptions_enable=False,
         **settings,
@@ -48,7 +60,19 @@ def make_app(name: str, text: str, **settings: Any) -> typer.Typer:
 
 def add_command(app: typer.Typer, *examples: str) -> Callable[[_Function], _Function]:
     """Return a decorator that adds a function as a command; its help page ends with examples."""
-    return app.command(cls=_Command, epilog="\n".join(examples))
+
+    def add(function: _Function) -> _Function:
+        # Without a short help, the list of commands shows 45 characters.
+        summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+        epilog = show_examples(*examples)
+        return app.command(cls=_Command, short_help=summary, epilog=epilog)(function)
+
+    return add
+
+
+def show_examples(*examples: str) -> str:
+    """Return the end of a help page; typer does not wrap it."""
+    return "\n  ".join(["\b\nExamples:", *examples])
 
 
 def describe_usage_error(error: Exception) -> str:
@@ -61,81 +85,3 @@ def describe_usage_error(error: Exception) -> str:
         message += f" Did you mean {near[0]!r}?" if near else ""
     context = getattr(error, "ctx", None)
     return f"{message} (see {context.command_path} --help)" if context else message
-
-
-def _help_page(command: Any, context: Any) -> str:
-    width = max(min(shutil.get_terminal_size().columns, _WIDEST_PAGE) - 1, 50)
-    parameters = [each for each in command.get_params(context) if not each.hidden]
-    arguments = [each for each in parameters if each.param_type_name == "argument"]
-    options = [each for each in parameters if each.param_type_name == "option"]
-    commands = getattr(command, "commands", {})
-    subcommands = ["COMMAND [ARGUMENTS]..."] if commands else []
-    names = [each.metavar if each.required else _optional(each.metavar) for each in arguments]
-    usage = " ".join(["Usage:", context.command_path, "[OPTIONS]", *names, *subcommands])
-    paragraphs = [" ".join(text.split()) for text in inspect.cleandoc(command.help).split("\n\n")]
-    sections: list[tuple[str, list[tuple[str, str]]]] = [
-        ("Arguments", [(each.metavar, each.help) for each in arguments]),
-        ("Options", [(_names(each), _explanation(each)) for each in options]),
-        ("Commands", [(name, _first_sentence(each.help)) for name, each in commands.items()]),
-    ]
-    lines = [*_wrap(usage, width, "", "  ")]
-    for paragraph in paragraphs:
-        lines += ["", *_wrap(paragraph, width)]
-    for title, rows in sections:
-        if rows:
-            lines += ["", f"{title}:", *_table(rows, width)]
-    if command.epilog:
-        lines += ["", "Examples:", *(f"  {line}" for line in command.epilog.splitlines())]
-    return "\n".join(lines)
-
-
-def _optional(metavar: str) -> str:
-    return metavar if metavar.startswith("[") else f"[{metavar}]"
-
-
-def _names(option: Any) -> str:
-    names = ", ".join(sorted(option.opts, key=len))
-    return names if option.is_flag else f"{names} {option.metavar}"
-
-
-def _explanation(option: Any) -> str:
-    if option.required:
-        return f"{option.help} [required]"
-    shown = option.show_default if isinstance(option.show_default, str) else option.default
-    if option.is_flag or not isinstance(shown, str | int | float | Path) or shown == "":
-        return str(option.help)
-    default = f"[default: {shown}]"
-    if len(default) < _WIDEST_NAME:
-        default = default.replace(" ", _KEPT_TOGETHER)
-    return f"{option.help} {default}"
-
-
-def _first_sentence(text: str) -> str:
-    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
-
-
-def _table(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
-    """Align names and explanations; a long name has a line to itself."""
-    rows = [*rows]
-    first = 2 + max(len(name) for name, _ in rows if len(name) <= _WIDEST_NAME)
-    lines = []
-    for name, text in rows:
-        margin = " " * (first + 2)
-        start = f"  {name:{first}}"
-        if len(name) > _WIDEST_NAME:
-            lines.append(f"  {name}")
-            start = margin
-        lines += _wrap(text, width, start, margin)
-    return lines
-
-
-def _wrap(text: str, width: int, first: str = "", others: str = "") -> list[str]:
-    lines = textwrap.wrap(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=others,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(_KEPT_TOGETHER, " ") for line in lines]

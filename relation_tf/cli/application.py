@@ -10,7 +10,13 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from glue_submit.command_line import UsageError, add_command, describe_usage_error, make_app
+from glue_submit.command_line import (
+    UsageError,
+    add_command,
+    describe_usage_error,
+    make_app,
+    show_examples,
+)
 from relation_tf import __version__
 from relation_tf.errors import RelationError
 
@@ -23,7 +29,7 @@ app = make_app(
 )
 
 
-@app.callback(epilog="relation-tf run demo\nrelation-tf run --help")
+@app.callback(epilog=show_examples("relation-tf run demo", "relation-tf run --help"))
 def options(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,

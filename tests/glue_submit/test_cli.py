@@ -37,7 +37,7 @@ def test_help(run, command):
     code, page, _ = run(command, "--help")
     assert code == 0
     assert run(command, "-h")[1] == page
-    assert f"Examples:\n  glue-submit {command} " in page
+    assert f"Examples:\n    glue-submit {command} " in page
     assert "<" not in page
 
 
