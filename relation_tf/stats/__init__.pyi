@@ -18,4 +18,9 @@ from .published_table import PublishedTable as PublishedTable
 from .published_table import read_published as read_published
 from .rank_tests import steel as steel
 from .rank_tests import steel_dwass as steel_dwass
+from .sequential import SequentialDesign as SequentialDesign
+from .sequential import SequentialResult as SequentialResult
+from .sequential import look_schedule as look_schedule
+from .sequential import sequential_design as sequential_design
+from .sequential import sequential_test as sequential_test
 from .summary import mean_interval as mean_interval

@@ -13,11 +13,17 @@ import pandas as pd
 from relation_tf.stats.checks import check_number, check_option, check_probability
 from relation_tf.stats.design import format_level
 from relation_tf.stats.presentation import Shown, count
-from relation_tf.stats.samples import FloatArray, Samples, read_groups
+from relation_tf.stats.samples import (
+    FloatArray,
+    Samples,
+    TaskSamples,
+    has_tasks,
+    of_task,
+    read_groups,
+)
 
 IntervalMethod: TypeAlias = Literal["welch", "hodges-lehmann"]
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]
-TaskSamples: TypeAlias = Mapping[Any, Samples]
 Groups: TypeAlias = dict[Hashable, FloatArray]
 
 MEAN = "mean"  # the row of the mean difference in a table of tasks
@@ -156,15 +162,15 @@ def non_inferiority(
     """
     check_probability("alpha", alpha)
     check_option("method", method, IntervalMethod)
-    several = _has_tasks(samples)
+    several = has_tasks(samples)
     tasks = _read_tasks(cast(TaskSamples, samples if several else {None: samples}), reference)
-    margins = {task: _of_task("margin", margin, task) for task in tasks}
+    margins = {task: of_task("margin", margin, task) for task in tasks}
     for value in margins.values():
         check_number("margin", value)
         if not 0 <= value < math.inf:
             raise ValueError(f"`margin` must be 0 or more. Received: margin={value}")
     signs = {
-        task: 1 if _of_task("higher_is_better", higher_is_better, task) else -1 for task in tasks
+        task: 1 if of_task("higher_is_better", higher_is_better, task) else -1 for task in tasks
     }
     methods = [name for name in next(iter(tasks.values())) if name != reference]
     level = alpha / len(methods)
@@ -268,12 +274,6 @@ def _verdict(limits: _Limits, margin: float) -> Verdict:
     return "worse" if limits.high < 0 else "inconclusive"
 
 
-def _has_tasks(samples: Samples | TaskSamples) -> bool:
-    return isinstance(samples, Mapping) and any(
-        isinstance(each, Mapping | pd.DataFrame) for each in samples.values()
-    )
-
-
 def _read_tasks(samples: TaskSamples, reference: Hashable) -> dict[Hashable, Groups]:
     """Read the samples of each task, with the reference first."""
     tasks = {task: read_groups(own) for task, own in samples.items()}
@@ -295,15 +295,6 @@ def _read_tasks(samples: TaskSamples, reference: Hashable) -> dict[Hashable, Gro
             f"`reference` must be one of {list(first)}. Received: reference={reference!r}"
         )
     return tasks
-
-
-def _of_task(name: str, value: Any, task: Hashable) -> Any:
-    """Return an option's value for a task, if it has one for each."""
-    if not isinstance(value, Mapping):
-        return value
-    if task not in value:
-        raise ValueError(f"`{name}` must have a value for each task. Received: none for {task!r}")
-    return value[task]
 
 
 def _notes(tasks: Mapping[Hashable, Groups]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from relation_tf.stats.checks import check_option
 FloatArray: TypeAlias = NDArray[np.float64]
 NanPolicy: TypeAlias = Literal["worst", "raise"]
 Samples: TypeAlias = Mapping[Any, ArrayLike] | pd.DataFrame | tuple[ArrayLike, ...]
+TaskSamples: TypeAlias = Mapping[Any, Samples]
 
 # Neighboring float32 numbers differ by at most 1.2e-7 of their value; rounding float64 to float32
 # changes it by at most 6e-8. Neither difference must break a tie.
@@ -157,6 +158,22 @@ def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
     ranks = np.empty(values.size, dtype=np.intp)
     ranks[order] = np.concatenate(([0], np.cumsum(~tied)))
     return ranks
+
+
+def has_tasks(samples: Samples | TaskSamples) -> bool:
+    """Return True for `{task: samples}`, False for the samples of one task."""
+    return isinstance(samples, Mapping) and any(
+        isinstance(each, Mapping | pd.DataFrame) for each in samples.values()
+    )
+
+
+def of_task(name: str, value: Any, task: Hashable) -> Any:
+    """Return an option's value for a task, if it has one for each."""
+    if not isinstance(value, Mapping):
+        return value
+    if task not in value:
+        raise ValueError(f"`{name}` must have a value for each task. Received: none for {task!r}")
+    return value[task]
 
 
 def groups_of(samples: Samples) -> dict[Hashable, Any]:
