@@ -157,7 +157,7 @@ def compare_samples(
         if not isinstance(found, PairwiseResult):
             found = _adapt(found, by_name, procedure, **options)
         return Comparison(found, found)
-    few = num_arrangements(np.array(sizes)) <= MAX_ARRANGEMENTS
+    few = num_arrangements(sizes) <= MAX_ARRANGEMENTS
     result, permutation = (
         procedure.function(by_name, method=method, permutations=PERMUTATIONS, **options)
         for method in ("asymptotic", "exact" if few else "monte-carlo")

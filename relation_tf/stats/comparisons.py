@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,13 @@ from relation_tf.registry import Procedure
 from relation_tf.stats.design import format_level, format_pvalue
 from relation_tf.stats.effect_size import delta_interval
 from relation_tf.stats.kruskal import Kruskal, kruskal_wallis
+from relation_tf.stats.null_distribution import NullDistribution, NullMethod
 from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups
 from relation_tf.stats.presentation import Shown, count, labels, name_pairs
 from relation_tf.stats.samples import FloatArray, RankedSamples
 
 NOT_SIGNIFICANT = "no significant difference"
-_FEW_SCORES = 10
 
-PvalueMethod: TypeAlias = Literal["asymptotic", "exact", "monte-carlo"]
 PairTable = TypeVar("PairTable", pd.DataFrame, "pd.Series[Any]")
 
 
@@ -38,17 +37,19 @@ class PairwiseResult(Shown):
         procedure: Registration of the test.
         statistic: Signed statistic.
         pvalue: Family-wise p of each pair.
-        significant: True where p < alpha.
+        asymptotic_pvalue: Asymptotic p, for comparison with published work only; None for a
+            procedure without one.
+        significant: True where `pvalue` < alpha.
         effect_size: Cliff's delta, with the sign of the difference.
         samples: Method -> its scores as given, in float64; a control comes first.
         control: The method that the others are compared with, or None for all pairs.
         alpha: Level of the test.
-        method: Computation of p: `"asymptotic"`, `"exact"` or `"monte-carlo"`.
+        null: Null distribution of a rank test, from which p is computed; None for other procedures.
         higher_is_better: If True, higher scores are better.
         attainable_pvalue: Smallest p possible with this number of methods and scores, without ties;
             0 if no bound is known.
-        seeds_needed: Fewest scores per method with which p < alpha is possible; for an asymptotic
-            p, both this p and the exact p must be able to; 0 if no bound is known.
+        seeds_needed: Fewest scores per method with which an exact p < alpha is possible; 0 if no
+            bound is known.
         kruskal: Kruskal-Wallis test of all methods, for information.
         notes: Remarks on the samples and on p.
     """
@@ -56,27 +57,34 @@ class PairwiseResult(Shown):
     procedure: Procedure
     statistic: Any
     pvalue: Any
+    asymptotic_pvalue: Any
     significant: Any
     effect_size: Any
     samples: dict[Hashable, FloatArray]
     control: Hashable | None
     alpha: float
-    method: PvalueMethod
+    null: NullDistribution | None
     higher_is_better: bool
     attainable_pvalue: float
     seeds_needed: int
     kruskal: Kruskal
     notes: tuple[str, ...]
 
+    @property
+    def method(self) -> NullMethod:
+        """Computation of p: `"exact"`, `"monte-carlo"` or `"asymptotic"`."""
+        return "asymptotic" if self.null is None else self.null.method
+
     def pairs(self) -> pd.DataFrame:
         """Return the tested pairs, one per row.
 
         Returns:
             A table with columns `a`, `b`, `statistic` and `effect_size` (positive where b is
-            higher), `pvalue`, `significant`, `better` (the better method of a significant pair,
-            else None), and `verdict` in words.
+            higher), `pvalue`, `asymptotic_pvalue` (if there is one), `significant`, `better` (the
+            better method of a significant pair, else None), and `verdict` in words.
         """
-        table = self._table("statistic", "pvalue", "effect_size", "significant")
+        asymptotic = [] if self.asymptotic_pvalue is None else ["asymptotic_pvalue"]
+        table = self._table("statistic", "pvalue", *asymptotic, "effect_size", "significant")
         signs = np.where(table["significant"], np.sign(table["effect_size"]), 0).tolist()
         rows = list(zip(table["a"], table["b"], signs, strict=True))
         turned = 1 if self.higher_is_better else -1
@@ -142,7 +150,7 @@ class PairwiseResult(Shown):
         return f"{high} higher" if self.higher_is_better else f"{high} higher, {low} better"
 
     def _shown(self) -> pd.DataFrame:
-        return self.pairs().drop(columns="better")
+        return self.pairs().drop(columns=["better", "asymptotic_pvalue"], errors="ignore")
 
     def _title(self) -> str:
         sizes = [scores.size for scores in self.samples.values()]
@@ -165,13 +173,8 @@ class PairwiseResult(Shown):
             f"Kruskal-Wallis, for information: H({kruskal.degrees_of_freedom}) = "
             f"{kruskal.statistic:.2f}, {format_pvalue(kruskal.pvalue, self.alpha)}."
         )
-        fewest = min(scores.size for scores in self.samples.values())
-        approximate = self.procedure.exact and self.method == "asymptotic"
-        if approximate and fewest < _FEW_SCORES and self.significant.to_numpy().any():
-            yield (
-                "p is approximate with so few scores: check it with method='exact' or "
-                "'monte-carlo'. A report requires both p to be below alpha."
-            )
+        if self.null is not None and self.null.method == "monte-carlo":
+            yield f"p from {self.null.permutations:,} random permutations, seed {self.null.seed}."
         yield from (f"Note: {note}" for note in self.notes)
 
 
@@ -182,9 +185,10 @@ def pairwise_result(
     pvalue: ArrayLike,
     *,
     alpha: float = 0.05,
-    method: PvalueMethod = "asymptotic",
     higher_is_better: bool = True,
     control: Hashable | None = None,
+    asymptotic_pvalue: ArrayLike | None = None,
+    null: NullDistribution | None = None,
     attainable_pvalue: float = 0.0,
     seeds_needed: int = 0,
     notes: Iterable[str] = (),
@@ -198,9 +202,10 @@ def pairwise_result(
             pairs as in `itertools.combinations`, or the control with each method.
         pvalue: Family-wise p of each pair.
         alpha: Level of the test.
-        method: Computation of p.
         higher_is_better: If True, higher scores are better.
         control: The method that the others are compared with, or None for all pairs.
+        asymptotic_pvalue: Asymptotic p of each pair, if p is another one.
+        null: Null distribution of a rank test.
         attainable_pvalue: Smallest p that this design can give, 0 if no bound is known.
         seeds_needed: Fewest scores per method that can give p < alpha, 0 if unknown.
         notes: Remarks for the reader.
@@ -239,18 +244,21 @@ def pairwise_result(
         square[second, first] = below * values
         return pd.DataFrame(square, index=names, columns=names)
 
-    pvalues = table(pvalue, diagonal=1.0, below=1.0)
+    def pvalues(of_pairs: ArrayLike) -> Any:
+        return table(of_pairs, diagonal=1.0, below=1.0)
+
     pairs = index_pairs(len(names), control is not None)
     return PairwiseResult(
         procedure=procedure,
         statistic=table(statistic),
-        pvalue=pvalues,
-        significant=pvalues < alpha,
+        pvalue=pvalues(pvalue),
+        asymptotic_pvalue=None if asymptotic_pvalue is None else pvalues(asymptotic_pvalue),
+        significant=pvalues(pvalue) < alpha,
         effect_size=table(dominance(groups, pairs)[:, 0]),
         samples=ranked.scores,
         control=control,
         alpha=alpha,
-        method=method,
+        null=null,
         higher_is_better=higher_is_better,
         attainable_pvalue=attainable_pvalue,
         seeds_needed=seeds_needed,
@@ -259,15 +267,16 @@ def pairwise_result(
     )
 
 
-def due_to_ties(pvalues: FloatArray, attainable: float) -> bool:
+def due_to_ties(pvalues: FloatArray, attainable: float, error: float = 0.0) -> bool:
     """Return True if a p is smaller than scores without ties can give.
 
     Args:
         pvalues: p of each pair.
         attainable: Smallest possible p without ties.
+        error: Standard error of the p.
     """
-    # Tolerance: ties between other methods change the asymptotic p slightly.
-    return bool(pvalues.min() < 0.999 * attainable)
+    # Tolerance: ties between other methods change p slightly.
+    return bool(pvalues.min() < 0.999 * attainable - 5 * error)
 
 
 def _seeds(fewest: int, most: int) -> str:

@@ -73,10 +73,20 @@ def attainable_pvalue(
 
 @functools.lru_cache(maxsize=1024)
 def _asymptotic_attainable(sizes: tuple[int, ...], test: RankTest) -> float:
-    # Without overlap the statistic grows with both sizes: the largest groups give the smallest p.
+    statistic = np.array([largest_statistic(sizes, test)])
+    return float(asymptotic_pvalues(statistic, sizes, test)[0])
+
+
+def largest_statistic(sizes: Sequence[int], test: RankTest) -> float:
+    """Return the largest standardized U that a design can give without ties.
+
+    Args:
+        sizes: Number of scores of each method, the control first.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
+    """
+    # Without overlap the statistic grows with both sizes: the largest groups give the largest one.
     m, n = sorted(sizes)[-2:] if test == "steel-dwass" else (sizes[0], max(sizes[1:]))
-    statistic = math.sqrt(3 * m * n / (m + n + 1))
-    return float(asymptotic_pvalues(np.array([statistic]), sizes, test)[0])
+    return math.sqrt(3 * m * n / (m + n + 1))
 
 
 def seeds_needed(

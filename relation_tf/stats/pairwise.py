@@ -20,7 +20,7 @@ from relation_tf.stats.samples import FloatArray, RankedSamples
 
 MAX_ARRANGEMENTS = 1_000_000
 _CHUNK_ELEMENTS = 2**16  # scores per chunk: the comparisons of a pair stay in the CPU cache
-_ROUNDING = 1e-9  # closer statistics are equal
+ROUNDING = 1e-9  # closer statistics are equal
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Groups: TypeAlias = Sequence[Codes]
@@ -39,6 +39,13 @@ def observed_groups(ranked: RankedSamples) -> Groups:
     codes = list(ranked.codes.values())
     dtype = np.min_scalar_type(max(int(group.max()) for group in codes))
     return [group.astype(dtype)[:, None] for group in codes]
+
+
+def untied_groups(sizes: Sequence[int]) -> Groups:
+    """Return an arrangement of scores without ties, shape `(n_i, 1)` for each group."""
+    ranks = np.arange(sum(sizes))
+    ranks = ranks.astype(np.min_scalar_type(ranks.size))
+    return np.split(ranks[:, None], np.cumsum(sizes)[:-1])
 
 
 def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
@@ -87,17 +94,17 @@ def standardized_wins(groups: Groups, pairs: Pairs) -> FloatArray:
     return np.divide(deviation, np.sqrt(variance), out=np.zeros_like(deviation), where=variance > 0)
 
 
-def num_arrangements(sizes: NDArray[np.intp]) -> int:
+def num_arrangements(sizes: Sequence[int]) -> int:
     """Return the number of ways to assign the pooled scores, `N! / (n_1! ... n_k!)`.
 
     Args:
-        sizes: Group sizes, shape `(k,)`.
+        sizes: k group sizes.
 
     Returns:
         The multinomial coefficient.
     """
-    totals = np.cumsum(sizes).tolist()
-    return math.prod(math.comb(n, size) for n, size in zip(totals, sizes.tolist(), strict=True))
+    totals = itertools.accumulate(sizes)
+    return math.prod(math.comb(n, size) for n, size in zip(totals, sizes, strict=True))
 
 
 def permutation_maxima(
@@ -127,21 +134,31 @@ def _maxima(
     permutations: int | None,
     seed: int,
 ) -> FloatArray:
-    pool, sizes = np.array(pooled, dtype=np.min_scalar_type(pooled[-1])), np.array(num_scores)
+    pool = np.array(pooled, dtype=np.min_scalar_type(pooled[-1]))
     rng = np.random.default_rng(seed)
     maxima = []
-    for start, stop in _chunks(permutations or num_arrangements(sizes), pool.size):
+    for start, stop in _chunks(permutations or _num_distinct(num_scores, pairs), pool.size):
         if permutations is None:
             # A stable sort of labels lists the positions of label 0, then those of label 1, ...
-            labels = arrangements(sizes, np.arange(start, stop))
+            labels = arrangements(num_scores, np.arange(start, stop))
             codes = pool[np.argsort(labels, axis=1, kind="stable")]
         else:
             codes = rng.permuted(np.tile(pool, (stop - start, 1)), axis=1)
-        groups = np.split(np.ascontiguousarray(codes.T), np.cumsum(sizes)[:-1])
+        groups = np.split(np.ascontiguousarray(codes.T), np.cumsum(num_scores)[:-1])
         maxima.append(np.abs(standardized_wins(groups, pairs)).max(axis=0))
     largest = np.sort(np.concatenate(maxima))
     largest.flags.writeable = False
     return largest
+
+
+def _num_distinct(sizes: Sequence[int], pairs: Pairs) -> int:
+    """Return the number of arrangements to enumerate.
+
+    With all pairs of equal groups the names of the groups do not matter: the arrangements in which
+    the lowest score belongs to the first group, which come first, represent all others.
+    """
+    symmetric = len(set(sizes)) == 1 and len(pairs) == math.comb(len(sizes), 2)
+    return num_arrangements(sizes) // (len(sizes) if symmetric else 1)
 
 
 def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bool) -> FloatArray:
@@ -156,25 +173,27 @@ def permutation_pvalues(statistics: FloatArray, maxima: FloatArray, *, drawn: bo
     Returns:
         p, same shape as the statistics.
     """
-    reached = maxima.size - np.searchsorted(maxima, np.abs(statistics) - _ROUNDING)
+    reached = maxima.size - np.searchsorted(maxima, np.abs(statistics) - ROUNDING)
     return (reached + drawn) / (maxima.size + drawn)
 
 
-def arrangements(sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Codes:
+def arrangements(sizes: Sequence[int], numbers: NDArray[np.intp]) -> Codes:
     """Return the arrangements at given positions of the lexicographic order.
 
     Args:
-        sizes: Number of occurrences of each label, shape `(k,)`.
+        sizes: Number of occurrences of each of k labels.
         numbers: Positions, integers from 0 to `num_arrangements(sizes) - 1`, shape `(B,)`.
 
     Returns:
         Labels from 0 to k - 1, shape `(B, N)`.
     """
-    num_labels = int(sizes.sum())
-    labels = np.empty((num_labels, numbers.size), dtype=np.min_scalar_type(sizes.size))
+    num_labels = sum(sizes)
+    labels = np.empty((num_labels, numbers.size), dtype=np.min_scalar_type(len(sizes)))
     columns = np.arange(numbers.size)
     offset = numbers.copy()
-    left = np.tile(sizes[:, None], numbers.size)  # (k, B): remaining occurrences of each label
+    left = np.tile(
+        np.array(sizes)[:, None], numbers.size
+    )  # (k, B): remaining occurrences of each label
     ways = np.full(numbers.size, num_arrangements(sizes))  # (B,): their arrangements
     for place in range(num_labels):
         # The share of arrangements that start with a label is its share of the remaining labels.

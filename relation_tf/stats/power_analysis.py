@@ -236,7 +236,7 @@ def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest,
     product = num_seeds**2
     deviation = math.sqrt(product * (2 * num_seeds + 1) / 12)
     sizes = [num_seeds] * num_methods
-    maxima, drawn = None, num_arrangements(np.array(sizes)) > MAX_ARRANGEMENTS
+    maxima, drawn = None, num_arrangements(sizes) > MAX_ARRANGEMENTS
     if num_seeds <= _FEW_SEEDS:
         ranks = np.arange(num_methods * num_seeds)
         ranks = ranks.astype(np.min_scalar_type(ranks.size))

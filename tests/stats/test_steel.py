@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -30,25 +31,28 @@ def test_statistic_matches_the_published_value():
 def test_two_methods_give_the_mann_whitney_test():
     control, other = [1, 4, 6, 8, 8], [3, 7, 9, 8, 11, 12]
     expected = mannwhitneyu(other, control, use_continuity=False, method="asymptotic")
-    assert steel((control, other), "1").pvalue["2"] == pytest.approx(expected.pvalue)
+    found = steel((control, other), "1", method="asymptotic")
+    assert found.pvalue["2"] == pytest.approx(expected.pvalue)
     exact, all_pairs = (
-        steel((control, other), "1", method="exact"),
-        steel_dwass((control, other), method="exact"),
+        steel((control, other), "1"),
+        steel_dwass((control, other)),
     )
+    assert exact.method == all_pairs.method == "exact"
     assert exact.pvalue["2"] == all_pairs.pvalue.loc["1", "2"]
 
 
 @settings(deadline=None, max_examples=20)
 @given(GROUPS, st.randoms(use_true_random=False))
 def test_invariances(samples, random):
-    result = steel(samples, "m0")
+    test = functools.partial(steel, control="m0", method="asymptotic")
+    result = test(samples)
     warped = {name: np.exp(np.array(group) / 2) for name, group in samples.items()}
-    np.testing.assert_allclose(steel(warped, "m0").pvalue, result.pvalue, atol=1e-9)
+    np.testing.assert_allclose(test(warped).pvalue, result.pvalue, atol=1e-9)
     turned = {name: [-x for x in group] for name, group in samples.items()}
-    np.testing.assert_allclose(steel(turned, "m0").statistic, -result.statistic, atol=1e-12)
+    np.testing.assert_allclose(test(turned).statistic, -result.statistic, atol=1e-12)
     order = list(samples)
     random.shuffle(order)
-    shuffled = steel({name: samples[name] for name in order}, "m0")
+    shuffled = test({name: samples[name] for name in order})
     np.testing.assert_allclose(shuffled.pvalue[result.pvalue.index], result.pvalue, atol=1e-9)
 
 
@@ -64,12 +68,12 @@ def test_printed_result():
     result = steel(scores, "attention")
     text = str(result)
     assert text.splitlines()[0] == (
-        "Steel's test of all against attention, asymptotic p: 3 methods x 5 seeds, alpha = 0.05"
+        "Steel's test of all against attention, exact p: 3 methods x 5 seeds, alpha = 0.05"
     )
     assert "+2.611" in text
     assert "<relation> higher" in text
     assert "Note: mlp: 1 of 5 scores are NaN, ranked worst" in text
-    assert "p < .05 needs at least 5 seeds" in text  # 4 by the asymptotic p alone
+    assert "p = .015; p < .05 needs at least 5 seeds" in " ".join(text.split())
     assert "&lt;relation&gt; higher" in result._repr_html_()
     assert "<relation>" not in result._repr_html_()
     with pytest.raises(ValueError, match="letters need a test of all pairs"):

@@ -18,7 +18,8 @@ from scikit_posthocs import posthoc_dscf
 from scipy.stats import chi2, rankdata
 
 import relation_tf.stats
-from relation_tf.stats import cliffs_delta_interval, steel, steel_dwass
+from relation_tf.stats import attainable_pvalue, cliffs_delta_interval, steel, steel_dwass
+from relation_tf.stats.pairwise import index_pairs, permutation_maxima, untied_groups
 from tests.golden import GOLDEN_VALUES
 
 GOLDEN = [
@@ -36,6 +37,10 @@ GROUPS = st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=6), min_size
     lambda groups: {f"m{i}": group for i, group in enumerate(groups)}
 )
 
+BOTH_TESTS = pytest.mark.parametrize(
+    "test", [steel_dwass, functools.partial(steel, control="m0")], ids=["steel-dwass", "steel"]
+)
+
 
 def golden_case(name):
     cases = json.loads((GOLDEN_VALUES / "steel_dwass.json").read_text(encoding="utf-8"))
@@ -51,22 +56,25 @@ def of_pairs(table, expected):
 @pytest.mark.parametrize("name", GOLDEN)
 def test_statistic_and_asymptotic_p_match_published_values(name):
     case, samples = golden_case(name)
-    result = steel_dwass(samples)
+    result = steel_dwass(samples, method="asymptotic")
     statistic, pvalue = case["W_star"], case["p_asymptotic"]
     assert of_pairs(result.statistic, statistic) == pytest.approx(statistic, abs=1e-6)
     assert of_pairs(result.pvalue, pvalue) == pytest.approx(pvalue, abs=1e-6)
+    assert result.pvalue.equals(result.asymptotic_pvalue)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_permutation_p(name):
     case, samples = golden_case(name)
     expected = case["p_permutation"]
+    result = steel_dwass(samples)
+    assert of_pairs(result.asymptotic_pvalue, expected) == pytest.approx(case["p_asymptotic"])
     if case["permutation_method"].startswith("exact"):
-        pvalue = of_pairs(steel_dwass(samples, method="exact").pvalue, expected)
-        assert pvalue == pytest.approx(expected, abs=1e-12)
+        assert result.method == "exact"
+        assert of_pairs(result.pvalue, expected) == pytest.approx(expected, abs=1e-12)
     else:
-        drawn, drawn_there = 50_000, int(case["permutation_method"].removeprefix("mc:"))
-        result = steel_dwass(samples, method="monte-carlo", permutations=drawn)
+        assert result.method == "monte-carlo"
+        drawn, drawn_there = 200_000, int(case["permutation_method"].removeprefix("mc:"))
         for pair, pvalue in of_pairs(result.pvalue, expected).items():
             p = max(expected[pair], 1 / drawn)
             error = math.sqrt(p * (1 - p) * (1 / drawn + 1 / drawn_there))
@@ -80,26 +88,31 @@ def test_asymptotic_p_matches_scikit_posthocs(samples):
         expected = posthoc_dscf(list(samples.values())).to_numpy(copy=True)
     # scikit-posthocs divides 0 by 0 if all scores of a pair are equal.
     expected[np.isnan(expected)] = 1
-    np.testing.assert_allclose(steel_dwass(samples).pvalue, expected, atol=1e-12)
+    found = steel_dwass(samples, method="asymptotic").pvalue
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=50)
 @given(GROUPS)
 def test_symmetries(samples):
-    result = steel_dwass(samples)
+    result = steel_dwass(samples, method="asymptotic")
     np.testing.assert_allclose(result.statistic, -result.statistic.T, atol=1e-12)
     np.testing.assert_allclose(result.effect_size, -result.effect_size.T, atol=1e-12)
     np.testing.assert_array_equal(result.pvalue, result.pvalue.T)
-    warped = steel_dwass({name: np.exp(np.array(group) / 2) for name, group in samples.items()})
+    warped = steel_dwass(
+        {name: np.exp(np.array(group) / 2) for name, group in samples.items()}, method="asymptotic"
+    )
     np.testing.assert_allclose(warped.statistic, result.statistic, atol=1e-12)
-    turned = steel_dwass({name: [-x for x in group] for name, group in samples.items()})
+    turned = steel_dwass(
+        {name: [-x for x in group] for name, group in samples.items()}, method="asymptotic"
+    )
     np.testing.assert_allclose(turned.statistic, -result.statistic, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=50)
 @given(GROUPS, st.sampled_from([0.05, 0.3, 0.6]))
 def test_methods_share_a_letter_exactly_if_their_difference_is_not_significant(samples, alpha):
-    result = steel_dwass(samples, alpha=alpha)
+    result = steel_dwass(samples, alpha=alpha, method="asymptotic")
     letters = result.letters()
     for a, b in itertools.combinations(samples, 2):
         assert set(letters[a]).isdisjoint(letters[b]) == result.significant.loc[a, b]
@@ -113,7 +126,7 @@ def test_constant_equal_groups_have_p_one_a_reason_and_one_letter():
     assert result.letters()["x"] == result.letters()["y"] != result.letters()["z"]
 
 
-@pytest.mark.parametrize("method", ["asymptotic", "exact", "monte-carlo"])
+@pytest.mark.parametrize("method", ["auto", "asymptotic", "exact", "monte-carlo"])
 def test_all_scores_equal(method):
     result = steel_dwass({"x": [1, 1], "y": [1, 1], "z": [1]}, method=method, permutations=100)
     assert (result.pvalue == 1).all(axis=None)
@@ -198,21 +211,18 @@ def test_errors_of_bad_samples(samples, error, message):
         ({"nan": "omit"}, "Received: nan='omit'"),
         ({"rtol": -1}, "Received: rtol=-1"),
         ({"permutations": 0}, "Received: permutations=0"),
+        ({"rng": -1}, "a numpy.random.Generator or None. Received: rng=-1"),
+        ({"rng": "1"}, "Received: rng='1'"),
     ],
 )
 def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         steel_dwass(SEPARATED, **options)
 
 
 def test_exact_refuses_too_many_arrangements():
     with pytest.raises(ValueError, match=r"monte-carlo'. Received: about 10\^10.1 arrangements"):
         steel_dwass({i: np.arange(5) for i in range(4)}, method="exact")
-
-
-BOTH_TESTS = pytest.mark.parametrize(
-    "test", [steel_dwass, functools.partial(steel, control="m0")], ids=["steel-dwass", "steel"]
-)
 
 
 @BOTH_TESTS
@@ -224,29 +234,60 @@ def test_groups_without_overlap_reach_the_attainable_p(test, sizes):
         assert result.pvalue.min(axis=None) == pytest.approx(result.attainable_pvalue, abs=1e-12)
 
 
-def test_monte_carlo_is_repeatable_and_notes_permutations_and_seed():
-    samples = {"a": [1, 2, 5], "b": [3, 4, 6], "c": [2, 7, 8]}
-    first, again, other = (
-        steel_dwass(samples, method="monte-carlo", permutations=999, seed=seed)
-        for seed in (7, 7, 8)
-    )
-    pd.testing.assert_frame_equal(first.pvalue, again.pvalue)
-    assert not first.pvalue.equals(other.pvalue)
-    assert first.notes == ("p from 999 random permutations, seed 7",)
+def test_random_arrangements_are_repeatable():
+    def pvalue(rng):
+        samples = {"a": [1, 2, 5], "b": [3, 4, 6], "c": [2, 7, 8]}
+        result = steel_dwass(samples, method="monte-carlo", permutations=999, rng=rng)
+        assert f"p from 999 random permutations, seed {result.null.seed}." in str(result)
+        return result.pvalue
+
+    assert pvalue(None).equals(pvalue(None))
+    assert pvalue(7).equals(pvalue(np.int64(7)))
+    assert not pvalue(7).equals(pvalue(8))
+    generator = np.random.default_rng(7)
+    first, second = pvalue(generator), pvalue(generator)
+    assert not first.equals(second)
+    assert pvalue(np.random.default_rng(7)).equals(first)
 
 
-def test_monte_carlo_cannot_go_below_its_number_of_permutations():
-    samples = {"a": range(10), "b": range(10, 20)}
-    result = steel_dwass(samples, method="monte-carlo", permutations=99, seed=1)
-    assert result.attainable_pvalue == result.pvalue.loc["a", "b"] == 1 / 100
+def test_exact_p_draws_nothing_from_a_generator():
+    used, unused = (np.random.default_rng(1) for _ in range(2))
+    assert steel_dwass(SEPARATED, rng=used).method == "exact"
+    assert used.random() == unused.random()
+
+
+@BOTH_TESTS
+@pytest.mark.parametrize("sizes", [(5, 5, 5, 5), (4, 6, 6, 5), (9, 8, 8)])
+def test_p_without_overlap_is_exact_beyond_enumeration(test, sizes):
+    samples = {f"m{i}": np.arange(n) + 100 * i for i, n in enumerate(sizes)}
+    result = test(samples)
+    assert result.method == "monte-carlo"
+    best = attainable_pvalue(len(sizes), sizes, "exact", test=result.null.test)
+    assert result.pvalue.min(axis=None) == result.attainable_pvalue == best
+    pairs = index_pairs(len(sizes), result.control is not None)
+    maxima = permutation_maxima(untied_groups(sizes), pairs, 200_000)
+    drawn = np.mean(maxima > 0.999 * maxima.max())
+    assert drawn == pytest.approx(best, abs=5 * math.sqrt(best / 200_000))
+
+
+def test_tied_scores_have_a_random_p():
+    samples = {"a": range(10), "b": [9, *range(10, 19)], "c": [*range(19, 29)]}
+    result = steel_dwass(samples, permutations=99, rng=1)
+    assert result.pvalue.loc["a", "c"] == 1 / 100
+
+
+def test_three_seeds_of_two_methods_are_not_significant():
+    result = steel_dwass({"a": [1, 2, 3], "b": [4, 5, 6]})
+    assert result.pvalue.loc["a", "b"] == pytest.approx(2 / 20)
+    assert result.asymptotic_pvalue.loc["a", "b"] == pytest.approx(0.0495, abs=5e-5)
+    assert not result.significant.loc["a", "b"]
 
 
 def test_asymptotic_p_that_is_too_small_is_noted():
-    result = steel_dwass({"a": [1, 2, 3], "b": [4, 5, 6]})
+    result = steel_dwass({"a": [1, 2, 3], "b": [4, 5, 6]}, method="asymptotic")
     assert result.significant.loc["a", "b"]
     assert result.notes == (
-        "the asymptotic p is too small for so few scores: without ties the exact p is .100 at "
-        "best, so no difference is significant by both p",
+        "the asymptotic p is too small for so few scores: without ties the exact p is .100 at best",
     )
 
 
@@ -293,10 +334,10 @@ def test_without_ties_no_p_is_below_the_attainable_one(test, order):
 
 
 def test_printed_result():
-    result = steel_dwass({**SEPARATED, "c": [0.1, 0.2, 0.3, 0.4, math.nan]})
+    result = steel_dwass({**SEPARATED, "c": [0.15, 0.25, 0.35, 0.45, math.nan]})
     text = str(result)
-    assert text.splitlines()[0] == ("Steel-Dwass, asymptotic p: 3 methods x 5 seeds, alpha = 0.05")
-    assert "+3.693 0.02449" in text
+    assert text.splitlines()[0] == ("Steel-Dwass, exact p: 3 methods x 5 seeds, alpha = 0.05")
+    assert "+3.693 0.02181" in text
     assert "c: 1 of 5 scores are NaN" in text
     assert "no significant difference" in text
     assert repr(result) == text
@@ -311,7 +352,7 @@ def test_names_may_be_any_label():
 @settings(deadline=None, max_examples=50)
 @given(GROUPS)
 def test_kruskal_wallis_matches_the_formula(samples):
-    result = steel_dwass(samples).kruskal
+    result = steel_dwass(samples, method="asymptotic").kruskal
     pool = np.concatenate([*samples.values()])
     if len(set(pool.tolist())) == 1:
         assert result == (0, 1, len(samples) - 1)
