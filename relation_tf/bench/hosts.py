@@ -150,7 +150,7 @@ def this_host(environment: Mapping[str, str] = os.environ) -> Host:
     except ValidationError as error:
         fault = first_fault(error)
         if not text.lstrip().startswith("{") or fault.startswith("Invalid JSON"):
-            fault = f"expected JSON such as {_EXAMPLE}. Received: {text!r:.80}"
+            fault = f"must be JSON such as {_EXAMPLE}. Received: {text!r:.80}"
         raise SuiteError(f"TF_CONFIG: {fault}") from error
     chief, workers = found.cluster.get("chief", []), found.cluster.get("worker", [])
     leads = found.task.type == "chief" or (not chief and found.task.index == 0)
@@ -160,7 +160,7 @@ def this_host(environment: Mapping[str, str] = os.environ) -> Host:
 def _address(text: str) -> str:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port[:6]) < 2**16:
-        raise ValueError("host:port")
+        raise ValueError("an address host:port")
     return text
 
 
@@ -182,15 +182,13 @@ class _TFConfig(BaseModel):
         own = self.cluster.get(self.task.type, [])
         if self.task.index >= len(own):
             raise ValueError(
-                f"key 'task': expected one of the {len(own)} {self.task.type} addresses of "
-                f"'cluster', counted from 0. Received: index {self.task.index}"
+                f"key 'task.index': must be less than {len(own)}, the number of {self.task.type} "
+                f"addresses in 'cluster'. Received: {self.task.index}"
             )
         chiefs = self.cluster.get("chief", [])
         if len(chiefs) > 1:
-            raise ValueError(f"key 'cluster.chief': expected one address. Received: {chiefs!r:.80}")
+            raise ValueError(f"key 'cluster.chief': must be one address. Received: {chiefs!r:.80}")
         every = [address for addresses in self.cluster.values() for address in addresses]
         if len(set(every)) < len(every):
-            raise ValueError(
-                f"key 'cluster': expected different addresses. Received: {every!r:.80}"
-            )
+            raise ValueError(f"key 'cluster': must be different addresses. Received: {every!r:.80}")
         return self

@@ -52,7 +52,8 @@ def fault_line(fault: Any) -> str:
     known = re.findall(r"'([^']+)'", message) if fault["type"] == "literal_error" else []
     hint = did_you_mean(fault["input"], known)
     received = f"Received: {_received(fault['input'])}{hint and f'.{hint}'}"
-    return f"key {path!r}: expected {message}. {received}"
+    should = re.match(r"\w+ should (.*)", message.replace(" after validation", ""))
+    return f"key {path!r}: must {should[1] if should else f'be {message}'}. {received}"
 
 
 def first_fault(error: ValidationError) -> str:

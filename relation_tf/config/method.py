@@ -95,7 +95,7 @@ class Method(BaseModel):
         if not isinstance(mechanism, type):
             return mechanism
         if "<locals>" in mechanism.__qualname__:
-            raise ValueError("an importable class, not one that is defined inside a function")
+            raise ValueError("an importable class, not one defined inside a function")
         return f"{mechanism.__module__}:{mechanism.__qualname__}"
 
     @field_validator("mechanism")

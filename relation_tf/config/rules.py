@@ -49,7 +49,7 @@ class Rule:
         when: Function of a suite and a method; returns the value for `because`, or None or False
             if the rule does not apply.
         keys: Keys of the suite or of methods, and their allowed values.
-        because: End of the message "key 'x': expected ...".
+        because: End of the message "key 'x': must be ...".
     """
 
     when: Callable[[Facts, Method], Any]
@@ -107,7 +107,7 @@ _RULES = (
     Rule(
         lambda f, m: f.classified if _writes(m) else None,
         {"mechanism": ()},
-        "no encoder-decoder for {}",
+        "a mechanism other than an encoder-decoder for {}",
     ),
     Rule(lambda f, m: _writes(m), {"size": _NONE}, "for an encoder-decoder"),
     Rule(
@@ -146,7 +146,7 @@ _RULES = (
         {"sized_by": ()},
         "other than 'width' with embeddings = 'glove', because word vectors have a width",
     ),
-    Rule(lambda f, m: f.compares == "over-tasks", {"test": ()}, "a test of seeds"),
+    Rule(lambda f, m: f.compares == "over-tasks", {"test": ()}, "a test over seeds"),
     Rule(
         lambda f, m: f.compares == "all-pairs" and f.suite.test,
         {"control": _NONE},
@@ -181,7 +181,7 @@ def check(suite: Suite) -> None:
         if value not in allowed:
             hint = did_you_mean(value, allowed)
             raise ValueError(
-                f"key {key!r}: expected {expected}. Received: {value!r:.80}{hint and f'.{hint}'}"
+                f"key {key!r}: must be {expected}. Received: {value!r:.80}{hint and f'.{hint}'}"
             )
     for rule in _RULES:
         for method in facts.methods:
@@ -198,9 +198,9 @@ def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
         others = (getattr(override, key, None) for override in suite.overrides.values())
         for value in [*values, *(other for other in others if other is not None)]:
             if value not in allowed:
-                expected = " or ".join(map(_toml, allowed))
-                because = f"{expected} {rule.because.format(about)}".strip()
-                raise ValueError(f"key {key!r}{of}: expected {because}. Received: {value!r:.80}")
+                names = " or ".join(map(_toml, allowed))
+                because = f"{names} {rule.because.format(about)}".strip()
+                raise ValueError(f"key {key!r}{of}: must be {because}. Received: {value!r:.80}")
 
 
 def _toml(value: Any) -> str:
@@ -214,16 +214,16 @@ def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
     suite = facts.suite
     if suite.control is not None:
         names = join_names(facts.names)
-        yield "control", suite.control, facts.names, f"a method of the suite, {names}"
+        yield "control", suite.control, facts.names, f"a method of the suite: {names}"
     for task in suite.overrides:
-        yield "overrides", task, suite.tasks, f"a task of the suite, {', '.join(suite.tasks)}"
+        yield "overrides", task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
     for each in facts.learned:
         if suite.source == "miniglue":
-            expected = f"only {', '.join(GLUE)} with source = 'miniglue'"
+            expected = f"one of {', '.join(GLUE)} with source = 'miniglue'"
             yield "tasks", each.name, [*GLUE], expected
         if facts.timed:
             timed = [task.name for task in facts.learned if task.timed]
-            yield "tasks", each.name, timed, f"no task that is trained next to {facts.timed}"
+            yield "tasks", each.name, timed, f"timed tasks only, such as {facts.timed}"
     for name, entry in facts.tasks.items():
         monitors = ["val_loss", *(f"val_{metric}" for metric in entry.metrics)]
         yield "monitor", suite.monitor, monitors, f"{' or '.join(map(repr, monitors))} for {name}"
@@ -234,7 +234,7 @@ def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
         keys = {"task", "method", "mechanism", "units", "size"}
         keys |= {option for method in facts.methods for option in method.options}
         for key in (*suite.layout.rows, *suite.layout.columns):
-            yield "layout", key, [*keys], f"some of {join_names(sorted(keys))}"
+            yield "layout", key, [*keys], f"one of {join_names(sorted(keys))}"
 
 
 def _check_names(suite: Suite) -> None:
@@ -245,13 +245,13 @@ def _check_names(suite: Suite) -> None:
     for key, name in [*own, *groups]:
         if name in taken:
             raise ValueError(
-                f"key {key!r}: expected a new name. Received: {name!r}, the name of another task"
+                f"key {key!r}: must be a new name. Received: {name!r}, the name of another task"
             )
         taken.add(name)
     members = [("group", str(name)) for group in suite.group for name in group.tasks]
     for key, name in [*members, *(("tasks", name) for name in suite.tasks)]:
         if (key, name) in groups:
-            raise ValueError(f"key 'group': expected names of tasks. Received: {name!r:.80}")
+            raise ValueError(f"key 'group': must be names of tasks. Received: {name!r:.80}")
         try:
             suite.find_task(name)
         except UnknownNameError as error:
@@ -259,13 +259,13 @@ def _check_names(suite: Suite) -> None:
     scored = Counter(name for task in suite.tasks for name in suite.find_task(task).scored)
     if twice := _repeated(scored):
         raise ValueError(
-            "key 'tasks': expected each task alone or in one group, so that a method has one "
-            f"score on it. Received: {twice!r} more than once"
+            "key 'tasks': each task must occur once, alone or in one group. "
+            f"Received: {twice!r} more than once"
         )
     runs = len(suite.tasks) * len(suite.seeds) * sum(method.count for method in suite.method)
     if runs > MAX_RUNS:
         raise ValueError(
-            f"expected at most {MAX_RUNS:,} runs, tasks x methods x seeds. "
+            f"there must be at most {MAX_RUNS:,} runs (tasks x methods x seeds). "
             f"Received: {f'{runs:,}' if runs < 10**15 else 'more than 10^15'}"
         )
     methods = Counter(str(method.name) for method in suite.methods())
@@ -295,6 +295,6 @@ def _check_layout(facts: Facts) -> None:
     (row, column), times = places.most_common(1)[0]
     if times > 1:
         raise ValueError(
-            "key 'layout': expected one cell per method and task, found "
+            "key 'layout': must give each method and task its own cell. Received: "
             f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
         )

@@ -81,7 +81,7 @@ class Suite(TrainingSettings):
                 raise ValueError(f"at most {MAX_RUNS:,} seeds")
             seeds = list(range(1, seeds + 1))
         if not isinstance(seeds, list) or not seeds:
-            raise ValueError("a number of seeds, one or more, or a list of them")
+            raise ValueError("a number of seeds (1 or more), or a list of seeds")
         return seeds
 
     @field_validator("tasks", "seeds")
@@ -89,7 +89,9 @@ class Suite(TrainingSettings):
     def _no_repeats(cls, values: list[Any]) -> list[Any]:
         repeated = [value for value, times in Counter(values).items() if times > 1]
         if repeated:
-            raise ValueError(f"each once, found {min(repeated)!r} more than once")
+            raise ValueError(
+                f"a list without repeated values; {min(repeated)!r} occurs more than once"
+            )
         return values
 
     @model_validator(mode="after")

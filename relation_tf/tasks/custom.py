@@ -72,15 +72,17 @@ class CustomTask(BaseModel):
     @model_validator(mode="after")
     def _can_be_learned(self) -> Self:
         if len(self.labels) == 1 or len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"labels: expected two or more different labels, found {self.labels}")
+            raise ValueError(
+                f"labels: must be two or more different labels. Received: {self.labels}"
+            )
         if not self.labels and len(self.inputs) == 1:
             raise ValueError(
-                "labels: a task without labels (regression) needs two inputs, found one"
+                "inputs: must be two columns for a task without labels (regression). Received: one"
             )
         if len(set(self.inputs)) < len(self.inputs):
-            raise ValueError(f"inputs: expected two columns, found {self.inputs}")
+            raise ValueError(f"inputs: must be two different columns. Received: {self.inputs}")
         if self.label in self.inputs:
-            raise ValueError(f"label: must not be one of the inputs, found {self.label!r}")
+            raise ValueError(f"label: must not be one of the inputs. Received: {self.label!r}")
         allowed = [name for name, metric in METRICS.items() if self._fits(metric)]
         for name in self.metrics:
             if name not in allowed:
@@ -102,25 +104,31 @@ class CustomTask(BaseModel):
         for key, split in {"files": "train", **named}.items():
             if split is not None and split not in self.files:
                 found = ", ".join(self.files) or "none"
-                raise ValueError(f"{key}: expected a file of {split!r}, found files of {found}")
+                raise ValueError(
+                    f"{key}: split {split!r} must be a key of files. Received: {found}"
+                )
             if split == "train" and key != "files":
-                raise ValueError(f"{key}: must be another split than 'train'")
+                raise ValueError(f"{key}: must be a split other than 'train'")
         if "validation" in self.files:
             raise ValueError("files.validation: name the file for early stopping 'dev'")
         for split, file in self.files.items():
             self._check_suffix(split, file)
             if Path(file).is_absolute() or not {"..", "~"}.isdisjoint(Path(file).parts):
-                raise ValueError(f"files.{split}: expected a path below --data, found {file!r}")
+                raise ValueError(f"files.{split}: must be a path below --data. Received: {file!r}")
             if not file.isprintable() or max(map(len, map(os.fsencode, Path(file).parts))) > 255:
-                raise ValueError(f"files.{split}: expected a name of a file, found {quote(file)}")
+                raise ValueError(
+                    f"files.{split}: must be the name of a file. Received: {quote(file)}"
+                )
         if len(set(self.files.values())) < len(self.files):
-            raise ValueError(f"files: expected a different file for each split, found {self.files}")
+            raise ValueError(
+                f"files: must be a different file for each split. Received: {self.files}"
+            )
         return self
 
     def _check_suffix(self, split: str, file: str) -> None:
         if Path(file).suffix not in _SUFFIXES:
-            expected = ", ".join(_SUFFIXES)
-            raise ValueError(f"files.{split}: expected a file {expected}, found {file!r}")
+            suffixes = ", ".join(_SUFFIXES)
+            raise ValueError(f"files.{split}: must end in one of {suffixes}. Received: {file!r}")
 
     @property
     def _scored(self) -> str:

@@ -40,7 +40,7 @@ class TaskGroup(BaseModel):
         twice = [name for name in names if names.count(name) > 1]
         if twice or len(names) < 2:
             found = f"{twice[0]!r} more than once" if twice else f"{len(names)}"
-            raise ValueError(f"two or more different tasks, found {found}")
+            raise ValueError(f"two or more different tasks, not {found}")
         return self
 
 

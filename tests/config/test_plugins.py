@@ -118,7 +118,7 @@ def test_a_package_whose_inner_module_registers_a_metric_can_change_runs(tmp_pat
 
 
 def test_a_list_of_plugins_that_is_none_is_a_fault_of_the_suite():
-    with pytest.raises(SuiteError, match=r"key 'plugins\.1': expected a valid string"):
+    with pytest.raises(SuiteError, match=r"key 'plugins\.1': must be a valid string"):
         make_suite("here", {"plugins": [3]})
 
 

@@ -125,8 +125,8 @@ def test_no_time_if_a_seed_missed_the_target(suite_of, fabricate):
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ({"rows": ["depth"]}, "expected some of .*mechanism.* Received: 'depth'"),
-        ({"rows": ["task"], "columns": ["units"]}, "one cell per .* found 2 in row CoLA"),
+        ({"rows": ["depth"]}, "must be one of .*mechanism.* Received: 'depth'"),
+        ({"rows": ["task"], "columns": ["units"]}, "its own cell.* 2 in row CoLA"),
         ({"measures": ["seconds"]}, "such as 'accuracy_reached', with the measure 'seconds'"),
     ],
 )
