@@ -129,7 +129,7 @@ def _decoding(results: Results) -> Iterator[str]:
         steep = slope(points, first["length"], last["length"])
         wanted = f"at most {FLAT}" if curve.linear else ""
         kept = ("yes" if steep <= FLAT else "**no**") if curve.linear else ""
-        rate = f"{_tokens_a_second(last):,.0f} tokens per second, {last['bytes'] / 1024:,.1f} KiB"
+        rate = f"{_tokens_per_second(last):,.0f} tokens per second, {last['bytes'] / 1024:,.1f} KiB"
         length = f"{first['length']:,} to {last['length']:,}"
         shown = f"{round(steep, 2) + 0.0:.2f}"  # avoid -0.00
         cells = [curve.subject, length, shown, wanted, kept, rate]
@@ -137,7 +137,7 @@ def _decoding(results: Results) -> Iterator[str]:
     yield ""
 
 
-def _tokens_a_second(point: Mapping[str, Any]) -> float:
+def _tokens_per_second(point: Mapping[str, Any]) -> float:
     """Return tokens per second, summed over the four sequences of the batch."""
     return 4 / point["seconds"]["median"]
 
@@ -187,7 +187,7 @@ def draw(results: Results, folder: Path) -> None:
     decoders = [(curve, _measured(results, decoder_name(curve))) for curve in DECODERS]
     _draw(
         decoders, folder / "decoding.svg",
-        ("Decoding token by token, batch 4, width 64", "tokens per second", _tokens_a_second),
+        ("Decoding token by token, batch 4, width 64", "tokens per second", _tokens_per_second),
         ("Memory of the state", "KiB", lambda point: point["bytes"] / 1024),
     )  # fmt: skip
 
