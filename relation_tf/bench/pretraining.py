@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from relation_tf.training.language_model import LanguageModelTrainer
     from relation_tf.training.trainer import TrainingResult
 
-PERPLEXITY, SPEED = "perplexity", "tokens a second"
+PERPLEXITY, SPEED = "perplexity", "tokens per second"
 """Task names of `scores.csv` and `speeds.csv`, which are separate rankings."""
 
 _CHECKPOINT_EVERY = 10.0  # seconds
@@ -74,7 +74,7 @@ class Pretraining:
             spread = f" ± {perplexity.std(ddof=1):.2f}" if len(own) > 1 else ""
             lines.append(
                 f"{name:{width}}  perplexity {perplexity.mean():.2f}{spread} of {len(own)} "
-                f"{'seed' if len(own) == 1 else 'seeds'}, {speed:,.0f} tokens a second"
+                f"{'seed' if len(own) == 1 else 'seeds'}, {speed:,.0f} tokens per second"
             )
         return "\n".join(lines)
 
@@ -275,7 +275,7 @@ def _train(
             result = _result(trainer, run, trained)
             progress.say(
                 f"{run}: perplexity {result['perplexity']:.2f}, "
-                f"{result['tokens_per_second']:,.0f} tokens a second"
+                f"{result['tokens_per_second']:,.0f} tokens per second"
             )
             return {}, result
 

@@ -16,7 +16,7 @@ class PublishedFigure(BaseModel):
     Attributes:
         method: Name of a method or mechanism, or the paper's name of another method.
         task: The name of the scored task.
-        metric: The metric, or `"milliseconds a batch"`.
+        metric: The metric, or `"milliseconds per batch"`.
         value: As published: points for scores.
         sd: Published standard deviation, if any.
     """

@@ -17,8 +17,8 @@ class TableLayout(BaseModel):
         rows: Keys that differ from row to row: `"method"`, `"task"`, `"mechanism"`, `"units"`,
             `"size"` or options of the methods; several keys are nested.
         columns: Keys that differ from column to column, from the same list.
-        measures: Contents of a cell: `"score"`, `"milliseconds a batch"`, `"seconds an epoch"`, and
-            with a stopping rule that has a target, such as `"accuracy_reached"`, `"seconds"`.
+        measures: Contents of a cell: `"score"`, `"milliseconds per batch"`, `"seconds per epoch"`,
+            or `"seconds"` (time to target; needs a stopping rule such as `"accuracy_reached"`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -26,7 +26,7 @@ class TableLayout(BaseModel):
     rows: Annotated[list[str], Field(min_length=1)] = ["method"]
     columns: Annotated[list[str], Field(min_length=1)] = ["task"]
     measures: Annotated[
-        list[Literal["score", "seconds", "seconds an epoch", "milliseconds a batch"]],
+        list[Literal["score", "seconds", "seconds per epoch", "milliseconds per batch"]],
         Field(min_length=1),
     ] = ["score"]
 

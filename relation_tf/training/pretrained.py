@@ -3,7 +3,7 @@
     DIR/pretraining.json                   settings
     DIR/vocabulary.json                    WordPiece vocabulary of the training text
     DIR/scores.csv, report.json            perplexity, for `relation-tf compare`
-    DIR/speeds.csv                         tokens a second
+    DIR/speeds.csv                         tokens per second
     DIR/runs/<method>/seed-<s>/
         config.json  manifest.json  history.csv  weights.npz  result.json
 

@@ -180,9 +180,9 @@ def test_scores_can_be_compared(made):
     said = json.loads((made.folder / "report.json").read_text())
     assert said["lower_is_better"] == ["perplexity"]
     speeds = read_source(made.folder / "speeds.csv").scores
-    assert (speeds.tasks, speeds.lower_is_better) == (["tokens a second"], frozenset())
+    assert (speeds.tasks, speeds.lower_is_better) == (["tokens per second"], frozenset())
     expected = [run["tokens_per_second"] for run in made.runs if run["method"] == "relation"]
-    assert speeds.samples("tokens a second")["relation"] == pytest.approx(expected, rel=1e-6)
+    assert speeds.samples("tokens per second")["relation"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_an_interrupted_command_leaves_the_scores_of_what_is_done(text_file, tmp_path, monkeypatch):

@@ -58,7 +58,7 @@ def test_options_make_rows_and_columns(suite_of, fabricate):
 def test_nested_rows_are_grouped(suite_of, fabricate):
     methods = [{"mechanism": name, "units": [8, 16]} for name in ("relation", "attention")]
     layout = {"rows": ["units", "mechanism"], "columns": ["task"],
-              "measures": ["score", "seconds an epoch", "milliseconds a batch"]}  # fmt: skip
+              "measures": ["score", "seconds per epoch", "milliseconds per batch"]}  # fmt: skip
 
     def change(config, files):
         files["result"]["seconds"] |= {"epoch": config.units / 8, "batch": config.units / 1000}
@@ -85,10 +85,10 @@ def test_cells_show_published_figures(suite_of, fabricate, tmp_path):
         '[[figure]]\nmethod = "Char-CNN"\ntask = "MR"\nvalue = 76.0\nsd = 0.5\n'
         '[[figure]]\nmethod = "relation"\ntask = "MR"\nvalue = 77.0\n'
         '[[figure]]\nmethod = "relation"\ntask = "MR"\n'
-        'metric = "milliseconds a batch"\nvalue = 9\n',
+        'metric = "milliseconds per batch"\nvalue = 9\n',
         encoding="utf-8",
     )
-    layout = {"measures": ["score", "milliseconds a batch"]}
+    layout = {"measures": ["score", "milliseconds per batch"]}
     method = [{"name": "relation", "mechanism": "relation"}]
     suite = suite_of(tasks=["MR"], method=method, layout=layout, published=str(figures))
     report = make_report(
@@ -104,7 +104,7 @@ def test_cells_show_published_figures(suite_of, fabricate, tmp_path):
     assert "paper 77.0 (+3.0)" in report.html()
     text = report.markdown()
     assert "| MR | accuracy | Char-CNN | 76.0 ± 0.5 | – | – |" in text
-    assert "| MR | milliseconds a batch | relation | 9.0 | 12.5 | +3.50 |" in text
+    assert "| MR | milliseconds per batch | relation | 9.0 | 12.5 | +3.50 |" in text
     assert "Not comparable" not in text
 
 

@@ -33,7 +33,7 @@ from relation_tf.report.provenance import notes
 from relation_tf.report.scores import Scores
 from relation_tf.tasks.metrics import find_metric
 
-MILLISECONDS = "milliseconds a batch"
+MILLISECONDS = "milliseconds per batch"
 
 _Names = tuple[str, ...]
 
@@ -207,7 +207,7 @@ def _means(measure: str, context: ReportContext) -> pd.DataFrame:
         digits: Any = own["task"].map(scores.digits)
         lower = own["task"].isin(scores.lower_is_better)
     else:
-        digits = 2 if measure == "seconds an epoch" else 1
+        digits = 2 if measure == "seconds per epoch" else 1
         own = _times(measure, context).assign(letters="")
         lower = pd.Series(data=True, index=own.index)
     ranked = own["mean"].where(~lower, -own["mean"])
