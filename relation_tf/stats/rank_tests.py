@@ -80,7 +80,8 @@ def steel_dwass(
         nan: `"worst"` ranks NaN (a diverged run) worst, tied with infinity at that end, and adds a
             note; `"raise"` raises an error. No score is dropped.
         rtol: Relative tolerance of ties: neighboring scores within it are tied. 0.1 + 0.2 ties with
-            0.3, and a float32 with the float64 before rounding.
+            0.3, and a float32 with the float64 before rounding. Scores within 1e-12 of the scale
+            (the median absolute score other than zero) or within 1e-15 are always tied.
         permutations: Number of random arrangements for `monte-carlo`.
         rng: Seed of the random arrangements, or a `numpy.random.Generator` to draw it from. None
             stands for a fixed seed: the same scores always give the same p.

@@ -21,6 +21,10 @@ TaskSamples: TypeAlias = Mapping[Any, Samples]
 # Neighboring float32 numbers differ by at most 1.2e-7 of their value; rounding float64 to float32
 # changes it by at most 6e-8. Neither difference must break a tie.
 TIE_RTOL = 2e-7
+# Zero has no relative tolerance: rounding of sums of scores, or of numbers of order 1, breaks no
+# tie either.
+_SCALE_RTOL = 1e-12
+_LEAST_TIE = 1e-15
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,9 @@ def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
 def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
     """Rank values from 0 without gaps; values within a tolerance and equal infinities are tied.
 
-    In sorted order each value is compared with the previous value, so ties can form chains.
+    In sorted order each value is compared with the previous value, so ties can form chains. Values
+    are also tied if they differ by at most 1e-12 of the scale, the median absolute value other than
+    zero, or by at most 1e-15.
 
     Args:
         values: Values without NaN, shape `(N,)`.
@@ -154,7 +160,10 @@ def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
         raise ValueError(f"`rtol` must be at least 0 and below 1. Received: rtol={rtol}")
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    tied = np.isclose(ordered[1:], ordered[:-1], rtol=rtol, atol=0.0)
+    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
+    scale = float(np.median(sizes)) if sizes.size else 0.0
+    rounding = max(_SCALE_RTOL * scale, _LEAST_TIE)
+    tied = np.isclose(ordered[1:], ordered[:-1], rtol=rtol, atol=rounding)
     ranks = np.empty(values.size, dtype=np.intp)
     ranks[order] = np.concatenate(([0], np.cumsum(~tied)))
     return ranks

@@ -152,10 +152,28 @@ def test_nan_is_ranked_worst_and_noted():
         (np.full(5, 0.3, np.float32), np.full(5, 0.3)),
         (np.full(5, 0.3, np.float32).tolist(), [0.3] * 5),
         ([math.inf] * 5, [math.inf] * 5),
+        ([0.0] * 5, [5.5e-17] * 5),
     ],
 )
 def test_rounding_breaks_no_tie(a, b):
     assert steel_dwass({"a": a, "b": b}).pvalue.loc["a", "b"] == 1
+
+
+@pytest.mark.parametrize("rounding", [1.4e-14, -1.4e-14])
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e3])
+def test_rounding_of_zero_is_tied_relative_to_the_scale(rounding, scale):
+    tied = {"a": [0.0] * 5, "b": [rounding * scale] * 5}
+    others = np.array([48.0, 50.0, 51.0, 53.0, 54.0]) * scale
+    assert steel_dwass({**tied, "c": others}).pvalue.loc["a", "b"] == 1
+    diverged = [*others[:4], 1e25]  # one score does not change the scale
+    found = steel_dwass({**tied, "c": diverged, "d": others + scale / 100}, method="asymptotic")
+    assert found.pvalue.loc["a", "b"] == 1
+    assert found.effect_size.loc["c", "d"] == (14 - 11) / 25
+
+
+def test_small_differences_are_no_ties():
+    a = 1e-9 + 1e-12 * np.arange(5)
+    assert steel_dwass({"a": a, "b": a + 5e-12}).effect_size.loc["a", "b"] == 1
 
 
 def test_forms_of_samples_agree():
