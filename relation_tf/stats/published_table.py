@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,13 +21,12 @@ from relation_tf.stats.design import (
     format_level,
     format_pvalue,
 )
+from relation_tf.stats.plausible import plausible_share
 from relation_tf.stats.presentation import Shown, count, name_pairs
+from relation_tf.stats.printed import is_empty, printed_table, read_cell, read_number
 
 Verdict: TypeAlias = Literal["certain", "impossible", "undetermined"]
 Claim: TypeAlias = Sequence[Hashable]
-
-_EMPTY = frozenset(["", "-", "–", "—"])
-_CELL = re.compile(r"\s*([-+]?\d*\.?\d+)\s*(?:±|\+/?-|\()\s*(\d*\.?\d+)\s*\)?\s*")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,8 +36,8 @@ class PublishedTable(Shown):
     Attributes:
         table: Tested pairs on each task, with columns `task`, `a`, `b`, `difference` (mean of b
             minus mean of a), `separation` (scores do not overlap: certain, impossible or
-            undetermined), `significance` (certain, impossible or undetermined), `claimed`, and
-            `reason`, a sentence.
+            undetermined), `significance` (certain, impossible or undetermined), `claimed`,
+            `reason`, a sentence, and for claimed pairs `share`, see `plausible_share`.
         n: Number of scores per method.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -59,8 +57,8 @@ class PublishedTable(Shown):
         return self.table[self.table["claimed"]].reset_index(drop=True)
 
     def _shown(self) -> pd.DataFrame:
-        dropped = ["reason"] if self.table["claimed"].any() else ["reason", "claimed"]
-        return self.table.drop(columns=dropped)
+        claimed = self.table["claimed"].any()
+        return self.table.drop(columns=["reason"] if claimed else ["reason", "claimed", "share"])
 
     def _title(self) -> str:
         return (
@@ -74,11 +72,14 @@ class PublishedTable(Shown):
             said = ", ".join(f"{word} for {number}" for word, number in numbers.items())
             yield f"{what.capitalize()} of {count(len(self.table), 'pair')}: {said}."
         yield "Figures are treated as rounded; p is asymptotic and assumes scores without ties."
-        yield from (f"Claim: {reason}" for reason in self.claims()["reason"])
+        claims = self.claims()
+        for reason, share in zip(claims["reason"], claims["share"], strict=True):
+            where = f"{share:.1%} of normal samples with these means and SDs".replace("%", " %")
+            yield f"Claim: {reason}; significant in {where}"
 
 
 def read_published(
-    table: pd.DataFrame,
+    table: pd.DataFrame | str,
     n: int,
     alpha: float = 0.05,
     test: RankTest = "steel-dwass",
@@ -105,6 +106,9 @@ def read_published(
       separation and separation is impossible;
     - `undetermined`: in all other cases.
 
+    For each claim, `share` is the share of normal samples with exactly these means and SDs in which
+    the difference is significant, see `plausible_share`.
+
     Figures are rounded, so `certain` and `impossible` must hold for all values that round to them.
     Strings have the decimals that they show. For numbers, all means have as many decimals as the
     mean with most decimals; the same holds for SDs. p is the asymptotic p of `steel_dwass` or
@@ -114,8 +118,10 @@ def read_published(
     Args:
         table: One of
             - columns `method`, `mean`, `sd`, and `task` if there are several tasks;
-            - rows are tasks, columns are methods, cells are `80.6 ± 0.4` or `80.6 (0.4)`.
-            Leave a cell empty, or write a dash, if a method has no result on a task.
+            - rows are tasks, columns are methods, cells are `80.6 ± 0.4` or `80.6 (0.4)`;
+            - the same as text: rows of LaTeX, Markdown, or separated by tabs.
+            Figures are read as printed, see `relation_tf.stats.printed.read_cell`. Leave a cell
+            empty, or write a dash, if a method has no result on a task.
         n: Number of scores (seeds) per mean.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
@@ -129,8 +135,8 @@ def read_published(
         A `PublishedTable`; `print` shows it.
 
     Raises:
-        TypeError: If the table is not a `pandas.DataFrame`, or a figure or an option is not a
-            number.
+        TypeError: If the table is not a `pandas.DataFrame` or text, or a figure or an option is
+            not a number.
         ValueError: If the table has an unknown form, a figure is missing or impossible, a name is
             unknown, or an option is out of range.
 
@@ -159,8 +165,8 @@ def read_published(
         check_count("num_methods", num_methods)
     if ddof not in (0, 1, None):
         raise ValueError(f"`ddof` must be 0, 1 or None. Received: ddof={ddof!r}")
-    rows = []
-    for task, figures in _figures(table).items():
+    rows, tasks = [], _figures(table)
+    for task, figures in tasks.items():
         compared = len(figures) if num_methods is None else num_methods
         if len(figures) > compared:
             raise ValueError(
@@ -179,9 +185,17 @@ def read_published(
             sentence = f"{a} vs {b}{_on(task)}: {reason}"
             rows.append((task, a, b, difference, separation, significance, False, sentence))
     columns = ["task", "a", "b", "difference", "separation", "significance", "claimed", "reason"]
-    found = pd.DataFrame(rows, columns=columns)
+    found = pd.DataFrame(rows, columns=columns).assign(share=math.nan)
     for claim in claims:
-        found.loc[_row_of(found, claim), "claimed"] = True
+        row = _row_of(found, claim)
+        figures = tasks[found.loc[row, "task"]]
+        found.loc[row, "claimed"] = True
+        found.loc[row, "share"] = 0.0
+        if found.loc[row, "significance"] != "impossible":
+            a, b = ((figures[name].mean, figures[name].sd) for name in claim[-2:])
+            found.loc[row, "share"] = plausible_share(
+                a, b, n, num_methods or len(figures), alpha, test, ddof=0 if ddof == 0 else 1
+            )
     if found["task"].isna().all():
         found = found.drop(columns="task")
     return PublishedTable(found, n, alpha, test)
@@ -239,10 +253,14 @@ def _separation(a: _Figures, b: _Figures, n: int, ddof: int | None) -> Verdict:
     return "certain" if certain else "undetermined"
 
 
-def _figures(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, _Figures]]:
+def _figures(table: pd.DataFrame | str) -> dict[Hashable, dict[Hashable, _Figures]]:
     """Return task -> method -> figures; the task is None if the table has no tasks."""
+    if isinstance(table, str):
+        table = printed_table(table)
     if not isinstance(table, pd.DataFrame):
-        raise TypeError(f"`table` must be a pandas.DataFrame. Received: {type(table).__name__}")
+        raise TypeError(
+            f"`table` must be a pandas.DataFrame or text. Received: {type(table).__name__}"
+        )
     every = list(_entries(table))
     entries = [each for each in every if not (_is_empty(each.mean) and _is_empty(each.sd))]
     if not entries:
@@ -258,6 +276,10 @@ def _figures(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, _Figures]]:
             raise ValueError(f"an SD must be at least 0. Received: {entry.sd} for {entry}")
         methods[entry.method] = _Figures(mean, sd, mean_error, sd_error)
     for task, methods in tasks.items():
+        units = {entry.unit: entry for entry in entries if entry.task == task and entry.unit}
+        if len(units) > 1:
+            found = ", ".join(f"{unit!r} for {entry.method!r}" for unit, entry in units.items())
+            raise ValueError(f"figures must have the same unit. Received: {found}{_on(task)}")
         if len(methods) < 2:
             empty = [e.method for e in every if e.task == task and e.method not in methods]
             raise ValueError(
@@ -274,6 +296,7 @@ class _Entry(NamedTuple):
     method: Hashable
     mean: Any
     sd: Any
+    unit: str = ""
 
     def __str__(self) -> str:
         return f"{self.method!r}{_on(self.task)}"
@@ -289,20 +312,25 @@ def _entries(table: pd.DataFrame) -> Iterator[_Entry]:
         return
     for task, cells in zip(table.index, table.to_numpy(dtype=object), strict=True):
         for method, cell in zip(table.columns, cells, strict=True):
-            if _is_empty(cell):
-                yield _Entry(task, method, "", "")
-            elif isinstance(cell, str) and (figures := _CELL.fullmatch(cell)):
-                yield _Entry(task, method, *figures.groups())
-            else:
-                raise ValueError(
-                    "`table` must have columns method, mean, sd, or cells such as '80.6 ± 0.4'. "
-                    f"Received: {cell!r} for {method!r}{_on(task)}"
-                )
+            yield _Entry(task, method, *_parse(cell, task, method))
+
+
+def _parse(cell: Any, task: Hashable, method: Hashable) -> tuple[str, str, str]:
+    """Return mean, SD and unit of a cell; empty for an empty cell."""
+    if _is_empty(cell):
+        return "", "", ""
+    try:
+        return read_cell(cell) or ("", "", "")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "`table` must have columns method, mean, sd, or cells such as '80.6 ± 0.4'. "
+            f"Received: {cell!r} for {method!r}{_on(task)}"
+        ) from error
 
 
 def _is_empty(figure: Any) -> bool:
     """Return True for an empty cell or a dash."""
-    return figure.strip() in _EMPTY if isinstance(figure, str) else bool(pd.isna(figure))
+    return is_empty(figure) if isinstance(figure, str) else bool(pd.isna(figure))
 
 
 def _rounded(printed: Sequence[Any], entries: Sequence[_Entry]) -> list[tuple[float, float]]:
@@ -320,12 +348,13 @@ def _rounded(printed: Sequence[Any], entries: Sequence[_Entry]) -> list[tuple[fl
 
 def _decimal(figure: Any, entry: _Entry) -> Decimal:
     """Return a figure with its printed decimals."""
-    text = figure
-    if isinstance(figure, int | float | np.integer | np.floating) and not isinstance(figure, bool):
-        text = np.format_float_positional(figure, trim="-")
+    number = isinstance(figure, int | float | np.integer | np.floating)
     try:
-        value = Decimal("nan" if _is_empty(figure) else text.strip())
-    except (AttributeError, InvalidOperation) as error:
+        if number and not isinstance(figure, bool):
+            value = Decimal(np.format_float_positional(figure, trim="-"))
+        else:
+            value = Decimal("nan" if _is_empty(figure) else read_number(figure) or "nan")
+    except (TypeError, ValueError) as error:
         raise TypeError(f"figures must be numbers. Received: {figure!r} for {entry}") from error
     if not value.is_finite():
         raise ValueError(
