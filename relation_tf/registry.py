@@ -326,6 +326,8 @@ class Procedure:
             smallest possible p-value without ties, or None.
         exact: If True, the function takes `method="asymptotic"`, `"exact"` or `"monte-carlo"` and
             `permutations=`, and a pair is significant only if both p-values are.
+        equal_spread: If True, the test assumes that all methods have the same spread; results warn
+            if SDs differ by more than 3:1.
     """
 
     function: Callable[..., Any]
@@ -334,6 +336,7 @@ class Procedure:
     symbol: str
     attainable_pvalue: Callable[[int, int], float] | None = None
     exact: bool = False
+    equal_spread: bool = False
 
     @property
     def unit(self) -> Literal["seed", "task"]:

@@ -29,6 +29,7 @@ from relation_tf.report.comparisons import (
     wins,
 )
 from relation_tf.report.pictures.drawing import Picture, Style, styles
+from relation_tf.report.reliability import spread_warnings
 from relation_tf.report.scores import Scores
 from relation_tf.stats import FriedmanNemenyiResult
 from relation_tf.stats.design import format_level
@@ -127,6 +128,7 @@ class ReportContext:
             *self.doubts,
             *runs,
             *(self.predicted.warnings if self.predicted is not None else ()),
+            *spread_warnings(self.comparisons),
             *provenance.unlike_machines(self.manifests),
             *provenance.unlike_pretraining(self.pretraining),
         ]

@@ -26,3 +26,5 @@ from .sequential import look_schedule as look_schedule
 from .sequential import sequential_design as sequential_design
 from .sequential import sequential_test as sequential_test
 from .summary import mean_interval as mean_interval
+from .unequal_spread import brunner_munzel as brunner_munzel
+from .unequal_spread import welch as welch

@@ -18,6 +18,7 @@ from relation_tf.stats.null_distribution import NullDistribution, NullMethod
 from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups
 from relation_tf.stats.presentation import Shown, count, labels, name_pairs
 from relation_tf.stats.samples import FloatArray, RankedSamples
+from relation_tf.stats.spread import spread_notes
 
 NOT_SIGNIFICANT = "no significant difference"
 
@@ -44,6 +45,7 @@ class PairwiseResult(Shown):
         samples: Method -> its scores as given, in float64; a control comes first.
         control: The method that the others are compared with, or None for all pairs.
         alpha: Level of the test.
+        method: Computation of p: `"exact"`, `"monte-carlo"` or `"asymptotic"`.
         null: Null distribution of a rank test, from which p is computed; None for other procedures.
         higher_is_better: If True, higher scores are better.
         attainable_pvalue: Smallest p possible with this number of methods and scores, without ties;
@@ -63,17 +65,13 @@ class PairwiseResult(Shown):
     samples: dict[Hashable, FloatArray]
     control: Hashable | None
     alpha: float
+    method: NullMethod
     null: NullDistribution | None
     higher_is_better: bool
     attainable_pvalue: float
     seeds_needed: int
     kruskal: Kruskal
     notes: tuple[str, ...]
-
-    @property
-    def method(self) -> NullMethod:
-        """Computation of p: `"exact"`, `"monte-carlo"` or `"asymptotic"`."""
-        return "asymptotic" if self.null is None else self.null.method
 
     def pairs(self) -> pd.DataFrame:
         """Return the tested pairs, one per row.
@@ -188,6 +186,7 @@ def pairwise_result(
     higher_is_better: bool = True,
     control: Hashable | None = None,
     asymptotic_pvalue: ArrayLike | None = None,
+    method: NullMethod = "asymptotic",
     null: NullDistribution | None = None,
     attainable_pvalue: float = 0.0,
     seeds_needed: int = 0,
@@ -205,6 +204,7 @@ def pairwise_result(
         higher_is_better: If True, higher scores are better.
         control: The method that the others are compared with, or None for all pairs.
         asymptotic_pvalue: Asymptotic p of each pair, if p is another one.
+        method: Computation of p; for a rank test, `null` gives it.
         null: Null distribution of a rank test.
         attainable_pvalue: Smallest p that this design can give, 0 if no bound is known.
         seeds_needed: Fewest scores per method that can give p < alpha, 0 if unknown.
@@ -233,6 +233,7 @@ def pairwise_result(
     """
     groups = observed_groups(ranked)
     names = labels(list(ranked.scores))
+    unequal = spread_notes(procedure.title, ranked.scores) if procedure.equal_spread else ()
 
     def table(of_pairs: ArrayLike, diagonal: float = 0.0, below: float = -1.0) -> Any:
         values = np.asarray(of_pairs, dtype=np.float64)
@@ -258,12 +259,13 @@ def pairwise_result(
         samples=ranked.scores,
         control=control,
         alpha=alpha,
+        method=method if null is None else null.method,
         null=null,
         higher_is_better=higher_is_better,
         attainable_pvalue=attainable_pvalue,
         seeds_needed=seeds_needed,
         kruskal=kruskal_wallis(ranked),
-        notes=(*ranked.notes, *notes),
+        notes=(*ranked.notes, *unequal, *notes),
     )
 
 

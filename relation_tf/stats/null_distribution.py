@@ -115,12 +115,22 @@ def null_distribution(
             f"method='exact' allows at most {MAX_ARRANGEMENTS:,} arrangements; use method="
             f"'monte-carlo'. Received: about 10^{math.log10(total):.1f} arrangements"
         )
-    return NullDistribution(test, method, int(permutations), _seed(rng, method))
+    seed = random_seed(rng, drawn=method == "monte-carlo")
+    return NullDistribution(test, method, int(permutations), seed)
 
 
-def _seed(rng: RandomSource, method: NullMethod) -> int:
+def random_seed(rng: RandomSource, *, drawn: bool) -> int:
+    """Return a seed for random arrangements.
+
+    Args:
+        rng: A seed, or a generator from which a seed is drawn; None for a fixed seed.
+        drawn: If False, no arrangements are drawn, and a generator is not used.
+
+    Raises:
+        TypeError: If `rng` is something else.
+    """
     if isinstance(rng, np.random.Generator):
-        return int(rng.integers(2**63)) if method == "monte-carlo" else 0
+        return int(rng.integers(2**63)) if drawn else 0
     if rng is not None and not (isinstance(rng, numbers.Integral) and rng >= 0):
         raise TypeError(
             "`rng` must be a seed (a whole number, at least 0), a numpy.random.Generator or None. "

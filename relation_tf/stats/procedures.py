@@ -20,6 +20,7 @@ from relation_tf.stats.design import (
 from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
 from relation_tf.stats.presentation import count
 from relation_tf.stats.rank_tests import steel, steel_dwass
+from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel, welch
 
 register_procedure(
     "steel-dwass",
@@ -28,6 +29,7 @@ register_procedure(
     symbol="W*",
     attainable_pvalue=partial(attainable_pvalue, method="both", test="steel-dwass"),
     exact=True,
+    equal_spread=True,
 )(steel_dwass)
 register_procedure(
     "steel",
@@ -36,7 +38,26 @@ register_procedure(
     symbol="Z",
     attainable_pvalue=partial(attainable_pvalue, method="both", test="steel"),
     exact=True,
+    equal_spread=True,
 )(steel)
+register_procedure(
+    "brunner-munzel",
+    compares="all-pairs",
+    title="Brunner-Munzel with Holm",
+    symbol="W",
+    attainable_pvalue=attainable_with_holm,
+)(brunner_munzel)
+register_procedure(
+    "brunner-munzel-control",
+    compares="against-control",
+    title="Brunner-Munzel with Holm",
+    symbol="W",
+    attainable_pvalue=partial(attainable_with_holm, against_control=True),
+)(brunner_munzel)
+register_procedure("welch", compares="all-pairs", title="Welch's test with Holm", symbol="t")(welch)
+register_procedure(
+    "welch-control", compares="against-control", title="Welch's test with Holm", symbol="t"
+)(welch)
 register_procedure(
     "friedman-nemenyi",
     compares="over-tasks",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, read_results
+from relation_tf.report import compare as compare_sources
 from relation_tf.report import make_report
 from relation_tf.report.comparisons import all_pvalues, compare, over_tasks, summarize, wins
 from relation_tf.report.scores import Scores
@@ -224,3 +225,18 @@ def test_tests_over_tasks_skip_a_task_without_all_methods(suite_of, fabricate):
 
     scores = Scores.of(read_results(fabricate(suite_of(tasks=["CoLA", "RTE", "WNLI"]), score)))
     assert list(over_tasks(scores).ranks.index) == ["CoLA", "WNLI"]
+
+
+@pytest.mark.parametrize(("test", "warned"), [("steel-dwass", 1), ("welch", 0)])
+def test_a_warning_names_tasks_with_unequal_spread(table_of, test, warned):
+    even, wide = [0.1, 0.2, 0.3, 0.4], [0.0, 0.2, 0.4, 0.6]
+    rows = {"RTE": {"a": even, "b": [x / 4 for x in even]}, "MRPC": {"a": even, "b": wide}}
+    found = compare_sources(table_of(rows), test=test).context.warnings
+    assert (
+        found
+        == [
+            "SDs over seeds differ by more than 3:1 on RTE (the SD of a is 4 times the SD of b). "
+            "Steel-Dwass assumes equal spread, so its error rate can exceed the level there. Check "
+            "with test = 'welch'."
+        ][:warned]
+    )

@@ -7,23 +7,39 @@ from dataclasses import replace
 import pytest
 
 from relation_tf.registry import PROCEDURES
-from relation_tf.stats import friedman_nemenyi, steel, steel_dwass, what_can_be_shown
+from relation_tf.stats import (
+    brunner_munzel,
+    friedman_nemenyi,
+    steel,
+    steel_dwass,
+    welch,
+    what_can_be_shown,
+)
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.procedures import default_procedure
 
 SCORES = {"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}
 
 
-def test_the_table():
-    shipped = {name: each for name, each in PROCEDURES.items() if not name.startswith("doc-")}
-    assert {name: (each.compares, each.exact, each.unit) for name, each in shipped.items()} == {
-        "steel-dwass": ("all-pairs", True, "seed"),
-        "steel": ("against-control", True, "seed"),
-        "friedman-nemenyi": ("over-tasks", False, "task"),
-    }
+TABLE = {
+    "steel-dwass": ("all-pairs", True, "seed", steel_dwass),
+    "steel": ("against-control", True, "seed", steel),
+    "brunner-munzel": ("all-pairs", False, "seed", brunner_munzel),
+    "brunner-munzel-control": ("against-control", False, "seed", brunner_munzel),
+    "welch": ("all-pairs", False, "seed", welch),
+    "welch-control": ("against-control", False, "seed", welch),
+    "friedman-nemenyi": ("over-tasks", False, "task", friedman_nemenyi),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_table(name):
+    each = PROCEDURES[name]
+    assert (each.compares, each.exact, each.unit, each.function) == TABLE[name]
+
+
+def test_the_default_depends_on_the_control():
     assert [default_procedure(), default_procedure("a")] == ["steel-dwass", "steel"]
-    functions = [each.function for each in shipped.values()]
-    assert functions == [steel_dwass, steel, friedman_nemenyi]
 
 
 @pytest.mark.parametrize(
@@ -31,6 +47,7 @@ def test_the_table():
     [
         ("steel-dwass", (SCORES,)),
         ("steel", (SCORES, "a")),
+        ("brunner-munzel", (SCORES,)),
         ("friedman-nemenyi", (dict.fromkeys(["RTE", "MRPC", "CoLA"], SCORES),)),
     ],
 )
@@ -58,3 +75,13 @@ def test_no_number_of_seeds_may_be_enough(monkeypatch):
     assert samples_needed(lambda seeds: 0.5, 0.05) == 0
     monkeypatch.setitem(PROCEDURES._entries, "steel-dwass", never)
     assert what_can_be_shown(3, 5).endswith("; no number of seeds up to 10,000 is enough.")
+
+
+def test_brunner_munzel_counts_pairs():
+    assert what_can_be_shown(4, 5, test="brunner-munzel").startswith(
+        "4 methods x 5 seeds: Brunner-Munzel with Holm can reach p = .048 at best"
+    )
+    assert what_can_be_shown(5, 5, test="brunner-munzel-control").startswith(
+        "5 methods x 5 seeds, one against all: Brunner-Munzel with Holm can reach p = .032 at best"
+    )
+    assert what_can_be_shown(4, 5, test="welch") == "4 methods x 5 seeds: Welch's test with Holm."

@@ -1,0 +1,78 @@
+"""Spread of the scores of several methods, and a note where a test assumes that it is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from relation_tf.stats.samples import FloatArray
+
+MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see unequal_spread.py
+_ROUNDING = 1e-12  # relative to the largest score: smaller SDs are rounding errors
+
+
+class Spread(NamedTuple):
+    """The methods with the largest and the smallest standard deviation of their scores.
+
+    Attributes:
+        wide: Method with the largest SD.
+        narrow: Method with the smallest SD.
+        ratio: Largest SD divided by the smallest, infinite if the smallest is zero.
+    """
+
+    wide: Hashable
+    narrow: Hashable
+    ratio: float
+
+    def __str__(self) -> str:
+        if np.isinf(self.ratio):
+            return f"all scores of {self.narrow} are equal, those of {self.wide} are not"
+        return f"the SD of {self.wide} is {self.ratio:.2g} times the SD of {self.narrow}"
+
+
+def unequal_spread(samples: Mapping[Hashable, FloatArray]) -> Spread | None:
+    """Return the methods with the most different SDs if they differ by more than 3:1.
+
+    Methods with fewer than two finite scores are left out.
+
+    Args:
+        samples: Method -> scores, shape `(n,)`.
+
+    Returns:
+        The methods and the ratio, or None.
+
+    Example:
+        >>> scores = {"a": np.array([1.0, 2, 3]), "b": np.array([10.0, 20, 30])}
+        >>> print(unequal_spread(scores))
+        the SD of b is 10 times the SD of a
+    """
+    finite = {name: scores[np.isfinite(scores)] for name, scores in samples.items()}
+    deviations = {
+        name: scores.std(ddof=1) if np.ptp(scores) > _ROUNDING * np.abs(scores).max() else 0.0
+        for name, scores in finite.items()
+        if scores.size > 1
+    }
+    if not deviations:
+        return None
+    wide = max(deviations, key=lambda name: deviations[name])
+    narrow = min(deviations, key=lambda name: deviations[name])
+    largest, smallest = deviations[wide], deviations[narrow]
+    if largest <= MOST_UNEQUAL * smallest:
+        return None
+    return Spread(wide, narrow, float(largest / smallest) if smallest else np.inf)
+
+
+def spread_notes(title: str, samples: Mapping[Hashable, FloatArray]) -> Iterable[str]:
+    """Yield a note if a test that assumes equal spread is used where SDs differ by more than 3:1.
+
+    Args:
+        title: Name of the test.
+        samples: Method -> scores, shape `(n,)`.
+    """
+    if spread := unequal_spread(samples):
+        yield (
+            f"{spread}: {title} assumes equal spread, and its error rate can exceed alpha; check "
+            "the result with Welch's test (welch)"
+        )

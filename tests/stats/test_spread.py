@@ -1,0 +1,47 @@
+"""Notes on methods whose SDs differ by more than 3:1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relation_tf.stats import brunner_munzel, steel, steel_dwass, welch
+from relation_tf.stats.spread import unequal_spread
+
+WIDE = np.array([0.1, 0.4, 0.5, 0.6, 0.9])
+
+
+def spread_of(**samples):
+    return unequal_spread({name: np.array(scores) for name, scores in samples.items()})
+
+
+def test_ratio_and_methods():
+    found = spread_of(a=WIDE, b=WIDE / 5, c=WIDE / 2)
+    assert (found.wide, found.narrow, found.ratio) == ("a", "b", pytest.approx(5))
+    assert str(found) == "the SD of a is 5 times the SD of b"
+
+
+def test_the_limit_is_three_to_one():
+    assert spread_of(a=WIDE, b=WIDE / 2.99) is None
+    assert spread_of(a=WIDE, b=WIDE / 3.01) is not None
+
+
+def test_constant_scores():
+    found = spread_of(a=WIDE, b=[0.1 + 0.2, 0.3, 0.3])
+    assert str(found) == "all scores of b are equal, those of a are not"
+    assert spread_of(a=[1.0, 1.0], b=[2.0, 2.0]) is None
+
+
+def test_scores_without_a_spread_are_left_out():
+    assert spread_of(a=WIDE, b=[0.5], c=[np.nan, 0.5]) is None
+    assert spread_of(a=[0.5], b=[0.7]) is None
+
+
+@pytest.mark.parametrize("options", [{}, {"control": "a"}])
+def test_only_tests_that_assume_equal_spread_have_the_note(options):
+    samples = {"a": WIDE, "b": WIDE / 5}
+    rank_test = steel if options else steel_dwass
+    assert any("assumes equal spread" in note for note in rank_test(samples, **options).notes)
+    assert rank_test({"a": WIDE, "b": WIDE}, **options).notes == ()
+    for test in (welch, brunner_munzel):
+        assert test(samples, **options).notes == ()

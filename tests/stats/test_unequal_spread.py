@@ -1,0 +1,251 @@
+"""Brunner-Munzel and Welch tests of all pairs: enumeration, scipy, known values and error rates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import brunnermunzel, ttest_ind
+
+from relation_tf.registry import PROCEDURES
+from relation_tf.stats import brunner_munzel, steel_dwass, unequal_spread, welch
+from relation_tf.stats.unequal_spread import attainable_with_holm, holm
+
+PAIR = st.tuples(*[st.lists(st.integers(0, 4), min_size=2, max_size=4)] * 2)
+APART = {"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10]}
+
+
+def naive_statistic(first, second):
+    """Brunner and Munzel (2000) from midranks, with plain loops."""
+
+    def rank(x, scores):
+        return sum(y < x for y in scores) + (sum(y == x for y in scores) + 1) / 2
+
+    pooled = [*first, *second]
+    means, variances = [], []
+    for own in (first, second):
+        joint = [rank(x, pooled) for x in own]
+        placements = [r - rank(x, own) for r, x in zip(joint, own, strict=True)]
+        center = sum(placements) / len(own)
+        squares = sum((place - center) ** 2 for place in placements)
+        variances.append(squares / (len(own) - 1) if len(own) > 1 else 0.0)
+        means.append(sum(joint) / len(own))
+    n, m = len(first), len(second)
+    scale = (n + m) * math.sqrt(n * variances[0] + m * variances[1]) / (n * m)
+    difference = means[1] - means[0]
+    if scale:
+        return difference / scale
+    return math.copysign(math.inf, difference) if difference else 0.0
+
+
+def naive_pvalue(first, second):
+    """Share of all arrangements of the pair with an absolute statistic at least as large."""
+    pooled, reached, total = [*first, *second], 0, 0
+    observed = abs(naive_statistic(first, second))
+    for chosen in itertools.combinations(range(len(pooled)), len(second)):
+        rest = [x for place, x in enumerate(pooled) if place not in chosen]
+        found = abs(naive_statistic(rest, [pooled[place] for place in chosen]))
+        reached += found >= observed - 1e-9
+        total += 1
+    return reached / total
+
+
+@settings(deadline=None, max_examples=150)
+@given(PAIR)
+def test_a_pair_equals_enumeration(pair):
+    result = brunner_munzel(pair)
+    assert result.method == "exact"
+    assert result.statistic.loc["1", "2"] == pytest.approx(naive_statistic(*pair), abs=1e-12)
+    assert result.pvalue.loc["1", "2"] == pytest.approx(naive_pvalue(*pair), abs=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (4, 9), (12, 3)])
+def test_statistic_equals_scipy(sizes):
+    rng = np.random.default_rng(1)
+    first, second = (rng.integers(0, 30, size) for size in sizes)
+    expected = brunnermunzel(first, second).statistic
+    assert brunner_munzel((first, second)).statistic.loc["1", "2"] == pytest.approx(expected)
+
+
+def test_one_score_has_no_variance():
+    first, second = [2.5], [1, 2, 3, 4]
+    expected = naive_statistic(first, second)
+    assert math.isfinite(expected)
+    assert brunner_munzel((first, second)).statistic.loc["1", "2"] == pytest.approx(expected)
+
+
+def test_separated_samples():
+    result = brunner_munzel(APART)
+    assert result.statistic.loc["a", "b"] == math.inf
+    assert result.statistic.loc["b", "a"] == -math.inf
+    assert result.pvalue.loc["a", "b"] == 2 / 252 == result.attainable_pvalue
+    turned = brunner_munzel({"b": APART["b"], "a": APART["a"]})
+    assert turned.pvalue.loc["a", "b"] == 2 / 252
+
+
+def test_four_methods_with_five_seeds_can_be_significant():
+    rows = {str(i): np.arange(5) + 5.0 * i for i in range(4)}
+    result = brunner_munzel(rows)
+    assert result.pairs()["pvalue"].tolist() == pytest.approx([6 * 2 / 252] * 6)
+    assert (result.attainable_pvalue, result.seeds_needed) == (pytest.approx(0.04762, abs=1e-5), 5)
+    against = brunner_munzel(rows, control="2")
+    assert against.pvalue.tolist() == pytest.approx([3 * 2 / 252] * 3)
+    assert against.procedure is PROCEDURES["brunner-munzel-control"]
+    assert against.attainable_pvalue == attainable_with_holm(4, 5, against_control=True)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=4), min_size=3, max_size=4))
+def test_pairs_are_tested_alone_and_adjusted(groups):
+    pairs = list(itertools.combinations(groups, 2))
+    own = np.array([naive_pvalue(*pair) for pair in pairs])
+    found = brunner_munzel(tuple(groups)).pairs()["pvalue"]
+    np.testing.assert_allclose(found, holm(own))
+
+
+def test_holm_equals_its_definition():
+    p = np.random.default_rng(0).random(7)
+    for i, own in enumerate(p):
+        smaller = [q for q in p if q <= own]
+        steps = [(len(p) - sum(x < q for x in p)) * q for q in smaller]
+        assert holm(p)[i] == pytest.approx(min(1, max(steps)))
+
+
+def test_monte_carlo_is_near_the_exact_p():
+    rng = np.random.default_rng(2)
+    samples = {"a": rng.normal(size=6), "b": rng.normal(1, 3, size=6)}
+    exact = brunner_munzel(samples)
+    drawn = brunner_munzel(samples, permutations=900, rng=np.random.default_rng(3))
+    p = exact.pvalue.loc["a", "b"]
+    assert (exact.method, drawn.method) == ("exact", "monte-carlo")
+    assert drawn.pvalue.loc["a", "b"] == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 900))
+    assert any("900 random permutations" in note for note in drawn.notes)
+    again = brunner_munzel(samples, permutations=900, rng=np.random.default_rng(3))
+    assert again.pvalue.equals(drawn.pvalue)
+    far = {"a": np.arange(6), "b": np.arange(6) + 10}
+    least = brunner_munzel(far, permutations=100, rng=5)
+    assert least.pvalue.loc["a", "b"] >= least.attainable_pvalue == 1 / 101
+
+
+def test_nan_is_ranked_worst():
+    result = brunner_munzel({"a": [np.nan, 1, 2], "b": [3, 4, 5]})
+    assert result.pvalue.loc["a", "b"] == 2 / 20
+    assert result.notes == ("a: 1 of 3 scores are NaN, ranked worst",)
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (2, 9)])
+def test_welch_equals_scipy(sizes):
+    rng = np.random.default_rng(4)
+    first, second = rng.normal(size=sizes[0]), rng.normal(1, 5, size=sizes[1])
+    expected = ttest_ind(second, first, equal_var=False)
+    result = welch((first, second))
+    assert result.statistic.loc["1", "2"] == pytest.approx(expected.statistic)
+    assert result.pvalue.loc["1", "2"] == pytest.approx(expected.pvalue, rel=1e-10)
+
+
+def test_welch_adjusts_over_the_tested_pairs():
+    rng = np.random.default_rng(5)
+    samples = {
+        name: rng.normal(shift, size=5) for name, shift in zip("abc", (0, 1, 3), strict=True)
+    }
+    own = {
+        (x, y): ttest_ind(samples[x], samples[y], equal_var=False).pvalue
+        for x, y in itertools.combinations("abc", 2)
+    }
+    np.testing.assert_allclose(welch(samples).pairs()["pvalue"], holm(np.array([*own.values()])))
+    against = welch(samples, control="b")
+    expected = holm(np.array([own["a", "b"], own["b", "c"]]))
+    np.testing.assert_allclose(against.pvalue[["a", "c"]], expected)
+
+
+@pytest.mark.parametrize(
+    "second", [[2.0, 2.0, 2.0], [1.0, np.nan, 2.0], [3.0]], ids=["constant", "nan", "one score"]
+)
+def test_welch_does_not_test_without_a_variance(second):
+    result = welch({"a": [1.0, 1.0, 1.0], "b": second, "c": [5.0, 6.0, 7.0]})
+    assert result.pvalue.loc["a", "b"] == 1
+    assert "a and b: not tested, because the variance of a mean is unknown or 0" in result.notes
+
+
+@pytest.mark.parametrize("test", [brunner_munzel, welch])
+def test_errors_name_the_argument(test):
+    with pytest.raises(ValueError, match="`control` must be one of"):
+        test(APART, control="c")
+    with pytest.raises(ValueError, match="`alpha` must be between 0 and 1"):
+        test(APART, alpha=1)
+
+
+def false_positives(num_methods, num_seeds, deviations, simulations=20_000):
+    """Shares of simulations with a significant pair: Steel-Dwass, Brunner-Munzel and Welch."""
+    rng = np.random.default_rng(num_methods * 100 + num_seeds)
+    scores = [rng.normal(size=(simulations, num_seeds)) * sd for sd in deviations]
+    pairs = list(itertools.combinations(scores, 2))
+    shape = (1,) * (2 * num_seeds)
+    null = unequal_spread._null(shape, num_seeds, unequal_spread.PERMUTATIONS, 0)
+    labels = [np.argsort(np.hstack(pair), axis=1) >= num_seeds for pair in pairs]
+    statistics = [unequal_spread._statistics(each.astype(int), shape) for each in labels]
+    reached = [null.size - np.searchsorted(null, abs(each) - 1e-9) for each in statistics]
+    brunner = np.array(reached) / null.size
+    t = [ttest_ind(*pair, axis=1, equal_var=False).pvalue for pair in pairs]
+    wins = np.array([(a[:, :, None] < b[:, None]).sum((1, 2)) for a, b in pairs])
+    largest = abs(wins - num_seeds**2 / 2).max(axis=0)
+    return [
+        (largest >= critical_wins(num_methods, num_seeds)).mean(),
+        *((p.min(axis=0) * len(pairs) < 0.05).mean() for p in (brunner, np.array(t))),
+    ]
+
+
+def critical_wins(num_methods, num_seeds, draws=100_000):
+    """Smallest excess of wins of any pair with p < .05 under joint permutations."""
+    rng = np.random.default_rng(6)
+    x = rng.random((draws, num_methods, num_seeds))
+    wins = [
+        (x[:, i, :, None] < x[:, j, None]).sum((1, 2))
+        for i, j in itertools.combinations(range(num_methods), 2)
+    ]
+    largest = abs(np.array(wins) - num_seeds**2 / 2).max(axis=0)
+    return next(c for c in np.unique(largest) if (largest >= c).mean() < 0.05)
+
+
+LEVELS = [  # methods, seeds, SDs, and the shares in the module's docstring, in percent
+    (4, 5, (1, 1, 1, 1), (4.2, 4.2, 3.6)),
+    (4, 5, (3, 1, 1, 1), (5.4, 5.4, 3.8)),
+    (4, 5, (10, 1, 1, 1), (7.3, 7.3, 3.2)),
+    (4, 5, (1, 10, 10, 10), (11.9, 11.9, 4.3)),
+    (4, 10, (1, 10, 10, 10), (7.6, 6.1, 3.8)),
+    (4, 15, (1, 10, 10, 10), (9.2, 4.6, 3.7)),
+    (2, 5, (10, 1), (6.1, 6.2, 5.3)),
+    (2, 10, (10, 1), (8.9, 6.6, 5.2)),
+    (2, 15, (10, 1), (10.0, 5.4, 5.1)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_methods", "num_seeds", "deviations", "expected"), LEVELS)
+def test_share_of_false_positives(num_methods, num_seeds, deviations, expected):
+    found = false_positives(num_methods, num_seeds, deviations)
+    np.testing.assert_allclose(np.array(found) * 100, expected, atol=0.6)
+    rank_test, brunner, t = found
+    assert t < 0.06
+    assert brunner < 0.06 or num_seeds < 15
+    assert brunner < rank_test or num_seeds < 10
+
+
+def test_five_seeds_of_four_methods_decide_as_steel_dwass():
+    """The docstring of brunner_munzel says so: only pairs without overlap can be significant."""
+    rng = np.random.default_rng(7)
+    found = set()
+    for _ in range(40):
+        samples = {name: rng.normal(i, 1, 5) for i, name in enumerate("abcd")}
+        both = [test(samples).significant for test in (brunner_munzel, exact_steel_dwass)]
+        assert both[0].to_numpy().any() == both[1].to_numpy().any()
+        found.add(bool(both[0].to_numpy().any()))
+    assert found == {True, False}
+
+
+def exact_steel_dwass(samples):
+    return steel_dwass(samples, method="monte-carlo", permutations=20_000)
