@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import numbers
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from relation_tf.stats.pairwise import (
     num_arrangements,
     permutation_maxima,
     permutation_pvalues,
+    untied_groups,
 )
 from relation_tf.stats.samples import FloatArray
 
@@ -76,6 +78,26 @@ class NullDistribution:
             best = attainable_pvalue(len(sizes), sizes, "exact", test=self.test)
             found = np.where(separated, best, found)
         return found
+
+    def num_rejected(self, sizes: Sequence[int], m: int, n: int, level: float) -> int:
+        """Return how many of the values U = 0, 1, ... of a pair have p < level, without ties.
+
+        Args:
+            sizes: Number of scores of each method, the control first.
+            m: Number of scores of the first method of the pair.
+            n: Number of scores of the second one.
+            level: Level of the test.
+
+        Returns:
+            Number of values, up to half of m n; as many of the largest values are rejected.
+        """
+        groups, deviation = untied_groups(sizes), math.sqrt(m * n * (m + n + 1) / 12)
+
+        def accepted(wins: int) -> bool:
+            statistic = np.array((m * n / 2 - wins) / deviation)
+            return bool(self.pvalues(statistic, groups) >= level)
+
+        return bisect.bisect_left(range((m * n + 1) // 2), True, key=accepted)
 
     def standard_error(self, pvalue: float) -> float:
         """Return the standard error of a p from random arrangements, else 0."""
