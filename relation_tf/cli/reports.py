@@ -50,6 +50,18 @@ class ComparisonOptions:
         "NAME",
         shown="test of the suites, or steel-dwass; with --control: steel",
     )
+    reference: str | None = option(
+        None,
+        "Judge all methods against this one: better, no worse, worse or inconclusive.",
+        "NAME",
+        shown="reference or control of the suites",
+    )
+    margin: float | None = option(
+        None,
+        "Largest loss against --reference that counts as none. Choose it before training.",
+        "POINTS",
+        shown="margin of the suites",
+    )
     title: str = option("", "Title of the report.", "TEXT")
 
 
@@ -90,6 +102,7 @@ def report(folder: Folder) -> None:
     "relation-tf compare scores.csv --out comparison",
     "relation-tf compare runs/first runs/second --labels first,second",
     "relation-tf compare scores.csv --control attention",
+    "relation-tf compare runs/glue-small --reference attention-64 --margin 1",
 )
 @with_options(RunOptions, "plugins")
 @with_options(ComparisonOptions)

@@ -158,6 +158,16 @@ _RULES = (
         "a method of the suite with test = '{}', which compares with it",
     ),
     Rule(
+        lambda f, m: f.suite.reference is None and f.suite.control is None,
+        {"margin": _NONE},
+        "in a suite without 'reference' or 'control'",
+    ),
+    Rule(
+        lambda f, m: f.suite.margin is None,
+        {"margin": _NONE},
+        "in the overrides of a suite without 'margin'",
+    ),
+    Rule(
         lambda f, m: (
             f.suite.layout is not None
             and "seconds" in f.suite.layout.measures
@@ -212,9 +222,10 @@ def _toml(value: Any) -> str:
 def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
     """Yield key, name, known names and description of each key with a name."""
     suite = facts.suite
-    if suite.control is not None:
-        names = join_names(facts.names)
-        yield "control", suite.control, facts.names, f"a method of the suite: {names}"
+    for key in ("control", "reference"):
+        if getattr(suite, key) is not None:
+            expected = f"a method of the suite: {join_names(facts.names)}"
+            yield key, getattr(suite, key), facts.names, expected
     for task in suite.overrides:
         yield "overrides", task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
     for each in facts.learned:

@@ -14,7 +14,7 @@ from relation_tf.config.published import load_published
 from relation_tf.config.rules import MAX_RUNS, check
 from relation_tf.config.run import RunConfig
 from relation_tf.config.table_layout import TableLayout
-from relation_tf.config.training import Override, TrainingSettings, name_in
+from relation_tf.config.training import Margin, Override, TrainingSettings, name_in
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import PROCEDURES
 from relation_tf.tasks.catalogue import Entry, find_task
@@ -41,7 +41,7 @@ class Suite(TrainingSettings):
         seeds: List of seeds, or their number (then 1, 2, ...).
         method: Methods; one with several widths, sizes or a grid is expanded to several.
         overrides: Settings of single tasks, each a table of `batch_size`, `start_token`,
-            `vocabulary_size`, `max_length`, `validation_split`, `epochs` or `time_limit`.
+            `vocabulary_size`, `max_length`, `validation_split`, `epochs`, `time_limit` or `margin`.
         alpha: Level of the tests, in (0, 1).
         plugins: Modules that register custom parts, such as `["my_module"]`, see
             `relation_tf.registry`; searched in the current folder, next to the suite's file and
@@ -50,6 +50,10 @@ class Suite(TrainingSettings):
             it before training: fewer comparisons have more statistical power.
         test: Statistical procedure, a name of `relation_tf.registry.PROCEDURES`; by default
             Steel-Dwass, or Steel's test with a control.
+        reference: Method to judge all others against: the report opens with their verdicts (better,
+            no worse, worse, inconclusive). By default the control.
+        margin: Largest loss against the reference that counts as none, in the unit of the tables,
+            such as points. Choose it before training.
         layout: Layout of the table of scores, as in the paper.
         published: Published figures to show next to the scores: a name of the package, or a TOML
             file next to the suite's file.
@@ -70,6 +74,8 @@ class Suite(TrainingSettings):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     control: str | None = None
     test: Annotated[str, name_in(PROCEDURES)] | None = None
+    reference: str | None = None
+    margin: Margin | None = None
     published: Annotated[str, AfterValidator(_exists)] | None = None
     layout: TableLayout | None = None
 
@@ -140,7 +146,7 @@ class Suite(TrainingSettings):
             RunConfig(
                 **{
                     **training,
-                    **self._override(task),
+                    **{k: v for k, v in self._override(task).items() if k in training},
                     **{key: getattr(method, key) for key in keys},
                 },
                 task=task,
@@ -169,7 +175,7 @@ class Suite(TrainingSettings):
         return override.model_dump(exclude_none=True) if override else {}
 
     def setting(self, task: str, key: str) -> Any:
-        """Return a training setting of a task."""
+        """Return a training setting or the margin of a task."""
         return self._override(task).get(key, getattr(self, key))
 
     def to_toml(self) -> str:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from relation_tf.registry import SOURCES, STOPPING_RULES, Registry
 
 Positive = Annotated[int, Field(ge=1, lt=2**31)]
+Margin = Annotated[float, Field(gt=0)]  # in the unit of the tables, such as points
 FactoryName = Annotated[str, Field(pattern=r"^[A-Za-z][\w.-]{0,79}$")]
 Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
 
@@ -146,7 +147,10 @@ class TrainingSettings(BaseModel):
 
 
 class Override(BaseModel):
-    """Settings of one task, see `TrainingSettings`. For None, the suite's value applies."""
+    """Settings of one task, see `TrainingSettings`, and its `margin`, see `Suite`.
+
+    For None, the suite's value applies.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -157,3 +161,4 @@ class Override(BaseModel):
     validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None
     epochs: Positive | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None
+    margin: Margin | None = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
+from relation_tf.files import align
 from relation_tf.report.comparisons import rows_of, shown_pvalues
 from relation_tf.report.pictures.drawing import Picture, Style
 from relation_tf.stats.design import pvalue_only
@@ -259,14 +260,14 @@ class Table:
         label: Description for screen readers.
         columns: Columns.
         rows: Rows, or the rows of each task.
-        style: `"scores"` fills the width of the page.
+        style: `"scores"` fills the width of the page; `"verdicts"` is narrow on small screens.
         paper: Label and caption in LaTeX; None leaves the table out of `report.tex`.
     """
 
     label: str
     columns: Sequence[Column]
     rows: Sequence[Row] | Mapping[str, Sequence[Row]]
-    style: Literal["", "scores", "pairs"] = ""
+    style: Literal["", "scores", "pairs", "verdicts"] = ""
     paper: Paper | None = None
 
     @property
@@ -280,6 +281,16 @@ class Table:
             return [*self.columns], [[*row] for row in self.rows]
         rows = [[Cell(task), *row] for task, own in self.rows.items() for row in own]
         return [Column("Task"), *self.columns], rows
+
+    def lines(self) -> list[str]:
+        """Return the lines of the table for a terminal, with the notes of its cells."""
+        columns, rows = self.flat()
+
+        def shown(cell: Cell) -> str:
+            return (cell.in_words() or "-") + "".join(f" ({note})" for note in cell.notes)
+
+        heads = [column.heading for column in columns]
+        return align([heads, *([shown(cell) for cell in row] for row in rows)])
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,10 @@ from relation_tf.report.comparisons import (
 from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.reliability import spread_warnings
 from relation_tf.report.scores import Scores
+from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import FriedmanNemenyiResult
 from relation_tf.stats.design import format_level
+from relation_tf.tasks import GLUE
 from relation_tf.tasks.metrics import find_metric
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class ReportContext:
         origin: Facts about the sources.
         manifests: Manifests of scores without `results`.
         pretraining: Settings of pre-trained encoders.
+        other_runs: Runs of reports that gave scores, from their `runs.csv`.
     """
 
     scores: Scores
@@ -66,6 +69,7 @@ class ReportContext:
     origin: Mapping[str, Sequence[str]] = field(default_factory=dict)
     manifests: Sequence[Mapping[str, Any]] = ()
     pretraining: Sequence[Mapping[str, Any]] = ()
+    other_runs: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @cached_property
     def sections(self) -> dict[str, Section]:
@@ -104,6 +108,9 @@ class ReportContext:
             "pvalues": self.pvalues,
             **({} if ranks is None else {"ranks": ranks.rename_axis("task").reset_index()}),
             **({} if self.results is None else {"runs": self.runs}),
+            **(
+                {"verdicts": self.verdicts.table()} if self.verdicts and self.verdicts.tasks else {}
+            ),
         }
         for section in self.sections.values():
             tables |= section.tables(self)
@@ -121,6 +128,33 @@ class ReportContext:
         return [*own, *(ranked_over_tasks(self.several, self.scores) if self.comparisons else ())]
 
     @cached_property
+    def verdicts(self) -> Verdicts | None:
+        """Verdicts against the reference; None if there is none."""
+        trained = {task.name: task for task in GLUE.values()}
+        if self.results is not None:
+            suite = self.results.suite
+            trained |= {name: suite.find_task(name) for name in suite.tasks}
+        scored = {name: [*task.scored] for name, task in trained.items()}
+        failed = how_runs_went.failed_runs(self._known_runs, scored, self.scores.own_tasks)
+        return judge(self.scores, failed)
+
+    @cached_property
+    def headline(self) -> str:
+        """The verdicts in one sentence; empty without a reference."""
+        return "" if self.verdicts is None else headline(self.verdicts, self.scores, self.costs)
+
+    @cached_property
+    def costs(self) -> pd.DataFrame:
+        """Costs of each method over the tasks that all methods with runs have."""
+        return how_runs_went.summarize_costs(self._known_runs, self.scores.methods)
+
+    @cached_property
+    def _known_runs(self) -> pd.DataFrame:
+        tables = [self.other_runs, *([] if self.results is None else [self.runs])]
+        tables = [table for table in tables if len(table)]
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+    @cached_property
     def warnings(self) -> list[str]:
         """Warnings about differences between runs or scores, and about failures."""
         runs = [] if self.results is None else provenance.warnings(self.results, self.runs)
@@ -131,6 +165,7 @@ class ReportContext:
             *spread_warnings(self.comparisons),
             *provenance.unlike_machines(self.manifests),
             *provenance.unlike_pretraining(self.pretraining),
+            *(() if self.verdicts is None else self.verdicts.doubts),
         ]
 
     @cached_property

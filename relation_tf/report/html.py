@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from relation_tf.report.blocks import Bullets, Column, Figure, Table, Text, inline, within
+from relation_tf.report.blocks import Block, Column, Paragraph, Span, Table, Text, inline, spans
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import swatch
 
@@ -40,8 +40,8 @@ def notebook(context: ReportContext) -> str:
         block
         for name, own in context.blocks.items()
         if context.sections[name].notebook
-        for block in within(own)
-        if isinstance(block, Bullets | Table | Figure)
+        for block in own
+        if not _has_link(block)
     ]
     return _render("notebook.html.jinja", context, blocks=blocks)
 
@@ -58,6 +58,12 @@ def _render(template: str, context: ReportContext, **values: Any) -> str:
     environment.filters |= {"inline": _inline, "swatch": swatch, "heads": _heads}
     environment.globals["swatches"] = {name: swatch(look) for name, look in context.look.items()}
     return environment.get_template(template).render(context=context, **values)
+
+
+def _has_link(block: Block) -> bool:
+    """Return True for a paragraph with a link to a section, which may not be shown."""
+    parts = spans(block.text) if isinstance(block, Paragraph) else []
+    return any(isinstance(part, Span) and part.kind == "section" for part in parts)
 
 
 def _inline(text: Text) -> Markup:

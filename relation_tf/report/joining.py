@@ -79,6 +79,8 @@ def join(
         if source.results is not None
     }
     level, control, test = tests.pop() if len(tests) == 1 else (_LEVEL, None, None)
+    judged = {_judged(source.scores) for source in sources if source.results is not None}
+    reference, margin, margins = judged.pop() if len(judged) == 1 else (None, None, ())
     return (
         Scores(
             table=table[table["task"].isin([*tasks, *averages])],
@@ -94,6 +96,9 @@ def join(
             alpha=level if alpha is None else alpha,
             points=points,
             test=test,
+            reference=reference,
+            margin=margin,
+            margins=dict(margins),
         ),
         [*sources],
     )
@@ -115,7 +120,14 @@ def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
 
 
 def _test(scores: Scores) -> str:
-    return f"{test_name(scores.procedure, scores.control)}, {format_level(scores.alpha)}"
+    reference = "" if scores.reference is None else f", reference {scores.reference}"
+    margin = "" if scores.margin is None else f", margin {scores.margin:g}"
+    test = test_name(scores.procedure, scores.control)
+    return f"{test}, {format_level(scores.alpha)}{reference}{margin}"
+
+
+def _judged(scores: Scores) -> tuple[str | None, float | None, tuple[tuple[str, float], ...]]:
+    return scores.reference, scores.margin, (*sorted(scores.margins.items()),)
 
 
 def _check_labels(sources: Sequence[LoadedScores]) -> None:
@@ -274,6 +286,8 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
             "alpha": scores.alpha,
             "control": scores.control,
             "test": scores.test,
+            "reference": scores.reference,
+            "margin": scores.margin,
         }
     )
     return Results(

@@ -8,7 +8,7 @@ import os
 import shlex
 import tempfile
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from errno import ENOTDIR
@@ -30,6 +30,7 @@ from relation_tf.report.joining import doubts, join, join_results, unused_tests
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
 from relation_tf.report.scores import Scores
+from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import ScoreSource, read_report, read_source
 
 
@@ -52,16 +53,22 @@ class Report:
         _ = self.context.blocks
 
     def __str__(self) -> str:
-        """Return the means, the short answer and the warnings, for a terminal."""
+        """Return the verdicts, means, findings and warnings, for a terminal."""
         fill = partial(textwrap.fill, width=100, subsequent_indent="  ")
         bullets = [fill(sentence, initial_indent="- ") for sentence in self.context.answer]
         warnings = [
             fill(f"Warning: {warning}", break_on_hyphens=False) for warning in self.context.warnings
         ]
-        return "\n".join([*self._means(), *bullets, *warnings])
+        return "\n".join([*self._verdicts(fill), *self._means(), *bullets, *warnings])
 
     def __repr__(self) -> str:
         return f"<Report: {self.context.title}>"
+
+    def _verdicts(self, fill: Callable[[str], str]) -> list[str]:
+        """Return the headline and the table of verdicts; nothing without a reference."""
+        table = verdict_table(self.context)
+        lines = [] if table is None else ["", *table.lines()]
+        return [fill(self.context.headline), *lines, ""] if self.context.headline else []
 
     def _means(self) -> list[str]:
         context = self.context
@@ -107,6 +114,7 @@ class Report:
             "timed": context.scores.timed,
             **({"points": context.scores.points} if context.scores.points else {}),
             "lower_is_better": sorted(context.scores.lower_is_better),
+            "headline": context.headline,
             "answer": context.answer,
             "warnings": context.warnings,
             "failures": [list(failure) for failure in context.failures],
@@ -212,6 +220,8 @@ def compare(
     alpha: float | None = None,
     control: str | None = None,
     test: str | None = None,
+    reference: str | None = None,
+    margin: float | None = None,
     title: str = "",
     question: str = "",
 ) -> Report:
@@ -233,6 +243,11 @@ def compare(
             control of the suites, else all pairs are compared.
         test: Statistical procedure, a name in `relation_tf.registry.PROCEDURES`; by default the
             procedure of the suites, else Steel-Dwass, or Steel's test with a control.
+        reference: Method to judge the others against: better, no worse, worse or inconclusive. By
+            default the reference of the suites, else the control.
+        margin: Largest loss against the reference that counts as none, in the unit of the tables
+            (points for suites), above 0; choose it before the runs. By default the margin of the
+            suites; without a margin no method can be no worse, only better.
         title: Title of the report, by default the labels.
         question: Research question of the comparison.
 
@@ -267,7 +282,7 @@ def compare(
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
     scores, read = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
-    scores = _tested(scores, control, test)
+    scores = _judged(_tested(scores, control, test), reference, margin)
     joined = join_results(read, scores)
     options = {
         "--labels": [*(labels or ())],
@@ -276,6 +291,8 @@ def compare(
         "--alpha": alpha,
         "--control": control,
         "--test": test,
+        "--reference": reference,
+        "--margin": margin,
         "--title": title,
     }
     pretraining = [source.pretraining for source in read if source.pretraining]
@@ -294,6 +311,7 @@ def compare(
         origin={key: values for key, values in origin.items() if values},
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,
+        other_runs=pd.concat([source.runs for source in read], ignore_index=True),
     )
     return Report(context, [folder for source in read for folder in source.folders])
 
@@ -306,11 +324,7 @@ def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
         UnknownNameError: If no test has this name.
     """
     if control is not None:
-        if control not in scores.methods:
-            raise SuiteError(
-                f"control: must be one of {in_words([*scores.methods])}. Received: "
-                f"{control!r:.80}.{did_you_mean(control, scores.methods)}"
-            )
+        _check_method("control", control, scores)
         scores = replace(scores, control=control, test=None)
     if test is not None:
         wanted = "all-pairs" if scores.control is None else "against-control"
@@ -322,6 +336,40 @@ def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
             )
         scores = replace(scores, test=test)
     return scores
+
+
+def _judged(scores: Scores, reference: str | None, margin: float | None) -> Scores:
+    """Replace the reference and the margin that the sources declare with the requested ones.
+
+    Raises:
+        SuiteError: If the reference is not a method, there is a margin without a reference, or the
+            margin is not in the unit of the tables.
+    """
+    if reference is not None:
+        _check_method("reference", reference, scores)
+        scores = replace(scores, reference=reference)
+    if margin is None:
+        return scores
+    if scores.judged_against is None:
+        raise SuiteError(f"margin: needs a reference or a control. Received: {margin:g} without it")
+    sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
+    largest = max(
+        (scores.factor(str(task)) * size for task, size in sizes.items()), default=math.inf
+    )
+    if not 0 < margin < largest:
+        raise SuiteError(
+            "margin: must be above 0 and below the largest score, in the unit of the tables "
+            f"({largest:.4g}). Received: {margin:g}"
+        )
+    return replace(scores, margin=margin, margins={})
+
+
+def _check_method(option: str, name: str, scores: Scores) -> None:
+    if name not in scores.methods:
+        raise SuiteError(
+            f"{option}: must be one of {in_words([*scores.methods])}. Received: "
+            f"{name!r:.80}.{did_you_mean(name, scores.methods)}"
+        )
 
 
 def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:

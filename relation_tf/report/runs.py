@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_e
             "tokens_second", "seconds_batch", "seconds_compilation", "padding",
             "mean_length")  # fmt: skip
 
+COSTS = ("seconds_epoch", "peak_memory_mib", "without_embedding")
 
 _MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
 
@@ -57,6 +58,53 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         "stopped": ("stopped", _counted),
     }
     return done.groupby(["task", "method"], sort=False, as_index=False).agg(**how)
+
+
+def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Return the costs of each method over the tasks that all methods with runs have.
+
+    Args:
+        runs: Result of `all_runs`, or the `runs.csv` of a report.
+        methods: The methods in display order.
+
+    Returns:
+        Columns `seconds_epoch` and `peak_memory_mib` (geometric means over tasks of the median and
+        of the peak over seeds, so that a ratio is the mean ratio), `without_embedding` (parameters,
+        median) and `of_process` (the memory includes earlier runs of the process), by method; empty
+        without a common task.
+    """
+    done = runs[runs["status"] == "done"] if len(runs) else runs
+    if done.empty:
+        return pd.DataFrame()
+    done = done.assign(of_process=done.get("peak_memory_of", "process") == "process")
+    by_task = done.groupby(["method", "task"])
+    costs = by_task[[*COSTS]].median()
+    costs["peak_memory_mib"] = by_task["peak_memory_mib"].max()
+    costs["of_process"] = by_task["of_process"].any()
+    common = costs["seconds_epoch"].unstack("task").dropna(axis="columns").columns
+    costs = costs[costs.index.isin(common, level="task")]
+    positive = costs[["seconds_epoch", "peak_memory_mib"]].clip(lower=1e-9)
+    own = positive.transform(np.log).groupby("method").mean().transform(np.exp)
+    own["without_embedding"] = costs["without_embedding"].groupby("method").median()
+    own["of_process"] = costs["of_process"].groupby("method").any()
+    return own.reindex([name for name in methods if name in own.index])
+
+
+def failed_runs(
+    runs: pd.DataFrame, scored: Mapping[str, Sequence[str]], tasks: Sequence[str]
+) -> dict[tuple[str, str], set[str]]:
+    """Return the failed runs by scored task and method.
+
+    Args:
+        runs: As for `summarize_costs`.
+        scored: Scored tasks by the name of the trained task.
+        tasks: All scored tasks; a failed run of an unknown trained task counts for each.
+    """
+    failed: dict[tuple[str, str], set[str]] = {}
+    for run in runs[runs["status"] == "failed"].to_dict("records") if len(runs) else ():
+        for task in scored.get(run["task"], tasks):
+            failed.setdefault((task, run["method"]), set()).add(f"{run['task']}/{run['seed']}")
+    return failed
 
 
 def methods_as_asked(results: Results) -> list[dict[str, str]]:

@@ -35,6 +35,9 @@ class Scores:
         metrics: Metrics of each task, if a table names them; a score is their mean.
         timed: If True, nothing was trained and the scores are speeds.
         test: Statistical procedure, by default Steel-Dwass, or Steel's test with a control.
+        reference: Method to judge the others against; by default the control.
+        margin: Largest loss against it that counts as none, in the unit of a page.
+        margins: Margins of single tasks.
     """
 
     table: pd.DataFrame
@@ -51,6 +54,9 @@ class Scores:
     timed: bool = False
     points: Mapping[str, float] = field(default_factory=dict)
     test: str | None = None
+    reference: str | None = None
+    margin: float | None = None
+    margins: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Results) -> Self:
@@ -82,6 +88,14 @@ class Scores:
             alpha=results.suite.alpha,
             timed=results.suite.timed,
             test=results.suite.test,
+            reference=results.suite.reference,
+            margin=results.suite.margin,
+            margins={
+                name: override.margin
+                for task, override in results.suite.overrides.items()
+                if override.margin is not None
+                for name in results.suite.find_task(task).scored
+            },
         )
 
     @property
@@ -93,6 +107,15 @@ class Scores:
     def procedure(self) -> Procedure:
         """The statistical procedure."""
         return PROCEDURES.find(self.test or default_procedure(self.control))
+
+    @property
+    def judged_against(self) -> str | None:
+        """The reference, or else the control."""
+        return self.reference or self.control
+
+    def margin_of(self, task: str) -> float:
+        """Return the margin of a task, zero if there is none."""
+        return self.margins.get(task, self.margin or 0.0)
 
     @property
     def fractions(self) -> list[str]:

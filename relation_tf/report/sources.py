@@ -27,6 +27,7 @@ from relation_tf.errors import DataError, SuiteError, join_names, quote
 from relation_tf.files import read_json
 from relation_tf.registry import METRICS
 from relation_tf.report.comparisons import SCORE
+from relation_tf.report.runs import COSTS
 from relation_tf.report.scores import Scores
 from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretrained import SETTINGS, SPEEDS
@@ -53,6 +54,7 @@ class LoadedScores:
         folders: Folder of the scores, and report folder of a suite.
         pretraining: Settings of the pre-training.
         manifests: Manifests of the runs.
+        runs: The runs of a report, from its `runs.csv`; empty with `results`.
     """
 
     label: str
@@ -62,6 +64,7 @@ class LoadedScores:
     folders: Sequence[Path] = ()
     pretraining: Mapping[str, Any] = field(default_factory=dict)
     manifests: Sequence[Mapping[str, Any]] = ()
+    runs: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def renamed(self, names: Mapping[str, str]) -> LoadedScores:
         """Return a copy with some methods renamed."""
@@ -70,9 +73,11 @@ class LoadedScores:
             table=self.scores.table.replace({"method": dict(names)}),
             methods=[names.get(name, name) for name in self.scores.methods],
             control=names.get(self.scores.control or "", self.scores.control),
+            reference=names.get(self.scores.reference or "", self.scores.reference),
         )
         results = None if self.results is None else self.results.renamed(names)
-        return replace(self, scores=scores, results=results)
+        runs = self.runs.replace({"method": dict(names)})
+        return replace(self, scores=scores, results=results, runs=runs)
 
 
 class _ScoreFacts(BaseModel):
@@ -120,7 +125,31 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         scores = _as_reported(scores, path)
     ours = file.name in ("scores.csv", SPEEDS)
     pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])
-    return LoadedScores(label, scores, _digested(file), None, [file.parent], pretraining, manifests)
+    return LoadedScores(
+        label=label,
+        scores=scores,
+        origin=_digested(file),
+        folders=[file.parent],
+        pretraining=pretraining,
+        manifests=manifests,
+        runs=_read_runs(path) if file != path else pd.DataFrame(),
+    )
+
+
+def _read_runs(folder: Path) -> pd.DataFrame:
+    """Return the runs of a report's folder; empty if it has none, or a file without costs.
+
+    Raises:
+        SuiteError: If the file cannot be read.
+    """
+    file = folder / "runs.csv"
+    if not file.exists():
+        return pd.DataFrame()
+    try:
+        runs = pd.read_csv(file, dtype={"task": str, "method": str})
+    except (OSError, ValueError) as error:
+        raise SuiteError(f"{file}: cannot be read: {str(error).splitlines()[0]:.100}") from error
+    return runs if {"task", "method", "status", *COSTS} <= {*runs.columns} else pd.DataFrame()
 
 
 def _source_of_runs(label: str, results: Results) -> LoadedScores:

@@ -284,6 +284,11 @@ def of(**method):
         ({"source": "miniglue", "tasks": ["MR"]}, "with source = 'miniglue'. Received: 'MR'"),
         ({"embeddings": "glove"} | of(size=9, sized_by="width"), "other than 'width' with embed"),
         ({"control": "none"}, "key 'control': must be a method of the suite: relation-64. Receiv"),
+        ({"reference": "relation-46"}, "Did you mean 'relation-64'?"),
+        ({"margin": 1.0}, "'margin': must be none in a suite without 'reference' or 'control'. R"),
+        ({"margin": 0.0, "reference": "relation-64"}, "key 'margin': must be greater than 0"),
+        ({"reference": "relation-64", "overrides": {"CoLA": {"margin": 2.0}}},
+         "key 'margin': must be none in the overrides of a suite without 'margin'. Received: 2.0"),
         ({"test": "steel"}, "'control': must be a method of the suite with test = 'steel', which"),
         ({"test": "steel-dwass", "control": "relation-64"}, "'control': must be none with test ="),
         ({"test": "friedman-nemenyi"}, "key 'test': must be a test over seeds. Received: 'fried"),
@@ -328,4 +333,13 @@ def test_values_that_rules_allow():
     options = {"optimizer": "SGD", "optimizer_options": {"momentum": 0.9}}
     made = make_suite("here", VALUES | options)
     assert made.runs()[0].optimizer_options == {"momentum": 0.9}
+    assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
+
+
+def test_a_margin_is_no_setting_of_a_run():
+    """Changing the reference or a margin must not void trained runs."""
+    judged = {"reference": "relation-64", "margin": 1.0, "overrides": {"CoLA": {"margin": 2.0}}}
+    made = make_suite("here", VALUES | judged)
+    assert made.runs() == make_suite("here", VALUES).runs()
+    assert (made.setting("CoLA", "margin"), made.margin) == (2.0, 1.0)
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made

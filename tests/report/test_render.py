@@ -247,7 +247,7 @@ def test_markdown_links_and_tables(folder):
         assert ElementTree.parse(folder / link).getroot().get("aria-label")
     assert (folder / "figures" / "scores.png").read_bytes().startswith(b"\x89PNG")
     tables = re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE)
-    rows = [2 + 4, *[2 + 6] * 5, 2 + 4, 2 + 2 * 4, 2 + 2]
+    rows = [2 + 4, 2 + 4, *[2 + 6] * 5, 2 + 4, 2 + 2 * 4, 2 + 2]
     assert [table.count("\n") for table in tables] == rows
     for table in tables:
         assert len({row.replace(r"\|", "").count("|") for row in table.splitlines()}) == 1

@@ -1,25 +1,59 @@
-"""Section with the short answer."""
+"""Section with the answer: verdicts against the reference, or means and costs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from relation_tf.registry import register_section
-from relation_tf.report.blocks import Block, Bullets, Paragraph, Section, Span, plural
+from relation_tf.report.answer import in_words, progress
+from relation_tf.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Folded,
+    Paper,
+    Paragraph,
+    Row,
+    Section,
+    Span,
+    Table,
+    number,
+    plural,
+)
 from relation_tf.report.context import ReportContext
 from relation_tf.report.runs import scored_on
+from relation_tf.report.scores import Scores
+from relation_tf.report.verdicts import (
+    FAVORABLE,
+    Verdicts,
+    by_method,
+    margin_in_words,
+    standings,
+)
 
 
 @register_section("answer")
 class Answer(Section):
-    """Sentences that summarize the tests."""
+    """Verdicts on all methods, or their means, with costs; below it the tests in sentences."""
 
     heading = "Short answer"
     notebook = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the sentences and the number of warnings."""
-        blocks: list[Block] = [Bullets(context.answer, "answer")]
+        """Return a sentence, the table, verdicts by task, and the folded sentences."""
+        verdicts = context.verdicts
+        if verdicts is not None and verdicts.tasks:
+            table = _verdict_blocks(context, verdicts)
+        else:
+            table = [*([Paragraph(context.headline)] if context.headline else [])]
+            table += _standing_blocks(context)
+        blocks: list[Block] = []
+        if context.results is not None:
+            blocks += [Paragraph(sentence, "warning") for sentence in progress(context.runs)]
+        blocks += table
         if context.results is not None and (worth := scored_on(context.results)):
             blocks.append(Paragraph(worth, "note"))
         things = len(context.warnings) + len(context.failures)
@@ -28,4 +62,180 @@ class Answer(Section):
             text = f"{plural(things, 'warning')} about these {what}: see "
             link = Span("Warnings and provenance", "section", "made")
             blocks.append(Paragraph([text, link, "."], "warning"))
+        if verdicts is not None and len(verdicts.tasks) > 1:
+            note = " ".join([_BY_TASK, *(f"{note}." for note in verdicts.notes)])
+            by_task: list[Block] = [_by_task(context, verdicts), Paragraph(note, "note")]
+            blocks.append(Folded("Verdicts by task", by_task, open=True))
+        findings = Bullets(context.answer, "answer")
+        blocks.append(Folded("Tests in sentences", [findings]) if table else findings)
         return blocks
+
+
+_BY_TASK = (
+    "Difference and interval in the unit of the table of scores. Each task has its own level, "
+    "without a correction for the number of tasks."
+)
+
+
+def verdict_table(context: ReportContext) -> Table | None:
+    """Return the table of verdicts and costs; None without a verdict."""
+    verdicts = context.verdicts
+    if verdicts is None or not verdicts.tasks:
+        return None
+    return _verdict_table(context, verdicts)
+
+
+def _verdict_blocks(context: ReportContext, verdicts: Verdicts) -> list[Block]:
+    note = Paragraph(" ".join(_conditions(context.scores, verdicts)), "note")
+    return [Paragraph(context.headline), _verdict_table(context, verdicts), note]
+
+
+def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
+    scores, reference, mean = context.scores, verdicts.reference, verdicts.mean
+    columns = [Column("Method", "method"), Column("Verdict")]
+    if mean is not None:
+        columns.append(Column("Difference", "number", note=_unit(scores, len(verdicts.averaged))))
+    costs = _cost_columns(context, reference)
+    judged = {} if mean is None else by_method(mean)
+    rows = []
+    for name in [reference, *verdicts.methods]:
+        cells: list[Cell | str] = ["reference", ""]
+        if name in judged:
+            cells = [_verdict(judged[name]), _difference(judged[name], scores, scores.own_tasks[0])]
+        elif name != reference:
+            counts = verdicts.counts(name).items()
+            cells = [in_words([f"{verdict} on {times}" for verdict, times in counts]), ""]
+        own = cells if mean is not None else cells[:1]
+        rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
+    caption = f". {context.headline}"
+    paper = Paper("answer", [context.title, f": verdicts against {reference}"], caption)
+    return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
+
+
+def _unit(scores: Scores, tasks: int) -> str:
+    unit = ["points"] if {*scores.fractions} == {*scores.tasks} else []
+    return ", ".join([*unit, *([f"mean of {tasks} tasks"] if tasks > 1 else [])])
+
+
+def _verdict(row: Any) -> Cell:
+    reason = str(row.reason)
+    if row.verdict == "worse" and row.margin and row.beyond_margin:
+        reason = "beyond the margin"
+    return Cell(
+        str(row.verdict),
+        significant=row.verdict in FAVORABLE,
+        notes=[reason] if reason else [],
+        paper_note=reason,
+    )
+
+
+def _difference(row: Any, scores: Scores, task: str) -> Cell:
+    digits = scores.digits(task) + 1
+    low, high = (f"{value:z.{digits}f}".replace("-", "−") for value in (row.low, row.high))
+    difference = f"{row.difference:+z.{digits}f}".replace("-", "−")
+    return Cell(difference, notes=[f"{low} to {high}"], paper_note=f"{low} to {high}")
+
+
+def _by_task(context: ReportContext, verdicts: Verdicts) -> Table:
+    columns = [Column("Task", "head"), *(Column(name, "number") for name in verdicts.methods)]
+    rows = []
+    for task, table in verdicts.tasks.items():
+        judged = by_method(table)
+        cells = [
+            _with_difference(judged[name], context.scores, task) if name in judged else ""
+            for name in verdicts.methods
+        ]
+        rows.append(Row([task, *cells], task=task))
+    return Table("Table: verdicts by task", columns, rows, "verdicts")
+
+
+def _with_difference(row: Any, scores: Scores, task: str) -> Cell:
+    shown, difference = _verdict(row), _difference(row, scores, task)
+    return replace(shown, notes=[f"{difference.text}, {difference.paper_note}", *shown.notes])
+
+
+def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
+    """Yield the meaning of the verdicts, the margin, the level and its correction."""
+    number, tasks = len(verdicts.methods), len(verdicts.averaged)
+    yield f"Difference: method minus {verdicts.reference}, positive if the method is better."
+    yield "Better: its interval is above 0."
+    if scores.margin:
+        own = " (some tasks have their own)" if scores.margins else ""
+        yield f"No worse: above minus the margin of {margin_in_words(scores.margin, scores)}{own}."
+    yield "Worse: below 0."
+    level = f"{scores.alpha:g}".removeprefix("0")
+    share = f" / {number} for each of {number} methods (Bonferroni)" if number > 1 else ""
+    coverage = f"{100 * (1 - 2 * scores.alpha / max(1, number)):.1f} %"
+    yield f"One-sided level {level}{share}, which gives {coverage} Welch intervals."
+    if tasks > 1:
+        yield "The mean weighs these tasks the same and says nothing about other tasks."
+    if 0 < tasks < len(verdicts.tasks):
+        yield "Tasks scored from one network, such as both sets of MNLI, count once."
+
+
+def _standing_blocks(context: ReportContext) -> list[Block]:
+    table = _standing_table(context)
+    if table is None:
+        return []
+    how: list[str | Span] = [
+        "Means over tasks that all methods have; rank 1 is the best. To test whether methods are "
+        "no worse than one of them, set ",
+        Span("reference", "code"),
+        " and ",
+        Span("margin", "code"),
+        " in the suite, or run ",
+        Span("relation-tf compare SOURCE --reference NAME --margin POINTS", "code"),
+        ".",
+    ]
+    if context.scores.judged_against is not None:
+        how = ["Means over tasks that all methods have; rank 1 is the best."]
+    return [table, Paragraph(how, "note")]
+
+
+def _standing_table(context: ReportContext) -> Table | None:
+    table, scores = standings(context.scores), context.scores
+    if len(table) < 2:
+        return None
+    tasks = int(table.attrs["tasks"])
+    columns = [Column("Method", "method")]
+    means = bool(table["mean"].notna().all())
+    if means:
+        columns.append(Column("Mean", "number", note=_unit(scores, tasks)))
+    columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
+    costs = _cost_columns(context)
+    digits = scores.digits(scores.own_tasks[0])
+    rows = []
+    for name, row in by_method(table).items():
+        cells = [name, *([f"{row.mean:z.{digits}f}"] if means else [])]
+        cells.append(f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}")
+        rows.append(Row([*cells, *(show(name) for show in costs.values())], [name]))
+    return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
+
+
+def _cost_columns(
+    context: ReportContext, reference: str | None = None
+) -> dict[Column, Callable[[str], str]]:
+    """Return the columns of costs, as ratios to a reference if it is known."""
+    costs = context.costs
+    if costs.empty or (reference is not None and reference not in costs.index):
+        return {}
+    each = "pass" if context.scores.timed else "epoch"
+    of = " of the process" if costs["of_process"].any() else ""
+    time = Column(f"s per {each}", "number"), 2
+    memory = Column("Peak memory, MiB", "number", note=of.strip()), 0
+    if reference is not None:
+        time = Column("Time", "number", note=f"per {each}, {reference} = 1"), 2
+        memory = Column("Memory", "number", note=f"peak{of}, {reference} = 1"), 2
+
+    def show(column: str, digits: int, *, relative: bool = True) -> Callable[[str], str]:
+        values = {str(name): float(cost) for name, cost in costs[column].items()}
+        base = values[reference] if relative and reference is not None else 1.0
+        return lambda name: number(values[name] / base, digits) if name in values else ""
+
+    return {
+        time[0]: show("seconds_epoch", time[1]),
+        memory[0]: show("peak_memory_mib", memory[1]),
+        Column("Parameters", "number", note="without embedding"): show(
+            "without_embedding", 0, relative=False
+        ),
+    }

@@ -1,0 +1,306 @@
+"""Verdicts on methods against a reference: better, no worse, worse or inconclusive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.report.answer import in_words
+from relation_tf.report.blocks import plural
+from relation_tf.report.comparisons import _trained
+from relation_tf.report.scores import Scores
+from relation_tf.stats import non_inferiority
+
+FAVORABLE = ("better", "no worse")
+_VERDICTS = (*FAVORABLE, "inconclusive", "worse")
+_MOST_NAMES = 4
+
+Samples = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Verdicts on all methods with at least two seeds.
+
+    A table has a row per method and the columns of `relation_tf.stats.non_inferiority`, in the unit
+    of a page, and `reason`: why a verdict is withheld.
+
+    Attributes:
+        reference: The method that the others are judged against.
+        tasks: Table of each task.
+        mean: Table of the mean difference over tasks; None if there is none.
+        averaged: Tasks of this mean; tasks scored from one network count once.
+        doubts: Warnings about missing scores.
+        notes: Remarks on constant scores.
+    """
+
+    reference: str
+    tasks: Mapping[str, pd.DataFrame]
+    mean: pd.DataFrame | None
+    averaged: Sequence[str]
+    doubts: Sequence[str]
+    notes: Sequence[str]
+
+    @property
+    def methods(self) -> list[str]:
+        """The judged methods."""
+        return [*dict.fromkeys(str(name) for own in self.tasks.values() for name in own.index)]
+
+    def counts(self, method: str) -> dict[str, int]:
+        """Return the number of tasks by verdict."""
+        tables = (by_method(table) for table in self.tasks.values())
+        found = Counter(str(own[method].verdict) for own in tables if method in own)
+        return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
+
+    def table(self) -> pd.DataFrame:
+        """Return all verdicts with the columns `task`, `method` and `reference`."""
+        tables: dict[str, pd.DataFrame] = {**self.tasks}
+        if self.mean is not None and len(self.averaged) > 1:
+            tables[f"mean of {plural(len(self.averaged), 'task')}"] = self.mean
+        joined = pd.concat(tables, names=["task", "method"]).reset_index()
+        joined.insert(2, "reference", self.reference)
+        return joined
+
+
+def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdicts | None:
+    """Judge all methods against the reference; None without a reference.
+
+    A mean over tasks needs tasks with one unit and direction, and uses the tasks that all judged
+    methods have. Failed runs could only have lowered a mean: a method with failed runs is neither
+    better nor no worse, and no method is worse than a reference with failed runs.
+
+    Args:
+        scores: The scores.
+        failed: Failed runs by task and method, from `failed_runs`.
+    """
+    reference = scores.judged_against
+    if reference is None:
+        return None
+    tasks, notes = {}, []
+    for task in scores.own_tasks:
+        samples = _enough(scores.samples(task), scores.factor(task))
+        if reference in samples and len(samples) > 1:
+            lower = task in scores.lower_is_better
+            found = non_inferiority(
+                {**samples}, reference, scores.margin_of(task), scores.alpha,
+                higher_is_better=not lower,
+            )  # fmt: skip
+            tasks[task] = _withheld(found.table, reference, [task], failed)
+            notes += [f"{task}: {note}" for note in found.notes]
+    judged = {name for table in tasks.values() for name in table.index}
+    networks = by_network(scores) if scores.alike and not scores.timed else {}
+    common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
+    mean = None
+    if common and judged:
+        margins: dict[Any, float] = {task: _margin(task, scores) for task in common}
+        found = non_inferiority(
+            {task: {**own} for task, own in common.items()}, reference, margins, scores.alpha,
+            higher_is_better=scores.own_tasks[0] not in scores.lower_is_better,
+        )  # fmt: skip
+        own_tasks = [task for task in scores.own_tasks if _trained(task) in common]
+        mean = _withheld(found.table, reference, own_tasks, failed)
+    doubts = [*_doubts(scores, reference, judged, networks, common)]
+    return Verdicts(reference, tasks, mean, [*common], doubts, notes)
+
+
+def by_network(scores: Scores) -> dict[str, Samples]:
+    """Return the samples of each trained task, in the unit of a page, with two seeds or more.
+
+    The score of a seed is its mean over the tasks that are scored from the same network.
+    """
+    own = scores.table[scores.table["task"].isin(scores.own_tasks)]
+    factors = own["task"].map({task: scores.factor(task) for task in scores.own_tasks})
+    own = own.assign(score=own["score"] * factors, network=own["task"].map(_trained))
+    parts = Counter(map(_trained, scores.own_tasks))
+    means = own.groupby(["network", "method", "seed"], sort=False)["score"].agg(["mean", "size"])
+    means = means[means["size"] == means.index.get_level_values("network").map(parts)]
+    samples: dict[str, Samples] = {network: {} for network in parts}
+    key: Any
+    for key, group in means["mean"].groupby(["network", "method"], sort=False):
+        samples[key[0]][key[1]] = [*group]
+    return {network: _enough(own) for network, own in samples.items()}
+
+
+def standings(scores: Scores) -> pd.DataFrame:
+    """Return the `mean` and the mean `rank` (1 is the best) of each method over common tasks.
+
+    Tasks scored from one network count once. Without a common task the table is empty; `mean` is
+    NaN if the tasks have different units, and for speeds.
+
+    Returns:
+        A row per method with scores; `attrs["tasks"]` is the number of tasks.
+    """
+    means = scores.table.pivot_table("score", "task", "method", sort=False, observed=True)
+    means = means.reindex([task for task in scores.own_tasks if task in means.index])
+    means = means.reindex(columns=[name for name in scores.methods if name in means.columns])
+    means = means.mul([scores.factor(str(task)) for task in means.index], axis=0).dropna()
+    signs = [-1 if task in scores.lower_is_better else 1 for task in means.index]
+    ranks = means.mul(signs, axis=0).groupby(_trained, sort=False).mean()
+    ranks = ranks.rank(axis=1, ascending=False)
+    alike = scores.alike and not scores.timed
+    mean = means.groupby(_trained, sort=False).mean().mean() if alike else np.nan
+    table = pd.DataFrame({"mean": mean, "rank": ranks.mean()})
+    table.attrs["tasks"] = len(ranks)
+    return table if len(ranks) else table.iloc[:0]
+
+
+def by_method(table: pd.DataFrame) -> dict[str, Any]:
+    """Return the rows of a table by method, with columns as attributes."""
+    return {str(row[0]): row for row in table.itertuples()}
+
+
+def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
+    """Return one sentence with the verdicts and the cost of the cheapest favorable method.
+
+    Args:
+        verdicts: The verdicts.
+        scores: Their scores.
+        costs: Result of `summarize_costs`.
+    """
+    reference = verdicts.reference
+    if not verdicts.tasks:
+        return f"No verdict yet: no task has two seeds of {reference} and of another method."
+    if verdicts.mean is None:
+        parts = [_counted(name, verdicts) for name in verdicts.methods[:_MOST_NAMES]]
+        more = len(verdicts.methods) - _MOST_NAMES
+        parts += [f"{more} more methods in the table"] if more > 0 else []
+        return f"Verdicts against {reference} by task: {'; '.join(parts)}."
+    one_task = scores.own_tasks[0] if len(scores.own_tasks) == 1 else verdicts.averaged[0]
+    number = len(verdicts.averaged)
+    where = f"over {number} tasks" if number > 1 else f"on {one_task}"
+    found = _found(verdicts.mean, reference, where, scores)
+    return f"{found}{_cheapest(verdicts.mean, reference, costs)}."
+
+
+def margin_in_words(margin: float, scores: Scores) -> str:
+    """Return a margin with its unit, such as "1 point"."""
+    if {*scores.fractions} != {*scores.tasks}:
+        return f"{margin:g}"
+    return f"{margin:g} point" if margin == 1 else f"{margin:g} points"
+
+
+def _found(mean: pd.DataFrame, reference: str, where: str, scores: Scores) -> str:
+    rows = by_method(mean)
+    better, worse = (
+        [name for name, row in rows.items() if row.verdict == verdict]
+        for verdict in ("better", "worse")
+    )
+    margin = float(mean["margin"].iloc[0])
+    within = f" than {reference} within {margin_in_words(margin, scores)} {where}"
+    if not margin:
+        within = f" than {reference} {where}"
+    if len(rows) == 1:
+        ((name, row),) = rows.items()
+        return _one(name, row, within, where, reference)
+    if not margin:
+        undecided = len(mean) - len(better) - len(worse)
+        counts = [f"{len(better)} of {len(mean)} methods {_is(better)} better{within}"]
+        counts += [f"{len(worse)} {_is(worse)} worse"] if worse else []
+        counts += [f"{undecided} inconclusive"] if undecided else []
+        return f"{in_words(counts)}{_named(better)}"
+    favorable = [name for name, row in rows.items() if row.verdict in FAVORABLE]
+    if not favorable:
+        return f"None of the {len(mean)} methods is shown to be no worse{within}"
+    said = [f"{name} (better)" if name in better else name for name in favorable]
+    is_are = _is(favorable)
+    return f"{len(favorable)} of {len(mean)} methods {is_are} no worse{within}{_named(said)}"
+
+
+def _one(name: str, row: Any, within: str, where: str, reference: str) -> str:
+    if row.verdict == "better":
+        return f"{name} is better than {reference} {where}"
+    if row.verdict == "worse":
+        return f"{name} is worse than {reference} {where}"
+    if row.verdict == "no worse":
+        return f"{name} is no worse{within}"
+    if row.margin:
+        return f"{name} is not shown to be no worse{within}"
+    return f"Neither {name} nor {reference} is shown to be better {where}"
+
+
+def _cheapest(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
+    seconds = {name: float(row.seconds_epoch) for name, row in by_method(costs).items()}
+    favorable = [
+        name
+        for name, row in by_method(mean).items()
+        if row.verdict in FAVORABLE and name in seconds
+    ]
+    if reference not in seconds or not favorable:
+        return ""
+    name = min(favorable, key=seconds.__getitem__)
+    ratio = seconds[name] / seconds[reference]
+    share = f"{ratio:.2f} {'of' if ratio < 1 else 'times'} its time per epoch"
+    return f"; {'it' if len(mean) == 1 else name} takes {share}"
+
+
+def _counted(method: str, verdicts: Verdicts) -> str:
+    counts = verdicts.counts(method).items()
+    return f"{method} {', '.join(f'{verdict} on {number}' for verdict, number in counts)}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return f": {in_words(names)}" if 0 < len(names) <= _MOST_NAMES else ""
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:
+    """Return the samples with two scores or more."""
+    return {
+        name: [factor * score for score in own] for name, own in samples.items() if len(own) > 1
+    }
+
+
+def _margin(network: str, scores: Scores) -> float:
+    own = [scores.margin_of(task) for task in scores.own_tasks if _trained(task) == network]
+    return sum(own) / len(own)
+
+
+def _withheld(
+    table: pd.DataFrame,
+    reference: str,
+    tasks: Sequence[str],
+    failed: Mapping[tuple[str, str], Set[str]],
+) -> pd.DataFrame:
+    """Return a table of verdicts without those that failed runs make doubtful."""
+    reasons = []
+    for name, row in by_method(table).items():
+        who = name if row.verdict in FAVORABLE else reference
+        runs = {run for task in tasks for run in failed.get((task, who), ())}
+        said = f"{plural(len(runs), 'failed run')}{f' of {reference}' if who == reference else ''}"
+        reasons.append(said if runs and row.verdict != "inconclusive" else "")
+    verdicts = [
+        "inconclusive" if reason else verdict
+        for verdict, reason in zip(table["verdict"], reasons, strict=True)
+    ]
+    return table.assign(verdict=verdicts, reason=reasons)
+
+
+def _doubts(
+    scores: Scores,
+    reference: str,
+    judged: set[Any],
+    networks: Mapping[str, Samples],
+    common: Mapping[str, Samples],
+) -> Iterator[str]:
+    others = [name for name in scores.methods if name not in {reference, *judged}]
+    if others and judged:
+        yield f"No verdict on {in_words(others)}: fewer than two seeds."
+    left = [task for task in networks if task not in common]
+    if left and judged:
+        lacking = [
+            name
+            for name in scores.methods
+            if name in {reference, *judged} and any(name not in networks[task] for task in left)
+        ]
+        yield (
+            f"Verdicts over tasks leave out {in_words(left)}, where {in_words(lacking)} "
+            f"{'has' if len(lacking) == 1 else 'have'} fewer than two seeds."
+        )

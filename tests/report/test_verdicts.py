@@ -1,0 +1,258 @@
+"""Verdicts against a reference, their table, sentence and files."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+
+from relation_tf.errors import SuiteError
+from relation_tf.files import write_json
+from relation_tf.report import compare, make_report
+from relation_tf.report.runs import summarize_costs
+from relation_tf.report.verdicts import by_network, standings
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+SEEDS = np.array([-2, -1, 0, 1, 2])
+
+
+@pytest.fixture
+def judged(table_of):
+    """Compare means of methods on tasks, each with five seeds of SD `sd`, with a reference."""
+
+    def make(means, sd=1.0, **options):
+        seeds = sd * SEEDS / np.std(SEEDS, ddof=1)
+        tasks = {
+            task: {name: mean + seeds for name, mean in own.items()} for task, own in means.items()
+        }
+        return compare(table_of(tasks), **{"reference": "r", "margin": 1.0, **options}).context
+
+    return make
+
+
+def naive_mean(context, method, k):
+    """Difference and Welch-Satterthwaite interval over tasks, with plain loops."""
+    differences, variances = [], []
+    for task in context.scores.own_tasks:
+        samples = context.scores.samples(task)
+        differences.append(np.mean(samples[method]) - np.mean(samples["r"]))
+        variances += [np.var(samples[name], ddof=1) / len(samples[name]) for name in (method, "r")]
+    degrees = sum(variances) ** 2 / sum(v**2 / 4 for v in variances)
+    half = t.ppf(1 - 0.05 / k, degrees) * np.sqrt(sum(variances)) / len(differences)
+    mean = np.mean(differences)
+    return mean, mean - half, mean + half
+
+
+def test_verdicts_over_tasks(judged):
+    means = {"r": 80, "a": 82, "b": 80, "c": 70}
+    context = judged(dict.fromkeys("xyz", means), sd=0.5)
+    mean = context.verdicts.mean
+    assert mean["verdict"].to_dict() == {"a": "better", "b": "no worse", "c": "worse"}
+    assert mean["beyond_margin"].to_dict() == {"a": False, "b": False, "c": True}
+    for name, row in mean.iterrows():
+        expected = naive_mean(context, name, 3)
+        assert (row["difference"], row["low"], row["high"]) == pytest.approx(expected)
+    assert context.headline == (
+        "2 of 3 methods are no worse than r within 1 over 3 tasks: a (better) and b."
+    )
+    table = context.tables["verdicts"]
+    assert table["task"].unique().tolist() == ["x", "y", "z", "mean of 3 tasks"]
+    assert table["reference"].unique().tolist() == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "options", "sentence"),
+    [
+        (90, {}, "a is better than r on x."),
+        (80, {}, "a is no worse than r within 1 on x."),
+        (70, {}, "a is worse than r on x."),
+        (79.5, {}, "a is not shown to be no worse than r within 1 on x."),
+        (80, {"margin": None}, "Neither a nor r is shown to be better on x."),
+        (70, {"lower_is_better": "x"}, "a is better than r on x."),
+    ],
+)
+def test_one_method_on_one_task(judged, mean, options, sentence):
+    assert judged({"x": {"r": 80, "a": mean}}, 0.5, **options).headline == sentence
+
+
+def test_without_a_margin_no_method_is_no_worse(judged):
+    context = judged({"x": {"r": 80, "a": 90, "b": 80, "c": 70}}, margin=None)
+    verdicts = ["better", "inconclusive", "worse"]
+    assert context.verdicts.mean["verdict"].tolist() == verdicts
+    assert context.headline == (
+        "1 of 3 methods is better than r on x, 1 is worse and 1 inconclusive: a."
+    )
+
+
+def test_a_control_is_the_reference(judged):
+    context = judged({"x": {"r": 80, "a": 90}}, reference=None, control="r")
+    assert context.verdicts.reference == "r"
+
+
+def test_tasks_of_one_network_count_once(judged):
+    means = {"MNLI-m": {"r": 40, "a": 43}, "MNLI-mm": {"r": 40, "a": 43}, "RTE": {"r": 50, "a": 50}}
+    context = judged(means)
+    assert [*context.verdicts.averaged] == ["MNLI", "RTE"]
+    assert context.verdicts.mean.loc["a", "difference"] == pytest.approx(1.5)
+    mnli = by_network(context.scores)["MNLI"]["a"]
+    assert mnli == pytest.approx([43 + seed for seed in SEEDS / np.std(SEEDS, ddof=1)])
+    assert [*context.tables["verdicts"]["task"]] == ["MNLI-m", "MNLI-mm", "RTE", "mean of 2 tasks"]
+
+
+def test_missing_tasks_are_named(judged):
+    context = judged({"x": {"r": 80, "a": 80, "b": 80}, "y": {"r": 80, "a": 80}}, sd=0.1)
+    assert [*context.verdicts.averaged] == ["x"]
+    assert "Verdicts over tasks leave out y, where b has fewer than two seeds." in context.warnings
+    assert context.headline.endswith("no worse than r within 1 on x: a and b.")
+
+
+def test_a_method_with_one_seed_has_no_verdict(table_of):
+    table = table_of({"x": {"r": [80, 81], "a": [80, 81], "b": [80]}})
+    context = compare(table, reference="r", margin=1.0).context
+    assert context.verdicts.methods == ["a"]
+    assert "No verdict on b: fewer than two seeds." in context.warnings
+    one = compare(table[table["seed"] == 0], reference="r", margin=1.0)
+    assert one.context.headline == (
+        "No verdict yet: no task has two seeds of r and of another method."
+    )
+    assert "verdicts" not in one.tables
+    assert "No verdict yet" in one.markdown()
+
+
+def test_unlike_units_have_verdicts_by_task_only(judged):
+    means = {"acc": {"r": 80, "a": 90}, "loss": {"r": 3.0, "a": 9.0}}
+    context = judged(means, sd=0.1, lower_is_better="loss")
+    assert context.verdicts.mean is None
+    assert context.headline == "Verdicts against r by task: a better on 1, worse on 1."
+
+
+@pytest.mark.parametrize(
+    ("mean", "who", "verdict", "reason"),
+    [
+        (0.8, "relation", "inconclusive", "1 failed run"),
+        (0.8, "attention", "better", ""),
+        (0.2, "attention", "inconclusive", "1 failed run of attention"),
+        (0.2, "relation", "worse", ""),
+    ],
+)
+def test_failed_runs_withhold_a_verdict(suite_of, fabricate, mean, who, verdict, reason):
+    methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
+    suite = suite_of(
+        tasks=["CoLA", "RTE"], method=methods, reference="attention", margin=1.0, seeds=5
+    )
+
+    def score(config, *_):
+        if (config.task, config.method, config.seed) == ("CoLA", who, 5):
+            return None
+        return {"attention": 0.5, "relation": mean}[config.method] + config.seed / 1000
+
+    folder = fabricate(suite, score)
+    run = folder / "runs" / "CoLA" / who / "seed-5"
+    run.mkdir(parents=True)
+    write_json(run / "error.json", {"error": "NaN"})
+    report = make_report(folder)
+    row = report.context.verdicts.mean.loc["relation"]
+    assert (row["verdict"], row["reason"]) == (verdict, reason)
+    assert report.context.verdicts.tasks["RTE"]["reason"].tolist() == [""]
+    assert reason in report.html()
+    assert reason in report.markdown()
+    # A comparison of the report knows the failures from its runs.csv.
+    report.write(folder / "report")
+    again = compare(folder / "report", reference="attention", margin=1.0).context
+    assert again.verdicts.mean.loc["relation", "verdict"] == verdict
+
+
+def test_margins_of_tasks(suite_of, fabricate):
+    methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
+    suite = suite_of(
+        tasks=["CoLA", "MNLI"], method=methods, reference="attention", margin=1.0,
+        overrides={"MNLI": {"margin": 4.0}},
+    )  # fmt: skip
+    context = make_report(fabricate(suite, lambda config, *_: 0.5 + config.seed / 1000)).context
+    margins = {task: own.loc["relation", "margin"] for task, own in context.verdicts.tasks.items()}
+    assert margins == {"CoLA": 1.0, "MNLI-m": 4.0, "MNLI-mm": 4.0}
+    assert context.verdicts.mean.loc["relation", "margin"] == 2.5
+    assert "(some tasks have their own)" in context.sections["answer"].blocks(context)[2].text
+
+
+def test_declared_reference_of_a_suite_is_used_and_replaced(suite_of, fabricate):
+    suite = suite_of(reference="attention", margin=2.0)
+    folder = fabricate(suite, lambda config, *_: 0.5 + config.seed / 1000)
+    own = compare(folder).context
+    assert (own.scores.reference, own.scores.margin) == ("attention", 2.0)
+    other = compare(folder, reference="linear", margin=0.5).context
+    assert (other.scores.reference, other.scores.margin) == ("linear", 0.5)
+    assert any("declares" in warning and "margin 2" in warning for warning in other.warnings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reference": "attentoin"}, "reference: must be one of .* Did you mean 'attention'?"),
+        ({"margin": 1.0}, "margin: needs a reference or a control. Received: 1 without it"),
+        ({"reference": "attention", "margin": 1.0}, r"in the unit of the tables \(0.9\)"),
+        ({"reference": "attention", "margin": 0.0}, "margin: must be above 0"),
+    ],
+)
+def test_wrong_references_and_margins_are_refused(table_of, options, message):
+    table = table_of({"x": {"attention": [0.8, 0.9], "relation": [0.8, 0.9]}})
+    with pytest.raises(SuiteError, match=message):
+        compare(table, **options)
+
+
+def test_committed_results(tmp_path):
+    """The known answer of eight GLUE tasks, in all formats."""
+    folder = RESULTS / "glue-small-smoothed"
+    report = compare(folder, reference="attention-64", margin=1.0)
+    headline = (
+        "2 of 3 methods are no worse than attention-64 within 1 point over 8 tasks: "
+        "linear-attention-64 (better) and relation-64 (better); relation-64 takes 0.77 of its "
+        "time per epoch."
+    )
+    assert report.context.headline == headline
+    for text in (report.html(), report.markdown(), report.latex(), report._repr_html_()):
+        assert headline in text
+        assert "+1.80" in text
+    assert headline in " ".join(str(report).split())
+    assert "Bonferroni" in report.markdown()
+    page = report.html()
+    assert page.index(headline) < page.index("<table") < page.index('<ul class="answer"')
+    assert "<details><summary>Tests in sentences</summary>" in page
+    report.write(tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "verdicts.csv")
+    mean = written[written["task"] == "mean of 8 tasks"].set_index("method")
+    assert mean.loc["relation-64", "difference"] == pytest.approx(1.80, abs=0.005)
+
+
+def test_costs_are_ratios_over_common_tasks():
+    seconds = {("a", "x"): 1.0, ("a", "y"): 8.0, ("b", "x"): 2.0, ("b", "y"): 4.0, ("a", "z"): 9.0}
+    runs = pd.DataFrame(
+        [
+            (task, method, seed, "done", value * (1 + seed), 100.0 + seed, 7)
+            for ((method, task), value), seed in product(seconds.items(), (0, 1, 2))
+        ],
+        columns=["task", "method", "seed", "status", "seconds_epoch", "peak_memory_mib",
+                 "without_embedding"],
+    )  # fmt: skip
+    costs = summarize_costs(runs, ["b", "a"])
+    assert [*costs.index] == ["b", "a"]
+    assert costs["seconds_epoch"].tolist() == pytest.approx([2 * 8**0.5, 2 * 8**0.5])
+    assert costs["peak_memory_mib"].tolist() == pytest.approx([102, 102])
+    assert summarize_costs(runs.assign(status="failed"), ["a"]).empty
+
+
+def test_standings_without_a_reference(judged):
+    means = {"MNLI-m": {"r": 40, "a": 44}, "MNLI-mm": {"r": 40, "a": 44}, "RTE": {"r": 50, "a": 40}}
+    context = judged(means, reference=None, margin=None)
+    table = standings(context.scores)
+    assert table["mean"].to_dict() == pytest.approx({"r": 45, "a": 42})
+    assert table["rank"].to_dict() == {"r": 1.5, "a": 1.5}
+    assert context.headline == ""
+    section = context.sections["answer"].blocks(context)
+    assert [column.name for column in section[0].columns] == ["Method", "Mean", "Mean rank"]
+    lower = judged({"x": {"r": 3, "a": 4}}, reference=None, margin=None, lower_is_better="x")
+    assert standings(lower.scores)["rank"].to_dict() == {"r": 1, "a": 2}
