@@ -25,6 +25,9 @@ from .sequential import SequentialResult as SequentialResult
 from .sequential import look_schedule as look_schedule
 from .sequential import sequential_design as sequential_design
 from .sequential import sequential_test as sequential_test
+from .stratified import StratifiedResult as StratifiedResult
+from .stratified import stratified_steel as stratified_steel
+from .stratified import stratified_steel_dwass as stratified_steel_dwass
 from .summary import mean_interval as mean_interval
 from .unequal_spread import brunner_munzel as brunner_munzel
 from .unequal_spread import welch as welch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -53,7 +53,7 @@ class PairwiseResult(Shown):
             0 if no bound is known.
         seeds_needed: Fewest scores per method with which an exact p < alpha is possible; 0 if no
             bound is known.
-        kruskal: Kruskal-Wallis test of all methods, for information.
+        kruskal: Kruskal-Wallis test of all methods, for information; None over tasks.
         notes: Remarks on the samples and on p.
     """
 
@@ -71,7 +71,7 @@ class PairwiseResult(Shown):
     higher_is_better: bool
     attainable_pvalue: float
     seeds_needed: int
-    kruskal: Kruskal
+    kruskal: Kruskal | None
     notes: tuple[str, ...]
 
     def pairs(self) -> pd.DataFrame:
@@ -220,11 +220,11 @@ class PairwiseResult(Shown):
                 f"{format_level(self.alpha)} needs at least {self.seeds_needed} seeds."
             )
         yield "Statistic and effect size are positive where the second method is higher."
-        kruskal = self.kruskal
-        yield (
-            f"Kruskal-Wallis, for information: H({kruskal.degrees_of_freedom}) = "
-            f"{kruskal.statistic:.2f}, {format_pvalue(kruskal.pvalue, self.alpha)}."
-        )
+        if (kruskal := self.kruskal) is not None:
+            yield (
+                f"Kruskal-Wallis, for information: H({kruskal.degrees_of_freedom}) = "
+                f"{kruskal.statistic:.2f}, {format_pvalue(kruskal.pvalue, self.alpha)}."
+            )
         if self.null is not None and self.null.method == "monte-carlo":
             yield f"p from {self.null.permutations:,} random permutations, seed {self.null.seed}."
         yield from (f"Note: {note}" for note in self.notes)
@@ -286,30 +286,20 @@ def pairwise_result(
         [None, 'c', 'c']
     """
     groups = observed_groups(ranked)
-    names = labels(list(ranked.scores))
+    names = list(ranked.scores)
     unequal = spread_notes(procedure.title, ranked.scores) if procedure.equal_spread else ()
-
-    def table(of_pairs: ArrayLike, diagonal: float = 0.0, below: float = -1.0) -> Any:
-        values = np.asarray(of_pairs, dtype=np.float64)
-        if control is not None:
-            return pd.Series(values, index=names[1:])
-        square = np.full((len(names), len(names)), diagonal)
-        first, second = np.triu_indices(len(names), 1)
-        square[first, second] = values
-        square[second, first] = below * values
-        return pd.DataFrame(square, index=names, columns=names)
-
-    def pvalues(of_pairs: ArrayLike) -> Any:
-        return table(of_pairs, diagonal=1.0, below=1.0)
-
     pairs = index_pairs(len(names), control is not None)
+    against = control is not None
+    pvalues = table_of_pairs(pvalue, names, against, diagonal=1.0, below=1.0)
     return PairwiseResult(
         procedure=procedure,
-        statistic=table(statistic),
-        pvalue=pvalues(pvalue),
-        asymptotic_pvalue=None if asymptotic_pvalue is None else pvalues(asymptotic_pvalue),
-        significant=pvalues(pvalue) < alpha,
-        effect_size=table(dominance(groups, pairs)[:, 0]),
+        statistic=table_of_pairs(statistic, names, against),
+        pvalue=pvalues,
+        asymptotic_pvalue=None
+        if asymptotic_pvalue is None
+        else table_of_pairs(asymptotic_pvalue, names, against, diagonal=1.0, below=1.0),
+        significant=pvalues < alpha,
+        effect_size=table_of_pairs(dominance(groups, pairs)[:, 0], names, against),
         samples=ranked.scores,
         control=control,
         alpha=alpha,
@@ -321,6 +311,34 @@ def pairwise_result(
         kruskal=kruskal_wallis(ranked),
         notes=(*ranked.notes, *unequal, *notes),
     )
+
+
+def table_of_pairs(
+    values: ArrayLike,
+    names: Sequence[Hashable],
+    against_first: bool,
+    *,
+    diagonal: float = 0.0,
+    below: float = -1.0,
+) -> Any:
+    """Return a number per pair as a k x k table, or as a Series of all methods but the first.
+
+    Args:
+        values: Numbers of all pairs, in the order of `itertools.combinations`, or of the pairs with
+            the first method.
+        names: The k methods.
+        against_first: If True, only the pairs with the first method are compared.
+        diagonal: Value on the diagonal.
+        below: Factor of the values below the diagonal: -1 turns the sign, 1 keeps it.
+    """
+    index, numbers = labels(names), np.asarray(values, dtype=np.float64)
+    if against_first:
+        return pd.Series(numbers, index=index[1:])
+    square = np.full((len(names), len(names)), diagonal)
+    first, second = np.triu_indices(len(names), 1)
+    square[first, second] = numbers
+    square[second, first] = below * numbers
+    return pd.DataFrame(square, index=index, columns=index)
 
 
 def shift_interval(

@@ -87,11 +87,28 @@ def standardized_wins(groups: Groups, pairs: Pairs) -> FloatArray:
     Returns:
         Standardized statistics, shape `(P, B)`.
     """
-    product = _products(groups, pairs)
+    return standardize(net_wins(groups, pairs) / 2, null_variances(groups, pairs))
+
+
+def null_variances(groups: Groups, pairs: Pairs) -> FloatArray:
+    """Return the variance of the Mann-Whitney U of each pair given the ties between its groups.
+
+    Args:
+        groups: k groups of shape `(n_i, B)`.
+        pairs: P pairs of group indices.
+
+    Returns:
+        Variances, shape `(P, B)`, or `(P, 1)` if no two scores are tied.
+    """
     total = np.array([[groups[i].shape[0] + groups[j].shape[0]] for i, j in pairs], dtype=float)
-    variance = product / (12 * total * (total - 1)) * (total**3 - total - _tie_sums(groups, pairs))
-    deviation = net_wins(groups, pairs) / 2
-    return np.divide(deviation, np.sqrt(variance), out=np.zeros_like(deviation), where=variance > 0)
+    untied = total**3 - total - _tie_sums(groups, pairs)
+    return _products(groups, pairs) / (12 * total * (total - 1)) * untied
+
+
+def standardize(deviation: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return `deviation / sqrt(variance)`, and 0 where the variance is zero."""
+    scale = np.broadcast_to(np.sqrt(variance), deviation.shape)
+    return np.divide(deviation, scale, out=np.zeros_like(deviation), where=scale > 0)
 
 
 def num_arrangements(sizes: Sequence[int]) -> int:
@@ -137,18 +154,44 @@ def _maxima(
     pool = np.array(pooled, dtype=np.min_scalar_type(pooled[-1]))
     rng = np.random.default_rng(seed)
     maxima = []
-    for start, stop in _chunks(permutations or _num_distinct(num_scores, pairs), pool.size):
+    for start, stop in chunks(permutations or _num_distinct(num_scores, pairs), pool.size):
         if permutations is None:
-            # A stable sort of labels lists the positions of label 0, then those of label 1, ...
-            labels = arrangements(num_scores, np.arange(start, stop))
-            codes = pool[np.argsort(labels, axis=1, kind="stable")]
+            groups = enumerated_groups(pool, num_scores, start, stop)
         else:
-            codes = rng.permuted(np.tile(pool, (stop - start, 1)), axis=1)
-        groups = np.split(np.ascontiguousarray(codes.T), np.cumsum(num_scores)[:-1])
+            groups = shuffled_groups(pool, num_scores, stop - start, rng)
         maxima.append(np.abs(standardized_wins(groups, pairs)).max(axis=0))
     largest = np.sort(np.concatenate(maxima))
     largest.flags.writeable = False
     return largest
+
+
+def enumerated_groups(pool: Codes, sizes: Sequence[int], start: int, stop: int) -> Groups:
+    """Return the arrangements of pooled scores at positions of the lexicographic order.
+
+    Args:
+        pool: Sorted pooled scores, shape `(N,)`.
+        sizes: k group sizes.
+        start: First position.
+        stop: Position after the last one.
+
+    Returns:
+        k groups of shape `(n_i, stop - start)`.
+    """
+    # A stable sort of labels lists the positions of label 0, then those of label 1, ...
+    labels = arrangements(sizes, np.arange(start, stop))
+    return _split(pool[np.argsort(labels, axis=1, kind="stable")], sizes)
+
+
+def shuffled_groups(
+    pool: Codes, sizes: Sequence[int], number: int, rng: np.random.Generator
+) -> Groups:
+    """Return random arrangements of pooled scores: k groups of shape `(n_i, number)`."""
+    return _split(rng.permuted(np.tile(pool, (number, 1)), axis=1), sizes)
+
+
+def _split(codes: Codes, sizes: Sequence[int]) -> Groups:
+    """Split arrangements of shape `(B, N)` into groups of shape `(n_i, B)`."""
+    return np.split(np.ascontiguousarray(codes.T), np.cumsum(sizes)[:-1])
 
 
 def _num_distinct(sizes: Sequence[int], pairs: Pairs) -> int:
@@ -229,6 +272,12 @@ def _products(groups: Groups, pairs: Pairs) -> FloatArray:
     return np.array([[groups[i].shape[0] * groups[j].shape[0]] for i, j in pairs], dtype=float)
 
 
-def _chunks(total: int, elements: int) -> Iterator[tuple[int, int]]:
+def chunks(total: int, elements: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of arrangements, each with as many scores as fit into the CPU cache.
+
+    Args:
+        total: Number of arrangements.
+        elements: Number of scores of an arrangement.
+    """
     step = max(1, _CHUNK_ELEMENTS // elements)
     return ((start, min(start + step, total)) for start in range(0, total, step))

@@ -20,6 +20,7 @@ from relation_tf.stats.design import (
 from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
 from relation_tf.stats.presentation import count
 from relation_tf.stats.rank_tests import steel, steel_dwass
+from relation_tf.stats.stratified import stratified_steel, stratified_steel_dwass
 from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel, welch
 
 register_procedure(
@@ -58,6 +59,20 @@ register_procedure("welch", compares="all-pairs", title="Welch's test with Holm"
 register_procedure(
     "welch-control", compares="against-control", title="Welch's test with Holm", symbol="t"
 )(welch)
+register_procedure(
+    "stratified-steel-dwass",
+    compares="over-tasks",
+    title="Stratified Steel-Dwass",
+    symbol="W*",
+    equal_spread=True,
+)(stratified_steel_dwass)
+register_procedure(
+    "stratified-steel",
+    compares="over-tasks",
+    title="Stratified Steel",
+    symbol="Z",
+    equal_spread=True,
+)(stratified_steel)
 register_procedure(
     "friedman-nemenyi",
     compares="over-tasks",

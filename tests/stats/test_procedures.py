@@ -12,6 +12,8 @@ from relation_tf.stats import (
     friedman_nemenyi,
     steel,
     steel_dwass,
+    stratified_steel,
+    stratified_steel_dwass,
     welch,
     what_can_be_shown,
 )
@@ -28,6 +30,8 @@ TABLE = {
     "brunner-munzel-control": ("against-control", False, "seed", brunner_munzel),
     "welch": ("all-pairs", False, "seed", welch),
     "welch-control": ("against-control", False, "seed", welch),
+    "stratified-steel-dwass": ("over-tasks", False, "task", stratified_steel_dwass),
+    "stratified-steel": ("over-tasks", False, "task", stratified_steel),
     "friedman-nemenyi": ("over-tasks", False, "task", friedman_nemenyi),
 }
 

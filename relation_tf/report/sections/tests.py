@@ -77,6 +77,7 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
 
 def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
     alpha, pairs = context.scores.alpha, test.pairs()
+    assert test.result.kruskal is not None  # a test of one task has it
     kruskal = format_pvalue(test.result.kruskal.pvalue, alpha)
     attainable = format_pvalue(test.attainable_pvalue, alpha)
     notes = "".join(f" {note}." for note in test.notes())

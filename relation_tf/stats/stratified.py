@@ -1,0 +1,423 @@
+"""Rank tests over several tasks that use every seed: stratified Steel-Dwass and Steel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.registry import PROCEDURES
+from relation_tf.stats.checks import check_probability
+from relation_tf.stats.comparisons import PairwiseResult, table_of_pairs
+from relation_tf.stats.design import (
+    DesignMethod,
+    RankTest,
+    attainable_pvalue,
+    format_level,
+    format_pvalue,
+    samples_needed,
+)
+from relation_tf.stats.null_distribution import (
+    PERMUTATIONS,
+    NullDistribution,
+    PvalueMethod,
+    RandomSource,
+)
+from relation_tf.stats.pairwise import (
+    Groups,
+    Pairs,
+    index_pairs,
+    net_wins,
+    observed_groups,
+    untied_groups,
+)
+from relation_tf.stats.presentation import count
+from relation_tf.stats.samples import (
+    TIE_RTOL,
+    FloatArray,
+    NanPolicy,
+    RankedSamples,
+    TaskSamples,
+    of_task,
+    rank_samples,
+    read_groups,
+)
+from relation_tf.stats.spread import unequal_spread
+from relation_tf.stats.stratified_null import (
+    add_terms,
+    choose_null,
+    stratified_pvalues,
+    task_terms,
+    weights,
+)
+
+TaskScores: TypeAlias = dict[Hashable, dict[Hashable, FloatArray]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StratifiedResult(PairwiseResult):
+    """Result of `stratified_steel_dwass` or `stratified_steel`.
+
+    It has the attributes and tables of `PairwiseResult`, with these differences: signs are positive
+    where the column's method (or the method compared with the control) is better; the effect size
+    is the mean of Cliff's delta over tasks, with the weights of the test; `samples` has the scores
+    of all tasks; there is no Kruskal-Wallis test and no interval of a shift, because each task has
+    its own scale.
+
+    Attributes:
+        tasks: Task -> method -> its scores as given.
+    """
+
+    tasks: TaskScores
+
+    def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
+        """Raise an error: a shift in scores has no common unit over tasks."""
+        raise ValueError(
+            "a test over tasks has no confidence interval of a shift, because each task has its "
+            "own scale; use effect_sizes()"
+        )
+
+    def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
+        verdict = super()._verdict(a, b, sign)
+        return verdict.replace(" higher", " better") if sign else verdict
+
+    def _title(self) -> str:
+        sizes = [scores.size for task in self.tasks.values() for scores in task.values()]
+        against = "" if self.control is None else f" of all against {self.control}"
+        seeds = count(max(sizes), "seed")
+        seeds = seeds if min(sizes) == max(sizes) else f"{min(sizes)} to {seeds}"
+        return (
+            f"{self.procedure.title}{against}, {self.method} p: {len(self.samples)} methods over "
+            f"{count(len(self.tasks), 'task')} x {seeds}, alpha = {self.alpha:g}"
+        )
+
+    def _remarks(self) -> Iterator[str]:
+        best = format_pvalue(self.attainable_pvalue, self.alpha)
+        needed = f"at least {self.seeds_needed}" if self.seeds_needed else "more"
+        yield (
+            f"Smallest possible p of this design without ties: {best}; {format_level(self.alpha)} "
+            f"needs {needed} seeds on this number of tasks."
+        )
+        yield (
+            "Statistic and effect size are positive where the second method is better. The test is "
+            "about these tasks, not about new ones."
+        )
+        yield from (f"Note: {note}" for note in self.notes)
+
+
+def stratified_steel_dwass(
+    samples: TaskSamples | pd.DataFrame,
+    alpha: float = 0.05,
+    method: PvalueMethod = "auto",
+    *,
+    higher_is_better: bool | Mapping[Any, bool] = True,
+    nan: NanPolicy = "worst",
+    rtol: float = TIE_RTOL,
+    permutations: int = PERMUTATIONS,
+    rng: RandomSource = None,
+) -> StratifiedResult:
+    """Compare all pairs of methods over several tasks with a stratified Steel-Dwass test.
+
+    For a pair of methods, U is the Mann-Whitney statistic of their scores on one task, and V its
+    variance given the ties. Over tasks the statistic is
+
+    `W* = sqrt(2) Sum_t w_t (U_t - n_i n_j / 2) / sqrt(Sum_t w_t^2 V_t)`,
+
+    with the weights `w_t = 1 / (n_i + n_j + 1)` of van Elteren, which are the same for tasks with
+    the same number of seeds. Each task can have its own scale, metric and number of seeds. Seeds of
+    different tasks are never joined. The test is two-sided; p is family-wise: the share of
+    arrangements with a largest |W*| of all pairs at least as large as this |W*|, where scores are
+    permuted jointly over all methods within each task, and independently between tasks. With one
+    task the test equals `steel_dwass`.
+
+    The null hypothesis is that no method differs on any of these tasks. The test has power against
+    a difference in the same direction on most tasks; differences in opposite directions cancel. It
+    is about these tasks, not about new ones. It assumes scores with the same spread for all methods
+    of a task.
+
+    Args:
+        samples: `{task: {method: scores}}`; the scores of a task can have any form that
+            `steel_dwass` takes. Or a `pandas.DataFrame` with columns `task`, `method` and `score`.
+            All tasks must have the same methods.
+        alpha: Level of the test; p < alpha is significant.
+        method: Computation of p: `"exact"` (all arrangements), `"monte-carlo"` (random ones),
+            `"auto"` (exact if it takes about a second, else Monte Carlo), or `"asymptotic"` (the
+            studentized range, as for `steel_dwass`).
+        higher_is_better: If False, lower scores are better; or `{task: bool}`.
+        nan: `"worst"` ranks NaN (a diverged run) worst on its task and adds a note; `"raise"`
+            raises an error.
+        rtol: Relative tolerance of ties: neighboring scores of a task within it are tied.
+        permutations: Number of random arrangements for Monte Carlo.
+        rng: A seed or a `numpy.random.Generator` for Monte Carlo; None for a fixed seed.
+
+    Returns:
+        A `StratifiedResult`; `print` shows it. Signs are positive where the second method is
+        better, also if lower scores are better.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If there is no task, a task lacks a method or has fewer than two, an option is
+            out of range, or `exact` needs too many arrangements.
+
+    Example:
+        >>> samples = {
+        ...     "CoLA": {"mlp": [0.50, 0.52, 0.51], "relation": [0.55, 0.53, 0.54]},
+        ...     "RTE": {"mlp": [0.60, 0.61, 0.63], "relation": [0.64, 0.62, 0.65]},
+        ... }
+        >>> result = stratified_steel_dwass(samples)
+        >>> print(f"{result.statistic.loc['mlp', 'relation']:.3f}, {result.method}")
+        3.491, exact
+        >>> print(f"{result.pvalue.loc['mlp', 'relation']:.3f}")
+        0.015
+
+    References:
+        P. van Elteren (1960), On the combination of independent two-sample tests of Wilcoxon,
+        Bulletin de l'Institut International de Statistique 37, 351-361.
+        E. L. Lehmann (1975), Nonparametrics: statistical methods based on ranks, 132-137.
+        D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
+        one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
+    """
+    tasks = _read(samples)
+    ranked = _rank(tasks, higher_is_better, nan, rtol)
+    return _compare("steel-dwass", tasks, ranked, alpha, method, permutations, rng)
+
+
+def stratified_steel(
+    samples: TaskSamples | pd.DataFrame,
+    control: Hashable,
+    alpha: float = 0.05,
+    method: PvalueMethod = "auto",
+    *,
+    higher_is_better: bool | Mapping[Any, bool] = True,
+    nan: NanPolicy = "worst",
+    rtol: float = TIE_RTOL,
+    permutations: int = PERMUTATIONS,
+    rng: RandomSource = None,
+) -> StratifiedResult:
+    """Compare each method with one control over several tasks with a stratified Steel test.
+
+    The statistic Z of a method is `W* / sqrt(2)` of `stratified_steel_dwass` for the pair of the
+    control and the method. p is family-wise over all methods: the share of arrangements with a
+    largest |Z| at least as large, where scores are permuted jointly over all methods within each
+    task. With one task the test equals `steel`. Declare the control before the runs.
+
+    Args:
+        samples: As for `stratified_steel_dwass`.
+        control: Name of the control, which has scores on every task.
+        alpha: Level of the test; p < alpha is significant.
+        method: Computation of p, as for `stratified_steel_dwass`; `"asymptotic"`: Dunnett's
+            distribution with the correlations of rank statistics, averaged over tasks.
+        higher_is_better: If False, lower scores are better; or `{task: bool}`.
+        nan: `"worst"` ranks NaN worst on its task and adds a note; `"raise"` raises an error.
+        rtol: Relative tolerance of ties: neighboring scores of a task within it are tied.
+        permutations: Number of random arrangements for Monte Carlo.
+        rng: A seed or a `numpy.random.Generator` for Monte Carlo; None for a fixed seed.
+
+    Returns:
+        A `StratifiedResult`, positive where a method is better than the control.
+
+    Raises:
+        TypeError: If the samples have an unknown form or contain something other than numbers.
+        ValueError: If the control or a method has no scores on a task, an option is out of range,
+            or `exact` needs too many arrangements.
+
+    Example:
+        >>> samples = {
+        ...     "CoLA": {"attention": [0.50, 0.52, 0.51], "relation": [0.55, 0.53, 0.54]},
+        ...     "RTE": {"attention": [0.60, 0.61, 0.63], "relation": [0.64, 0.62, 0.65]},
+        ... }
+        >>> result = stratified_steel(samples, control="attention")
+        >>> result.pairs()["verdict"].tolist()
+        ['relation better']
+
+    References:
+        R. G. D. Steel (1959), A multiple comparison rank sum test: treatments versus control,
+        Biometrics 15, 560-572.
+        P. van Elteren (1960), see `stratified_steel_dwass`.
+    """
+    tasks = _read(samples, control)
+    ranked = _rank(tasks, higher_is_better, nan, rtol)
+    return _compare("steel", tasks, ranked, alpha, method, permutations, rng)
+
+
+def stratified_attainable_pvalue(
+    num_methods: int, num_tasks: int, num_seeds: int, *, test: RankTest = "steel-dwass"
+) -> float:
+    """Return the smallest p that a stratified test can give without ties.
+
+    With one task it is exact. With more it is the upper bound of Bonferroni, the sum over pairs of
+    the probability that one of two methods has higher scores than the other on every task without
+    any overlap: `2 m / C(2 n, n)^T` for m pairs, n seeds and T tasks.
+
+    Args:
+        num_methods: Number of methods compared, including the control.
+        num_tasks: Number of tasks.
+        num_seeds: Number of seeds per method and task.
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
+
+    Example:
+        >>> print(f"{stratified_attainable_pvalue(4, 2, 3):.3f}")
+        0.030
+    """
+    if num_tasks == 1:
+        return attainable_pvalue(num_methods, num_seeds, "exact", test=test)
+    return _largest([(num_seeds,) * num_methods] * num_tasks, test)[1]
+
+
+def _attainable(null: NullDistribution, sizes: Sequence[Sequence[int]]) -> float:
+    """Return the smallest p of a design without ties, given the group sizes of each task."""
+    exact = null.method != "asymptotic"
+    if len(sizes) == 1:
+        kind: DesignMethod = "exact" if exact else "asymptotic"
+        return attainable_pvalue(len(sizes[0]), sizes[0], kind, test=null.test)
+    statistic, smallest = _largest(sizes, null.test)
+    untied = [untied_groups(own) for own in sizes]
+    return smallest if exact else float(stratified_pvalues(null, np.array([statistic]), untied)[0])
+
+
+def _largest(tasks: Sequence[Sequence[int]], test: RankTest) -> tuple[float, float]:
+    """Return the largest statistic of several tasks without ties, and the bound of its p."""
+    bounds: dict[float, float] = {}
+    for i, j in index_pairs(len(tasks[0]), test == "steel"):
+        pairs = [(sizes[i], sizes[j]) for sizes in tasks]
+        # Without overlap, U deviates by m n / 2; its variance is m n (m + n + 1) / 12.
+        total = sum(m * n / (m + n + 1) for m, n in pairs)
+        statistic = round(math.sqrt(3 * total), 9)
+        disjoint = 1 / math.prod(math.comb(m + n, n) for m, n in pairs)
+        bounds[statistic] = bounds.get(statistic, 0.0) + 2 * disjoint
+    return max(bounds), min(1.0, bounds[max(bounds)])
+
+
+def _read(samples: TaskSamples | pd.DataFrame, control: Hashable | None = None) -> TaskScores:
+    """Return the scores of each task and method in the same order of methods, the control first."""
+    if isinstance(samples, pd.DataFrame):
+        samples = _from_table(samples)
+    if not isinstance(samples, Mapping):
+        raise TypeError(
+            "`samples` must be {task: {method: scores}}, or a pandas.DataFrame with columns 'task',"
+            f" 'method' and 'score'. Received: {type(samples).__name__}"
+        )
+    if not samples:
+        raise ValueError("`samples` must have at least one task. Received: 0 tasks")
+    tasks = {task: _in_task(task, read_groups, own) for task, own in samples.items()}
+    methods = list(dict.fromkeys(name for own in tasks.values() for name in own))
+    if control is not None:
+        if control not in methods:
+            raise ValueError(f"`control` must be one of {methods}. Received: control={control!r}")
+        methods = list(dict.fromkeys([control, *methods]))
+    for task, own in tasks.items():
+        if missing := [name for name in methods if name not in own]:
+            raise ValueError(
+                "all tasks must have the same methods. Received: no scores of "
+                f"{', '.join(map(repr, missing))} for {task!r}"
+            )
+    return {task: {name: own[name] for name in methods} for task, own in tasks.items()}
+
+
+def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
+    """Return the samples of a table with a row per score."""
+    if not {"task", "method", "score"} <= {*table.columns}:
+        raise TypeError(
+            "a table must have columns 'task', 'method' and 'score', with a row for each score. "
+            f"Received: columns {list(table.columns)}"
+        )
+    return {
+        task: {name: group["score"] for name, group in own.groupby("method", sort=False)}
+        for task, own in table.groupby("task", sort=False)
+    }
+
+
+def _rank(
+    tasks: TaskScores, higher_is_better: bool | Mapping[Any, bool], nan: NanPolicy, rtol: float
+) -> dict[Hashable, RankedSamples]:
+    """Rank the scores of each task, turned so that higher is better."""
+    ranked = {}
+    for task, own in tasks.items():
+        turned = 1 if of_task("higher_is_better", higher_is_better, task) else -1
+        scores = {name: turned * values for name, values in own.items()}
+        ranked[task] = _in_task(task, rank_samples, scores, nan=nan, rtol=rtol)
+    return ranked
+
+
+def _in_task(task: Hashable, read: Any, *args: Any, **options: Any) -> Any:
+    """Call a function and name the task in its errors."""
+    try:
+        return read(*args, **options)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"task {task!r}: {error}") from error
+
+
+def _compare(
+    test: RankTest,
+    tasks: TaskScores,
+    ranked: Mapping[Hashable, RankedSamples],
+    alpha: float,
+    method: PvalueMethod,
+    permutations: int,
+    rng: RandomSource,
+) -> StratifiedResult:
+    check_probability("alpha", alpha)
+    methods = list(next(iter(tasks.values())))
+    against = test == "steel"
+    pairs = index_pairs(len(methods), against)
+    groups = [observed_groups(each) for each in ranked.values()]
+    sizes = [each.sizes.tolist() for each in ranked.values()]
+    statistic = add_terms([task_terms(each, pairs) for each in groups]).statistic[:, 0]
+    null = choose_null(test, groups, method, permutations, rng)
+    pvalue = stratified_pvalues(null, statistic, groups)
+    pvalues = table_of_pairs(pvalue, methods, against, diagonal=1.0, below=1.0)
+    return StratifiedResult(
+        procedure=PROCEDURES[f"stratified-{test}"],
+        statistic=table_of_pairs((1 if against else math.sqrt(2)) * statistic, methods, against),
+        pvalue=pvalues,
+        asymptotic_pvalue=None,
+        significant=pvalues < alpha,
+        effect_size=table_of_pairs(_mean_dominance(groups, pairs), methods, against),
+        samples={name: np.concatenate([own[name] for own in tasks.values()]) for name in methods},
+        control=methods[0] if against else None,
+        alpha=alpha,
+        method=null.method,
+        null=null,
+        higher_is_better=True,
+        attainable_pvalue=_attainable(null, sizes),
+        seeds_needed=samples_needed(
+            lambda n: stratified_attainable_pvalue(len(methods), len(tasks), n, test=test), alpha
+        ),
+        kruskal=None,
+        notes=tuple(_notes(tasks, ranked)),
+        tasks=tasks,
+    )
+
+
+def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Iterator[str]:
+    """Yield notes on NaN, and on methods with unequal spread on all tasks together."""
+    for task, each in ranked.items():
+        yield from (f"{task}: {note}" for note in each.notes)
+    relative: dict[Hashable, list[FloatArray]] = {}
+    for own in tasks.values():
+        finite = {name: scores[np.isfinite(scores)] for name, scores in own.items()}
+        residuals = {name: scores - scores.mean() for name, scores in finite.items() if scores.size}
+        spread = np.concatenate([*residuals.values(), np.zeros(1)]).std() or 1.0
+        for name, values in residuals.items():
+            relative.setdefault(name, []).append(values / spread)
+    joined = {name: np.concatenate(values) for name, values in relative.items()}
+    if found := unequal_spread(joined):
+        yield (
+            f"{found}, each task divided by its SD: the test assumes equal spread on each task, "
+            "and its error rate can exceed alpha"
+        )
+
+
+def _mean_dominance(tasks: Sequence[Groups], pairs: Pairs) -> FloatArray:
+    """Return the mean of Cliff's delta over tasks, weighted as in the test, shape `(P,)`."""
+    wins = np.zeros(len(pairs))
+    most = np.zeros(len(pairs))
+    for groups in tasks:
+        weight = weights(groups, pairs)[:, 0]
+        wins += weight * net_wins(groups, pairs)[:, 0]
+        most += weight * [len(groups[i]) * len(groups[j]) for i, j in pairs]
+    return wins / most

@@ -1,0 +1,361 @@
+"""Stratified tests over tasks against loops, other formulas and known values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+
+from relation_tf.bench.results import MEAN_OF_TASKS
+from relation_tf.stats import steel, steel_dwass, stratified_steel, stratified_steel_dwass
+from relation_tf.stats.design import attainable_pvalue
+from relation_tf.stats.pairwise import index_pairs, observed_groups
+from relation_tf.stats.samples import rank_samples
+from relation_tf.stats.stratified import stratified_attainable_pvalue
+from relation_tf.stats.stratified_null import drawn_maxima, exact_maxima
+
+RESULTS = Path(__file__).parents[2] / "results" / "glue-small-smoothed" / "scores.csv"
+SAMPLES = {
+    "CoLA": {"a": [0.1, 0.5, 0.6], "b": [0.7, 0.3, 0.9], "c": [0.2, 0.4, 0.8]},
+    "RTE": {"a": [70, 74], "b": [78, 75, 79], "c": [73, 72]},
+}
+
+
+def naive_statistics(tasks, pairs):
+    """Return van Elteren's statistic of each pair from rank sums, in plain loops."""
+    found = []
+    for i, j in pairs:
+        deviation = variance = 0.0
+        for groups in tasks:
+            n_i, n_j = len(groups[i]), len(groups[j])
+            n = n_i + n_j
+            pooled = sorted([*groups[i], *groups[j]])
+            # The middle rank of a score, and the rank sum of the second method.
+            ranks = {x: pooled.index(x) + (pooled.count(x) + 1) / 2 for x in pooled}
+            weight = 1 / (n + 1)
+            deviation += weight * (sum(ranks[x] for x in groups[j]) - n_j * (n + 1) / 2)
+            untied = n**3 - n - sum(pooled.count(x) ** 3 - pooled.count(x) for x in set(pooled))
+            variance += weight**2 * n_i * n_j / (12 * n * (n - 1)) * untied
+        found.append(deviation / math.sqrt(variance) if variance > 0 else 0.0)
+    return np.array(found)
+
+
+def arrangements_of(groups):
+    """Yield each assignment of the pooled scores to the groups."""
+    pool = [score for group in groups for score in group]
+    labels = [number for number, group in enumerate(groups) for _ in group]
+    for order in set(itertools.permutations(labels)):
+        yield [
+            [score for score, label in zip(pool, order, strict=True) if label == number]
+            for number in range(len(groups))
+        ]
+
+
+def naive_test(tasks, pairs):
+    """Return statistics and family-wise p: all arrangements of all tasks, one by one."""
+    statistics = naive_statistics(tasks, pairs)
+    combinations = itertools.product(*(list(arrangements_of(groups)) for groups in tasks))
+    maxima = np.array([np.abs(naive_statistics(each, pairs)).max() for each in combinations])
+    return statistics, [np.mean(maxima >= abs(value) - 1e-9) for value in statistics]
+
+
+def groups_of(*sizes):
+    """Return a strategy of groups of scores, mostly tied."""
+    return st.tuples(*(st.lists(st.integers(0, 3), min_size=n, max_size=n) for n in sizes))
+
+
+def as_samples(tasks):
+    return {number: dict(zip("abc", groups, strict=False)) for number, groups in enumerate(tasks)}
+
+
+@settings(deadline=None, max_examples=12)
+@given(tasks=st.tuples(groups_of(1, 2, 1), groups_of(2, 1, 1)))
+def test_exact_p_matches_a_loop(tasks):
+    statistics, pvalues = naive_test(tasks, index_pairs(3))
+    found = stratified_steel_dwass(as_samples(tasks), method="exact").pairs()
+    np.testing.assert_allclose(found["statistic"], math.sqrt(2) * statistics, atol=1e-12)
+    np.testing.assert_allclose(found["pvalue"], pvalues, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=6)
+@given(tasks=st.tuples(groups_of(1, 2, 1), groups_of(2, 1, 1)))
+def test_exact_p_against_a_control_matches_a_loop(tasks):
+    statistics, pvalues = naive_test(tasks, [(0, 1), (0, 2)])
+    found = stratified_steel(as_samples(tasks), "a", method="exact").pairs()
+    np.testing.assert_allclose(found["statistic"], statistics, atol=1e-12)
+    np.testing.assert_allclose(found["pvalue"], pvalues, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=6)
+@given(tasks=st.tuples(groups_of(1, 2), groups_of(2, 2), groups_of(2, 1), groups_of(1, 1)))
+def test_four_tasks_match_a_loop(tasks):
+    statistics, pvalues = naive_test(tasks, [(0, 1)])
+    found = stratified_steel_dwass(as_samples(tasks), method="exact").pairs()
+    np.testing.assert_allclose(found["statistic"], math.sqrt(2) * statistics, atol=1e-12)
+    np.testing.assert_allclose(found["pvalue"], pvalues, atol=1e-12)
+
+
+def test_van_elteren_by_hand():
+    """Two tasks, two methods, computed on paper.
+
+    Task 1, scores 1 3 | 2 4: the second method's ranks are 2 + 4 = 6, expected 5, weight 1/5,
+    variance 2 * 2 * 5 / 12 = 5/3. Task 2, scores 1 | 2 3: ranks 2 + 3 = 5, expected 4, weight 1/4,
+    variance 1 * 2 * 4 / 12 = 2/3. Sum 1/5 + 1/4 = .45, variance 1/15 + 1/24 = 13/120.
+    """
+    samples = {"x": {"a": [1, 3], "b": [2, 4]}, "y": {"a": [1], "b": [2, 3]}}
+    result = stratified_steel(samples, "a")
+    assert result.statistic["b"] == pytest.approx(0.45 / math.sqrt(13 / 120), abs=1e-12)
+    # 6 x 3 arrangements. Sums of the deviations 2 1 0 0 -1 -2 over 5 and 1 0 -1 over 4 that are
+    # .45 or more in absolute value: (2, 1), (2, 0)?: .65, .4 (no), (1, 1): .45, and the opposites.
+    assert result.pvalue["b"] == pytest.approx(4 / 18)
+    # Cliff's delta: (3 - 1) / 4 and 1, weighted by 4 / 5 and 2 / 4.
+    assert result.effect_size["b"] == pytest.approx((0.8 * 0.5 + 0.5) / 1.3)
+
+
+def test_two_methods_match_cochran_mantel_haenszel():
+    """With modified ridit scores, that test is van Elteren's; its variance is another formula."""
+    rng = np.random.default_rng(3)
+    tasks = [(rng.integers(0, 9, 6), rng.integers(2, 11, n)) for n in (4, 5, 9)]
+    deviation = variance = 0.0
+    for first, second in tasks:
+        scores = rankdata([*first, *second]) / (len(first) + len(second) + 1)
+        n = scores.size
+        deviation += scores[len(first) :].sum() - len(second) * scores.mean()
+        spread = n * (scores**2).sum() - scores.sum() ** 2
+        variance += len(first) * len(second) / (n**2 * (n - 1)) * spread
+    result = stratified_steel(as_samples(tasks), "a")
+    assert result.statistic["b"] == pytest.approx(deviation / math.sqrt(variance), abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["exact", "monte-carlo", "asymptotic", "auto"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_one_task_equals_the_test_of_a_task(method, tied):
+    own = {"a": [3, 1, 4], "b": [15, 9, 12], "c": [6, 5, 8 - 3 * tied]}
+    options = {"method": method, "permutations": 5_000, "rng": 7}
+    for over, alone in (
+        (stratified_steel_dwass({"RTE": own}, **options), steel_dwass(own, **options)),
+        (stratified_steel({"RTE": own}, "b", **options), steel(own, "b", **options)),
+    ):
+        columns = ["a", "b", "statistic", "pvalue", "effect_size", "significant"]
+        pd.testing.assert_frame_equal(over.pairs()[columns], alone.pairs()[columns])
+        assert (over.method, over.attainable_pvalue) == (alone.method, alone.attainable_pvalue)
+        assert over.seeds_needed == alone.seeds_needed
+
+
+def test_random_p_are_close_to_exact_p():
+    for test in (stratified_steel_dwass, lambda samples, **o: stratified_steel(samples, "b", **o)):
+        exact = test(SAMPLES, method="exact").pairs()["pvalue"]
+        drawn = test(SAMPLES, method="monte-carlo", permutations=40_000, rng=1).pairs()["pvalue"]
+        np.testing.assert_allclose(drawn, exact, atol=0.01)
+        assert not np.array_equal(drawn, exact)
+
+
+@pytest.mark.parametrize("control", [False, True])
+def test_asymptotic_p_is_close_for_many_scores(control):
+    rng = np.random.default_rng(0)
+    tasks = {t: {m: rng.normal(size=30 - 10 * t) + 0.1 * m for m in range(3)} for t in range(2)}
+    test = (lambda *a, **o: stratified_steel(*a, 0, **o)) if control else stratified_steel_dwass
+    drawn = test(tasks, method="monte-carlo", permutations=20_000).pairs()["pvalue"]
+    np.testing.assert_allclose(test(tasks, method="asymptotic").pairs()["pvalue"], drawn, atol=0.02)
+
+
+def test_direction_of_each_task():
+    turned = {"CoLA": {name: -np.array(own) for name, own in SAMPLES["CoLA"].items()}}
+    expected = stratified_steel_dwass(SAMPLES).pairs()
+    found = stratified_steel_dwass(
+        SAMPLES | turned, higher_is_better={"CoLA": False, "RTE": True}
+    ).pairs()
+    pd.testing.assert_frame_equal(found, expected)
+    other = stratified_steel_dwass(SAMPLES, higher_is_better=False)
+    np.testing.assert_allclose(other.pairs()["statistic"], -expected["statistic"])
+    high = stratified_steel_dwass({t: {"a": [1] * 4, "b": [2] * 4} for t in "xy"})
+    low = stratified_steel_dwass(high.tasks, higher_is_better=False)
+    assert high.pairs()[["better", "verdict"]].values.tolist() == [["b", "b better"]]
+    assert low.pairs()[["better", "verdict"]].values.tolist() == [["a", "a better"]]
+
+
+def test_nan_is_the_worst_of_its_task():
+    samples = {"x": {"a": [1, math.nan], "b": [2, 3]}, "y": {"a": [4, 5], "b": [6, 7]}}
+    for higher, worst in ((True, -9), (False, 9)):
+        filled = samples | {"x": {"a": [1, worst], "b": [2, 3]}}
+        found = stratified_steel_dwass(samples, higher_is_better=higher)
+        expected = stratified_steel_dwass(filled, higher_is_better=higher)
+        assert found.statistic.equals(expected.statistic)
+        assert found.notes == ("x: a: 1 of 2 scores are NaN, ranked worst",)
+    with pytest.raises(ValueError, match="task 'x': scores of 'a' must not be NaN"):
+        stratified_steel_dwass(samples, nan="raise")
+
+
+def test_unequal_spread_on_all_tasks_is_noted():
+    rng = np.random.default_rng(0)
+    wide = {t: {m: rng.normal(0, 10**t * (4 if m == "b" else 1), 9) for m in "ab"} for t in (0, 3)}
+    (note,) = stratified_steel_dwass(wide).notes
+    assert note.startswith("the SD of b is ")
+    equal = {t: {m: 10**t * rng.normal(size=9) for m in "ab"} for t in (0, 3)}
+    assert stratified_steel_dwass(equal).notes == ()
+
+
+def test_scales_of_tasks_do_not_matter():
+    scaled = {"CoLA": SAMPLES["CoLA"], "RTE": {m: np.exp(s) for m, s in SAMPLES["RTE"].items()}}
+    assert stratified_steel_dwass(scaled).pvalue.equals(stratified_steel_dwass(SAMPLES).pvalue)
+
+
+def test_a_table_is_read_by_task_and_method():
+    rows = [(t, m, s) for t, own in SAMPLES.items() for m, values in own.items() for s in values]
+    table = pd.DataFrame(rows, columns=["task", "method", "score"])
+    found = stratified_steel_dwass(table)
+    assert found.pvalue.equals(stratified_steel_dwass(SAMPLES).pvalue)
+    # Methods in another order on the second task.
+    turned = SAMPLES | {"RTE": dict(reversed(SAMPLES["RTE"].items()))}
+    assert stratified_steel_dwass(turned).pvalue.equals(found.pvalue)
+
+
+def test_the_seed_fixes_random_p():
+    options = {"method": "monte-carlo", "permutations": 500}
+    first, again, other = (
+        stratified_steel_dwass(SAMPLES, **options, rng=rng).pvalue.to_numpy()
+        for rng in (np.random.default_rng(1), np.random.default_rng(1), 3)
+    )
+    assert (first == again).all()
+    assert (first != other).any()
+    assert stratified_steel_dwass(SAMPLES, **options).null.seed == 0
+
+
+def test_equal_scores_give_p_one():
+    same = {task: {"a": [2, 2], "b": [2, 2]} for task in "xy"}
+    assert stratified_steel_dwass(same).pvalue.loc["a", "b"] == 1
+    assert stratified_steel(same, "a", method="asymptotic").pvalue["b"] == 1
+
+
+@pytest.mark.parametrize(("k", "seeds", "tasks"), [(2, 3, 2), (3, 2, 2), (3, 1, 3), (2, 1, 5)])
+@pytest.mark.parametrize("test", ["steel-dwass", "steel"])
+def test_attainable_p_bounds_the_smallest_p(k, seeds, tasks, test):
+    """The bound of Bonferroni is close, and exact for two methods."""
+    groups = {m: [seeds * m + s for s in range(seeds)] for m in range(k)}
+    codes = tuple(range(k * seeds))
+    maxima, at_least = exact_maxima(
+        (((codes), (seeds,) * k),) * tasks, tuple(index_pairs(k, test == "steel"))
+    )
+    smallest = at_least[np.searchsorted(maxima, maxima[-1] - 1e-9)]
+    bound = stratified_attainable_pvalue(k, tasks, seeds, test=test)
+    assert smallest <= bound * (1 + 1e-9)
+    assert smallest == pytest.approx(bound, rel=1e-9 if k == 2 else 0.35)
+    run = stratified_steel_dwass if test == "steel-dwass" else stratified_steel
+    result = run(dict.fromkeys(range(tasks), groups), *([] if test == "steel-dwass" else [0]))
+    assert result.attainable_pvalue == pytest.approx(bound)
+    assert result.pairs()["pvalue"].min() == pytest.approx(smallest)
+
+
+def test_attainable_p_of_one_task_is_exact():
+    for test in ("steel-dwass", "steel"):
+        expected = attainable_pvalue(4, 5, "exact", test=test)
+        assert stratified_attainable_pvalue(4, 1, 5, test=test) == expected
+
+
+def test_print_names_the_design():
+    text = str(stratified_steel_dwass(SAMPLES))
+    assert text.startswith(
+        "Stratified Steel-Dwass, exact p: 3 methods over 2 tasks x 2 to 3 seeds, alpha = 0.05"
+    )
+    assert "not about new ones" in text
+    assert "Kruskal" not in text
+    with pytest.raises(ValueError, match="no confidence interval of a shift"):
+        stratified_steel_dwass(SAMPLES).confidence_interval()
+
+
+LONG = {"x": {m: range(30) for m in "abcd"}, "y": {m: range(30) for m in "abcd"}}
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: stratified_steel_dwass({}), ValueError, "at least one task"),
+        (lambda: stratified_steel_dwass([1]), TypeError, "{task: {method: scores}}"),
+        (lambda: stratified_steel_dwass(pd.DataFrame({"a": [1]})), TypeError, "'task', 'method'"),
+        (
+            lambda: stratified_steel_dwass(SAMPLES | {"QQP": {"a": [1], "d": [2]}}),
+            ValueError,
+            "Received: no scores of 'd' for 'CoLA'",
+        ),
+        (lambda: stratified_steel_dwass({"x": {"a": [1]}}), ValueError, "task 'x': .*two groups"),
+        (lambda: stratified_steel_dwass({"x": {"a": ["1"], "b": [2]}}), TypeError, "task 'x': "),
+        (lambda: stratified_steel(SAMPLES, "z"), ValueError, "`control` must be one of"),
+        (lambda: stratified_steel_dwass(SAMPLES, alpha=2), ValueError, "`alpha`"),
+        (lambda: stratified_steel_dwass(SAMPLES, method="f"), ValueError, "`method`"),
+        (lambda: stratified_steel_dwass(SAMPLES, rng="f"), TypeError, "`rng`"),
+        (lambda: stratified_steel_dwass(SAMPLES, permutations=0), ValueError, "`permutations`"),
+        (lambda: stratified_steel_dwass(LONG, method="exact"), ValueError, "too many arrangements"),
+        (
+            lambda: stratified_steel_dwass(SAMPLES, higher_is_better={"CoLA": True}),
+            ValueError,
+            "Received: none for 'RTE'",
+        ),
+    ],
+)
+def test_errors_name_the_fault(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("joined", "expected"),
+    [
+        (True, {"relation": 0.0193, "linear": 0.0007, "relation-linear": 0.990}),
+        (False, {"relation": 0.0711, "linear": 0.0047, "relation-linear": 0.930}),
+    ],
+)
+def test_published_scores(joined, expected):
+    """GLUE with five seeds: the halves of MNLI counted once (8 tasks) or twice (9 tasks)."""
+    table = pd.read_csv(RESULTS)
+    table = table[table["task"] != MEAN_OF_TASKS]
+    key = ["task", "method", "seed"]
+    table = table.groupby(key, sort=False, as_index=False)["value"].mean()
+    if joined:
+        table["task"] = table["task"].replace({"MNLI-m": "MNLI", "MNLI-mm": "MNLI"})
+        table = table.groupby(key, sort=False, as_index=False)["value"].mean()
+    found = stratified_steel_dwass(table.rename(columns={"value": "score"})).pvalue
+    names = {"relation": "relation-64", "linear": "linear-attention-64"}
+    own = {short: found.loc["attention-64", name] for short, name in names.items()}
+    own["relation-linear"] = found.loc["relation-64", "linear-attention-64"]
+    assert own == pytest.approx(expected, abs=0.002)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("k", "expected"), [(4, 0.92), (5, 0.90), (9, 0.80)])
+def test_level_and_power(k, expected):
+    """Eight tasks, five seeds: one method one SD above the others, and no difference."""
+    rng, tasks, seeds, repeats = np.random.default_rng(k), 8, 5, 1_000
+    pairs = tuple(index_pairs(k))
+    maxima = drawn_maxima(((tuple(range(k * seeds)), (seeds,) * k),) * tasks, pairs, 100_000, 0)
+    critical = np.quantile(maxima, 0.95)
+    rates = {}
+    for shift in (0, 1):
+        deviation = np.zeros((len(pairs), repeats))
+        for _ in range(tasks):
+            scores = rng.normal(size=(k, seeds, repeats))
+            scores[0] += shift
+            for row, (i, j) in enumerate(pairs):
+                deviation[row] += np.sign(scores[j] - scores[i][:, None]).sum(axis=(0, 1)) / 2
+        statistic = np.abs(deviation) / math.sqrt(tasks * seeds**2 * (2 * seeds + 1) / 12)
+        rates[shift] = np.mean((statistic if shift else statistic.max(axis=0)) > critical, axis=-1)
+    assert rates[0] <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / repeats)
+    assert rates[1][: k - 1].mean() == pytest.approx(expected, abs=0.02)
+
+
+def test_ranks_of_tasks_share_a_null_distribution():
+    """Tasks without ties and with the same numbers of scores are one key of the cache."""
+    groups = observed_groups(rank_samples({"a": [3.0, 9.0], "b": [4.0, 5.0]}))
+    assert [group.ravel().tolist() for group in groups] == [[0, 3], [1, 2]]
+    first = stratified_steel_dwass({t: {"a": [3, 9], "b": [4, 5]} for t in "xy"}, method="exact")
+    before = exact_maxima.cache_info().misses
+    stratified_steel_dwass({t: {"a": [7, 1], "b": [2, 8]} for t in "xy"}, method="exact")
+    assert exact_maxima.cache_info().misses == before
+    assert first.method == "exact"
