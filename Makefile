@@ -43,7 +43,7 @@ $(VENV)/docs.stamp: $(VENV)/base.stamp
 	$(EDITABLE) '.[docs]'
 	@touch $@
 
-demo: $(VENV)/base.stamp  ## train, compare and submit on embedded data, in a few minutes
+demo: $(VENV)/base.stamp  ## train, compare and submit on built-in data, in a few minutes
 	$(BIN)/relation-tf run demo --out runs/demo --jobs 2
 
 test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; under 10 minutes on 2 cores

@@ -77,15 +77,13 @@ def score(
     ],
     labels: Annotated[
         Path,
-        typer.Option(
-            "--labels", metavar="DIR", help="Folder with the files of GLUE, TASK/dev.tsv."
-        ),
+        typer.Option("--labels", metavar="DIR", help="Folder with the GLUE files (TASK/dev.tsv)."),
     ],
     as_json: Json = False,
 ) -> None:
     """Compute the metrics of each task on the dev sets, and the GLUE average.
 
-    MNLI-m is scored on dev_matched, MNLI-mm on dev_mismatched, and AX if
+    MNLI-m uses dev_matched and MNLI-mm uses dev_mismatched. AX is scored only if
     diagnostic/diagnostic-full.tsv exists. JSON contains fractions; the table contains percentages.
     """
     scores = score_predictions(predictions, labels)

@@ -345,7 +345,7 @@ class Procedure:
 
 
 PROCEDURES: Registry[Procedure] = Registry(
-    "statistical procedure", "relation_tf.stats.procedures", shapes_runs=False
+    "test", "relation_tf.stats.procedures", shapes_runs=False
 )
 
 

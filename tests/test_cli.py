@@ -83,7 +83,7 @@ SMALL = ("run", "small.toml", "--data", ".", "--out", "out")
 def test_run_status_and_report(work, call):
     code, out, _ = call(*SMALL)
     assert code == 0
-    assert "2 methods x 2 seeds: Steel-Dwass can never reach p < .05" in out
+    assert "2 methods x 2 seeds: without ties no difference can be significant" in out
     assert re.search(r"8 of 8 runs done, [\d.]+ min, [\d,]+ runs an hour", out)
     assert "report: out/report/report.html" in out
     assert (work / "out" / "report" / "report.html").exists()
@@ -325,7 +325,7 @@ def test_suites_are_listed(call):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "glue-small"], "task CoLA: expected --data DIR"),
+        (["run", "glue-small"], "task CoLA: needs --data DIR"),
         (["run", "demo", "--data", "."], "suite demo has source = 'miniglue', which reads no"),
         (["run", "dmeo"], "unknown suite 'dmeo'. Did you mean 'demo'? Must be one of "),
         (["run", "missing.toml"], "missing.toml: cannot be read"),
@@ -343,10 +343,10 @@ def test_suites_are_listed(call):
         (["run", "demo", "--plugin", "no_such_module"], "no_such_module"),
         (["run", "demo", "--speed", "9"], "No such option"),
         (["run"], "Missing argument"),
-        (["status", "."], "expected a suite's folder, with a suite.toml in it\n"),
-        (["status", "runs/none"], "a suite's folder, with a suite.toml in it. Received"),
-        (["report", "nowhere"], "expected a suite's folder"),
-        (["submit", "nowhere"], "expected a suite's folder"),
+        (["status", "."], "a folder written by `relation-tf run`, with suite.toml\n"),
+        (["status", "runs/none"], "by `relation-tf run`, with suite.toml. Received"),
+        (["report", "nowhere"], "must be a folder written by `relation-tf run`"),
+        (["submit", "nowhere"], "must be a folder written by `relation-tf run`"),
         (["compare", "nowhere.csv"], "nowhere.csv: cannot be read"),
         (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),
         (["tasks", "--data", "~nobody-here/x"], "data: ~nobody-here/x: "),
@@ -472,7 +472,7 @@ def test_tasks_as_a_suite_reads_them(tones, call):
     (tones.parent / "tones" / "train.csv").unlink()
     code, _, err = call("tasks", "tones", "--suite", "own.toml", "--data", ".")
     assert code == 2
-    assert "looked for tones/train.csv: not found" in err
+    assert "not found: tones/train.csv" in err
 
 
 def test_tasks_without_data(tmp_path, monkeypatch, call):
@@ -480,8 +480,8 @@ def test_tasks_without_data(tmp_path, monkeypatch, call):
     assert "not found: CoLA, SST-2, " in call("tasks", "--tfds", tmp_path)[1]
     code, _, err = call("tasks", "CoLA", "--tfds", tmp_path)
     assert code == 2
-    assert "expected --data DIR" in err
-    assert "To get it: gluebenchmark.com/tasks or `relation-tf download CoLA`" in err
+    assert "needs --data DIR" in err
+    assert "To get the data: gluebenchmark.com/tasks or `relation-tf download CoLA`" in err
     assert "--set: needs --suite SUITE" in call("tasks", "--set", "tokens=wordpiece")[2]
 
 

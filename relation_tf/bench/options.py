@@ -69,7 +69,7 @@ class RunOptions:
     )
     strategy: str | None = option(
         None,
-        "Devices of each run: of this host (mirrored) or all hosts of TF_CONFIG (multi-worker).",
+        "Distribute each run: over this host (mirrored) or all hosts of TF_CONFIG (multi-worker).",
         "NAME",
         choices=("mirrored", "multi-worker"),
     )

@@ -211,7 +211,7 @@ class Results:
             tasks = by_seed[run["method"], run["seed"]]
             for task in self.suite.find_task(run["task"]).each():
                 tasks[task.name] = {name: run["metrics"][name] for name in task.scored}
-        # Embedded tasks have the names of GLUE tasks, but their scores are not GLUE scores.
+        # Built-in tasks have the names of GLUE tasks, but their scores are not GLUE scores.
         of_glue = self.suite.source != "miniglue" and asked <= set(GLUE)
         rows = []
         for (method, seed), tasks in by_seed.items():

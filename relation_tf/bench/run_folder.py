@@ -136,7 +136,8 @@ class RunFolder:
             if self.path.is_file():
                 received = ". Received: a file; `relation-tf compare` makes a report of a table"
             raise SuiteError(
-                f"{self.path}: expected a suite's folder, with a suite.toml in it{received}"
+                f"{self.path}: must be a folder written by `relation-tf run`, with suite.toml"
+                + received
             )
         return load_suite(path, search_suite_folder=False)
 

@@ -42,7 +42,7 @@ class ComparisonOptions:
         None, "Significance level.", "P", shown="alpha of the suites, or .05"
     )
     control: str | None = option(
-        None, "Compare all methods with this one only. Choose it before training.", "NAME"
+        None, "Compare each other method only with this one. Choose it before training.", "NAME"
     )
     test: str | None = option(
         None,
@@ -174,7 +174,7 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
         typer.echo(f"zips: {results.folder / 'submissions'}")
         if results.suite.source == "miniglue":
             typer.echo(
-                "These are predictions for embedded data: the leaderboard cannot score them."
+                "These are predictions for built-in data: the leaderboard cannot score them."
             )
     return submissions
 

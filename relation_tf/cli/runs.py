@@ -99,7 +99,7 @@ def pretrain(
         str,
         typer.Option(
             metavar="FILE|SHARE",
-            help="Validation text, or the share of the training text to hold out at its end.",
+            help="Validation text, or share of the training text to hold out (its last part).",
         ),
     ] = "0.05",
     **options: Any,

@@ -46,7 +46,7 @@ class TrainingSettings(BaseModel):
 
     Attributes:
         source: `"auto"` for files under `--data`, else prepared TFDS datasets; `"files"` or
-            `"tfds"` for only one of them; `"miniglue"` for embedded data; or a registered source.
+            `"tfds"` for only one of them; `"miniglue"` for built-in data; or a registered source.
         tokens: `"word"`: lower case, words and punctuation apart; `"wordpiece"`: pieces of words;
             `"text"`: strings, for saved sentence encoders.
         start_token: If True, each text begins with a special token.

@@ -274,7 +274,7 @@ def compare(
     lower_is_better = [lower_is_better] if isinstance(lower_is_better, str) else [*lower_is_better]
     if labels is not None and len(labels) != len(sources):
         raise SuiteError(
-            f"labels: must be one for each of the {len(sources)} sources. Received: {len(labels)}"
+            f"labels: must be one name per source ({len(sources)}). Received: {len(labels)}"
         )
     named: Sequence[str | None] = labels or [None] * len(sources)
     read = [
@@ -316,6 +316,13 @@ def compare(
     return Report(context, [folder for source in read for folder in source.folders])
 
 
+_COMPARES = {
+    "all-pairs": "compares all pairs; remove control",
+    "against-control": "needs a control, such as --control NAME",
+    "over-tasks": "compares methods over tasks; use steel-dwass or steel",
+}
+
+
 def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
     """Replace the test that the sources declare with the requested one.
 
@@ -327,13 +334,9 @@ def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
         _check_method("control", control, scores)
         scores = replace(scores, control=control, test=None)
     if test is not None:
-        wanted = "all-pairs" if scores.control is None else "against-control"
         compares = PROCEDURES.find(test).compares
-        if compares != wanted:
-            raise SuiteError(
-                f"test: must be a procedure that compares {wanted}. Received: {test!r}, which "
-                f"compares {compares}"
-            )
+        if compares != ("all-pairs" if scores.control is None else "against-control"):
+            raise SuiteError(f"test: {test!r} {_COMPARES[compares]}")
         scores = replace(scores, test=test)
     return scores
 

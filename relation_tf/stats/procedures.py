@@ -111,14 +111,13 @@ def what_can_be_shown(
 
     Example:
         >>> print(what_can_be_shown(5, 5))  # doctest: +NORMALIZE_WHITESPACE
-        5 methods x 5 seeds: Steel-Dwass can never reach p < .05 (p = .068 at best without ties,
-        where two methods' seeds do not overlap at all); use at least 6 seeds or compare fewer
-        methods.
+        5 methods x 5 seeds: without ties no difference can be significant (p < .05); the smallest
+        possible p of Steel-Dwass is .068 (if the scores of two methods do not overlap); use at
+        least 6 seeds or compare fewer methods.
         >>> print(what_can_be_shown(5, 5, test="steel"))
         ... # doctest: +NORMALIZE_WHITESPACE
-        5 methods x 5 seeds, one against all: Steel's test can reach p = .032 at best without
-        ties, only where two methods' seeds do not overlap at all; at least 5 seeds are needed for
-        p < .05.
+        5 methods x 5 seeds, one against all: without ties the smallest possible p of Steel's test
+        is .032 (if the scores of two methods do not overlap); p < .05 needs at least 5 seeds.
     """
     check_probability("alpha", alpha)
     check_count("num_methods", num_methods, 2)
@@ -132,20 +131,19 @@ def what_can_be_shown(
         return f"{design}: {procedure.title}."
     best, level = attainable(num_methods, num_seeds), format_level(alpha)
     needed = samples_needed(partial(attainable, num_methods), alpha)
-    least = f"{format_pvalue(best, alpha)} at best without ties"
-    where = "where two methods' seeds do not overlap at all"
+    smallest = format_pvalue(best, alpha).removeprefix("p ").removeprefix("= ")
+    least = f"the smallest possible p of {procedure.title} is {smallest}"
+    where = "if the scores of two methods do not overlap"
     if procedure.compares == "over-tasks":
-        where = "where one method is the best on every task and another the worst"
+        where = "if one method is the best on every task and another the worst"
     if needed and best < alpha:
-        return (
-            f"{design}: {procedure.title} can reach {least}, only {where}; "
-            f"at least {needed} {procedure.unit}s are needed for {level}."
-        )
+        enough = f"{level} needs at least {needed} {procedure.unit}s"
+        return f"{design}: without ties {least} ({where}); {enough}."
     enough = f"use at least {needed} {procedure.unit}s"
     if not needed:
         enough = f"no number of {procedure.unit}s up to {MOST_SAMPLES:,} is enough"
     fewer = num_methods > 2 and attainable(2, num_seeds) < alpha
     return (
-        f"{design}: {procedure.title} can never reach {level} ({least}, {where}); "
+        f"{design}: without ties no difference can be significant ({level}); {least} ({where}); "
         f"{enough}{' or compare fewer methods' if fewer else ''}."
     )

@@ -1,4 +1,4 @@
-"""Cache of encoded tasks and of the embedded miniGLUE data."""
+"""Cache of encoded tasks and of the built-in miniGLUE data."""
 
 from __future__ import annotations
 
@@ -77,5 +77,5 @@ def _named_in_errors(folder: Path) -> Iterator[None]:
 
 
 def miniglue_folder() -> Path:
-    """Return the folder of the embedded miniGLUE data."""
+    """Return the folder of the built-in miniGLUE data."""
     return made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)

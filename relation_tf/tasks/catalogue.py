@@ -61,7 +61,7 @@ def find_source(
         name: A registered task, a custom task, or a group of tasks.
         source: A registered source: `"files"` (in `data`), `"tfds"` (prepared by TensorFlow
             Datasets), `"auto"` (the first of these two that has the task) or `"miniglue"` (the
-            embedded data, GLUE tasks only).
+            built-in data, GLUE tasks only).
         data: Folder with the files.
         tfds_folder: TFDS folder; by default the default of TFDS.
 
@@ -106,7 +106,7 @@ def folder_of(data: str | Path | None) -> Path | None:
         return None
     folder = Path(data).expanduser()
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
-        raise DataError(f"{folder}: expected a folder of data, there is none")
+        raise DataError(f"data: must be an existing folder. Received: {folder}")
     return folder
 
 
@@ -134,7 +134,7 @@ def _find_files(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if isinstance(found, TaskSource) or folders.data is not None:
         return found
     wanted = " or ".join(place for layout in dataset.layouts for place in layout.places)
-    return replace(found, reason=f"expected --data DIR, a folder with {wanted}: none was given")
+    return replace(found, reason=f"needs --data DIR, a folder with {wanted}")
 
 
 register_source("tfds", reads_data=False)(tfds.find)

@@ -88,8 +88,8 @@ class Missing:
     def __str__(self) -> str:
         parts = [self.reason] if self.reason else []
         if self.searched:
-            parts.append(f"looked for {', '.join(dict.fromkeys(self.searched))}: not found")
-        return "; ".join(parts) + (f". To get it: {self.obtain}" if self.obtain else "")
+            parts.append(f"not found: {', '.join(dict.fromkeys(self.searched))}")
+        return "; ".join(parts) + (f". To get the data: {self.obtain}" if self.obtain else "")
 
 
 def search(dataset: Dataset, kind: str, folders: Iterable[Path]) -> TaskSource | Missing:

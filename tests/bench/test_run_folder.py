@@ -65,7 +65,9 @@ def test_two_at_once_are_refused_and_the_lock_goes_with_its_holder(tmp_path):
 
 
 def test_no_suite_in_the_folder(tmp_path):
-    with pytest.raises(SuiteError, match=r"expected a suite's folder, with a suite\.toml in it"):
+    with pytest.raises(
+        SuiteError, match=r"must be a folder written by `relation-tf run`, with suite\.toml"
+    ):
         RunFolder(tmp_path).suite()
     with pytest.raises(SuiteError, match=r"Received: no such folder$"):
         RunFolder(tmp_path / "none").suite()

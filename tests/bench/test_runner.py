@@ -243,9 +243,9 @@ GLOVE = {"embeddings": "glove"}
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({}, {"data": "."}, "looked for"),
+        ({}, {"data": "."}, "not found: "),
         ({}, {"data": "partial"}, r"dev\.tsv: this file of task CoLA does not exist"),
-        ({}, {}, "expected --data DIR"),
+        ({}, {}, "needs --data DIR"),
         (GLOVE, {"glove": "narrow.txt"}, r"narrow\.txt:1: expected a word and 12 numbers, found 2"),
         (GLOVE, {}, "needs --glove FILE"),
         (GLOVE, {"glove": "none.txt"}, "no such file"),

@@ -218,7 +218,7 @@ def of(**method):
         ({"stoping": "x"}, "unknown key 'stoping'. Did you mean 'stopping'?"),
         ({"stopping": "smoothed_early"}, "unknown stopping rule 'smoothed_early'. "),
         ({"source": "web"}, "key 'source': unknown data source 'web'. Must be one of auto, files"),
-        ({"test": "steal"}, "unknown statistical procedure 'steal'. "),
+        ({"test": "steal"}, "unknown test 'steal'. "),
         ({"optimizer": "a b"}, "key 'optimizer': must match pattern "),
         ({"optimizer_options": {"a": None}}, "key 'optimizer_options': must be values that TOML"),
         ({"epochs": "10"}, "key 'epochs': must be a valid integer. Received: '10'"),

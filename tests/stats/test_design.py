@@ -92,24 +92,26 @@ def test_tiny_p_keeps_its_digits():
     [
         (
             (4, 5),
-            "4 methods x 5 seeds: Steel-Dwass can reach p = .045 at best without ties, only where "
-            "two methods' seeds do not overlap at all; at least 5 seeds are needed for p < .05.",
+            "4 methods x 5 seeds: without ties the smallest possible p of Steel-Dwass is .045 (if "
+            "the scores of two methods do not overlap); p < .05 needs at least 5 seeds.",
         ),
         (
             (5, 5),
-            "5 methods x 5 seeds: Steel-Dwass can never reach p < .05 (p = .068 at best "
-            "without ties, where two methods' seeds do not overlap at all); use at least 6 seeds "
-            "or compare fewer methods.",
+            "5 methods x 5 seeds: without ties no difference can be significant (p < .05); the "
+            "smallest possible p of Steel-Dwass is .068 (if the scores of two methods do not "
+            "overlap); use at least 6 seeds or compare fewer methods.",
         ),
         (
             (2, 3),
-            "2 methods x 3 seeds: Steel-Dwass can never reach p < .05 (p = .100 at best "
-            "without ties, where two methods' seeds do not overlap at all); use at least 4 seeds.",
+            "2 methods x 3 seeds: without ties no difference can be significant (p < .05); the "
+            "smallest possible p of Steel-Dwass is .100 (if the scores of two methods do not "
+            "overlap); use at least 4 seeds.",
         ),
         (  # the larger of both p
             (4, 3),
-            "4 methods x 3 seeds: Steel-Dwass can never reach p < .05 (p = .357 at best "
-            "without ties, where two methods' seeds do not overlap at all); use at least 5 seeds.",
+            "4 methods x 3 seeds: without ties no difference can be significant (p < .05); the "
+            "smallest possible p of Steel-Dwass is .357 (if the scores of two methods do not "
+            "overlap); use at least 5 seeds.",
         ),
     ],
 )
@@ -119,9 +121,9 @@ def test_what_can_be_shown(design, sentence):
 
 def test_what_can_be_shown_against_a_control():
     assert what_can_be_shown(8, 5, test="steel") == (
-        "8 methods x 5 seeds, one against all: Steel's test can never reach p < .05 (p = .052 "
-        "at best without ties, where two methods' seeds do not overlap at all); use at least 6 "
-        "seeds or compare fewer methods."
+        "8 methods x 5 seeds, one against all: without ties no difference can be significant (p < "
+        ".05); the smallest possible p of Steel's test is .052 (if the scores of two methods do "
+        "not overlap); use at least 6 seeds or compare fewer methods."
     )
 
 
@@ -143,7 +145,7 @@ def test_formatted_p_stays_on_its_side_of_alpha():
         (lambda: attainable_pvalue(3, (5, 5)), r"Received: num_seeds=\(5, 5\)"),
         (lambda: attainable_pvalue(3, 5, "monte-carlo"), "Received: method='monte-carlo'"),
         (lambda: attainable_pvalue(3, 5, test="pairs"), "Received: test='pairs'"),
-        (lambda: what_can_be_shown(3, 5, test="all"), "unknown statistical procedure 'all'"),
+        (lambda: what_can_be_shown(3, 5, test="all"), "unknown test 'all'"),
         (lambda: seeds_needed(3, 1.5), "Received: alpha=1.5"),
         (lambda: seeds_needed(3, method="none"), "Received: method='none'"),
         (lambda: what_can_be_shown(3, 5, 0), "Received: alpha=0"),

@@ -68,9 +68,9 @@ def test_no_p_is_below_the_attainable_one(name, data):
 
 def test_a_test_over_tasks_counts_tasks():
     assert what_can_be_shown(4, 2, test="friedman-nemenyi") == (
-        "4 methods x 2 tasks: Nemenyi's test can never reach p < .05 (p = .093 at best without "
-        "ties, where one method is the best on every task and another the worst); "
-        "use at least 3 tasks."
+        "4 methods x 2 tasks: without ties no difference can be significant (p < .05); the "
+        "smallest possible p of Nemenyi's test is .093 (if one method is the best on every task "
+        "and another the worst); use at least 3 tasks."
     )
 
 

@@ -54,13 +54,13 @@ def test_error_says_which_files_are_required(tmp_path, name):
     with pytest.raises(DataError) as error:
         find_source(name, "files")
     message = str(error.value)
-    assert message.startswith(f"task {name}: expected --data DIR, a folder with ")
-    assert ": none was given. To get it: " in message
-    places = message.partition("a folder with ")[2].partition(": none")[0].split(" or ")
+    assert message.startswith(f"task {name}: needs --data DIR, a folder with ")
+    assert ". To get the data: " in message
+    places = message.partition("a folder with ")[2].partition(". To get")[0].split(" or ")
     with pytest.raises(DataError) as error:
         find_source(name, "files", tmp_path)
     message = str(error.value)
-    assert message.startswith(f"task {name}: looked for {tmp_path / places[0]}")
+    assert message.startswith(f"task {name}: not found: {tmp_path / places[0]}")
     assert all(str(tmp_path / place) in message for place in places)
     assert "\n" not in message
 
@@ -114,7 +114,7 @@ def test_collection_folder_is_searched_first(tmp_path):
 
 @pytest.mark.parametrize("source", ["auto", "files"])
 def test_missing_data_folder_is_an_error(tmp_path, source):
-    with pytest.raises(DataError, match=r"none: expected a folder of data, there is none"):
+    with pytest.raises(DataError, match=r"data: must be an existing folder. Received: .*none"):
         find_source("CoLA", source, tmp_path / "none")
 
 

@@ -186,7 +186,7 @@ def test_validation_split_does_not_depend_on_tokens(small_glue):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"source": "files"}, "task CoLA: expected --data DIR"),
+        ({"source": "files"}, "task CoLA: needs --data DIR"),
         ({"name": "MR", "source": "miniglue"}, "task MR: source='miniglue' only has CoLA, "),
         ({"tokens": "words"}, "tokens must be one of .* Received: tokens='words'"),
         ({"validation_split": 0.0}, "above 0 and below 1. Received: validation_split=0.0"),

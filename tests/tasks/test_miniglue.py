@@ -1,4 +1,4 @@
-"""Tests of the embedded data: official layout, correct labels, correct sentences."""
+"""Tests of the built-in data: official layout, correct labels, correct sentences."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Differences(Section):
             f"p of {test}. ▲: the first method has better ranks, ▼: worse ranks. ",
             SHADED,
             f": significant, {context.level}{asymptotic if scores.procedure.exact else ''}. "
-            f"Any other pair {no_evidence}.",
+            "The other pairs do not differ significantly; this is no evidence that they are equal.",
         ]
         return [
             pair_table(

@@ -121,7 +121,7 @@ def reasons(results: Results, published: Published) -> list[str]:
     if ours != published.vectors:
         unlike.append(f"the paper uses {_vectors(published.vectors)}, this suite {_vectors(ours)}")
     if suite.source == "miniglue":
-        unlike.append("this suite uses the included sample data")
+        unlike.append("this suite uses built-in data")
     elif Scores.of(results).noun != f"{published.split} sets":
         unlike.append(f"the paper reports {published.split} sets, this suite dev sets")
     return unlike + [f"{task} is {note}" for task in suite.tasks for note in notes(results, task)]

@@ -140,7 +140,7 @@ class Seeds(Section):
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the figure."""
         scores = context.scores
-        points = "Score in points. " if scores.fractions else ""
+        points = "Scores times 100. " if scores.fractions else ""
         points = f"Scores: {scores.times_100}. " if points and scores.points else points
         interval = ", the horizontal line its 95 % t interval" if scores.seeds > 1 else ""
         note = f"{points}Each mark is a seed; the vertical line is the mean{interval}."

@@ -52,8 +52,8 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
         else ", a control that must be declared before the runs"
     )
     yield (
-        f", two-sided, α = {scores.alpha}. Each column is tested separately, without a correction "
-        "for the number of columns; seeds are never pooled over tasks. "
+        f", two-sided, α = {scores.alpha}. Each task is tested separately, without a correction "
+        "for the number of tasks; seeds are never pooled over tasks. "
     )
     if scores.averages:
         yield "The average is tested like a task, with one value per seed. "
@@ -61,13 +61,13 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     if scores.procedure.exact:
         yield (
             "A difference is significant if the asymptotic p and the permutation p are both below "
-            f"{level}. Permutations exchange scores between all methods: all permutations, or "
-            f"{PERMUTATIONS:,} at random. "
+            f"{level}. The permutation p comes from all permutations of the scores among "
+            f"the methods, or from {PERMUTATIONS:,} random ones. "
         )
         positive = f"{scores.procedure.symbol} and Cliff's delta are"
     yield (
-        f"{positive} positive if the second method scores higher; each interval of delta is "
-        "nominally a 95 % interval, without a correction for several intervals."
+        f"{positive} positive if the second method scores higher. Each interval of delta is "
+        "nominally a 95 % interval; the intervals are not corrected for their number."
     )
     if not context.pairs_listed:
         yield " There are too many pairs to list here: see "
@@ -79,12 +79,12 @@ def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
     alpha, pairs = context.scores.alpha, test.pairs()
     assert test.result.kruskal is not None  # a test of one task has it
     kruskal = format_pvalue(test.result.kruskal.pvalue, alpha)
-    attainable = format_pvalue(test.attainable_pvalue, alpha)
+    attainable = pvalue_only(test.attainable_pvalue, alpha)
     notes = "".join(f" {note}." for note in test.notes())
     needed = f"at least {test.seeds_needed}" if test.seeds_needed else "more than 10,000"
     reach = (
-        f" Without ties, this number of methods and seeds can reach {attainable} at best; "
-        f"{context.level} needs {needed} seeds."
+        " The smallest possible p with this number of methods and seeds is "
+        f"{attainable} (without ties); {context.level} needs {needed} seeds."
     )
     bound = context.scores.procedure.attainable_pvalue is not None
     note = f"Kruskal-Wallis test, for information: {kruskal}.{reach if bound else ''}{notes}"
