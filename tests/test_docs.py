@@ -15,6 +15,7 @@ from typer.main import get_command
 from glue_submit.cli import app as glue_submit
 from relation_tf import cli
 from relation_tf.config import Suite, list_suites, load_suite
+from relation_tf.config.published import load_published
 from relation_tf.registry import MECHANISMS, TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -150,8 +151,11 @@ def test_commands_are_understood(page, line):
 def test_suites_can_be_read(page, elsewhere, monkeypatch):
     write_files(page, elsewhere)
     monkeypatch.syspath_prepend(str(elsewhere))
-    for title, _ in blocks(page, "toml"):
-        assert load_suite(elsewhere / title).runs()
+    for title, text in blocks(page, "toml"):
+        if text.startswith("source = "):
+            assert load_published(str(elsewhere / title)).figure
+        else:
+            assert load_suite(elsewhere / title).runs()
 
 
 TESTED_ALONE = ("networks.md", "pretraining.md")

@@ -15,8 +15,10 @@ class PublishedFigure(BaseModel):
 
     Attributes:
         method: Name of a method or mechanism, or the paper's name of another method.
-        task: The name of the scored task.
-        metric: The metric, or `"milliseconds per batch"`.
+        units: Width of the method, if the paper has several.
+        task: Name of the scored task, or of an average.
+        metric: The metric, `"score"` for an average, `"seconds"` (to the target of a stopping
+            rule), `"seconds per epoch"` or `"milliseconds per batch"`.
         value: As published: points for scores.
         sd: Published standard deviation, if any.
     """
@@ -24,10 +26,36 @@ class PublishedFigure(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: str
+    units: Annotated[int, Field(ge=1)] | None = None
     task: str
     metric: str = "accuracy"
     value: float
-    sd: float | None = None
+    sd: Annotated[float, Field(ge=0)] | None = None
+
+    @property
+    def name(self) -> str:
+        """The method with its width."""
+        return self.method if self.units is None else f"{self.method}-{self.units}"
+
+
+class PublishedClaims(BaseModel):
+    """Pairs of methods that a paper calls significantly different: all combinations of the lists.
+
+    Attributes:
+        better: The methods that are called better.
+        than: The methods that they are compared with.
+        tasks: The tasks of the claims.
+        metrics: The metrics of the claims; by default the only one of each task.
+        units: The widths of the claims; empty if figures have no widths.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    better: Annotated[list[str], Field(min_length=1)]
+    than: Annotated[list[str], Field(min_length=1)]
+    tasks: Annotated[list[str], Field(min_length=1)]
+    metrics: list[str] = Field(default_factory=list)
+    units: list[int] = Field(default_factory=list)
 
 
 class Published(BaseModel):
@@ -37,8 +65,10 @@ class Published(BaseModel):
         source: The paper, and the table or figure.
         split: The split on which the figures were measured.
         vectors: Width of the paper's word vectors; None for random embeddings.
+        seeds: Number of seeds of each mean, if there are standard deviations.
         missing: Omitted figures of the paper, and the reason.
         figure: The figures.
+        claim: The paper's claims of significance.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,8 +76,10 @@ class Published(BaseModel):
     source: str
     split: str = "test"
     vectors: Annotated[int, Field(ge=1)] | None = None
+    seeds: Annotated[int, Field(ge=2)] | None = None
     missing: str = ""
     figure: list[PublishedFigure] = Field(default_factory=list)
+    claim: list[PublishedClaims] = Field(default_factory=list)
 
 
 def load_published(name: str) -> Published:
@@ -58,7 +90,7 @@ def load_published(name: str) -> Published:
 
     Example:
         >>> load_published("relation-table1").figure[0].value
-        10.8
+        43.6
     """
     inside = resources.files("relation_tf.suites") / "published" / f"{name}.toml"
     try:

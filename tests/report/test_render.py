@@ -186,33 +186,6 @@ def test_many_pairs_are_listed_only_in_csv(suite_of, pages_of):
     assert listed(15, "many") == [(False, True)] * 2
 
 
-def test_published_figures_are_compared(suite_of, pages_of):
-    suite = suite_of(tasks=["CoLA", "SST-2"], published="relation-table1")
-    report, pages = pages_of(suite, separated)
-    table = report.tables["published"].set_index(["task", "method"])
-    row = table.loc[("SST-2", "relation")]
-    # Five seeds at .81 ... .85, and .03 more of accuracy.
-    assert (row["published"], row["mean"], row["n"]) == pytest.approx((80.6, 86.0, 5))
-    assert row["difference"] == pytest.approx(5.4)
-    assert len(table) == 5
-    for text in pages:
-        assert "the paper uses word vectors of width 100, this suite random embeddings" in text
-        assert "the paper reports test sets, this suite dev sets" in text
-        assert "80.6" in text
-        assert "+5.40" not in text
-        assert "frai.2022.924688" in text
-
-
-def test_a_figure_needs_a_unique_method(suite_of, fabricate):
-    methods = [{"mechanism": "relation", "units": [8, 16]}, {"mechanism": "attention"}]
-    suite = suite_of(tasks=["SST-2"], method=methods, published="relation-table1")
-    table = make_report(fabricate(suite, lambda *_: 0.5)).tables["published"]
-    table = table[table["task"] == "SST-2"].set_index("method")
-    assert table["n"].to_dict() == {
-        "relation": 0, "linear-attention": 0, "attention-64": 5, "baseline": 0,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("tasks", "words", "others"),
     [

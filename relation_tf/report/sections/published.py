@@ -3,132 +3,189 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from relation_tf.bench.results import Results
+from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
 from relation_tf.config.published import Published
+from relation_tf.config.suite import Suite
 from relation_tf.config.table_layout import TableLayout
-from relation_tf.registry import register_section
+from relation_tf.registry import PROCEDURES, register_section
 from relation_tf.report.blocks import (
     Block,
     Cell,
     Column,
+    Folded,
     Heading,
     Paper,
     Paragraph,
     Row,
     Section,
     Table,
+    number,
     spread,
 )
 from relation_tf.report.comparisons import SCORE, rows_of
 from relation_tf.report.context import ReportContext
-from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.provenance import notes
-from relation_tf.report.scores import Scores
+from relation_tf.report.published import (
+    MILLISECONDS,
+    SECONDS,
+    TIMES,
+    check_claims,
+    compare_published,
+    mean_times,
+    reasons,
+)
+from relation_tf.stats import PublishedTable
+from relation_tf.stats.design import format_level
 from relation_tf.tasks.metrics import find_metric
-
-MILLISECONDS = "milliseconds per batch"
 
 _Names = tuple[str, ...]
 
 
 @register_section("published")
 class PublishedFigures(Section):
-    """Table of published figures and our results."""
+    """Table of published figures and our results, and the paper's claims."""
 
     heading = "Comparison with the paper"
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the table, and the reasons why figures are not comparable."""
+        """Return the table, the reasons why figures may differ, and the claims."""
         results, published = context.results, context.published
         if results is None or published is None or not context.cells:
             return []
-        unlike = reasons(results, published)
         found = _compared(context, results, published)
+        shown = found[_of_suite(results.suite, published)]
         blocks: list[Block] = []
-        if unlike:
-            blocks.append(Paragraph(f"Not comparable: {'; '.join(unlike)}.", "warning"))
-        if len(found):
-            blocks.append(_table(found, comparable=not unlike))
+        if len(shown):
+            causes = reasons(published, results.suite, _notes(results))
+            blocks += [*_why(causes), _table(shown)]
         split = f"; its figures are from {published.split} sets" if len(found) else ""
         note = f"{published.source}{split}. {published.missing}".strip()
-        return [*blocks, Paragraph(note, "note")]
+        blocks.append(Paragraph(note, "note"))
+        claims = check_claims(published)
+        return blocks if claims is None else [*blocks, _claims(claims)]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
-        """Return the table of published figures and our results."""
-        if context.results is None or context.published is None:
+        """Return the table of published figures and our results, and the checked claims."""
+        if context.results is None or context.published is None or not context.cells:
             return {}
         found = _compared(context, context.results, context.published)
-        return {} if found.empty else {"published": found}
+        claims = check_claims(context.published)
+        return {
+            **({} if found.empty else {"published": found}),
+            **({} if claims is None else {"published-claims": claims.claims()}),
+        }
 
 
-def _table(found: pd.DataFrame, *, comparable: bool) -> Table:
+def _of_suite(suite: Suite, published: Published) -> list[bool]:
+    """Return True for each figure of the suite's tasks and widths."""
+    tasks = {name for task in suite.learned() for name in task.scored} | {*suite.tasks}
+    widths = {None, *(method.units for method in suite.methods())}
+    averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
+    return [
+        figure.task in (*tasks, *averages) and figure.units in widths for figure in published.figure
+    ]
+
+
+def _why(causes: Mapping[str, Sequence[str]]) -> Iterator[Block]:
+    """Yield a warning with the reasons, if any."""
+    by_cause: dict[str, list[str]] = {}
+    for task, own in causes.items():
+        for cause in own:
+            by_cause.setdefault(cause, []).append(task)
+    parts = [
+        cause if tasks == [""] else f"{', '.join(tasks)}: {cause}"
+        for cause, tasks in by_cause.items()
+    ]
+    if parts:
+        yield Paragraph(f"Figures may differ because: {'; '.join(parts)}.", "warning")
+
+
+def _table(found: pd.DataFrame) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
     columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
+    columns.append(Column("Within 2 published SD"))
     rows = []
     for row in rows_of(found):
-        shown = comparable and not math.isnan(row.difference)
+        digits = _decimals(row)
         numbers = [
-            spread(row.published, row.published_sd),
-            spread(row.mean, row.sd),
-            signed(row.difference) if shown else None,
+            _published(row.published, row.published_sd, digits),
+            spread(row.mean, row.sd, digits),
+            None if math.isnan(row.difference) else f"{row.difference:+,.{digits}f}",
         ]
-        rows.append(Row([row.task, row.metric, row.method, *numbers], task=row.task))
+        within = {True: "yes", False: "no", None: "–"}[row.within_2_sd]
+        cells = [row.task, row.metric, row.method, *numbers, within]
+        rows.append(Row([_minus(cell) for cell in cells], task=row.task))
     return Table("Table: published figures", columns, rows)
 
 
+def _minus(cell: str | None) -> str | None:
+    """Return a number with a typographic minus."""
+    return re.sub(r"^-(?=[\d.])", "−", cell) if cell else cell
+
+
+def _decimals(row: Any) -> int:
+    """Return the decimals of a published mean: at least one for points, three digits for times."""
+    shown = -int(Decimal(f"{row.published:.10g}").as_tuple().exponent)
+    if row.metric in TIMES:
+        return max(0, shown, 2 - math.floor(math.log10(row.published)))
+    return max(1, shown)
+
+
+def _published(mean: float, sd: float, digits: int) -> str:
+    """Return a published mean and SD; the SD with all its decimals, as it may be very small."""
+    shown = number(mean, digits)
+    if math.isnan(sd):
+        return shown
+    own = -int(Decimal(f"{sd:.10g}").as_tuple().exponent)
+    return f"{shown} ± {number(sd, max(digits, own))}"
+
+
+def _claims(found: PublishedTable) -> Folded:
+    """Return the paper's claims with the verdict that its means and SDs allow."""
+    claims = found.claims()
+    counts = ", ".join(
+        f"{count} {verdict}" for verdict, count in claims["significance"].value_counts().items()
+    )
+    columns = [Column("Task", "head"), Column("Methods"), Column("Significance")]
+    columns.append(Column("Share of samples", "number"))
+    rows = [
+        Row([row.task, f"{row.a}, {row.b}", row.significance, f"{100 * row.share:.1f} %"])
+        for row in rows_of(claims)
+    ]
+    note = (
+        "Pairs that the paper calls significantly different, checked from its means and SDs. "
+        "Certain: every sample with these figures is significant. Share: part of the normal "
+        "samples with exactly these means and SDs that is significant "
+        f"({found.n} seeds, {PROCEDURES[found.test].title}, asymptotic {format_level(found.alpha)}"
+        "). A small share means that the claim needs an unusual shape of the scores."
+    )
+    summary = f"Claims of the paper: {len(claims)} ({counts})"
+    table = Table("Table: claims of the paper", columns, rows)
+    return Folded(summary, [Paragraph(note, "note"), table])
+
+
+def _notes(results: Results) -> dict[str, list[str]]:
+    return {task: notes(results, task) for task in results.suite.tasks}
+
+
 def _compared(context: ReportContext, results: Results, published: Published) -> pd.DataFrame:
-    """Return published figures and our results, in points or milliseconds.
-
-    A figure belongs to the method with its name, or to the only method with its mechanism.
-    """
-    ours = {
-        (row.task, row.method, MILLISECONDS): (1000 * row.seconds_batch, math.nan, row.n)
-        for row in rows_of(context.how)
-    }
-    for row in rows_of(context.summary):
-        points = find_metric(row.metric).points
-        ours[row.task, row.method, row.metric] = points * row.mean, points * row.sd, row.n
-    rows = []
-    for figure in published.figure:
-        name = own_name(results, figure.method)
-        own = ours.get((figure.task, name, figure.metric), (math.nan, math.nan, 0))
-        row = (figure.task, figure.metric, name, figure.value, figure.sd, *own)
-        rows.append((*row, own[0] - figure.value))
-    names = ["task", "metric", "method", "published", "published_sd", "mean", "sd", "n"]
-    return pd.DataFrame(rows, columns=[*names, "difference"]).astype({"published_sd": float})
-
-
-def own_name(results: Results, name: str) -> str:
-    """Return our method with this name, or the only one with this mechanism; else the name."""
-    methods = results.suite.methods()
-    own = [str(method.name) for method in methods if method.mechanism == name]
-    named = any(method.name == name for method in methods)
-    return own[0] if len(own) == 1 and not named else name
-
-
-def reasons(results: Results, published: Published) -> list[str]:
-    """Return the reasons why published figures and our results are not comparable, if any."""
-    suite = results.suite
-    unlike = []
-    ours = suite.embedding_dim if suite.embeddings == "glove" else None
-    if ours != published.vectors:
-        unlike.append(f"the paper uses {_vectors(published.vectors)}, this suite {_vectors(ours)}")
-    if suite.source == "miniglue":
-        unlike.append("this suite uses built-in data")
-    elif Scores.of(results).noun != f"{published.split} sets":
-        unlike.append(f"the paper reports {published.split} sets, this suite dev sets")
-    return unlike + [f"{task} is {note}" for task in suite.tasks for note in notes(results, task)]
-
-
-def _vectors(width: int | None) -> str:
-    return "random embeddings" if width is None else f"word vectors of width {width}"
+    """Return published figures and our results, in points or units of time."""
+    summary = context.summary
+    points = summary["metric"].map(lambda name: find_metric(name).points).astype(float)
+    ours = summary.assign(mean=points * summary["mean"], sd=points * summary["sd"])
+    times = [_times(measure, context).assign(metric=measure) for measure in TIMES]
+    columns = ["task", "method", "metric", "n", "mean", "sd"]
+    everything = pd.concat([table[columns] for table in (ours, *times)], ignore_index=True)
+    return compare_published(published, results.suite, everything, _notes(results))
 
 
 @register_section("layout")
@@ -162,18 +219,15 @@ def _grid(
 ) -> tuple[list[Column], list[Row]]:
     """Return the columns and the rows of a measure."""
     suite, published = results.suite, context.published
+    figures = {} if published is None else _figures(_compared(context, results, published), suite)
     places = {
         (str(method.name), task): layout.place(method, task)
         for method in suite.methods()
         for task in (context.scores.tasks if measure == SCORE else suite.tasks)
     }
     rows, columns = (_nested(names) for names in zip(*places.values(), strict=True))
-    figures = _figures(results, published)
-    comparable = published is not None and not reasons(results, published)
     cells = {
-        places[row.method, row.task]: _cell(
-            row, figures.get((row.method, row.task, measure)), comparable=comparable
-        )
+        places[row.method, row.task]: _cell(row, figures.get((row.method, row.task, measure)))
         for row in rows_of(_means(measure, context))
     }
     heads = [Column(name, "head") for name in layout.rows]
@@ -218,20 +272,18 @@ def _means(measure: str, context: ReportContext) -> pd.DataFrame:
 
 
 def _times(measure: str, context: ReportContext) -> pd.DataFrame:
+    """Return columns `task`, `method`, `n`, `mean` and `sd` of a measured time."""
     how, times = context.how, context.learning_times
-    keys = ["task", "method"]
+    keys = ["task", "method", "n"]
     if measure == MILLISECONDS:
         return how[keys].assign(mean=1000 * how["seconds_batch"], sd=math.nan)
-    if times is None:
-        return how[keys].assign(mean=how["seconds_epoch"], sd=math.nan)
-    column = "seconds" if measure == "seconds" else "seconds_epoch"
-    means = times.means
-    own = means[keys].assign(mean=means[column], sd=means[f"{column}_sd"])
-    # A mean over only the successful seeds would favour the method.
-    return own[means["reached"] == means["n"]] if measure == "seconds" else own
+    if times is not None:
+        return mean_times(times.means, measure)
+    unknown = measure == SECONDS
+    return how[keys].assign(mean=math.nan if unknown else how["seconds_epoch"], sd=math.nan)
 
 
-def _cell(row: Any, figure: float | None, *, comparable: bool) -> Cell | None:
+def _cell(row: Any, figure: float | None) -> Cell | None:
     def shown(value: float, sign: str = "") -> str:
         return "" if math.isnan(value) else f"{value:{sign}z,.{row.digits}f}".replace("-", "−")
 
@@ -241,16 +293,15 @@ def _cell(row: Any, figure: float | None, *, comparable: bool) -> Cell | None:
     if figure is None:
         return cell
     published = shown(figure)
-    difference = f" ({shown(row.mean - figure, '+')})" if comparable else ""
-    return replace(cell, notes=[f"paper {published}{difference}"], paper_note=published)
+    note = f"paper {published} ({shown(row.mean - figure, '+')})"
+    return replace(cell, notes=[note], paper_note=published)
 
 
-def _figures(results: Results, published: Published | None) -> dict[tuple[str, str, str], float]:
-    """Return the paper's figures by our method, task and measure."""
-    metrics = {name: task.metrics for task in results.suite.learned() for name in task.scored}
+def _figures(found: pd.DataFrame, suite: Suite) -> dict[tuple[str, str, str], float]:
+    """Return the paper's figures by our method, task and measure, where we have a result."""
+    metrics = {name: task.metrics for task in suite.learned() for name in task.scored}
     figures = {}
-    for figure in () if published is None else published.figure:
-        is_score = metrics.get(figure.task) == (figure.metric,)
-        measure = SCORE if is_score else figure.metric
-        figures[own_name(results, figure.method), figure.task, measure] = figure.value
+    for row in rows_of(found[found["n"] > 0]):
+        measure = SCORE if metrics.get(row.task) == (row.metric,) else row.metric
+        figures[row.method, row.task, measure] = row.published
     return figures

@@ -1,0 +1,179 @@
+"""Compare results with published figures, and check the claims of a published table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+import pandas as pd
+
+from relation_tf.bench.results import MEAN_OF_TASKS
+from relation_tf.config.published import Published, PublishedFigure
+from relation_tf.config.suite import Suite
+from relation_tf.report.comparisons import rows_of
+from relation_tf.stats import PublishedTable, read_published
+
+SECONDS, PER_EPOCH = "seconds", "seconds per epoch"
+MILLISECONDS = "milliseconds per batch"
+TIMES = (SECONDS, PER_EPOCH, MILLISECONDS)
+
+
+def own_name(suite: Suite, figure: PublishedFigure) -> str:
+    """Return our method of a figure; else the paper's name.
+
+    This is the method with the figure's name, or the only one with this mechanism and width.
+    """
+    fitting = [m for m in suite.methods() if figure.units in (None, m.units)]
+    named = [str(m.name) for m in fitting if m.name in (figure.method, figure.name)]
+    own = named or [str(m.name) for m in fitting if m.mechanism == figure.method]
+    return own[0] if len(own) == 1 else figure.name
+
+
+def compare_published(
+    published: Published,
+    suite: Suite,
+    ours: pd.DataFrame,
+    notes: Mapping[str, Sequence[str]] | None = None,
+) -> pd.DataFrame:
+    """Return published figures next to our results, in points or units of time.
+
+    The mean over tasks is compared only if the suite has all of the paper's tasks.
+
+    Args:
+        published: The figures.
+        suite: The suite of our results.
+        ours: Columns `task`, `method`, `metric`, `n`, `mean`, `sd`, in the published units.
+        notes: Differences between our data and the published data, by task.
+
+    Returns:
+        Columns `task`, `metric`, `method`, `published`, `published_sd`, `mean`, `sd`, `n`,
+        `difference` (ours minus published), `within_2_sd` (True if at most two published SDs; None
+        if unknown) and `reason`: the declared differences that may explain it.
+    """
+    known = {(row.task, row.method, row.metric): row for row in rows_of(ours)}
+    tasks = {figure.task for figure in published.figure} - {MEAN_OF_TASKS}
+    whole = tasks <= {name for task in suite.learned() for name in task.scored}
+    differing = reasons(published, suite, notes or {})
+    rows = []
+    for figure in published.figure:
+        name = own_name(suite, figure)
+        own = known.get((figure.task, name, figure.metric))
+        if figure.task == MEAN_OF_TASKS and not whole:
+            own = None
+        mean, sd, n = (math.nan, math.nan, 0) if own is None else (own.mean, own.sd, own.n)
+        difference = mean - figure.value
+        within = None
+        if figure.sd is not None and not math.isnan(mean):
+            within = bool(abs(difference) <= 2 * figure.sd)
+        causes = [*differing.get("", ()), *differing.get(figure.task, ())]
+        if figure.metric in TIMES:
+            causes.append("times depend on the hardware and the program")
+        reason = "; ".join(causes) if own is not None else ""
+        compared = (mean, sd, n, difference, within, reason)
+        rows.append((figure.task, figure.metric, name, figure.value, figure.sd, *compared))
+    names = ["task", "metric", "method", "published", "published_sd", "mean", "sd", "n"]
+    found = pd.DataFrame(rows, columns=[*names, "difference", "within_2_sd", "reason"])
+    return found.astype({"published_sd": float})
+
+
+def mean_times(means: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return the mean times of a suite whose stopping rule has a target.
+
+    Args:
+        means: The `means` of `relation_tf.report.sections.learning_time.LearningTimes`.
+        measure: `"seconds"` or `"seconds per epoch"`.
+
+    Returns:
+        Columns `task`, `method`, `n`, `mean` and `sd`. Seconds only of methods that always reached
+        the target: a mean over only the successful seeds would favor the method.
+    """
+    column = SECONDS if measure == SECONDS else "seconds_epoch"
+    own = means[["task", "method", "n"]].assign(mean=means[column], sd=means[f"{column}_sd"])
+    return own[means["reached"] == means["n"]] if measure == SECONDS else own
+
+
+def reasons(
+    published: Published, suite: Suite, notes: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """Return the declared reasons why our results may differ: by task, and for all tasks ("").
+
+    These are other word vectors, other splits and the notes on the data of our runs.
+    """
+    general: list[str] = []
+    ours = suite.embedding_dim if suite.embeddings == "glove" else None
+    if ours != published.vectors:
+        general.append(f"the paper uses {_vectors(published.vectors)}, this suite {_vectors(ours)}")
+    found = {"": general}
+    if suite.source == "miniglue":
+        general.append("this suite uses built-in data")
+        return found
+    splits = {name: split for task in suite.learned() for name, split in task.scored.items()}
+    unlike = {name for name, split in splits.items() if not split.startswith(published.split)}
+    sentence = f"the paper reports {published.split} sets, this suite dev sets"
+    if unlike == {*splits}:
+        general.append(sentence)
+    else:
+        found |= {name: [sentence] for name in unlike}
+    for name in suite.tasks:
+        for task in suite.find_task(name).each():
+            for scored in task.scored:
+                found.setdefault(scored, []).extend(notes.get(name, ()))
+    return found
+
+
+def _vectors(width: int | None) -> str:
+    return "random embeddings" if width is None else f"word vectors of width {width}"
+
+
+def check_claims(published: Published, alpha: float = 0.05) -> PublishedTable | None:
+    """Check which of a paper's claims follow from its means and SDs; None if it has no claims.
+
+    The methods of one width form a family, as in the papers.
+
+    Args:
+        published: The figures and claims.
+        alpha: Level of the paper's tests.
+
+    Returns:
+        The table of `read_published`; its tasks are such as `"IMDb, seconds, 64 units"`.
+
+    Example:
+        >>> from relation_tf.config.published import load_published
+        >>> found = check_claims(load_published("relation-table1"))
+        >>> found.claims()["significance"].value_counts().to_dict()
+        {'certain': 18, 'undetermined': 6}
+    """
+    if published.seeds is None or not published.claim:
+        return None
+    with_sd = [figure for figure in published.figure if figure.sd is not None]
+    metrics: dict[str, dict[str, None]] = {}
+    for figure in with_sd:
+        metrics.setdefault(figure.task, {})[figure.metric] = None
+
+    def label(task: str, metric: str, units: int | None) -> str:
+        parts = [task, metric if len(metrics[task]) > 1 else "", f"{units} units" if units else ""]
+        return ", ".join(part for part in parts if part)
+
+    def claims() -> Iterator[tuple[str, str, str]]:
+        for claim in published.claim:
+            widths: list[int | None] = [*claim.units] or [None]
+            for units, task in product(widths, claim.tasks):
+                for metric in claim.metrics or metrics[task]:
+                    for better, than in product(claim.better, claim.than):
+                        yield label(task, metric, units), better, than
+
+    table = pd.DataFrame(
+        [
+            (label(each.task, each.metric, each.units), each.method, each.value, each.sd)
+            for each in with_sd
+        ],
+        columns=["task", "method", "mean", "sd"],
+    )
+    claimed = [*claims()]
+    table = table[table["task"].isin({task for task, *_ in claimed})]
+    # With the decimals of the value; a lost trailing zero makes the verdicts more cautious.
+    shown = table.assign(
+        **{name: table[name].map(lambda x: f"{x:.10g}") for name in ("mean", "sd")}
+    )
+    return read_published(shown, published.seeds, alpha, claims=claimed)

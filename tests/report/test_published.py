@@ -1,0 +1,179 @@
+"""Tests of the comparison with published figures, and of the check of a paper's claims."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from relation_tf.bench import read_results
+from relation_tf.config.published import Published, load_published
+from relation_tf.report import make_report
+from relation_tf.report.published import check_claims
+
+PAPER = """
+source = "A paper"
+seeds = 5
+[[figure]]
+method = "attention"
+units = 64
+task = "RTE"
+metric = "seconds"
+value = 0.3
+sd = 0.02
+[[figure]]
+method = "attention"
+units = 64
+task = "RTE"
+metric = "seconds per epoch"
+value = 15.3
+sd = 0.0108
+[[figure]]
+method = "attention"
+units = 128
+task = "RTE"
+metric = "seconds"
+value = 1316
+[[figure]]
+method = "linear-attention"
+units = 64
+task = "RTE"
+metric = "seconds"
+value = 900
+"""
+
+
+def test_figures_are_compared(suite_of, fabricate):
+    suite = suite_of(tasks=["CoLA", "MNLI", "SST-2"], published="relation-table1")
+    scores = {"CoLA": -0.02, "SST-2": 0.81, "MNLI-m": 0.5, "MNLI-mm": 0.6}
+
+    def change(config, files):
+        if config.task == "MNLI":
+            files["manifest"]["data"]["notes"] = ["a sample: 10 of 392,702 training rows"]
+
+    def score(config, task, metric):
+        return scores[task] + config.seed / 1000
+
+    report = make_report(fabricate(suite, score, change))
+    table = report.tables["published"]
+    assert len(table) == 180
+    compared = table[table["n"] > 0].set_index(["task", "method"])
+    assert len(compared) == 4 * 4
+    row = compared.loc[("SST-2", "relation")]
+    assert (row["published"], row["published_sd"], row["mean"]) == pytest.approx(
+        (80.6, 0.397, 81.3)
+    )
+    assert row["difference"] == pytest.approx(0.7)
+    assert row["within_2_sd"]
+    assert not compared.loc[("SST-2", "attention"), "within_2_sd"]
+    assert compared.loc[("CoLA", "baseline"), "difference"] == pytest.approx(-1.7 + 0.38)
+    vectors = "the paper uses word vectors of width 100, this suite random embeddings"
+    splits = "the paper reports test sets, this suite dev sets"
+    assert row["reason"] == f"{vectors}; {splits}"
+    sampled = "a sample: 10 of 392,702 training rows"
+    assert compared.loc[("MNLI-mm", "relation"), "reason"] == f"{vectors}; {splits}; {sampled}"
+    for text in (report.html(), report.markdown()):
+        assert f"may differ because: {vectors}; {splits}; MNLI-m, MNLI-mm: {sampled}." in text
+        assert "frai.2022.924688" in text
+        assert "10.8 ± 2.36" in text
+        assert "+0.7" in text
+    lines = [line for line in report.markdown().splitlines() if "| SST-2 | accuracy |" in line]
+    assert len(lines) == 4  # no other widths
+    assert "| SST-2 | accuracy | baseline | 59.6 ± 1.01 | 81.3 ± 0.2 | +21.7 | no |" in lines
+    assert "| CoLA | matthews | baseline | −0.38 ± 0.85 | −1.70 ± 0.16 | −1.32 | yes |" in (
+        report.markdown()
+    )
+
+
+def test_a_figure_needs_a_unique_method_of_its_width(suite_of, fabricate):
+    methods = [
+        {"name": "mine", "mechanism": "attention"},
+        {"mechanism": "relation", "units": [64, 128]},
+        {"name": "twice", "mechanism": "baseline"},
+        {"name": "again", "mechanism": "baseline", "options": {"variant": "equations"}},
+        {"mechanism": "linear-attention", "units": [8]},
+    ]
+    suite = suite_of(tasks=["SST-2"], method=methods, published="relation-table1")
+    table = make_report(fabricate(suite, lambda *_: 0.5)).tables["published"]
+    table = table[(table["task"] == "SST-2") & (table["n"] > 0)]
+    assert table["method"].tolist() == ["mine", "relation-64", "relation-128"]
+
+
+def test_the_mean_over_tasks_needs_all_of_them(suite_of, fabricate, tmp_path):
+    path = tmp_path / "figures.toml"
+    path.write_text(
+        'source = "A paper"\nfigure = [\n'
+        '{ method = "relation", task = "MR", value = 77 },\n'
+        '{ method = "relation", task = "CR", value = 79 },\n'
+        '{ method = "relation", task = "mean of these tasks", metric = "score", value = 78 },\n]\n'
+    )
+    for name, tasks, seen in (("both", ["MR", "CR"], 3), ("other", ["MR", "SUBJ"], 1)):
+        suite = suite_of(tasks=tasks, published=str(path), layout={"columns": ["task"]})
+        report = make_report(fabricate(suite, lambda *_: 0.5, name=name))
+        assert (report.tables["published"]["n"] > 0).sum() == seen
+        assert ("paper 78.0" in report.html()) is (seen == 3)
+
+
+def test_times_are_compared(suite_of, fabricate, tmp_path):
+    path = tmp_path / "times.toml"
+    path.write_text(PAPER, encoding="utf-8")
+
+    def change(config, files):
+        files["result"]["reached"] = config.seed > 1 or config.mechanism == "attention"
+        files["result"] |= {"epochs": 2}
+        files["result"]["seconds"] |= {"input": 0.1, "training": 0.2, "evaluation": 0.08}
+
+    suite = suite_of(tasks=["RTE"], stopping="accuracy_reached", published=str(path))
+    report = make_report(fabricate(suite, lambda *_: 0.9, change))
+    table = report.tables["published"].set_index(["method", "metric"])
+    seconds = table.loc[("attention", "seconds")]
+    assert (seconds["mean"], seconds["within_2_sd"]) == (pytest.approx(0.28), True)
+    assert "times depend on the hardware and the program" in seconds["reason"]
+    # Linear Attention missed the target once: it has no mean time.
+    assert table.loc[("linear", "seconds"), "n"] == 0
+    assert table.loc[("attention-128", "seconds"), "n"] == 0
+    text = report.markdown()
+    assert "| RTE | seconds | attention | 0.300 ± 0.020 | 0.280 ± 0.000 | −0.020 | yes |" in text
+    assert (
+        "| RTE | seconds per epoch | attention | 15.3 ± 0.0108 | 0.1 ± 0.0 | −15.2 | no |" in text
+    )
+    assert "1,316" not in text
+
+
+def test_an_unfinished_suite_has_no_comparison(suite_of, fabricate):
+    suite = suite_of(tasks=["RTE"], published="relation-table1")
+    results = read_results(fabricate(suite, lambda *_: None))
+    assert "published" not in make_report(results).tables
+
+
+@pytest.mark.parametrize(
+    ("name", "verdicts"),
+    [
+        ("relation-table1", {"certain": 18, "undetermined": 6}),
+        ("relation-table2", {"certain": 38, "undetermined": 3}),
+    ],
+)
+def test_claims_of_the_relation_paper(name, verdicts):
+    claims = check_claims(load_published(name)).claims()
+    assert claims["significance"].value_counts().to_dict() == verdicts
+    assert (claims.loc[claims["significance"] == "certain", "share"] == 1).all()
+    undetermined = claims[claims["significance"] == "undetermined"].set_index("task")
+    if name == "relation-table2":
+        share = undetermined.loc["WikiText-103, seconds, 256 units", "share"]
+        assert f"{share:.1%}" == "0.2%"
+    assert (undetermined["share"] > 0).all()
+
+
+def test_claims_are_shown(suite_of, fabricate):
+    suite = suite_of(tasks=["CoLA"], published="relation-table2", seeds=1)
+    report = make_report(fabricate(suite, lambda *_: 0.5))
+    assert len(report.tables["published-claims"]) == 41
+    for text in (report.html(), report.markdown()):
+        assert "Claims of the paper: 41 (38 certain, 3 undetermined)" in text
+        row = r"WikiText-103, seconds, 256 units\W.*?linear-attention, relation\W.*?undetermined\W"
+        assert re.search(row + r".*?0\.2 %", text, re.DOTALL)
+
+
+def test_no_claims_without_deviations():
+    assert check_claims(load_published("fcsr-table4")) is None
+    assert check_claims(Published(source="A paper", seeds=5)) is None
