@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import width_of
-from relation_tf.layers.masking import softmax, to_float32, zero_masked
+from relation_tf.layers.masking import softmax_over, to_float32, zero_masked
 from relation_tf.layers.token_mixer import TokenMixer
 
 
@@ -150,9 +150,5 @@ def running_mean(x: Any, mask: Any) -> tuple[Any, Any]:
 
 def causal_softmax(scores: Any, mask: Any) -> Any:
     """Apply `masked_softmax` to `(batch, tokens, tokens)` with zero weight on later tokens."""
-    wide = to_float32(scores)
     kept = up_to_own(ops.shape(scores)[1])
-    if mask is not None:
-        kept = ops.logical_and(kept, mask[:, None, :])
-    weights = softmax(ops.where(kept, wide, -1e30))
-    return ops.cast(ops.where(kept, weights, 0.0), scores.dtype)
+    return softmax_over(scores, kept if mask is None else ops.logical_and(kept, mask[:, None, :]))

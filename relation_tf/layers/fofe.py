@@ -13,7 +13,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer, rate, width_of
 from relation_tf.layers.base import BaseLayer
-from relation_tf.layers.masking import boolean, to_float32, zero_masked
+from relation_tf.layers.masking import boolean, kept_first, to_float32, zero_masked
 
 _Linear = Callable[[Any], Any]
 
@@ -212,10 +212,7 @@ def _has_gap(mask: Any) -> Any:
 
 def _close_up(x: Any, mask: Any) -> Any:
     """Move the kept tokens to the start, the masked tokens behind them."""
-    position = ops.arange(ops.shape(mask)[1], dtype="int32")
-    # Distinct keys: the order does not depend on the sorting algorithm.
-    order = ops.argsort(ops.where(mask, position, position + ops.shape(mask)[1]), axis=1)
-    return ops.take_along_axis(x, order[..., None], axis=1)
+    return ops.take_along_axis(x, kept_first(mask)[..., None], axis=1)
 
 
 def _spread_out(x: Any, mask: Any) -> Any:

@@ -49,12 +49,23 @@ def masked_softmax(scores: Any, mask: Any) -> Any:
     Returns:
         Weights with the shape and dtype of `scores`; all zero if no token is kept.
     """
-    wide = to_float32(scores)
     if mask is None:
-        return ops.cast(softmax(wide), scores.dtype)
-    kept = mask[:, None, :]
-    weights = softmax(ops.where(kept, wide, -1e30))
+        return ops.cast(softmax(to_float32(scores)), scores.dtype)
+    return softmax_over(scores, mask[:, None, :])
+
+
+def softmax_over(scores: Any, kept: Any) -> Any:
+    """Compute softmax over the last axis in float32 or wider, with zero weight if not kept."""
+    weights = softmax(ops.where(kept, to_float32(scores), -1e30))
     return ops.cast(ops.where(kept, weights, 0.0), scores.dtype)
+
+
+def kept_first(mask: Any) -> Any:
+    """Return the positions of the kept tokens in order, then of the masked tokens."""
+    length = ops.shape(mask)[1]
+    position = ops.arange(length, dtype="int32")
+    # Distinct keys: the order does not depend on the sorting algorithm.
+    return ops.argsort(ops.where(mask, position, position + length), axis=1)
 
 
 def masked_mean(x: Any, mask: Any) -> Any:

@@ -32,11 +32,12 @@ from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured
 from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import (
-    accepted,
     copy_of,
     entry_of,
+    first_token,
     is_layer,
     mix_all,
+    mix_for_first,
     refuse_options,
 )
 
@@ -328,10 +329,9 @@ class TextEncoder:
             return _last(mix_all(layer, x, mask), mask)
         readout = self.config.compute == "readout" and self.entry.head == "first"
         if readout and accepts(layer, "value"):
-            masks = {"query_mask": _first(mask), "value_mask": mask}
-            return layer(_first(x), value=x, **accepted(layer, masks))
+            return mix_for_first(layer, x, mask)
         mixed = mix_all(layer, x, mask)
-        return _first(mixed) if readout and len(mixed.shape) == 3 else mixed
+        return first_token(mixed) if readout and len(mixed.shape) == 3 else mixed
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -365,11 +365,6 @@ class Frozen(BaseLayer):
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Create the layer from its configuration."""
         return cls(**{**config, "layer": keras.saving.deserialize_keras_object(config["layer"])})
-
-
-def _first(x: Any) -> Any:
-    """Return the first token, `(batch, 1, width)`, with a static length of 1."""
-    return ops.expand_dims(x[:, 0], axis=1)
 
 
 def _last(x: Any, mask: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
@@ -67,8 +68,9 @@ class EncoderDecoder(keras.Model):
 
     def build(self, input_shape: Any = None) -> None:
         """Create the weights; they do not depend on the input shapes."""
-        self.source_embedding = self._embedding("source_embedding", self.source_vocabulary)
-        self.target_embedding = self._embedding("target_embedding", self.target_vocabulary)
+        embed = partial(built_child, self, keras.layers.Embedding)
+        self.source_embedding = embed("source_embedding", None, self.source_vocabulary, self.units)
+        self.target_embedding = embed("target_embedding", None, self.target_vocabulary, self.units)
         self.build_parts()
         # In half precision the probabilities are too inaccurate for the loss.
         wide = keras.backend.result_type(self.compute_dtype, "float32")
@@ -152,11 +154,6 @@ class EncoderDecoder(keras.Model):
         """Return the symbolic output, `(batch, target_tokens, target_vocabulary)`."""
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
         return keras.KerasTensor((*inputs[1].shape, self.target_vocabulary), dtype=dtype)
-
-    def _embedding(self, name: str, size: int) -> Any:
-        embedding = keras.layers.Embedding(size, self.units, dtype=self.dtype_policy, name=name)
-        embedding.build()
-        return embedding
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+from keras import ops
 
 from relation_tf.networks.mechanisms import accepts, find_mechanism
 from relation_tf.registry import Mechanism
@@ -56,6 +57,17 @@ def mix_all(layer: Any, x: Any, mask: Any) -> Any:
     needs_value = inspect.signature(layer.call).parameters["value"].default is not None
     value = {"value": x} if needs_value else {}
     return layer(x, **value, **accepted(layer, {"query_mask": mask, "value_mask": mask}))
+
+
+def first_token(x: Any) -> Any:
+    """Return the first token, `(batch, 1, width)`, with a static length of 1."""
+    return ops.expand_dims(x[:, 0], axis=1)
+
+
+def mix_for_first(layer: Any, x: Any, mask: Any) -> Any:
+    """Call a layer that takes `value` for the first token only."""
+    masks = {"query_mask": first_token(mask), "value_mask": mask}
+    return layer(first_token(x), value=x, **accepted(layer, masks))
 
 
 def accepted(layer: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:

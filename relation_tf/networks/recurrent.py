@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.layers.masking import kept_first
 from relation_tf.networks.sentence_encoder import SentenceEncoder
 
 _CELLS = {"rnn": keras.layers.SimpleRNN, "gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
@@ -109,7 +110,7 @@ class RecurrentNetwork(SentenceEncoder):
         """Apply all layers."""
         if mask is None:
             return self._run(x, None)
-        order = _kept_first(mask)
+        order = kept_first(mask)
         some = ops.any(mask, axis=1, keepdims=True)
         # A sentence without tokens reads one zero vector; its output is set to zero below.
         count = ops.maximum(ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True), 1)
@@ -123,13 +124,6 @@ class RecurrentNetwork(SentenceEncoder):
         for recurrence in self.recurrences:
             x = recurrence(x, mask=mask)
         return x
-
-
-def _kept_first(mask: Any) -> Any:
-    """Return the positions of the kept tokens in order, then of the masked tokens."""
-    length = ops.shape(mask)[1]
-    position = ops.arange(length, dtype="int32")
-    return ops.argsort(ops.where(mask, position, position + length), axis=1)
 
 
 def _reordered(x: Any, order: Any) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -11,6 +10,7 @@ import keras
 from relation_tf import networks
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
+from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
 from relation_tf.tasks.task import Task
@@ -44,7 +44,7 @@ def build_networks(
     settings = _settings(config, task)
     if match is not None:
         settings = networks.with_size(match, settings)
-    with dtype_policy(config.precision):
+    with dtype_policy(_POLICIES[config.precision]):
         if task.task.members:
             models = networks.multi_task_networks(config.mechanism, **settings)
         elif task.task.written:
@@ -95,7 +95,7 @@ def check_network(config: RunConfig) -> None:
                 _encoder_decoder(config, 4, 4)
                 return
             source = _source(config, config.seed)
-            with dtype_policy(config.precision):
+            with dtype_policy(_POLICIES[config.precision]):
                 model = networks.sequence_classifier(
                     config.mechanism,
                     vocabulary_size=2 if source is None else source.vocabulary.size,
@@ -107,17 +107,6 @@ def check_network(config: RunConfig) -> None:
                 fill(model, source, layer=_FILLED[config.encoder_weights])
     finally:
         keras.backend.clear_session()
-
-
-@contextlib.contextmanager
-def dtype_policy(precision: str) -> Iterator[None]:
-    """Set Keras's dtype policy while a network is built."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(_POLICIES[precision])
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
 
 
 def _builder(task: Task) -> Callable[..., keras.Model]:
@@ -191,5 +180,5 @@ def _contextual(config: RunConfig, source: PretrainedEncoder | None) -> dict[str
             f"key 'embedding_dim': expected {encoder['embedding_dim']}, as in {config.pretrained}. "
             f"Received: {config.embedding_dim}"
         )
-    with dtype_policy(config.precision):
+    with dtype_policy(_POLICIES[config.precision]):
         return {"contextual": networks.encoder(units=encoder["units"], **encoder["options"])}

@@ -14,9 +14,9 @@ import tensorflow as tf
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.networks.next_token import NextTokenNetwork
+from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
 from relation_tf.tasks.generated import decoding, length_of
-from relation_tf.training.building import dtype_policy
 from relation_tf.training.checkpoint import Checkpoint
 from relation_tf.training.stopping import Stop
 from relation_tf.training.trainer import (

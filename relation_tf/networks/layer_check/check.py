@@ -9,9 +9,10 @@ from typing import Any
 from relation_tf.layers.arguments import positive_integer
 from relation_tf.networks.layer_check.checks import CHECKS
 from relation_tf.networks.layer_check.report import LayerCheck, LayerReport
-from relation_tf.networks.layer_check.subject import Subject, described, dtype_policy
+from relation_tf.networks.layer_check.subject import Subject, described
 from relation_tf.networks.mechanisms import load
 from relation_tf.networks.mixing import entry_of, refuse_options
+from relation_tf.networks.precision import dtype_policy
 from relation_tf.registry import Mechanism
 
 

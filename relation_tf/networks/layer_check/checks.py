@@ -24,13 +24,13 @@ from relation_tf.networks.layer_check.subject import (
     array,
     compiled,
     described,
-    dtype_policy,
     gradients_of,
     tensor,
 )
 from relation_tf.networks.mechanisms import accepts
 from relation_tf.networks.mixing import is_layer, mix_all
 from relation_tf.networks.next_token import state_change
+from relation_tf.networks.precision import dtype_policy
 
 _LENGTHS = (1, 2, 7)
 _PADDING = 100.0  # Factor of values in the padding; tokens have values around 1.

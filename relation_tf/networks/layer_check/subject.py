@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +14,7 @@ from keras import ops
 
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.mechanisms import accepts, make_layer
-from relation_tf.networks.mixing import accepted, copy_of, is_layer, mix_all
+from relation_tf.networks.mixing import copy_of, is_layer, mix_all, mix_for_first
 from relation_tf.registry import Mechanism
 
 BATCH, TOKENS = 4, 6  # Different, to detect layers that confuse the axes.
@@ -106,10 +105,7 @@ class Subject:
 
     def read(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Return the readout of the first token."""
-        tokens, kept = tensor(x), tensor(mask)
-        masks = {"query_mask": kept[:, :1], "value_mask": kept}
-        layer = self.mixer
-        return array(layer(tokens[:, :1], value=tokens, **accepted(layer, masks)))
+        return array(mix_for_first(self.mixer, tensor(x), tensor(mask)))
 
     @property
     def masks(self) -> list[str]:
@@ -187,17 +183,6 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
         return jax.jit(function)
     raise NotApplicableError(f"The backend {backend} has no XLA.")
-
-
-@contextmanager
-def dtype_policy(name: str) -> Iterator[None]:
-    """Set the global dtype policy within a block."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(name)
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
 
 
 def described(error: BaseException) -> str:
