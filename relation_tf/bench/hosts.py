@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
@@ -41,11 +41,13 @@ class Hosts:
     """The hosts of a suite; by default only this one.
 
     Attributes:
+        addresses: Addresses of all hosts, the chief first; empty for only this one.
         is_chief: If True, this host writes the results.
         scratch: A temporary folder for a host that is not the chief.
         replicas: The devices of all hosts, if there are several.
     """
 
+    addresses: tuple[str, ...] = ()
     is_chief: bool = True
     scratch: Path = Path(os.devnull)
     replicas: Replicas | None = None
@@ -98,46 +100,34 @@ def connect_hosts(distribution: Distribution | None, threads: int, quiet: bool) 
     if distribution is None or not distribution.of_several_hosts:
         yield Hosts()
         return
-    host = this_host()
+    hosts = this_host()
     if not quiet:
-        chief = "this host" if host.is_chief else host.addresses[0]
-        line = f"waiting for {', '.join(host.addresses)}; {chief} writes the results"
+        chief = "this host" if hosts.is_chief else hosts.addresses[0]
+        line = f"waiting for {', '.join(hosts.addresses)}; {chief} writes the results"
         print(line, flush=True)
     with ended_by_interrupts():
         replicas = start_tensorflow(Path(os.devnull), threads, distribution)
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            yield Hosts(host.is_chief, Path(scratch), replicas)
+            yield replace(hosts, scratch=Path(scratch), replicas=replicas)
         except Exception as error:
             raise_if_lost(error)
             raise
 
 
-@dataclass(frozen=True)
-class Host:
-    """Addresses of all hosts of a run, and the role of this one.
-
-    Attributes:
-        addresses: Addresses of all hosts, the chief first.
-        is_chief: If True, this host writes the results.
-    """
-
-    addresses: tuple[str, ...]
-    is_chief: bool
-
-
-def this_host(environment: Mapping[str, str] = os.environ) -> Host:
+def this_host(environment: Mapping[str, str] = os.environ) -> Hosts:
     """Parse `TF_CONFIG`, see TensorFlow's documentation.
 
     Raises:
         SuiteError: If the variable is not set or is invalid.
 
     Example:
-        >>> this_host({"TF_CONFIG": '''{
+        >>> hosts = this_host({"TF_CONFIG": '''{
         ...     "cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
         ...     "task": {"type": "worker", "index": 1}
         ... }'''})
-        Host(addresses=('10.0.0.1:2222', '10.0.0.2:2222'), is_chief=False)
+        >>> hosts.addresses, hosts.is_chief
+        (('10.0.0.1:2222', '10.0.0.2:2222'), False)
     """
     text = environment.get("TF_CONFIG")
     if not text:
@@ -154,7 +144,7 @@ def this_host(environment: Mapping[str, str] = os.environ) -> Host:
         raise SuiteError(f"TF_CONFIG: {fault}") from error
     chief, workers = found.cluster.get("chief", []), found.cluster.get("worker", [])
     leads = found.task.type == "chief" or (not chief and found.task.index == 0)
-    return Host((*chief, *workers), leads)
+    return Hosts((*chief, *workers), leads)
 
 
 def _address(text: str) -> str:

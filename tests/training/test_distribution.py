@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relation_tf.bench import run_suite
-from relation_tf.bench.hosts import Host, this_host
+from relation_tf.bench.hosts import Hosts, this_host
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
 from relation_tf.tasks import load_task
@@ -37,10 +37,10 @@ def config_of(cluster, kind="worker", index=0):
 
 
 def test_the_first_worker_is_the_chief_where_none_is_named():
-    assert this_host(config_of({"worker": TWO})) == Host(tuple(TWO), is_chief=True)
+    assert this_host(config_of({"worker": TWO})) == Hosts(tuple(TWO), is_chief=True)
     assert not this_host(config_of({"worker": TWO}, index=1)).is_chief
     led = {"worker": TWO, "chief": ["lead:1"]}
-    assert this_host(config_of(led, "chief")) == Host(("lead:1", *TWO), is_chief=True)
+    assert this_host(config_of(led, "chief")) == Hosts(("lead:1", *TWO), is_chief=True)
     assert not this_host(config_of(led)).is_chief
 
 
