@@ -89,6 +89,11 @@ def in_one_line(where: str) -> Iterator[None]:
         raise SuiteError(f"{where}: {' '.join(str(error).split())}") from error
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the reason of an error of the system or a file format, short."""
+    return getattr(error, "strerror", None) or f"{error!s:.100}"
+
+
 def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
     """Return a hint with the nearest known name, or an empty string if there is no near one.
 

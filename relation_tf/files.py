@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, reason_of
 
 
 def write_text(path: Path, text: str) -> None:
@@ -18,10 +19,17 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that replaces `path` at the end of the block, unless the block fails."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -52,6 +60,18 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
 
 
+def expand_home(path: str | Path, where: str = "") -> Path:
+    """Expand `~` in a path.
+
+    Raises:
+        SuiteError: If the user does not exist; the message starts with `where`.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise SuiteError(f"{where}{path}: {error}") from None
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
@@ -61,8 +81,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
-        raise SuiteError(f"{path}: expected JSON: {reason}") from error
+        raise SuiteError(f"{path}: expected JSON: {reason_of(error)}") from error
     if not isinstance(content, dict):
         raise SuiteError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content

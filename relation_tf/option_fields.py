@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from relation_tf.errors import SuiteError, did_you_mean
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def option(
@@ -34,6 +37,14 @@ def option(
     """
     metadata = {"help": text, "metavar": metavar, "flag": flag, "shown": shown}
     return field(default=default, metadata={**metadata, "choices": choices, "bounds": bounds})
+
+
+def take_options(function: Function, options: Iterable[inspect.Parameter]) -> Function:
+    """Show options in the signature of a function in place of its `**options`."""
+    signature = inspect.signature(function, eval_str=True)
+    own = [each for each in signature.parameters.values() if each.name != "options"]
+    function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    return function
 
 
 _BOUNDS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {

@@ -451,7 +451,7 @@ class Executor:
     """A function that executes runs.
 
     Attributes:
-        execute: The function, see `relation_tf.bench.executors`.
+        execute: The function, see `relation_tf.bench.processes`.
         options: Accepted options of a cluster: `"address"`, `"run_cpus"`, `"run_gpus"`,
             `"run_memory"`. With other executors, they are errors.
         needs: Required options of a cluster.
@@ -464,14 +464,14 @@ class Executor:
 
 EXECUTORS: Registry[Executor] = Registry(
     "executor",
-    "relation_tf.bench.executors",
+    "relation_tf.bench.processes",
     "relation_tf.bench.ray_cluster",
     shapes_runs=False,
 )
 
 
 def register_executor(name: str, **declaration: Any) -> Callable[[Any], Any]:
-    """Register a function that executes runs: `--executor <name>`, see `bench.executors`.
+    """Register a function that executes runs: `--executor <name>`, see `bench.processes`.
 
     Args:
         name: Name on the command line.

@@ -13,7 +13,7 @@ from relation_tf.bench.provenance import one_line
 from relation_tf.errors import SuiteError
 from relation_tf.networks.mechanisms import find_mechanism, load
 from relation_tf.quiet import loading_quietly
-from relation_tf.tasks.sources import digest_of_file
+from relation_tf.tasks.sources import digest_of_path
 
 
 def custom_digest(layer: str | None, where: str) -> str | None:
@@ -31,23 +31,15 @@ def custom_digest(layer: str | None, where: str) -> str | None:
     try:
         entry = find_mechanism(layer)
         if entry.input_type == "text":
-            return _saved_model_digest(Path(entry.options["path"]))
+            folder = Path(entry.options["path"])
+            if not (folder / "saved_model.pb").is_file():
+                raise ValueError(f"must be a folder with a saved_model.pb. Received: {folder}")
+            return digest_of_path(folder).hex()[:16]
         return layer_digest(layer)
     except ValueError as error:
         raise SuiteError(f"{where}: {error}") from error
     except Exception as error:
         raise SuiteError(f"{where}: cannot import {layer}: {one_line(error)}") from error
-
-
-def _saved_model_digest(folder: Path) -> str:
-    """Return a digest of a saved model's files."""
-    if not (folder / "saved_model.pb").is_file():
-        raise ValueError(f"must be a folder with a saved_model.pb. Received: {folder}")
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(path.relative_to(folder).as_posix().encode())
-        digest.update(digest_of_file(path))
-    return digest.hexdigest()[:16]
 
 
 def layer_digest(layer: str) -> str | None:

@@ -10,14 +10,13 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from relation_tf.errors import SuiteError, did_you_mean
-from relation_tf.option_fields import check_fields, option
+from relation_tf.files import expand_home
+from relation_tf.option_fields import Function, check_fields, option, take_options
 from relation_tf.registry import EXECUTORS, Executor
 from relation_tf.training.distribution import Distribution
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         for name in ("data", "tfds_folder", "glove"):
             if getattr(self, name) is not None:
-                self._set(name, _expanded(name, getattr(self, name)))
+                self._set(name, expand_home(getattr(self, name), f"{name}: "))
         for name in ("plugins", "track"):
             value = getattr(self, name) or ()
             self._set(name, (value,) if isinstance(value, str) else tuple(value))
@@ -133,13 +132,6 @@ class RunOptions:
         return (self.jobs or 1) > 1 or self.run_timeout is not None or self.executor != "local"
 
 
-def _expanded(name: str, path: str | Path) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:  # home of an unknown user
-        raise SuiteError(f"{name}: {path}: {error}") from None
-
-
 ALL = tuple(each.name for each in fields(RunOptions))
 """Names of all options."""
 
@@ -169,7 +161,7 @@ def find_executor(options: RunOptions) -> Executor:
     return executor
 
 
-def accepts_options(names: Collection[str] = ALL) -> Callable[[_Function], _Function]:
+def accepts_options(names: Collection[str] = ALL) -> Callable[[Function], Function]:
     """Add options to the signature of a function with `**options`.
 
     Args:
@@ -178,24 +170,13 @@ def accepts_options(names: Collection[str] = ALL) -> Callable[[_Function], _Func
     Returns:
         A decorator that returns the function itself.
     """
-
-    def decorate(function: _Function) -> _Function:
-        signature = inspect.signature(function)
-        own = [each for each in signature.parameters.values() if each.name != "options"]
-        added = [
-            inspect.Parameter(
-                each.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=each.default,
-                annotation=each.type,
-            )
-            for each in fields(RunOptions)
-            if each.name in names
-        ]
-        function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-        return function
-
-    return decorate
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter(each.name, kind, default=each.default, annotation=each.type)
+        for each in fields(RunOptions)
+        if each.name in names
+    ]
+    return lambda function: take_options(function, added)
 
 
 def make_options(given: Mapping[str, Any], names: Collection[str] = ALL) -> RunOptions:

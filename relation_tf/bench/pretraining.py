@@ -25,7 +25,7 @@ from relation_tf.config.plugins import (
 )
 from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import SuiteError
-from relation_tf.files import read_json, write_json, write_table, write_text
+from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
 from relation_tf.networks.mechanisms import custom_layer, find_mechanism, is_built_in
 from relation_tf.registry import MECHANISMS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
@@ -149,21 +149,17 @@ def pretrain(
     settings = settings or PretrainingSettings()
     load_plugins(plugins)
     requested = _requested(mechanisms, seeds)
-    if isinstance(held_out, str):
-        held_out = Path(held_out)
-    if is_file := isinstance(held_out, Path):
-        held_out = held_out.expanduser()
-    text = read_plain_text(files, settings.length, held_out, settings.vocabulary_size)
-    shared = {
-        **asdict(settings),
-        "text": text.digest,
-        "held_out": "a file" if is_file else held_out,
-    }
+    if is_file := isinstance(held_out, str | Path):
+        held_out = expand_home(held_out)
+    paths = [expand_home(file) for file in files]
+    text = read_plain_text(paths, settings.length, held_out, settings.vocabulary_size)
+    split = {"text": text.digest, "held_out": "a file" if is_file else held_out}
+    shared = {**asdict(settings), **split}
     modules = {*plugins, *load_installed_plugins()}
     if digest := plugins_digest(shaping_plugins(modules)):
         shared["plugins_digest"] = digest
     runs = [PretrainingRun(**run, **shared) for run in requested]
-    folder = RunFolder(Path(out).expanduser())
+    folder = RunFolder(expand_home(out))
     with folder.locked():
         _open(folder, shared, text)
         pending = [run for run in runs if not folder.is_done(run)]

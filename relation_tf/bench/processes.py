@@ -1,6 +1,19 @@
-"""Worker processes that run groups; if a worker dies or hangs, only its run is lost.
+"""Executors, and worker processes: if a worker dies or hangs, only its run is lost.
 
-A worker is a process of this machine, or an actor of a cluster (`ray_cluster.py`).
+A worker is a process of this machine, or an actor of a cluster (`ray_cluster.py`). `--executor
+NAME` chooses an executor: a function of the groups, a callback for events and the options of the
+run. It must call `run_group` for each group, in any process that can access the folder of the
+groups:
+
+    from relation_tf.bench.groups import run_group
+    from relation_tf.registry import register_executor
+
+    @register_executor("backwards")
+    def backwards(groups, notify, options):
+        for group in reversed(groups):
+            run_group(group, notify)
+
+Use `run_in_workers` for workers that may die.
 """
 
 from __future__ import annotations
@@ -25,6 +38,7 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import RunConfig
 from relation_tf.errors import RelationError, SuiteError
+from relation_tf.registry import register_executor
 from relation_tf.training.session import ignore_interrupts
 
 _TRIES = 2  # of a run whose worker died
@@ -33,10 +47,9 @@ Key = tuple[str, str, int]
 Event = dict[str, Any]
 
 
-def run_in_processes(
-    groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions
-) -> None:
-    """Run groups, each in one of `options.jobs` processes of this machine.
+@register_executor("local")
+def run_locally(groups: Sequence[RunGroup], notify: EventCallback, options: RunOptions) -> None:
+    """Execute groups in this process, or in `options.jobs` processes of this machine.
 
     Args:
         groups: The groups, in the order in which they start.
@@ -46,8 +59,14 @@ def run_in_processes(
     Raises:
         SuiteError: If a method cannot be built or a folder cannot be written.
     """
-    jobs, timeout = options.jobs or 1, options.run_timeout
-    run_in_workers(groups, jobs, _Process, _wait_for_processes, notify, timeout)
+    if options.in_processes:
+        jobs, timeout = options.jobs or 1, options.run_timeout
+        run_in_workers(groups, jobs, _Process, _wait_for_processes, notify, timeout)
+        return
+    runs = [run for group in groups for run in group.runs]
+    check_methods(runs, groups[0].folder, options.distribution)
+    for group in groups:
+        run_group(group, notify)
 
 
 @dataclass(frozen=True)

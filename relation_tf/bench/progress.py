@@ -7,7 +7,6 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -119,12 +118,7 @@ class Progress:
             self._bar = _start_bar(self._console, self._total, self._done)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
         if kind is not None and issubclass(kind, KeyboardInterrupt):

@@ -34,7 +34,7 @@ from relation_tf.bench.provenance import COMMIT, commit, software
 from relation_tf.bench.ray_worker import RayWorker
 from relation_tf.bench.run_folder import RunFolder, writing
 from relation_tf.config import RunConfig
-from relation_tf.errors import SuiteError
+from relation_tf.errors import SuiteError, reason_of
 from relation_tf.files import write_bytes
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import register_executor
@@ -174,7 +174,7 @@ def _knock(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = reason_of(error)
         raise SuiteError(f"--address {address}: no Ray cluster answers there: {reason}") from error
 
 
@@ -287,10 +287,6 @@ class _Cluster:
         }
         return ray.remote(RayWorker).options(**options).remote(sys.argv, _STATE_EVERY)
 
-    def about(self, actor: Any) -> Any:
-        """Ask a worker about its node."""
-        return actor.about.remote()
-
     def admit(self, about: Mapping[str, Any]) -> None:
         """Check a node, and note other processors.
 
@@ -365,7 +361,7 @@ class _Actor(Worker):
         self.ready = False
         self._cluster = cluster
         self._actor = cluster.actor()
-        self.awaited = cluster.about(self._actor)  # later the events of a group
+        self.awaited = self._actor.about.remote()  # later the events of a group
 
     def arrive(self) -> None:
         """Record the start of the worker, or its failure, which does not count for a run.

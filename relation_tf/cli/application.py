@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 
@@ -20,13 +19,13 @@ from glue_submit.command_line import (
 from relation_tf import __version__
 from relation_tf.errors import RelationError
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 app = make_app(
     "relation-tf",
     "Compare token-mixing mechanisms: train, test for significance, report, submit.",
     invoke_without_command=True,
 )
+command = functools.partial(add_command, app)
+"""Return a decorator that registers a command; its help page ends with the given examples."""
 
 
 @app.callback(epilog=show_examples("relation-tf run demo", "relation-tf run --help"))
@@ -43,24 +42,21 @@ def options(
         raise typer.Exit(2)
 
 
-def command(*examples: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that registers a command; its help page ends with the examples."""
-    return add_command(app, *examples)
-
-
 def complain(message: str) -> int:
     """Print an error; return the exit code 2."""
     typer.echo(f"relation-tf: {message}", err=True)
     return 2
 
 
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Print bad input on one line and exit with code 2; exit with 130 after an interruption."""
+def main() -> None:
+    """Run the command.
+
+    Print bad input on one line and exit with code 2; exit with 130 after an interruption.
+    """
     from glue_submit import SubmissionError
 
     try:
-        yield
+        sys.exit(app(prog_name="relation-tf", standalone_mode=False))
     except UsageError as error:
         sys.exit(complain(describe_usage_error(error)))
     except KeyboardInterrupt:
@@ -71,9 +67,3 @@ def _one_line_errors() -> Iterator[None]:
         sys.exit(141)
     except (RelationError, SubmissionError) as error:
         sys.exit(complain(str(error)))
-
-
-def main() -> None:
-    """Run the command."""
-    with _one_line_errors():
-        sys.exit(app(prog_name="relation-tf", standalone_mode=False))

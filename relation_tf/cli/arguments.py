@@ -8,13 +8,11 @@ import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from relation_tf.option_fields import option
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+from relation_tf.option_fields import Function, option, take_options
 
 SuiteName = Annotated[
     str, typer.Argument(metavar="SUITE", help="Name of a suite (see `suites`), or a TOML file.")
@@ -38,7 +36,7 @@ class SuiteOptions:
     )
 
 
-def with_options(settings: type, *names: str) -> Callable[[_Command], _Command]:
+def with_options(settings: type, *names: str) -> Callable[[Function], Function]:
     """Add an option for each field of a settings class to a command that takes `**options`.
 
     Args:
@@ -52,15 +50,7 @@ def with_options(settings: type, *names: str) -> Callable[[_Command], _Command]:
     hints = get_type_hints(settings)
     declared = {each.name: each for each in fields(settings)}
     added = [_parameter(declared[name], hints[name]) for name in names or declared]
-
-    def decorate(command: _Command) -> _Command:
-        signature = inspect.signature(command, eval_str=True)
-        own = [each for each in signature.parameters.values() if each.name != "options"]
-        own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
-        command.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-        return command
-
-    return decorate
+    return lambda command: take_options(command, added)
 
 
 def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
@@ -132,18 +122,6 @@ def parse_selection(options: dict[str, Any]) -> dict[str, Any]:
         "seeds": parse_seeds(options["seeds"]),
         "settings": parse_settings(options["settings"]),
     }
-
-
-def expand_home(path: Path) -> Path:
-    """Expand `~` in a path.
-
-    Raises:
-        BadParameter: If the user does not exist.
-    """
-    try:
-        return path.expanduser()
-    except RuntimeError as error:
-        raise typer.BadParameter(f"{path}: {error}") from None
 
 
 def import_from_here(suite: str = "") -> None:

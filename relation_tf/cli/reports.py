@@ -14,16 +14,16 @@ from relation_tf.cli.application import command, complain
 from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
-    expand_home,
     split_names,
     with_options,
 )
 from relation_tf.errors import SuiteError
-from relation_tf.files import align
+from relation_tf.files import align, expand_home
 from relation_tf.option_fields import option
 
 if TYPE_CHECKING:
     from relation_tf.bench import Results, Submissions
+    from relation_tf.report import Report
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,7 @@ def compare(
     check_folder(folder)
     options["labels"] = split_names(options["labels"])
     options["lower_is_better"] = split_names(options["lower_is_better"]) or ()
-    report = compare_scores(*sources, **options)
-    typer.echo(f"\n{report}\n")
-    typer.echo(f"report: {report.write(folder)}")
+    _print_report(compare_scores(*sources, **options), folder)
 
 
 @command("relation-tf submit runs/glue-small --fill-missing")
@@ -157,7 +155,10 @@ def write_report(results: Results) -> None:
 
     folder = results.folder / "report"
     check_folder(folder)
-    report = make_report(results)
+    _print_report(make_report(results), folder)
+
+
+def _print_report(report: Report, folder: Path) -> None:
     typer.echo(f"\n{report}\n")
     typer.echo(f"report: {report.write(folder)}")
 

@@ -14,7 +14,6 @@ from relation_tf.cli.application import command
 from relation_tf.cli.arguments import (
     SuiteName,
     SuiteOptions,
-    expand_home,
     import_from_here,
     parse_seeds,
     parse_selection,
@@ -113,8 +112,8 @@ def pretrain(
     import_from_here()
     plugins = options.pop("plugins") or ()
     made = train(
-        [expand_home(file) for file in files],
-        expand_home(out),
+        files,
+        out,
         split_names(mechanisms) or [],
         parse_seeds(seeds) or [],
         PretrainingSettings(**options),
@@ -132,7 +131,7 @@ def _share(held_out: str) -> float | Path:
     try:
         return float(held_out)
     except ValueError:
-        return expand_home(Path(held_out))
+        return Path(held_out)
 
 
 def _print_progress(results: Results, chosen: Sequence[RunConfig]) -> None:

@@ -15,7 +15,7 @@ from relation_tf.config.faults import fault_line, shortened
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import SuiteError, UnknownNameError, did_you_mean
+from relation_tf.errors import SuiteError, UnknownNameError, did_you_mean, reason_of
 
 _FAULTS_SHOWN = 10
 
@@ -76,9 +76,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
         hint = did_you_mean(path.name, (each.name for each in path.parent.glob("*.toml")))
-        raise SuiteError(f"{path}: cannot be read: {reason}{hint and f'.{hint}'}") from error
+        reason = reason_of(error) + (hint and f".{hint}")
+        raise SuiteError(f"{path}: cannot be read: {reason}") from error
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -30,12 +30,10 @@ EncoderWeights = Literal["random", "pretrained", "frozen"]
 
 def _count(size: Any) -> Any:
     """Convert a size such as `"1.5M"` to a number."""
-    written = (
-        re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?)([KM])", size) if isinstance(size, str) else None
-    )
-    if not written:
-        return size
-    return round(float(written[1]) * {"K": 1_000, "M": 1_000_000}[written[2]])
+    pattern = r"(\d{1,12}(?:\.\d{1,12})?)([KM])"
+    if isinstance(size, str) and (written := re.fullmatch(pattern, size)):
+        return round(float(written[1]) * {"K": 1_000, "M": 1_000_000}[written[2]])
+    return size
 
 
 Size = Annotated[int, Field(ge=1, lt=2**63), BeforeValidator(_count)]

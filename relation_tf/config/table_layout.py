@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -40,12 +39,6 @@ class TableLayout(BaseModel):
             "size": None if method.size is None else size_name(cast(int, method.size)),
             **method.options,
         }
-
-        def values(keys: Sequence[str]) -> tuple[str, ...]:
-            return tuple(_said(known.get(key)) for key in keys)
-
-        return values(self.rows), values(self.columns)
-
-
-def _said(value: Any) -> str:
-    return "–" if value is None else str(value)
+        texts = {key: str(value) for key, value in known.items() if value is not None}
+        row, column = ([texts.get(key, "–") for key in keys] for keys in (self.rows, self.columns))
+        return tuple(row), tuple(column)

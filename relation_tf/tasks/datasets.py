@@ -80,6 +80,7 @@ from relation_tf.tasks.tables import read_csv, read_tsv
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TextSplit
 
 _SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
+_PLACES = ("files", "folders", "first", "optional")  # of `FileLayout`
 
 
 def join_title(title: str, description: str) -> str:
@@ -135,16 +136,9 @@ def _reader(name: str, options: dict[str, Any]) -> ReadText:
     return split_reader(_ROWS[name](**options), **splitting)
 
 
-def _layout(
-    name: str,
-    reader: str,
-    files: Mapping[str, str],
-    folders: list[str],
-    first: str = "",
-    optional: tuple[str, ...] = (),
-    **options: Any,
-) -> FileLayout:
-    return FileLayout(name, _reader(reader, options), files, tuple(folders), first, tuple(optional))
+def _layout(name: str, reader: str, **options: Any) -> FileLayout:
+    places = {key: options.pop(key) for key in _PLACES if key in options}
+    return FileLayout(name, _reader(reader, options), **places)
 
 
 def _dataset(

@@ -10,10 +10,7 @@ from relation_tf.registry import METRICS, Metric
 
 
 def _as_glue(name: str) -> Callable[[Any, Any], float]:
-    def metric(predictions: Any, labels: Any) -> float:
-        return compute([name], predictions, labels)[name]
-
-    return metric
+    return lambda predictions, labels: compute([name], predictions, labels)[name]
 
 
 _BUILTIN = {

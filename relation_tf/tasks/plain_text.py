@@ -205,9 +205,8 @@ def batch_rows(blocks: int, batch_size: int, seed: int, step: int) -> np.ndarray
     return np.array(rows)
 
 
-@functools.lru_cache(
-    maxsize=2
-)  # a batch can contain the end of one order and the start of the next
+# A batch can contain the end of one order and the start of the next.
+@functools.lru_cache(maxsize=2)
 def _order(blocks: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([_ORDER, seed, epoch]).permutation(blocks)
 

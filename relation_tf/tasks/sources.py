@@ -48,7 +48,7 @@ class TaskSource:
                 rows = map("\t".join, zip(*made.texts, strict=True))
                 digest.update("\n".join([name, *rows]).encode())
             return digest.hexdigest()
-        of_path = functools.cache(_digest)
+        of_path = functools.cache(digest_of_path)
         for split, path in self.files.items():
             digest.update(split.encode())
             digest.update(of_path(path))
@@ -113,7 +113,8 @@ def search(dataset: Dataset, kind: str, folders: Iterable[Path]) -> TaskSource |
     return Missing("", tuple(searched), dataset.obtain)
 
 
-def _digest(path: Path) -> bytes:
+def digest_of_path(path: Path) -> bytes:
+    """Return the SHA-256 of a file, or of all files of a folder with their names."""
     if path.is_file():
         return digest_of_file(path)
     digest = hashlib.sha256()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from glue_submit.errors import UNREADABLE
-from relation_tf.errors import DataError, join_names, quote
+from relation_tf.errors import DataError, join_names, quote, reason_of
 
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -33,8 +33,7 @@ def readable(place: object) -> Iterator[None]:
     except DataError:
         raise
     except UNREADABLE as error:
-        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
-        raise DataError(f"{place}: cannot be read: {reason}") from error
+        raise DataError(f"{place}: cannot be read: {reason_of(error)}") from error
 
 
 def leave_out(error: DataError, skipped: list[str] | None) -> None:

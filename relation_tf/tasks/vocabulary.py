@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from relation_tf.errors import DataError
+from relation_tf.errors import DataError, reason_of
 from relation_tf.tasks.rows import Ragged
 
 PADDING, UNKNOWN, START = "[PAD]", "[UNK]", "[START]"
@@ -117,10 +117,8 @@ class Vocabulary:
         """
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DataError(f"{path}: expected a vocabulary: {error.strerror or error}") from error
         except Exception as error:  # `tokenizers` raises plain Exception
-            raise DataError(f"{path}: expected a vocabulary: {error!s:.100}") from error
+            raise DataError(f"{path}: expected a vocabulary: {reason_of(error)}") from error
 
     def to_json(self) -> str:
         """Return the vocabulary in the format of the `tokenizers` package."""

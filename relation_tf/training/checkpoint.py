@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from relation_tf.files import replacing
 
 STATE = "state.npz"
 
@@ -70,16 +71,8 @@ class Checkpoint:
             "kept": state.kept is not None,
         }
         text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        try:
-            with temporary.open("wb") as file:
-                arrays = [text, *state.variables, *(state.kept or [])]
-                np.savez(file, *arrays, allow_pickle=False)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with replacing(self._path) as file:
+            np.savez(file, text, *state.variables, *(state.kept or []), allow_pickle=False)
         self._written = time.monotonic()
         self._cost = self._written - began
 

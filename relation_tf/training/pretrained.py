@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.config.run import vocabulary_of
-from relation_tf.errors import SuiteError, join_names
+from relation_tf.errors import SuiteError, join_names, reason_of
 from relation_tf.files import read_json
 from relation_tf.tasks.sources import digest_of_file
 from relation_tf.tasks.vocabulary import Vocabulary
@@ -150,8 +150,7 @@ def _folder(path: str | Path) -> Path:
         if (folder / SETTINGS).is_file():
             return folder
     except (OSError, RuntimeError) as error:  # an invalid path or an unknown user
-        reason = getattr(error, "strerror", None) or error
-        raise SuiteError(f"{path!s:.160}: cannot be read: {reason}") from error
+        raise SuiteError(f"{path!s:.160}: cannot be read: {reason_of(error)}") from error
     raise SuiteError(f"{folder}: expected a folder of pre-training, with a {SETTINGS} in it")
 
 
@@ -263,5 +262,5 @@ def _read_weights(path: Path) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
             names = [_ENCODER.format(i) for i in range(len(file.files) - 1)]
             return file[_EMBEDDING], tuple(file[name] for name in names)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or f"{error!s:.100}"
+        reason = reason_of(error)
         raise SuiteError(f"{path}: expected the weights of an encoder: {reason}") from error
