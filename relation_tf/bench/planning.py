@@ -18,12 +18,13 @@ from relation_tf.bench.groups import RunGroup, compile_network
 from relation_tf.bench.provenance import one_line
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.spread import Spread, expected_spread
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import align
 from relation_tf.registry import STOPPING_RULES
-from relation_tf.stats import default_procedure, what_can_be_shown
+from relation_tf.stats import default_procedure, what_can_be_shown, what_margin_can_be_shown
 from relation_tf.tasks.catalogue import find_task
 
 _FILES = 8_000  # bytes of a run's small files
@@ -60,6 +61,7 @@ class SuitePlan:
         bytes: Size of the files of the pending runs.
         jobs: Number of parallel runs.
         seeds: Number of requested seeds.
+        spread: Standard deviations over seeds, for a suite with a reference.
     """
 
     suite: Suite
@@ -70,6 +72,7 @@ class SuitePlan:
     bytes: int
     jobs: int
     seeds: int
+    spread: Spread | None = None
 
     @property
     def hours(self) -> tuple[float, float]:
@@ -123,7 +126,22 @@ class SuitePlan:
                     test=self.suite.test or default_procedure(self.suite.control),
                 )
             )
+            if self.spread is not None:
+                lines.append(self._margin(self.spread, len(methods)))
         return lines
+
+    def _margin(self, spread: Spread, num_methods: int) -> str:
+        """Return the margin that these seeds can show."""
+        known = spread.unit != "SD"
+        said = what_margin_can_be_shown(
+            num_methods,
+            self.seeds,
+            _mean_margin(self.suite) if known else None,
+            spread.sds,
+            alpha=self.suite.alpha,
+            unit=spread.unit,
+        )
+        return f"{said} From: {spread.origin}."
 
     def _group(self, task: str, method: str) -> str:
         cost = self.costs.get((task, method))
@@ -185,7 +203,20 @@ def make_plan(
         size,
         whole.options.jobs or 1,
         seeds=len({run.seed for run in chosen}),
+        spread=_spread(suite, RunFolder(whole.folder), chosen),
     )
+
+
+def _spread(suite: Suite, folder: RunFolder, chosen: Sequence[RunConfig]) -> Spread | None:
+    judged = suite.reference is not None or suite.control is not None
+    return expected_spread(suite, folder, chosen) if judged else None
+
+
+def _mean_margin(suite: Suite) -> float | None:
+    """Return the margin of the mean over tasks."""
+    if suite.margin is None:
+        return None
+    return float(np.mean([suite.setting(task, "margin") for task in suite.tasks]))
 
 
 def by_proportion(

@@ -178,7 +178,7 @@ class Results:
         tasks differ in unit or direction.
         """
         rows = [
-            (task, run["method"], run["seed"], _score(metrics))
+            (task, run["method"], run["seed"], score_of(metrics))
             for run in self.runs
             for task, metrics in run["metrics"].items()
         ]
@@ -222,13 +222,14 @@ class Results:
                 average = glue_average(dict(ChainMap(*tasks.values())))
             if average is None:
                 # A task with two scores (MNLI-m, MNLI-mm) counts once, as in the GLUE average.
-                means = [sum(map(_score, task.values())) / len(task) for task in tasks.values()]
+                means = [sum(map(score_of, task.values())) / len(task) for task in tasks.values()]
                 name, average = MEAN_OF_TASKS, sum(means) / len(means)
             rows.append((name, method, seed, average))
         return rows
 
 
-def _score(metrics: Mapping[str, float]) -> float:
+def score_of(metrics: Mapping[str, float]) -> float:
+    """Return the score of a task: the mean of its metrics, or the first if they are unlike."""
     return task_score({name: metrics[name] for name in counted([*metrics])})
 
 

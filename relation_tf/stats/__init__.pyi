@@ -11,11 +11,15 @@ from .over_tasks import friedman_nemenyi as friedman_nemenyi
 from .over_tasks import win_tie_loss as win_tie_loss
 from .plausible import plausible_share as plausible_share
 from .power_analysis import Power as Power
+from .power_analysis import attainable_margin as attainable_margin
+from .power_analysis import non_inferiority_power as non_inferiority_power
 from .power_analysis import power as power
+from .power_analysis import seeds_for_margin as seeds_for_margin
 from .power_analysis import seeds_for_power as seeds_for_power
 from .printed import printed_table as printed_table
 from .procedures import default_procedure as default_procedure
 from .procedures import what_can_be_shown as what_can_be_shown
+from .procedures import what_margin_can_be_shown as what_margin_can_be_shown
 from .published_table import PublishedTable as PublishedTable
 from .published_table import read_published as read_published
 from .rank_tests import steel as steel

@@ -1,10 +1,10 @@
-"""Power of the rank tests, estimated by simulation before any run."""
+"""Power of the rank tests and of non-inferiority, estimated by simulation before any run."""
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -27,7 +27,7 @@ from relation_tf.stats.presentation import Shown, count
 
 Separated: TypeAlias = Literal["one", "any", "all"]
 
-_MAX_SEEDS = 1000
+MAX_SEEDS = 1000
 _FEW_SEEDS = 30  # above, both p are almost equal and permutations are slow
 _PERMUTATIONS = 100_000
 _SCORES = 2**18  # simulated scores per chunk
@@ -214,18 +214,187 @@ def seeds_for_power(
         estimate: Estimate = getattr(found, separated_from)
         return estimate.probability >= power
 
-    low = high = seeds_needed(num_methods, alpha, test=test)
-    while not enough(high):
-        if high >= _MAX_SEEDS:
-            raise ValueError(
-                f"{_MAX_SEEDS:,} seeds do not reach this power. "
-                f"Received: power={power}, shift={shift}, num_methods={num_methods}"
-            )
-        low, high = high + 1, min(2 * high, _MAX_SEEDS)
-    return low + bisect.bisect_left(range(low, high), True, key=enough)
+    received = f"power={power}, shift={shift}, num_methods={num_methods}"
+    return _fewest_seeds(seeds_needed(num_methods, alpha, test=test), enough, received)
+
+
+def non_inferiority_power(
+    margin: float,
+    num_seeds: int,
+    sd: float | Sequence[float] = 1.0,
+    *,
+    num_methods: int = 2,
+    alpha: float = 0.05,
+    simulations: int = 100_000,
+    seed: int = 0,
+) -> Estimate:
+    """Estimate the probability that a method equal to the reference is found to be no worse.
+
+    This is the power of `non_inferiority`, on one task or over several, where the scores are normal
+    and the method has the mean and the standard deviation of the reference.
+
+    Args:
+        margin: Largest loss that counts as none, in the unit of `sd`.
+        num_seeds: Number of scores per method and task, two or more.
+        sd: Standard deviation over seeds, or one for each task.
+        num_methods: Number of methods compared, including the reference.
+        alpha: One-sided level, for all methods together.
+        simulations: Number of simulated experiments.
+        seed: Seed of the simulation.
+
+    Returns:
+        The probability with a 95 % confidence interval of the simulation error.
+
+    Raises:
+        TypeError: If an argument is not a number.
+        ValueError: If a number is out of range.
+
+    Example:
+        >>> one_task = non_inferiority_power(1.0, num_seeds=5)
+        >>> eight_tasks = non_inferiority_power(1.0, num_seeds=5, sd=[1.0] * 8)
+        >>> print(f"{one_task.probability:.2f} {eight_tasks.probability:.3f}")
+        0.41 0.997
+    """
+    check_number("margin", margin)
+    shown = _margins_shown(num_seeds, sd, num_methods, alpha, simulations, seed)
+    return _estimate(shown < margin)
+
+
+def attainable_margin(
+    num_seeds: int,
+    sd: float | Sequence[float] = 1.0,
+    power: float = 0.8,
+    *,
+    num_methods: int = 2,
+    alpha: float = 0.05,
+    simulations: int = 100_000,
+    seed: int = 0,
+) -> float:
+    """Return the smallest margin for which `non_inferiority_power` reaches a required power.
+
+    Args:
+        num_seeds: Number of scores per method and task, two or more.
+        sd: Standard deviation over seeds, or one for each task.
+        power: Required probability, between 0 and 1.
+        num_methods: Number of methods compared, including the reference.
+        alpha: One-sided level, for all methods together.
+        simulations: Number of simulated experiments.
+        seed: Seed of the simulation.
+
+    Returns:
+        The margin, in the unit of `sd`.
+
+    Raises:
+        TypeError: If an argument is not a number.
+        ValueError: If a number is out of range.
+
+    Example:
+        >>> print(f"{attainable_margin(5):.1f} SD, {attainable_margin(5, [1.0] * 8):.2f} SD")
+        1.8 SD, 0.56 SD
+    """
+    check_probability("power", power)
+    shown = _margins_shown(num_seeds, sd, num_methods, alpha, simulations, seed)
+    return float(np.quantile(shown, power))
+
+
+def seeds_for_margin(
+    margin: float,
+    sd: float | Sequence[float] = 1.0,
+    power: float = 0.8,
+    *,
+    num_methods: int = 2,
+    alpha: float = 0.05,
+    simulations: int = 100_000,
+    seed: int = 0,
+) -> int:
+    """Return the number of seeds per method with which `attainable_margin` is small enough.
+
+    Args:
+        margin: Largest loss that counts as none, in the unit of `sd`, above 0.
+        sd: Standard deviation over seeds, or one for each task.
+        power: Required probability, between 0 and 1.
+        num_methods: Number of methods compared, including the reference.
+        alpha: One-sided level, for all methods together.
+        simulations: Number of simulated experiments for each number of seeds.
+        seed: Seed of the simulation.
+
+    Returns:
+        Smallest number of seeds, two or more.
+
+    Raises:
+        TypeError: If an argument is not a number.
+        ValueError: If a number is out of range, or 1,000 seeds are not enough.
+
+    Example:
+        >>> seeds_for_margin(1.0), seeds_for_margin(1.0, [1.0] * 8)
+        (14, 2)
+    """
+    check_number("margin", margin)
+    if not margin > 0:
+        raise ValueError(f"`margin` must be above 0. Received: margin={margin}")
+
+    def enough(num_seeds: int) -> bool:
+        shown = attainable_margin(
+            num_seeds,
+            sd,
+            power,
+            num_methods=num_methods,
+            alpha=alpha,
+            simulations=simulations,
+            seed=seed,
+        )
+        return shown <= margin
+
+    return _fewest_seeds(2, enough, f"power={power}, margin={margin}, sd={sd}")
+
+
+def _margins_shown(
+    num_seeds: int,
+    sd: float | Sequence[float],
+    num_methods: int,
+    alpha: float,
+    simulations: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Return minus the lower limit of each simulated difference, the margin that it excludes.
+
+    A difference of means and the variances of normal scores are independent, so both are drawn
+    directly.
+    """
+    from scipy.stats import t
+
+    check_probability("alpha", alpha)
+    check_count("num_methods", num_methods, 2)
+    check_count("num_seeds", num_seeds, 2)
+    check_count("simulations", simulations)
+    deviations = np.atleast_1d(np.asarray(sd, dtype=float))
+    if deviations.ndim > 1 or not deviations.size or not (np.isfinite(deviations)).all():
+        raise ValueError(f"`sd` must be a number or one number for each task. Received: sd={sd!r}")
+    if (deviations < 0).any() or not deviations.any():
+        raise ValueError(f"`sd` must be 0 or more, and above 0 on some task. Received: sd={sd!r}")
+    rng = np.random.default_rng(seed)
+    of_mean = deviations**2 / num_seeds  # variance of a mean over seeds
+    drawn = rng.chisquare(num_seeds - 1, (simulations, 2, deviations.size)) / (num_seeds - 1)
+    variances = of_mean * drawn
+    total = variances.sum(axis=(1, 2))
+    degrees = total**2 * (num_seeds - 1) / (variances**2).sum(axis=(1, 2))
+    half = t.isf(alpha / (num_methods - 1), degrees) * np.sqrt(total)
+    difference = rng.standard_normal(simulations) * math.sqrt(2 * of_mean.sum())
+    shown: NDArray[np.float64] = (half - difference) / deviations.size
+    return shown
 
 
 _power = power  # `seeds_for_power` has an argument of this name
+
+
+def _fewest_seeds(least: int, enough: Callable[[int], bool], received: str) -> int:
+    """Return the smallest number of seeds that is enough, searched from `least`."""
+    low = high = least
+    while not enough(high):
+        if high >= MAX_SEEDS:
+            raise ValueError(f"{MAX_SEEDS:,} seeds do not reach this power. Received: {received}")
+        low, high = high + 1, min(2 * high, MAX_SEEDS)
+    return low + bisect.bisect_left(range(low, high), True, key=enough)
 
 
 def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest, seed: int) -> int:

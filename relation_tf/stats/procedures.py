@@ -6,7 +6,9 @@ the registration.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats.checks import check_count, check_probability
@@ -18,10 +20,18 @@ from relation_tf.stats.design import (
     samples_needed,
 )
 from relation_tf.stats.over_tasks import friedman_nemenyi, nemenyi_attainable_pvalue
+from relation_tf.stats.power_analysis import (
+    MAX_SEEDS,
+    attainable_margin,
+    non_inferiority_power,
+    seeds_for_margin,
+)
 from relation_tf.stats.presentation import count
 from relation_tf.stats.rank_tests import steel, steel_dwass
 from relation_tf.stats.stratified import stratified_steel, stratified_steel_dwass
 from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel, welch
+
+_POWER = 0.8  # of a plan
 
 register_procedure(
     "steel-dwass",
@@ -92,7 +102,13 @@ def default_procedure(control: object = None) -> str:
 
 
 def what_can_be_shown(
-    num_methods: int, num_seeds: int, alpha: float = 0.05, *, test: str = "steel-dwass"
+    num_methods: int,
+    num_seeds: int,
+    alpha: float = 0.05,
+    *,
+    test: str = "steel-dwass",
+    margin: float | None = None,
+    sd: float | Sequence[float] = 1.0,
 ) -> str:
     """Describe the smallest p that a test can give for a number of methods and seeds.
 
@@ -102,9 +118,12 @@ def what_can_be_shown(
         alpha: Level of the test, between 0 and 1.
         test: Name of a registered procedure, such as `"steel-dwass"` (all pairs) or `"steel"` (each
             method against one control).
+        margin: Margin of `non_inferiority` against one of the methods; adds the sentence of
+            `what_margin_can_be_shown`.
+        sd: Standard deviation over seeds in the unit of the margin, or one for each task.
 
     Returns:
-        One sentence.
+        One sentence, or two with a margin.
 
     Raises:
         ValueError: If a number is out of range or the procedure is unknown.
@@ -122,6 +141,10 @@ def what_can_be_shown(
     check_probability("alpha", alpha)
     check_count("num_methods", num_methods, 2)
     check_count("num_seeds", num_seeds)
+    if margin is not None:
+        first = what_can_be_shown(num_methods, num_seeds, alpha, test=test)
+        second = what_margin_can_be_shown(num_methods, num_seeds, margin, sd, alpha=alpha)
+        return f"{first} {second}"
     procedure = PROCEDURES.find(test)
     design = f"{num_methods} methods x {count(num_seeds, procedure.unit)}"
     if procedure.compares == "against-control":
@@ -147,3 +170,61 @@ def what_can_be_shown(
         f"{design}: without ties no difference can be significant ({level}); {least} ({where}); "
         f"{enough}{' or compare fewer methods' if fewer else ''}."
     )
+
+
+def what_margin_can_be_shown(
+    num_methods: int,
+    num_seeds: int,
+    margin: float | None = None,
+    sd: float | Sequence[float] = 1.0,
+    *,
+    alpha: float = 0.05,
+    unit: str = "",
+) -> str:
+    """Describe the margin against a reference that a number of seeds can show.
+
+    The powers are those of `non_inferiority_power`: the method equals the reference.
+
+    Args:
+        num_methods: Number of methods compared, including the reference.
+        num_seeds: Number of seeds per method.
+        margin: Declared margin, in the unit of `sd`.
+        sd: Standard deviation over seeds, or one for each task.
+        alpha: One-sided level, for all methods together.
+        unit: Unit of `sd` and the margin, such as `"points"`.
+
+    Returns:
+        One sentence.
+
+    Raises:
+        TypeError: If an argument is not a number.
+        ValueError: If a number is out of range.
+
+    Example:
+        >>> print(what_margin_can_be_shown(2, 5, unit="SD"))  # doctest: +NORMALIZE_WHITESPACE
+        Against a reference, 5 seeds can show "no worse" within 1.8 SD (power .8 for an equal
+        method).
+        >>> print(what_margin_can_be_shown(4, 5, 1, [0.8] * 8, unit="points"))
+        ... # doctest: +NORMALIZE_WHITESPACE
+        Against a reference, 5 seeds on 8 tasks can show "no worse" within 0.54 points (power .8 for
+        an equal method); a margin of 1 has power 1.00, and power .8 with 3 seeds.
+    """
+    if num_seeds < 2:
+        return "Against a reference, verdicts need at least 2 seeds per method."
+    options: dict[str, Any] = {"num_methods": num_methods, "alpha": alpha, "simulations": 20_000}
+    tasks = len(sd) if isinstance(sd, Sequence) else 1
+    seeds = f"{num_seeds} seeds on {tasks} tasks" if tasks > 1 else f"{num_seeds} seeds"
+    least = attainable_margin(num_seeds, sd, _POWER, **options)
+    level = f"{_POWER:g}".removeprefix("0")
+    said = (
+        f'Against a reference, {seeds} can show "no worse" within {least:.2g}{unit and f" {unit}"} '
+        f"(power {level} for an equal method)"
+    )
+    if margin is None:
+        return f"{said}."
+    reached = non_inferiority_power(margin, num_seeds, sd, **options).probability
+    try:
+        needed = f"power {level} with {seeds_for_margin(margin, sd, _POWER, **options)} seeds"
+    except ValueError:
+        needed = f"needs more than {MAX_SEEDS:,} seeds for power {level}"
+    return f"{said}; a margin of {margin:g} has power {reached:.2f}, and {needed}."

@@ -15,12 +15,21 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import Cost, SuitePlan, _to_time, by_proportion, make_plan
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import _foreword
+from relation_tf.bench.spread import expected_spread
 from relation_tf.config import load_suite
+from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.registry import PROCEDURES, register_procedure
-from relation_tf.stats import what_can_be_shown
+from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
 
+KEY = ("task", "method", "seed")
+RESULT = {
+    "epochs": 3, "kept_epoch": 1, "stopped": "end", "padding": 0.1, "peak_memory_mib": 9,
+    "parameters": {"total": 9, "embedding": 3, "mechanism": 3},
+    "seconds": dict.fromkeys(["training", "evaluation", "total", "epoch", "compilation"], 1.0),
+}  # fmt: skip
+MNLI = ("MNLI-m", "MNLI-mm")
 SMALL = {"tasks": ["WNLI", "RTE"], "methods": ["baseline-64", "relation-64"]}
 
 
@@ -123,3 +132,56 @@ def test_finished_runs_say_what_theirs_take(tmp_path):
     wrong = {"stopping_options": {"window": "x"}}
     with pytest.raises(SuiteError, match="stopping 'smoothed_early_stopping': "):
         plan_suite("demo", tmp_path / "other", **one, settings=wrong, quiet=True)
+
+
+def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
+    """SD from finished runs, from published figures, or unknown."""
+    methods = [{"name": name, "mechanism": name} for name in ("attention", "relation")]
+    values = {"name": "x", "tasks": ["CoLA", "MNLI"], "method": methods, "seeds": 5}
+    suite = make_suite("x", values | {"reference": "attention", "margin": 2.0})
+    folder = RunFolder(tmp_path)
+
+    def plan():
+        spread = expected_spread(suite, folder, suite.runs())
+        costs = {(run.task, run.method): Cost(1.0, 1.0, measured=True) for run in suite.runs()}
+        return str(SuitePlan(suite, 20, [], costs, 0.0, 0, 1, 5, spread))
+
+    unknown = what_margin_can_be_shown(2, 5, None, [1.0, 1.0], unit="SD")
+    assert f"{unknown} From: in standard deviations over seeds." in plan()
+
+    published = tmp_path / "published.toml"
+    figures = [("CoLA", "matthews", 3.0), ("MNLI-m", "accuracy", 1.0), ("MNLI-mm", "accuracy", 2.0)]
+    published.write_text(
+        'source = "a paper"\n'
+        + "".join(
+            f'[[figure]]\nmethod = "relation"\ntask = "{task}"\nmetric = "{metric}"\nvalue = 50\n'
+            f"sd = {sd}\n"
+            for task, metric, sd in figures
+        )
+    )
+    suite = suite.model_copy(update={"published": str(published)})
+    known = what_margin_can_be_shown(2, 5, 2.0, [3.0, 1.5], unit="points")
+    assert f"{known} From: published SD." in plan()
+
+    for run in suite.runs():
+        scored = {"CoLA": {"CoLA": "matthews"}, "MNLI": dict.fromkeys(MNLI, "accuracy")}[run.task]
+        metrics = {
+            task: {metric: 0.5 + run.seed / 100 * (task != "MNLI-mm")}
+            for task, metric in scored.items()
+        }
+        path = folder.start(run)
+        write_json(path / "config.json", run.model_dump(mode="json"))
+        write_json(
+            path / "result.json",
+            RESULT | {**dict(zip(KEY, run.key, strict=True)), "metrics": metrics},
+        )
+    found = expected_spread(suite, folder, suite.runs())
+    assert found.origin == "SD of 20 finished runs"
+    assert found.sds == pytest.approx([2.5**0.5, 2.5**0.5 / 2])
+
+
+def test_spread_of_unlike_units_is_unknown(tmp_path):
+    for name in ("decode", "sequences"):
+        suite = load_suite(name)
+        spread = expected_spread(suite, RunFolder(tmp_path), suite.runs())
+        assert spread.unit == "SD"
