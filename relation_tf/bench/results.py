@@ -174,8 +174,8 @@ class Results:
         Columns: `task`, `method`, `seed`, `score`. The score of a task with two metrics is their
         mean, as on the leaderboard, or the first one if they differ in unit or direction. The last
         task is the average over the tasks, for seeds with all tasks: the GLUE average if all nine
-        tasks are present, else the mean of these tasks. There is no average if the metrics of the
-        tasks differ in unit or direction.
+        tasks are present, else the mean of these tasks, where tasks scored from one network count
+        once. There is no average if the metrics of the tasks differ in unit or direction.
         """
         rows = [
             (task, run["method"], run["seed"], score_of(metrics))
@@ -208,20 +208,18 @@ class Results:
             return []
         by_seed: dict[tuple[str, int], dict[str, dict[str, Any]]] = defaultdict(dict)
         for run in self.runs:
-            tasks = by_seed[run["method"], run["seed"]]
-            for task in self.suite.find_task(run["task"]).each():
-                tasks[task.name] = {name: run["metrics"][name] for name in task.scored}
+            by_seed[run["method"], run["seed"]][run["task"]] = run["metrics"]
         # Built-in tasks have the names of GLUE tasks, but their scores are not GLUE scores.
         of_glue = self.suite.source != "miniglue" and asked <= set(GLUE)
         rows = []
         for (method, seed), tasks in by_seed.items():
-            if set(tasks) != asked:
+            if set(tasks) != {*self.suite.tasks}:
                 continue
             name, average = GLUE_AVERAGE, None
             if of_glue:
                 average = glue_average(dict(ChainMap(*tasks.values())))
             if average is None:
-                # A task with two scores (MNLI-m, MNLI-mm) counts once, as in the GLUE average.
+                # Tasks scored from one network (MNLI-m, MNLI-mm, a group) count once.
                 means = [sum(map(score_of, task.values())) / len(task) for task in tasks.values()]
                 name, average = MEAN_OF_TASKS, sum(means) / len(means)
             rows.append((name, method, seed, average))

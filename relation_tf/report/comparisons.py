@@ -25,13 +25,9 @@ from relation_tf.stats.comparisons import PairTable, due_to_ties
 from relation_tf.stats.design import format_level, format_pvalue, samples_needed
 from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
 from relation_tf.stats.samples import rank_samples
-from relation_tf.tasks import GLUE
 
 SCORE = "score"
 PERMUTATIONS = 20_000
-
-# One network predicts MNLI-m and MNLI-mm: they count as one task, as in GLUE's average.
-_TRAINED = {name: task.name for task in GLUE.values() for name in task.scored}
 
 
 @dataclass(frozen=True)
@@ -218,7 +214,7 @@ def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
     tasks = [task for task in scores.own_tasks if task in means.index]
     means = means.reindex(index=tasks, columns=[*scores.methods]).dropna()
     lower = means.index.isin(scores.lower_is_better)
-    means = means.mul(np.where(lower, -1, 1), axis=0).groupby(_trained, sort=False).mean()
+    means = means.mul(np.where(lower, -1, 1), axis=0).groupby(scores.network, sort=False).mean()
     if len(means) < 2 or len(scores.methods) < 3:
         return None
     return friedman_nemenyi(means, scores.alpha)
@@ -227,12 +223,12 @@ def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
 def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> pd.DataFrame | None:
     """Return the number of significant wins per pair of methods; None for a single task.
 
-    MNLI counts once, with its matched set.
+    A network with several tasks counts once, with its first task.
     """
     tests: dict[str, PairwiseResult] = {}
     for task in scores.own_tasks:
         if task in comparisons:
-            tests.setdefault(_trained(task), comparisons[task].result)
+            tests.setdefault(scores.network(task), comparisons[task].result)
     return win_tie_loss(tests) if len(tests) > 1 else None
 
 
@@ -284,11 +280,6 @@ def shown_pvalues(pvalue: PairTable, permutation: PairTable, alpha: float) -> Pa
         alpha: Level of the tests.
     """
     return pvalue.mask((pvalue < alpha) & (permutation >= alpha), permutation)
-
-
-def _trained(name: str) -> str:
-    """Return the trained task of a scored one: MNLI for MNLI-m and MNLI-mm."""
-    return _TRAINED.get(name, name)
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:

@@ -99,6 +99,7 @@ def join(
             reference=reference,
             margin=margin,
             margins=dict(margins),
+            networks=_networks(sources),
         ),
         [*sources],
     )
@@ -128,6 +129,13 @@ def _test(scores: Scores) -> str:
 
 def _judged(scores: Scores) -> tuple[str | None, float | None, tuple[tuple[str, float], ...]]:
     return scores.reference, scores.margin, (*sorted(scores.margins.items()),)
+
+
+def _networks(sources: Sequence[LoadedScores]) -> dict[str, str]:
+    """Return the network of each task; tasks of one network in any source share it here."""
+    known = [item for source in sources for item in source.scores.networks.items()]
+    alone = {task: network for task, network in known if task == network}
+    return alone | {task: network for task, network in known if task != network}
 
 
 def _check_labels(sources: Sequence[LoadedScores]) -> None:

@@ -113,6 +113,9 @@ class Report:
             "in_points": context.scores.in_points,
             "timed": context.scores.timed,
             **({"points": context.scores.points} if context.scores.points else {}),
+            "networks": {
+                task: network for network, own in context.scores.shared.items() for task in own
+            },
             "lower_is_better": sorted(context.scores.lower_is_better),
             "headline": context.headline,
             "answer": context.answer,

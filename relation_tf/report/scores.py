@@ -11,9 +11,14 @@ from typing import Self
 import pandas as pd
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
-from relation_tf.registry import PROCEDURES, Procedure
+from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_procedure
 from relation_tf.tasks.metrics import find_metric
+
+
+def _registered_networks() -> dict[str, str]:
+    """Return the trained task of each score name of the registered tasks."""
+    return {name: each.task.name for each in TASKS.values() for name in each.task.scored}
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Scores:
         reference: Method to judge the others against; by default the control.
         margin: Largest loss against it that counts as none, in the unit of a page.
         margins: Margins of single tasks.
+        networks: Name of the trained network of each task that shares it with another task, such as
+            MNLI for MNLI-m and MNLI-mm, or the name of a group. Such tasks count once over tasks.
     """
 
     table: pd.DataFrame
@@ -57,6 +64,7 @@ class Scores:
     reference: str | None = None
     margin: float | None = None
     margins: Mapping[str, float] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=_registered_networks)
 
     @classmethod
     def of(cls, results: Results) -> Self:
@@ -96,12 +104,54 @@ class Scores:
                 if override.margin is not None
                 for name in results.suite.find_task(task).scored
             },
+            networks={
+                name: task
+                for task in results.suite.tasks
+                for name in results.suite.find_task(task).scored
+            },
         )
 
     @property
     def own_tasks(self) -> list[str]:
         """The tasks without the averages."""
         return [task for task in self.tasks if task not in self.averages]
+
+    @cached_property
+    def shared(self) -> dict[str, list[str]]:
+        """Trained networks with several tasks, and these tasks."""
+        by_network: dict[str, list[str]] = {}
+        for task in self.own_tasks:
+            by_network.setdefault(self.networks.get(task, task), []).append(task)
+        return {network: tasks for network, tasks in by_network.items() if len(tasks) > 1}
+
+    def network(self, task: str) -> str:
+        """Return the network of a task: its name, unless the network has several tasks."""
+        return next((name for name, tasks in self.shared.items() if task in tasks), task)
+
+    def by_network(self) -> dict[str, dict[str, list[float]]]:
+        """Return the samples of each trained network, in the unit of a page.
+
+        The score of a seed is its mean over the network's tasks, or that of the first task if their
+        units or directions differ.
+
+        Returns:
+            Network -> method -> scores of the seeds that have all tasks of the network.
+        """
+        samples = {}
+        for network in dict.fromkeys(map(self.network, self.own_tasks)):
+            tasks = self.counted(network)
+            own = self.table[self.table["task"].isin(tasks)]
+            seeds = own.groupby(["method", "seed"], sort=False)["score"].agg(["mean", "size"])
+            means = seeds["mean"][seeds["size"] == len(tasks)] * self.factor(tasks[0])
+            by_method = {str(name): [*group] for name, group in means.groupby("method")}
+            samples[network] = {name: by_method[name] for name in self.methods if name in by_method}
+        return samples
+
+    def counted(self, network: str) -> list[str]:
+        """Return the tasks in the mean of a network: those with unit and direction of the first."""
+        tasks = self.shared.get(network, [network])
+        kinds = {task: (self.factor(task), task in self.lower_is_better) for task in tasks}
+        return [task for task in tasks if kinds[task] == kinds[tasks[0]]]
 
     @property
     def procedure(self) -> Procedure:

@@ -89,6 +89,7 @@ class _ScoreFacts(BaseModel):
     lower_is_better: list[str] = []
     points: dict[str, float] = {}
     timed: bool = False
+    networks: dict[str, str] = {}
 
 
 def read_source(source: ScoreSource, label: str | None = None, number: int = 1) -> LoadedScores:
@@ -210,6 +211,7 @@ def _as_reported(scores: Scores, folder: Path) -> Scores:
         lower_is_better=frozenset(said.lower_is_better) & {*scores.tasks},
         timed=said.timed,
         points={task: factor for task, factor in said.points.items() if task in scores.tasks},
+        networks={**scores.networks, **said.networks},
     )
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import plural
-from relation_tf.report.comparisons import _trained
 from relation_tf.report.scores import Scores
 from relation_tf.stats import non_inferiority
 
@@ -93,7 +92,7 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
             tasks[task] = _withheld(found.table, reference, [task], failed)
             notes += [f"{task}: {note}" for note in found.notes]
     judged = {name for table in tasks.values() for name in table.index}
-    networks = by_network(scores) if scores.alike and not scores.timed else {}
+    networks = _by_network(scores) if scores.alike and not scores.timed else {}
     common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
     mean = None
     if common and judged:
@@ -102,28 +101,10 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
             {task: {**own} for task, own in common.items()}, reference, margins, scores.alpha,
             higher_is_better=scores.own_tasks[0] not in scores.lower_is_better,
         )  # fmt: skip
-        own_tasks = [task for task in scores.own_tasks if _trained(task) in common]
+        own_tasks = [task for task in scores.own_tasks if scores.network(task) in common]
         mean = _withheld(found.table, reference, own_tasks, failed)
     doubts = [*_doubts(scores, reference, judged, networks, common)]
     return Verdicts(reference, tasks, mean, [*common], doubts, notes)
-
-
-def by_network(scores: Scores) -> dict[str, Samples]:
-    """Return the samples of each trained task, in the unit of a page, with two seeds or more.
-
-    The score of a seed is its mean over the tasks that are scored from the same network.
-    """
-    own = scores.table[scores.table["task"].isin(scores.own_tasks)]
-    factors = own["task"].map({task: scores.factor(task) for task in scores.own_tasks})
-    own = own.assign(score=own["score"] * factors, network=own["task"].map(_trained))
-    parts = Counter(map(_trained, scores.own_tasks))
-    means = own.groupby(["network", "method", "seed"], sort=False)["score"].agg(["mean", "size"])
-    means = means[means["size"] == means.index.get_level_values("network").map(parts)]
-    samples: dict[str, Samples] = {network: {} for network in parts}
-    key: Any
-    for key, group in means["mean"].groupby(["network", "method"], sort=False):
-        samples[key[0]][key[1]] = [*group]
-    return {network: _enough(own) for network, own in samples.items()}
 
 
 def standings(scores: Scores) -> pd.DataFrame:
@@ -140,10 +121,10 @@ def standings(scores: Scores) -> pd.DataFrame:
     means = means.reindex(columns=[name for name in scores.methods if name in means.columns])
     means = means.mul([scores.factor(str(task)) for task in means.index], axis=0).dropna()
     signs = [-1 if task in scores.lower_is_better else 1 for task in means.index]
-    ranks = means.mul(signs, axis=0).groupby(_trained, sort=False).mean()
+    ranks = means.mul(signs, axis=0).groupby(scores.network, sort=False).mean()
     ranks = ranks.rank(axis=1, ascending=False)
     alike = scores.alike and not scores.timed
-    mean = means.groupby(_trained, sort=False).mean().mean() if alike else np.nan
+    mean = means.groupby(scores.network, sort=False).mean().mean() if alike else np.nan
     table = pd.DataFrame({"mean": mean, "rank": ranks.mean()})
     table.attrs["tasks"] = len(ranks)
     return table if len(ranks) else table.iloc[:0]
@@ -258,8 +239,13 @@ def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Sample
     }
 
 
+def _by_network(scores: Scores) -> dict[str, Samples]:
+    """Return the samples of each trained network with two seeds or more."""
+    return {network: _enough(own) for network, own in scores.by_network().items()}
+
+
 def _margin(network: str, scores: Scores) -> float:
-    own = [scores.margin_of(task) for task in scores.own_tasks if _trained(task) == network]
+    own = [scores.margin_of(task) for task in scores.own_tasks if scores.network(task) == network]
     return sum(own) / len(own)
 
 

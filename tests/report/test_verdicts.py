@@ -14,7 +14,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.runs import summarize_costs
-from relation_tf.report.verdicts import by_network, standings
+from relation_tf.report.verdicts import standings
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 SEEDS = np.array([-2, -1, 0, 1, 2])
@@ -98,7 +98,7 @@ def test_tasks_of_one_network_count_once(judged):
     context = judged(means)
     assert [*context.verdicts.averaged] == ["MNLI", "RTE"]
     assert context.verdicts.mean.loc["a", "difference"] == pytest.approx(1.5)
-    mnli = by_network(context.scores)["MNLI"]["a"]
+    mnli = context.scores.by_network()["MNLI"]["a"]
     assert mnli == pytest.approx([43 + seed for seed in SEEDS / np.std(SEEDS, ddof=1)])
     assert [*context.tables["verdicts"]["task"]] == ["MNLI-m", "MNLI-mm", "RTE", "mean of 2 tasks"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from relation_tf.registry import register_section
+from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
     Block,
     Column,
@@ -88,8 +89,8 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     if suite is not None and len(suite.tasks) > 1 and not suite.timed:
         if scores.averages:
             yield (
-                " The average uses only seeds with all tasks; two metrics of a task, and MNLI-m "
-                "and MNLI-mm, are averaged first."
+                " The average uses only seeds with all tasks; two metrics of a task are averaged "
+                f"first{_counted_once(context)}."
             )
         elif scores.alike:
             yield " There is no average yet: no seed has all tasks."
@@ -99,6 +100,12 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     if failed:
         verb = "is" if failed == 1 else "are"
         yield f" {plural(failed, 'run')} failed and {verb} not in the table."
+
+
+def _counted_once(context: ReportContext) -> str:
+    """Name the tasks that are averaged first, because one network predicts them."""
+    shared = [in_words(tasks) for tasks in context.scores.shared.values()]
+    return f", and the tasks of one network: {'; '.join(shared)}" if shared else ""
 
 
 def _uncounted(context: ReportContext) -> Iterator[str]:
