@@ -407,10 +407,15 @@ class DataSource:
     Attributes:
         find: The function that finds the text of a task.
         reads_data: If False, the folder `--data` is not used.
+        tasks: Names of the only tasks that it has; empty if it may have any task.
+        artificial: If True, its text is generated: scores do not count as scores of GLUE, and the
+            leaderboard cannot score its predictions.
     """
 
     find: Callable[[Any, Any], Any]
     reads_data: bool = True
+    tasks: Sequence[str] = ()
+    artificial: bool = False
 
 
 SOURCES: Registry[DataSource] = Registry("data source", "relation_tf.tasks.catalogue")

@@ -19,6 +19,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import read_json
+from relation_tf.registry import SOURCES
 from relation_tf.tasks.datasets import GLUE
 from relation_tf.tasks.metrics import counted, find_metric
 from relation_tf.training.pretrained import SETTINGS, finished_runs, run_folder
@@ -210,7 +211,7 @@ class Results:
         for run in self.runs:
             by_seed[run["method"], run["seed"]][run["task"]] = run["metrics"]
         # Built-in tasks have the names of GLUE tasks, but their scores are not GLUE scores.
-        of_glue = self.suite.source != "miniglue" and asked <= set(GLUE)
+        of_glue = not SOURCES[self.suite.source].artificial and asked <= set(GLUE)
         rows = []
         for (method, seed), tasks in by_seed.items():
             if set(tasks) != {*self.suite.tasks}:

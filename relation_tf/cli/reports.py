@@ -20,6 +20,7 @@ from relation_tf.cli.arguments import (
 from relation_tf.errors import SuiteError
 from relation_tf.files import align, expand_home
 from relation_tf.option_fields import option
+from relation_tf.registry import SOURCES
 
 if TYPE_CHECKING:
     from relation_tf.bench import Results, Submissions
@@ -173,7 +174,7 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
     if submissions.packed:
         typer.echo(str(submissions))
         typer.echo(f"zips: {results.folder / 'submissions'}")
-        if results.suite.source == "miniglue":
+        if SOURCES[results.suite.source].artificial:
             typer.echo(
                 "These are predictions for built-in data: the leaderboard cannot score them."
             )

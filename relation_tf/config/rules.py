@@ -12,9 +12,8 @@ from relation_tf.config.method import NAME_PATTERN, Method
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import PROCEDURES, STOPPING_RULES, TASKS
+from relation_tf.registry import PROCEDURES, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.tasks.datasets import GLUE
 
 if TYPE_CHECKING:
     from relation_tf.config.suite import Suite
@@ -229,9 +228,9 @@ def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
     for task in suite.overrides:
         yield "overrides", task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
     for each in facts.learned:
-        if suite.source == "miniglue":
-            expected = f"one of {', '.join(GLUE)} with source = 'miniglue'"
-            yield "tasks", each.name, [*GLUE], expected
+        if only := SOURCES[suite.source].tasks:
+            expected = f"one of {', '.join(only)} with source = {suite.source!r}"
+            yield "tasks", each.name, only, expected
         if facts.timed:
             timed = [task.name for task in facts.learned if task.timed]
             yield "tasks", each.name, timed, f"timed tasks only, such as {facts.timed}"

@@ -86,9 +86,13 @@ def find_source(
     if task.generated:
         (layout,) = dataset.layouts
         return TaskSource(task, "generated", layout, {})
-    found = SOURCES.find(source).find(
-        dataset, Folders(folder_of(data), tfds.folder_of(tfds_folder))
-    )
+    declared = SOURCES.find(source)
+    if declared.tasks and task.name not in declared.tasks:
+        raise DataError(
+            f"task {task.name}: source={source!r} only has {', '.join(declared.tasks)}. "
+            "Other tasks need a folder of files: use source='files' or 'auto'"
+        )
+    found = declared.find(dataset, Folders(folder_of(data), tfds.folder_of(tfds_folder)))
     if isinstance(found, TaskSource):
         # Runs record the kind; it must be a registered name to find the source again.
         return found if found.kind in SOURCES else replace(found, kind=source)
@@ -140,11 +144,6 @@ def _find_files(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
 register_source("tfds", reads_data=False)(tfds.find)
 
 
-@register_source("miniglue", reads_data=False)
+@register_source("miniglue", reads_data=False, tasks=[*datasets.GLUE], artificial=True)
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
-    if dataset.task.name not in datasets.GLUE:
-        raise DataError(
-            f"task {dataset.task.name}: source='miniglue' only has {', '.join(datasets.GLUE)}. "
-            "Other tasks need a folder of files: use source='files' or 'auto'"
-        )
     return search(dataset, "miniglue", [miniglue_folder()])

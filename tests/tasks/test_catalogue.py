@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from relation_tf.errors import DataError, UnknownNameError
+from relation_tf.config.loading import make_suite
+from relation_tf.errors import DataError, SuiteError, UnknownNameError
 from relation_tf.registry import SOURCES, TASKS, register_source
 from relation_tf.tasks import GLUE, find_source, find_task, read_task
+from relation_tf.tasks.catalogue import NotFoundError
 
 
 def test_names():
@@ -88,6 +90,20 @@ def test_an_unknown_source_is_refused():
         find_source("CoLA", "x")
     with pytest.raises(DataError, match=r"source='miniglue' only has CoLA"):
         find_source("MR", "miniglue")
+
+
+def test_a_source_declares_its_tasks():
+    register_source("one-task", tasks=["RTE"])(lambda dataset, folders: None)
+    try:
+        with pytest.raises(DataError, match=r"task CoLA: source='one-task' only has RTE\."):
+            find_source("CoLA", "one-task")
+        with pytest.raises(NotFoundError, match="the source 'one-task' does not have it"):
+            find_source("RTE", "one-task")
+        suite = {"name": "x", "tasks": ["CoLA"], "method": [{"mechanism": "relation"}]}
+        with pytest.raises(SuiteError, match="one of RTE with source = 'one-task'"):
+            make_suite("x", {**suite, "source": "one-task"})
+    finally:
+        SOURCES.remove("one-task")
 
 
 def test_error_names_a_missing_file(small_glue, tmp_path):
