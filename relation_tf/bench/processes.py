@@ -39,7 +39,6 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import RunConfig
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.registry import register_executor
-from relation_tf.training.session import ignore_interrupts
 
 _TRIES = 2  # of a run whose worker died
 
@@ -333,7 +332,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 def _serve(connection: Connection) -> None:
     """Run in a process: check networks if requested, then run groups."""
-    ignore_interrupts()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         request = connection.recv()

@@ -12,7 +12,6 @@ import platformdirs
 from filelock import FileLock
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import miniglue
 
 
 def cache_folder() -> Path:
@@ -74,8 +73,3 @@ def _named_in_errors(folder: Path) -> Iterator[None]:
             f"{error.filename or folder}: {error.strerror or error}. The cache is {folder}; set "
             "RELATION_TF_CACHE to use another folder"
         ) from error
-
-
-def miniglue_folder() -> Path:
-    """Return the folder of the built-in miniGLUE data."""
-    return made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from relation_tf.errors import DataError
 from relation_tf.registry import SOURCES, TASKS, register_source
-from relation_tf.tasks import datasets, generated, tfds
-from relation_tf.tasks.cache import miniglue_folder
+from relation_tf.tasks import datasets, generated, miniglue, tfds
+from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup, joined_source
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, search
@@ -146,4 +146,5 @@ register_source("tfds", reads_data=False)(tfds.find)
 
 @register_source("miniglue", reads_data=False, tasks=[*datasets.GLUE], artificial=True)
 def _find_embedded(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
-    return search(dataset, "miniglue", [miniglue_folder()])
+    folder = made_once(f"miniglue-{miniglue.VERSION}", miniglue.write)
+    return search(dataset, "miniglue", [folder])

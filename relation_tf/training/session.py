@@ -77,11 +77,6 @@ def _replicas(threads: int, distribution: Distribution | None) -> Replicas:
     return replicas
 
 
-def ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent, which ends its workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 @contextlib.contextmanager
 def ended_by_interrupts() -> Iterator[None]:
     """Let Ctrl-C end the process immediately while TensorFlow blocks Python's signal handler."""
