@@ -42,6 +42,7 @@ ALLOWED = {
 REPORT_READS = {
     "relation_tf.training.pretrained",
     "relation_tf.bench",
+    "relation_tf.bench.looks",
     "relation_tf.bench.results",
     "relation_tf.bench.run_folder",
 }

@@ -49,6 +49,12 @@ class RunOptions:
     run_timeout: float | None = option(
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
     )
+    until_decided: bool = option(
+        False, "Add seeds look by look until every pair of methods is decided."
+    )
+    max_seeds: int | None = option(
+        None, "Largest number of seeds with --until-decided.", "N", shown="15", least=3
+    )
     executor: str = option("local", "Executor of the runs: local, ray, or a plugin's.", "NAME")
     address: str | None = option(
         None, "Head node of the Ray cluster; auto: the cluster on this machine.", "HOST:PORT"
@@ -97,6 +103,12 @@ class RunOptions:
         alone, strategy = self.strategy is None, f"with --strategy {self.strategy}"
         rules = (
             ("devices", self.strategy == "mirrored", "needs --strategy mirrored"),
+            ("max_seeds", self.until_decided, "needs --until-decided"),
+            (
+                "strategy",
+                not self.until_decided or self.strategy == "mirrored",
+                "must be mirrored with --until-decided, which reads scores on one host",
+            ),
             (
                 "executor",
                 alone or self.executor == "local",
@@ -138,7 +150,10 @@ ALL = tuple(each.name for each in fields(RunOptions))
 OF_CLUSTERS = ("address", "run_cpus", "run_gpus", "run_memory")
 """Options that only executors with a cluster accept."""
 
-OF_PLANS = ("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "plugins", "quiet")
+OF_PLANS = (
+    *("data", "tfds_folder", "glove", "skip_bad_lines", "jobs", "until_decided", "max_seeds"),
+    *("plugins", "quiet"),
+)
 """Options that `plan_suite` accepts."""
 
 

@@ -18,6 +18,7 @@ from relation_tf.bench.groups import RunGroup, compile_network
 from relation_tf.bench.provenance import one_line
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.sequential import Outlook
 from relation_tf.bench.spread import Spread, expected_spread
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -62,6 +63,7 @@ class SuitePlan:
         jobs: Number of parallel runs.
         seeds: Number of requested seeds.
         spread: Standard deviations over seeds, for a suite with a reference.
+        outlook: The looks, if seeds are added until every pair is decided.
     """
 
     suite: Suite
@@ -73,19 +75,29 @@ class SuitePlan:
     jobs: int
     seeds: int
     spread: Spread | None = None
+    outlook: Outlook | None = None
+
+    @property
+    def fewest_pending(self) -> Sequence[RunConfig]:
+        """Unfinished runs in the best case; all of them unless seeds are sequential."""
+        if self.outlook is None:
+            return self.pending
+        soonest = {run.key for run in self.outlook.soonest}
+        return [run for run in self.pending if run.key in soonest]
 
     @property
     def hours(self) -> tuple[float, float]:
         """Hours for the pending runs, minimum and maximum."""
-        if not self.pending:
-            return 0.0, 0.0
-        groups = [(run.task, run.method) for run in self.pending]
+        return self._hours(self.fewest_pending, "fewest"), self._hours(self.pending, "most")
+
+    def _hours(self, pending: Sequence[RunConfig], end: str) -> float:
+        if not pending:
+            return 0.0
+        groups = [(run.task, run.method) for run in pending]
         before = _WORKER + self.compiling * len({*groups}) / self.jobs
-        fewest, most = (
+        return (
             before + sum(getattr(self.costs[group], end) for group in groups) / self.jobs
-            for end in ("fewest", "most")
-        )
-        return fewest / 3600, most / 3600
+        ) / 3600
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -97,8 +109,8 @@ class SuitePlan:
         tasks = [*dict.fromkeys(task for task, _ in self.costs)]
         done = self.total - len(self.pending)
         lines = [
-            f"{self.suite.name}: {self.total} runs, {len(tasks)} tasks x {len(methods)} methods, "
-            f"{done} done",
+            f"{self.suite.name}: {'' if self.outlook is None else 'at most '}{self.total} runs, "
+            f"{len(tasks)} tasks x {len(methods)} methods, {done} done",
             "",
         ]
         rows = [["seconds per run", *methods]]
@@ -112,12 +124,14 @@ class SuitePlan:
             if self.suite.timed
             else "From the minimum to the maximum number of epochs; ~: estimated from other tasks "
             "and methods.",
-            f"{_time(fewest)} to {_time(most)} for {len(self.pending)} runs, {jobs}; "
+            f"{_time(fewest)} to {_time(most)} for {self._num_pending()} runs, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
             else "All runs are done.",
         ]
-        if len(methods) > 1 and self.seeds > 1:
+        if self.outlook is not None:
+            lines.append(self.outlook.sentence)
+        elif len(methods) > 1 and self.seeds > 1:
             lines.append(
                 what_can_be_shown(
                     len(methods),
@@ -143,6 +157,10 @@ class SuitePlan:
         )
         return f"{said} From: {spread.origin}."
 
+    def _num_pending(self) -> str:
+        fewest, most = len(self.fewest_pending), len(self.pending)
+        return f"{most}" if fewest == most else f"{fewest} to {most}"
+
     def _group(self, task: str, method: str) -> str:
         cost = self.costs.get((task, method))
         if cost is None:
@@ -160,6 +178,7 @@ def make_plan(
     pending: Sequence[RunConfig],
     whole: RunGroup,
     say: Callable[[str], None] = lambda line: None,
+    outlook: Outlook | None = None,
 ) -> SuitePlan:
     """Time some pairs of task and method, and estimate the cost of all runs.
 
@@ -169,6 +188,7 @@ def make_plan(
         pending: Unfinished runs.
         whole: Folder and options of the runs.
         say: Called with a line for each pair that is timed.
+        outlook: The looks of sequential seeds.
 
     Raises:
         SuiteError, DataError: If a method cannot be built, a task cannot be read, or a finished
@@ -203,7 +223,8 @@ def make_plan(
         size,
         whole.options.jobs or 1,
         seeds=len({run.seed for run in chosen}),
-        spread=_spread(suite, RunFolder(whole.folder), chosen),
+        spread=None if outlook else _spread(suite, RunFolder(whole.folder), chosen),
+        outlook=outlook,
     )
 
 

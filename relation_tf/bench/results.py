@@ -13,6 +13,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glue_submit import TASKS, glue_average, task_score
+from relation_tf.bench.looks import Looks, read_looks
 from relation_tf.bench.run_folder import RunFolder, read_config
 from relation_tf.config.faults import first_fault
 from relation_tf.config.run import RunConfig
@@ -113,6 +114,7 @@ class Results:
         failures: Names and errors of the failed runs, and of finished runs with a broken file.
         configs: The requested runs, if they are not all runs of the suite.
         parts: The results that these are joined from, if any.
+        looks: Plan and verdicts of sequential seeds, if the suite was run until decided.
     """
 
     folder: Path
@@ -121,6 +123,7 @@ class Results:
     failures: list[tuple[str, str]]
     configs: Sequence[RunConfig] | None = None
     parts: Sequence[Results] = ()
+    looks: Looks | None = None
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
@@ -249,7 +252,9 @@ def read_results(folder: str | Path) -> Results:
         except SuiteError as error:
             failures.append((_name(path), f"{error}; delete the folder to run it again"))
     failures += [(_name(path), _reason(path)) for path in run_folder.with_file("error.json")]
-    return Results(run_folder.path, suite, runs, failures)
+    looks = read_looks(run_folder.path)
+    configs = None if looks is None else looks.requested(suite.runs())
+    return Results(run_folder.path, suite, runs, failures, configs, looks=looks)
 
 
 def read_result(folder: Path) -> dict[str, Any]:

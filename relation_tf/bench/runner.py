@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +13,7 @@ from rich.console import Console
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.layer_source import custom_digest
+from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
     OF_PLANS,
     RunOptions,
@@ -24,6 +25,7 @@ from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
+from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
 from relation_tf.bench.trackers import Trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import make_suite, select
@@ -85,27 +87,32 @@ def run_suite(
     executor = find_executor(made)
     for name in made.track:
         TRACKERS.find(name)
-    whole = RunGroup(select(suite, tasks, methods, seeds), _folder(suite, out), made)
+    looks = plan_looks(suite, made)
+    suite, runs = _select(suite, looks, tasks, methods, seeds)
+    whole = RunGroup(runs, _folder(suite, out), made)
     _check_suite(suite, whole.runs, made)
     with connect_hosts(made.distribution, suite.threads, made.quiet) as hosts:
         request = _request(suite, whole)
         folder = RunFolder(whole.folder if hosts.is_chief else hosts.scratch)
         with folder.locked(), hosts.log_to(folder.path / LOG):
-            lines, pending = _open(request, folder, hosts, made)
+            rounds = _open(request, folder, hosts, made, looks)
             quiet = made.quiet or not hosts.is_chief
-            with Progress(folder.path, len(request.chosen), pending, quiet=quiet) as progress:
-                for line in lines:
+            with Progress(folder.path, rounds.total, rounds.pending, quiet=quiet) as progress:
+                for line in rounds.lines:
                     progress.say(line)
                 names = made.track if hosts.is_chief else ()
-                trackers = Trackers(names, folder.path, pending, progress.say)
+                trackers = Trackers(names, folder.path, request.chosen, progress.say)
 
                 def notify(event: dict[str, Any]) -> None:
                     progress.notify(event)
                     trackers.notify(event)
 
-                if pending:
+                pending = rounds.pending
+                while pending:
                     groups = _groups(suite, pending, replace(whole, folder=folder.path))
                     executor.execute(groups, notify, made)
+                    pending = rounds.following(progress.say)
+                    progress.add(pending)
         if not hosts.is_chief:
             return Results(whole.folder, suite, [], [])
         results = read_results(folder.path)
@@ -156,11 +163,20 @@ def plan_suite(
     """
     made = make_options(options, OF_PLANS)
     suite = _load(suite, settings, replace_methods, made.plugins)
-    whole = RunGroup(select(suite, tasks, methods, seeds), _folder(suite, out), made)
-    request = _request(suite, whole)
-    pending = request.pending(RunFolder(whole.folder))
+    looks = plan_looks(suite, made)
+    suite, runs = _select(suite, looks, tasks, methods, seeds)
+    whole = RunGroup(runs, _folder(suite, out), made)
+    request, folder = _request(suite, whole), RunFolder(whole.folder)
+    check_looks(folder, looks)
+    pending = request.pending(folder)
     say = Console(quiet=made.quiet, highlight=False, soft_wrap=True).print
-    return make_plan(suite, request.chosen, pending, whole, say)
+    chosen: Sequence[RunConfig] = request.chosen
+    outlook = None
+    if looks is not None:
+        outlook = SequentialRuns(suite, looks, request.runs, folder).outlook()
+        chosen = outlook.latest
+        pending = [run for run in pending if run in chosen]
+    return make_plan(suite, chosen, pending, whole, say, outlook)
 
 
 def _load(
@@ -182,16 +198,64 @@ def _folder(suite: Suite, out: str | Path | None) -> Path:
     return Path(out) if out is not None else Path("runs") / suite.name
 
 
+def _select(
+    suite: Suite,
+    looks: Looks | None,
+    tasks: str | Iterable[str] | None,
+    methods: str | Iterable[str] | None,
+    seeds: int | Iterable[int] | None,
+) -> tuple[Suite, list[RunConfig]]:
+    """Return the suite and its requested runs; sequential seeds need all tasks and methods."""
+    if looks is None:
+        return suite, select(suite, tasks, methods, seeds)
+    for key, chosen in (("tasks", tasks), ("methods", methods), ("seeds", seeds)):
+        if chosen is not None:
+            raise SuiteError(
+                f"{key}: cannot be chosen with until_decided, whose verdicts are about all "
+                f"tasks and methods of the suite. Received: {chosen}"
+            )
+    suite = with_seeds(suite, looks)
+    return suite, suite.runs()
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """Runs of a call in rounds; there is one round unless seeds are sequential.
+
+    Attributes:
+        lines: Lines to print first.
+        total: Number of requested runs, including the finished ones.
+        pending: Pending runs of the first round.
+        sequential: The sequential runs, or None.
+    """
+
+    lines: list[str]
+    total: int
+    pending: list[RunConfig]
+    sequential: SequentialRuns | None
+
+    def following(self, say: Callable[[str], None]) -> list[RunConfig]:
+        """Return the runs of the next round; empty if there is none."""
+        return [] if self.sequential is None else self.sequential.following(say)
+
+
 def _open(
-    request: _Request, folder: RunFolder, hosts: Hosts, options: RunOptions
-) -> tuple[list[str], list[RunConfig]]:
-    """Prepare a suite's folder; return the lines to print first, and the pending runs."""
+    request: _Request, folder: RunFolder, hosts: Hosts, options: RunOptions, looks: Looks | None
+) -> _Rounds:
+    """Prepare a suite's folder, and return the runs."""
+    check_looks(folder, looks)
     pending = hosts.agree_on_pending(
         request.chosen, request.pending(folder), options.deterministic, options.skip_bad_lines
     )
-    change = folder.change(request.suite)
-    folder.open(request.suite)
-    return [*filter(None, [change]), *_foreword(request, folder, options)], pending
+    lines = [*filter(None, [folder.change(request.suite)])]
+    if looks is None:
+        folder.open(request.suite)
+        lines += _foreword(request, folder, options)
+        return _Rounds(lines, len(request.chosen), pending, None)
+    sequential = SequentialRuns(request.suite, looks, request.runs, folder)
+    lines += [*_notes(request, options), sequential.outlook().sentence]
+    pending = sequential.start(lines.append)
+    return _Rounds(lines, len(sequential.due()), pending, sequential)
 
 
 def _groups(suite: Suite, pending: Sequence[RunConfig], whole: RunGroup) -> list[RunGroup]:
@@ -303,8 +367,8 @@ def _pretrained_digest(config: RunConfig, folder: str) -> str:
         ) from error
 
 
-def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iterator[str]:
-    """Yield notes that are printed before the first run."""
+def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
+    """Yield notes on the machine and the data."""
     alone = options.jobs == 1 or (options.jobs is None and options.executor == "local")
     if request.suite.timed and not alone:
         yield "parallel runs slow each other down; use --jobs 1 for exact times"
@@ -313,6 +377,11 @@ def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iter
             yield f"{source.task.name}: from TFDS, {source}"
     if options.deterministic and any(config.xla for config in request.chosen):
         yield "XLA is off: its operations are not deterministic"
+
+
+def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iterator[str]:
+    """Yield notes that are printed before the first run."""
+    yield from _notes(request, options)
     # The report also contains runs that are finished already.
     reported = [*request.chosen, *(run for run in request.runs if folder.has_result(run))]
     num_methods = len({config.method for config in reported})

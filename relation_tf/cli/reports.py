@@ -73,6 +73,7 @@ def status(folder: Folder) -> None:
 
     results = read_results(folder)
     suite = results.suite
+    asked = Counter((config.task, config.method) for config in results.asked)
     done = Counter((run["task"], run["method"]) for run in results.runs)
     failed = Counter(tuple(run.split("/")[:2]) for run, _ in results.failures)
     names = [str(method.name) for method in suite.methods()]
@@ -81,11 +82,12 @@ def status(folder: Folder) -> None:
         cells = [task]
         for name in names:
             faults = f" ({failed[task, name]} failed)" if failed[task, name] else ""
-            cells.append(f"{done[task, name]}/{len(suite.seeds)}{faults}")
+            cells.append(f"{done[task, name]}/{asked[task, name]}{faults}")
         rows.append(cells)
     typer.echo("\n".join(align(rows)))
-    total = len(suite.runs())
-    typer.echo(f"{done.total()} of {total} runs done, {failed.total()} failed")
+    typer.echo(f"{done.total()} of {asked.total()} runs done, {failed.total()} failed")
+    if results.looks is not None:
+        typer.echo(results.looks.sentence())
     print_failures(results)
 
 

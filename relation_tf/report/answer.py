@@ -14,13 +14,18 @@ from relation_tf.stats.design import format_level, format_pvalue
 _MOST_PAIRS = 12  # more are counted, not listed
 
 
-def short_answer(scores: Scores, comparisons: Mapping[str, Comparison]) -> list[str]:
+def short_answer(
+    scores: Scores, comparisons: Mapping[str, Comparison], *, sequential: bool = False
+) -> list[str]:
     """Return sentences with averages, significant differences and cautions.
 
     Args:
         scores: The scores.
         comparisons: The test of each task, from `compare`.
+        sequential: If True, return only averages: other sentences have the verdicts.
     """
+    if sequential:
+        return [*_averages(scores)]
     return [
         *_averages(scores),
         *(_findings(scores, comparisons) if comparisons else _no_test(scores)),

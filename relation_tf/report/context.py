@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from relation_tf.bench.looks import Looks
 from relation_tf.bench.results import Results
 from relation_tf.config.published import Published, load_published
 from relation_tf.registry import SECTIONS
@@ -124,12 +125,14 @@ class ReportContext:
             own += section.answer(self)
         if self.results is not None:
             own += tested_among(self.scores, self.comparisons)
-        own += short_answer(self.scores, self.comparisons)
+        own += short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
         return [*own, *(ranked_over_tasks(self.several, self.scores) if self.comparisons else ())]
 
     @cached_property
     def verdicts(self) -> Verdicts | None:
-        """Verdicts against the reference; None if there is none."""
+        """Verdicts against the reference; None if there is none, or for sequential seeds."""
+        if self.looks is not None:
+            return None
         trained = {task.name: task for task in GLUE.values()}
         if self.results is not None:
             suite = self.results.suite
@@ -180,15 +183,20 @@ class ReportContext:
         manifests = [*(run["manifest"] for run in runs), *self.manifests]
         return {**self.origin, **provenance.made(manifests)}
 
+    @property
+    def looks(self) -> Looks | None:
+        """Sequential verdicts; with them there are no tests for a fixed number of seeds."""
+        return None if self.results is None else self.results.looks
+
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Test of each task."""
-        return compare(self.scores)
+        """Test of each task; empty for sequential seeds."""
+        return compare(self.scores) if self.looks is None else {}
 
     @cached_property
     def several(self) -> FriedmanNemenyiResult | None:
         """Test over tasks; None for timed suites: text lengths are not a sample of tasks."""
-        return None if self.scores.timed else over_tasks(self.scores)
+        return None if self.scores.timed or self.looks is not None else over_tasks(self.scores)
 
     @cached_property
     def wins(self) -> list[Any]:

@@ -108,7 +108,22 @@ def _rows(rows: dict[str, int]) -> str:
 
 def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
     """Return warnings on differences between runs, shared pre-training and diverged runs."""
-    return [*_unlike(results), *_shared_start(results), *_went_wrong(runs)]
+    return [
+        *_unlike(results),
+        *_shared_start(results),
+        *_went_wrong(runs),
+        *_sequential_parts(results),
+    ]
+
+
+def _sequential_parts(results: Results) -> Iterator[str]:
+    """Warn of tests of seeds whose number depends on the scores."""
+    names = [str(part.folder) for part in results.parts if part.looks is not None]
+    if names:
+        yield (
+            f"The seeds of {', '.join(names)} were added until every pair was decided: p-values on "
+            "this page are not valid for them."
+        )
 
 
 def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:

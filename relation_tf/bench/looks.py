@@ -1,0 +1,147 @@
+"""The looks of a folder with sequential seeds: their plan, and the verdicts so far.
+
+    OUT/looks.json    the plan, written before the first run, and the verdicts of the last look
+
+Does not import Keras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from relation_tf.config.faults import first_fault
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import SuiteError
+from relation_tf.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from relation_tf.stats import SequentialResult
+
+LOOKS = "looks.json"
+
+MAX_SEEDS = 15
+"""Default for the largest number of seeds per method."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class LookPlan(_Part):
+    """Settings that are fixed before the first run.
+
+    Attributes:
+        looks: Seeds per method at each look.
+        alpha: Family-wise level over all pairs and looks.
+        control: Method that the others are compared with; None for all pairs.
+        methods: Names of the methods.
+        tasks: Names of the tasks.
+        seeds: Seeds in the order in which they run, as many as the last look has.
+        draws: Random orders from which the boundaries are computed.
+        rng: Seed of these orders.
+    """
+
+    looks: list[int]
+    alpha: float
+    control: str | None
+    methods: list[str]
+    tasks: list[str]
+    seeds: list[int]
+    draws: int
+    rng: int = 0
+
+
+class Look(_Part):
+    """A look; see `SequentialResult.looks`."""
+
+    seeds: int
+    boundary: float
+    alpha_spent: float
+    decided: int
+
+
+class Pair(_Part):
+    """A pair; see `SequentialResult.pairs`. Before the first look its numbers are None."""
+
+    a: str
+    b: str
+    statistic: float | None
+    boundary: float | None
+    seeds: int
+    better: str | None
+    verdict: str
+
+
+class Looks(_Part):
+    """Plan and state of a folder with sequential seeds.
+
+    Attributes:
+        plan: Settings that are fixed before the first run.
+        due: Method -> seeds needed for the next look; empty if every pair is decided.
+        looks: The looks so far.
+        pairs: All pairs with their verdicts.
+    """
+
+    plan: LookPlan
+    due: dict[str, int]
+    looks: list[Look] = []
+    pairs: list[Pair] = []
+
+    @property
+    def num_decided(self) -> int:
+        """Number of pairs with a verdict."""
+        return sum(look.decided for look in self.looks)
+
+    def updated(self, result: SequentialResult) -> Looks:
+        """Return the state after the looks of a result."""
+        pairs = result.pairs.astype(object).where(result.pairs.notna(), None)
+        content = {
+            "plan": self.plan.model_dump(),
+            "due": {str(name): seeds for name, seeds in result.due.items()},
+            "looks": result.looks.to_dict("records"),
+            "pairs": pairs.to_dict("records"),
+        }
+        return Looks.model_validate(content)
+
+    def requested(self, runs: Sequence[RunConfig]) -> list[RunConfig]:
+        """Return the runs of all looks so far and of the next one."""
+        seeds = dict.fromkeys(self.plan.methods, self.plan.looks[0])
+        for pair in self.pairs:
+            for name in (pair.a, pair.b):
+                seeds[name] = max(seeds[name], pair.seeds)
+        seeds |= self.due
+        place = {seed: number for number, seed in enumerate(self.plan.seeds)}
+        return [run for run in runs if place.get(run.seed, len(place)) < seeds[run.method]]
+
+    def write(self, folder: Path) -> None:
+        """Write the file into a suite's folder."""
+        write_json(folder / LOOKS, self.model_dump())
+
+    def sentence(self) -> str:
+        """Return the state in one sentence."""
+        after = f"after {self.looks[-1].seeds} seeds, " if self.looks else ""
+        total = len(self.pairs)
+        decided = f"{after}{self.num_decided} of {total} pairs are decided" if total else "no look"
+        if not self.due:
+            return f"Sequential seeds: {decided}."
+        waiting = ", ".join(f"{name} {seeds}" for name, seeds in self.due.items())
+        return f"Sequential seeds: {decided}; the next look needs these seeds: {waiting}."
+
+
+def read_looks(folder: Path) -> Looks | None:
+    """Read the looks of a suite's folder; None if its seeds are not sequential.
+
+    Raises:
+        SuiteError: If the file is broken.
+    """
+    path = folder / LOOKS
+    if not path.is_file():
+        return None
+    try:
+        return Looks.model_validate(read_json(path))
+    except ValidationError as error:
+        raise SuiteError(f"{path}: {first_fault(error)}") from error

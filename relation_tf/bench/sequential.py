@@ -1,0 +1,251 @@
+"""Run a suite with sequential seeds: add seeds look by look until every pair is decided.
+
+This is independent of the executor: it runs the seeds of one look, judges all scores so far, and
+runs the seeds that the next look needs. The scores alone determine each look, so an interrupted
+command resumes with the same looks and verdicts. Does not import Keras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+from relation_tf.bench.looks import LOOKS, MAX_SEEDS, LookPlan, Looks, read_looks
+from relation_tf.bench.options import RunOptions
+from relation_tf.bench.results import read_result, score_of
+from relation_tf.bench.run_folder import RunFolder, writing
+from relation_tf.config.loading import load_suite
+from relation_tf.config.run import RunConfig
+from relation_tf.config.suite import Suite
+from relation_tf.errors import SuiteError, join_names
+from relation_tf.stats import look_schedule, sequential_design, sequential_test
+from relation_tf.stats.sequential import DRAWS, SequentialDesign
+from relation_tf.tasks.metrics import find_metric
+
+
+def plan_looks(suite: Suite, options: RunOptions) -> Looks | None:
+    """Return the looks of a suite before the first run; None unless options request them.
+
+    Raises:
+        SuiteError: If the suite cannot have sequential seeds.
+    """
+    if not options.until_decided:
+        return None
+    methods = [str(method.name) for method in suite.methods()]
+    if suite.timed or len(methods) < 2:
+        why = "trains nothing" if suite.timed else f"has one method, {methods[0]}"
+        raise SuiteError(
+            f"until_decided: suite {suite.name} must train two or more methods. It {why}"
+        )
+    for name in suite.tasks:
+        _direction(suite, name)
+    most = options.max_seeds or MAX_SEEDS
+    following = range(max(suite.seeds) + 1, max(suite.seeds) + 1 + most)
+    plan = LookPlan(
+        looks=list(look_schedule(most)),
+        alpha=suite.alpha,
+        control=suite.control,
+        methods=methods,
+        tasks=suite.tasks,
+        seeds=[*suite.seeds, *following][:most],
+        draws=DRAWS,
+    )
+    return Looks(plan=plan, due=dict.fromkeys(methods, plan.looks[0]))
+
+
+def with_seeds(suite: Suite, looks: Looks) -> Suite:
+    """Return a suite with the seeds up to the last look."""
+    return load_suite(suite, {"seeds": looks.plan.seeds})
+
+
+def check_looks(folder: RunFolder, looks: Looks | None) -> None:
+    """Check that a folder has the same plan, or no runs.
+
+    Raises:
+        SuiteError: If it was started with another plan, or with another kind of seeds.
+    """
+    found = read_looks(folder.path)
+    if looks is None:
+        if found is not None:
+            raise SuiteError(
+                f"{folder.path}: has sequential seeds; continue with --until-decided --max-seeds "
+                f"{found.plan.looks[-1]} (until_decided=True), or choose another --out"
+            )
+        return
+    if found is None:
+        if any(folder.path.glob("runs/*/*/*/result.json")):
+            raise SuiteError(
+                f"{folder.path}: has finished runs from before its looks were fixed, which "
+                "--until-decided must not use. Choose another --out"
+            )
+        return
+    for key in LookPlan.model_fields:
+        own, other = getattr(looks.plan, key), getattr(found.plan, key)
+        if own != other:
+            raise SuiteError(
+                f"{folder.path / LOOKS}: the looks were fixed with {key} = {other}, but now {key} "
+                f"= {own}. Choose another --out"
+            )
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Looks of a suite before they are taken.
+
+    Attributes:
+        sentence: The looks and the first boundary.
+        soonest: Runs in the best case: every pair is decided as soon as that is possible.
+        latest: Runs in the worst case: every undecided pair needs all seeds.
+    """
+
+    sentence: str
+    soonest: Sequence[RunConfig]
+    latest: Sequence[RunConfig]
+
+
+class SequentialRuns:
+    """Runs of a suite with sequential seeds.
+
+    Args:
+        suite: The suite, with the seeds up to the last look.
+        looks: The looks of `plan_looks`.
+        runs: All runs up to the last look.
+        folder: The suite's folder.
+    """
+
+    def __init__(
+        self, suite: Suite, looks: Looks, runs: Sequence[RunConfig], folder: RunFolder
+    ) -> None:
+        self._suite, self._runs, self._folder, self._first = suite, runs, folder, looks
+        self.looks = read_looks(folder.path) or looks
+
+    def due(self) -> list[RunConfig]:
+        """Return the runs of all looks so far and of the next one."""
+        return self.looks.requested(self._runs)
+
+    def open(self) -> None:
+        """Write the looks, then the suite with the seeds so far, into the folder."""
+        with writing(self._folder.path):
+            self.looks.write(self._folder.path)
+        seeds = {run.seed for run in self.due()}
+        chosen = [seed for seed in self.looks.plan.seeds if seed in seeds]
+        self._folder.open(self._suite.model_copy(update={"seeds": chosen}))
+
+    def judge(self) -> Iterator[str]:
+        """Take all looks that the finished runs allow; yield a line for each new look."""
+        plan, before = self.looks.plan, len(self.looks.looks)
+        samples = self._samples()
+        if min(len(own) for task in samples.values() for own in task.values()) < plan.looks[0]:
+            self.looks = self._first
+            return
+        result = sequential_test(
+            samples,
+            plan.looks,
+            plan.alpha,
+            control=plan.control,
+            higher_is_better={name: _direction(self._suite, name) for name in plan.tasks},
+            draws=plan.draws,
+            rng=plan.rng,
+        )
+        self.looks = self.looks.updated(result)
+        total = len(self.looks.pairs)
+        for number, look in enumerate(self.looks.looks[before:], start=before + 1):
+            decided = sum(each.decided for each in self.looks.looks[:number])
+            yield f"look after {look.seeds} seeds: {decided} of {total} pairs are decided"
+
+    def start(self, say: Callable[[str], None]) -> list[RunConfig]:
+        """Judge the finished runs and return the pending runs of the next look.
+
+        Args:
+            say: Called with a line for each new look.
+        """
+        for line in self.judge():
+            say(line)
+        self.open()
+        return [run for run in self.due() if not self._folder.has_result(run)]
+
+    def following(self, say: Callable[[str], None]) -> list[RunConfig]:
+        """Return `start` after a round; empty if runs of the round failed.
+
+        Args:
+            say: Called with a line for each new look.
+        """
+        if failed := [run for run in self.due() if not self._folder.has_result(run)]:
+            say(f"the next look needs the runs that failed: {join_names([*map(str, failed)])}")
+            return []
+        return self.start(say)
+
+    def outlook(self) -> Outlook:
+        """Return the design in words, and the runs of the best case."""
+        plan = self.looks.plan
+        design = sequential_design(
+            len(plan.methods),
+            plan.looks,
+            len(plan.tasks),
+            plan.alpha,
+            against_control=plan.control is not None,
+            draws=plan.draws,
+            rng=plan.rng,
+        )
+        first = min(design.first_decisive or plan.looks[-1], design.first_given_up)
+
+        def at_least(least: int) -> list[RunConfig]:
+            due = {name: max(seeds, least) for name, seeds in self.looks.due.items()}
+            return self.looks.model_copy(update={"due": due}).requested(self._runs)
+
+        return Outlook(_in_words(design), at_least(first), at_least(plan.looks[-1]))
+
+    def _samples(self) -> dict[str, dict[str, list[float]]]:
+        """Return the scores of each task and method, in the order of the seeds, without gaps."""
+        runs = {run.key: run for run in self._runs}
+        plan = self.looks.plan
+
+        def scores(task: str, method: str) -> list[float]:
+            own = [runs[task, method, seed] for seed in plan.seeds]
+            return [
+                _score(read_result(self._folder.run(run)))
+                for run in takewhile(self._folder.has_result, own)
+            ]
+
+        return {
+            task: {method: scores(task, method) for method in plan.methods} for task in plan.tasks
+        }
+
+
+def _in_words(design: SequentialDesign) -> str:
+    *most, last = design.looks
+    when = f"{', '.join(map(str, most))} and {last}" if most else f"{last}"
+    first = design.first_decisive
+    reach = (
+        "no pair can be significant: use more seeds or fewer methods"
+        if first is None
+        else f"a pair can be significant after {first} seeds at the earliest"
+    )
+    return (
+        f"Looks after {when} seeds; the first boundary is |Z| > {design.boundary():.2f}; {reach}."
+    )
+
+
+def _direction(suite: Suite, name: str) -> bool:
+    """Return True if higher scores of a task's runs are better.
+
+    Raises:
+        SuiteError: If a run has scores of different units.
+    """
+    task = suite.find_task(name)
+    metrics = [find_metric(task.of(each).metrics[0]) for each in task.scored]
+    if len({(metric.points, metric.higher_is_better) for metric in metrics}) > 1:
+        raise SuiteError(
+            f"until_decided: the scores of one run must have one unit. {name} has "
+            f"{join_names([metric.label for metric in metrics])}"
+        )
+    return metrics[0].higher_is_better
+
+
+def _score(result: Mapping[str, Any]) -> float:
+    """Return the score of a run, the mean of its tasks."""
+    return float(np.mean([*map(score_of, result["metrics"].values())]))
