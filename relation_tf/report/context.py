@@ -30,10 +30,11 @@ from relation_tf.report.comparisons import (
     wins,
 )
 from relation_tf.report.pictures.drawing import Picture, Style, styles
+from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import spread_warnings
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import Verdicts, headline, judge
-from relation_tf.stats import FriedmanNemenyiResult
+from relation_tf.stats import FriedmanNemenyiResult, PublishedTable
 from relation_tf.stats.design import format_level
 from relation_tf.tasks import GLUE
 from relation_tf.tasks.metrics import find_metric
@@ -307,6 +308,11 @@ class ReportContext:
         """Published figures of the suite's tasks."""
         path = None if self.results is None else self.results.suite.published
         return load_published(path) if path else None
+
+    @cached_property
+    def published_claims(self) -> PublishedTable | None:
+        """Claims of the published table, checked from its means and SDs."""
+        return None if self.published is None else check_claims(self.published)
 
     @cached_property
     def predicted(self) -> Predicted | None:

@@ -81,7 +81,7 @@ def mean_times(means: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Return the mean times of a suite whose stopping rule has a target.
 
     Args:
-        means: The `means` of `relation_tf.report.sections.learning_time.LearningTimes`.
+        means: The table of `relation_tf.report.sections.learning_time.time_means`.
         measure: `"seconds"` or `"seconds per epoch"`.
 
     Returns:

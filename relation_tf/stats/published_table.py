@@ -190,8 +190,8 @@ def read_published(
         row = _row_of(found, claim)
         figures = tasks[found.loc[row, "task"]]
         found.loc[row, "claimed"] = True
-        found.loc[row, "share"] = 0.0
-        if found.loc[row, "significance"] != "impossible":
+        found.loc[row, "share"] = 1.0 if found.loc[row, "significance"] == "certain" else 0.0
+        if found.loc[row, "significance"] == "undetermined":
             a, b = ((figures[name].mean, figures[name].sd) for name in claim[-2:])
             found.loc[row, "share"] = plausible_share(
                 a, b, n, num_methods or len(figures), alpha, test, ddof=0 if ddof == 0 else 1

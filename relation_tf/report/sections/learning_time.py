@@ -50,7 +50,7 @@ class LearningTimes(NamedTuple):
 
     Attributes:
         runs: One row per finished run, see `_times_of_runs`.
-        means: One row per task and method, see `_means`.
+        means: One row per task and method, see `time_means`.
         tests: The test of each task, see `_compare`.
     """
 
@@ -95,7 +95,7 @@ class LearningTime(Section):
 def learning_times(results: Results) -> LearningTimes | None:
     """Return the times of a suite whose stopping rule has a target; None for other suites."""
     runs = _times_of_runs(results)
-    return None if runs.empty else LearningTimes(runs, _means(runs), _compare(runs, results))
+    return None if runs.empty else LearningTimes(runs, time_means(runs), _compare(runs, results))
 
 
 def _note(results: Results) -> str:
@@ -173,7 +173,7 @@ def _times_of_runs(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _means(times: pd.DataFrame) -> pd.DataFrame:
+def time_means(times: pd.DataFrame) -> pd.DataFrame:
     """Return one row per task and method: means over seeds, and ratios to the fastest method.
 
     `epochs`, `seconds` and their standard deviations use only runs that reached the target; `ratio`

@@ -38,7 +38,6 @@ from relation_tf.report.published import (
     MILLISECONDS,
     SECONDS,
     TIMES,
-    check_claims,
     compare_published,
     mean_times,
     reasons,
@@ -70,7 +69,7 @@ class PublishedFigures(Section):
         split = f"; its figures are from {published.split} sets" if len(found) else ""
         note = f"{published.source}{split}. {published.missing}".strip()
         blocks.append(Paragraph(note, "note"))
-        claims = check_claims(published)
+        claims = context.published_claims
         return blocks if claims is None else [*blocks, _claims(claims)]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
@@ -78,7 +77,7 @@ class PublishedFigures(Section):
         if context.results is None or context.published is None or not context.cells:
             return {}
         found = _compared(context, context.results, context.published)
-        claims = check_claims(context.published)
+        claims = context.published_claims
         return {
             **({} if found.empty else {"published": found}),
             **({} if claims is None else {"published-claims": claims.claims()}),

@@ -1,0 +1,169 @@
+"""Compare the committed results with the papers' tables: `python results/reproduced.py`.
+
+Reads table.csv, times.csv and suite.toml of each study that repeats a published table. Writes the
+summary into README.md between its markers, and every compared figure into published.csv of the
+study's folder.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.config import load_suite
+from relation_tf.config.published import load_published
+from relation_tf.report.published import PER_EPOCH, SECONDS, TIMES, compare_published, mean_times
+from relation_tf.report.sections.learning_time import time_means
+from relation_tf.tasks.metrics import find_metric
+
+RESULTS = Path(__file__).resolve().parent
+BEGIN, END = "<!-- begin: python results/reproduced.py -->", "<!-- end -->"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A committed result that repeats a published table.
+
+    Attributes:
+        name: Name in the table.
+        folder: Folder of the results.
+        page: Folder of the page that describes it.
+        notes: Known differences from the paper, by task; those of all tasks under an empty name.
+    """
+
+    name: str
+    folder: str
+    page: str
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+_GLUE = {
+    "MNLI": ["MNLI is a sample of 19,875 training rows"],
+    "QNLI": ["QNLI is a sample of 9,999 training rows"],
+}
+_READOUT = "only the output of the first token is computed"
+_REVIEWS = ["GloVe vectors for only 20 to 25 % of the words", "patience 5 instead of 10"]
+STUDIES = (
+    Study("Relation, Table 1, smoothed", "glue-small-smoothed", "glue-small-smoothed", _GLUE),
+    Study("Relation, Table 1, early stopping", "glue-small-best", "glue-small-smoothed", _GLUE),
+    Study("Relation, Table 2, validation", "relation-table2-validation",
+          "relation-table2-validation", {"": [_READOUT]}),
+    Study("Relation, Table 2, running", "relation-table2-running", "relation-table2-validation",
+          {"": [_READOUT, "the running accuracy stops training"]}),
+    Study("Contextualizer, Table 3", "contextualizer-table3", "contextualizer-table3",
+          {"": ["rank, vocabulary and test split are our choices"]}),
+    Study("FCSR, Table 4", "fcsr-table4", "fcsr-table4", {"": _REVIEWS}),
+    Study("FCSR, Table 5", "fcsr-table5", "fcsr-table5",
+          {"": [*_REVIEWS, "4 of 16 domains trained together"]}),
+    Study("FCSR, Table 5, learning rate .002", "fcsr-table5-slower", "fcsr-table5",
+          {"": [*_REVIEWS, "4 of 16 domains trained together", "a lower learning rate"]}),
+)  # fmt: skip
+
+
+def compared(study: Study) -> pd.DataFrame:
+    """Return the published figures that a study repeats with all its seeds, next to ours."""
+    folder = RESULTS / study.folder
+    suite = load_suite(folder / "suite.toml")
+    if suite.published is None:
+        raise ValueError(f"{folder / 'suite.toml'}: 'published' must name the paper's table")
+    table = pd.read_csv(folder / "table.csv")
+    points = table["metric"].map(lambda name: find_metric(name).points)
+    ours = [table.assign(mean=points * table["mean"], sd=points * table["sd"])]
+    if (folder / "times.csv").is_file():
+        means = time_means(pd.read_csv(folder / "times.csv"))
+        ours += [mean_times(means, name).assign(metric=name) for name in (SECONDS, PER_EPOCH)]
+    notes = {task: [*study.notes.get("", ()), *study.notes.get(task, ())] for task in suite.tasks}
+    published = load_published(suite.published)
+    found = compare_published(published, suite, pd.concat(ours, ignore_index=True), notes)
+    whole = found["n"] == len(suite.seeds)
+    return found[whole & _is_finite(found)].reset_index(drop=True)
+
+
+def _is_finite(found: pd.DataFrame) -> Any:
+    return found["difference"].map(math.isfinite)
+
+
+def summarize() -> str:
+    """Return the table of all studies as Markdown, with a legend of the reasons."""
+    reasons: dict[str, str] = {}
+    lines = [
+        "| study | figures | method | ours | published | difference | within 2 SD | reason |",
+        "| --- | --- | --- | ---: | ---: | ---: | --- | --- |",
+    ]
+    for study in STUDIES:
+        found = compared(study)
+        timed = found["metric"].isin(TIMES)
+        found["figures"] = (found["task"] + ", " + found["metric"]).where(timed, "scores")
+        names = sorted(dict.fromkeys(found["figures"]), key=lambda name: name != "scores")
+        shown = f"[{study.name}]({study.page}/README.md)"
+        for figures in names:
+            label = figures
+            for method, own in found[found["figures"] == figures].groupby("method", sort=False):
+                if figures == "scores" and label:
+                    label = f"{len(own)} scores" if len(own) > 1 else "score"
+                causes = dict.fromkeys(cause for each in own["reason"] for cause in _split(each))
+                keys = [reasons.setdefault(cause, _letter(len(reasons))) for cause in causes]
+                cells = [shown, label, method, _numbers(own), _within(own), ", ".join(keys)]
+                lines.append(f"| {' | '.join(cells)} |")
+                shown = label = ""
+    legend = [f"- {key}: {cause}" for cause, key in reasons.items()]
+    return "\n".join([*lines, "", "Reasons for differences:", "", *legend])
+
+
+def _split(reason: str) -> list[str]:
+    return [cause for cause in reason.split("; ") if cause]
+
+
+def _letter(place: int) -> str:
+    return "abcdefghijklmnopqrstuvwxyz"[place]
+
+
+def _numbers(own: pd.DataFrame) -> str:
+    """Return the means of our and the published figures, and their difference."""
+    means = [own[name].mean() for name in ("mean", "published", "difference")]
+    digits = 1
+    if own["metric"].isin(TIMES).all():
+        digits = max(0, 2 - math.floor(math.log10(means[1])))
+    ours, published, difference = means
+    signed = f"{difference:+,.{digits}f}".replace("-", "−")
+    return f"{ours:,.{digits}f} | {published:,.{digits}f} | {signed}"
+
+
+def _within(own: pd.DataFrame) -> str:
+    known = own["within_2_sd"].dropna()
+    return f"{int(known.sum())} of {len(known)}" if len(known) else "no SD"
+
+
+def details(study: Study) -> str:
+    """Return every compared figure of a study as CSV."""
+    found = compared(study)
+    digits = ["published", "published_sd", "mean", "sd", "difference"]
+    return found.assign(**{name: found[name].round(6) for name in digits}).to_csv(
+        index=False, lineterminator="\n"
+    )
+
+
+def insert(page: str, table: str) -> str:
+    """Return a page with a new table between its markers."""
+    pattern = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
+    if len(pattern.findall(page)) != 1:
+        raise ValueError(f"the page must have one table between {BEGIN!r} and {END!r}")
+    return pattern.sub(lambda _: f"{BEGIN}\n\n{table}\n\n{END}", page)
+
+
+def main() -> None:
+    """Write README.md and published.csv of each study."""
+    readme = RESULTS / "README.md"
+    readme.write_text(insert(readme.read_text("utf-8"), summarize()), encoding="utf-8")
+    for study in STUDIES:
+        (RESULTS / study.folder / "published.csv").write_text(details(study), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Tests that the committed comparison of results with the papers is up to date."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from relation_tf.config import load_suite
+from relation_tf.config.published import load_published
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+_spec = importlib.util.spec_from_file_location("reproduced", RESULTS / "reproduced.py")
+reproduced = importlib.util.module_from_spec(_spec)
+sys.modules["reproduced"] = reproduced  # dataclasses look their module up
+_spec.loader.exec_module(reproduced)
+
+
+def test_the_committed_table_is_what_the_command_writes():
+    page = (RESULTS / "README.md").read_text(encoding="utf-8")
+    assert reproduced.insert(page, reproduced.summarize()) == page
+
+
+@pytest.mark.parametrize("study", reproduced.STUDIES, ids=lambda study: study.folder)
+def test_the_committed_figures_are_what_the_command_writes(study):
+    path = RESULTS / study.folder / "published.csv"
+    assert path.read_text(encoding="utf-8") == reproduced.details(study)
+    assert (RESULTS / study.page / "README.md").is_file()
+
+
+def test_every_result_of_a_paper_names_its_table_and_is_compared():
+    papers = {path for path in RESULTS.glob("*/suite.toml") if "paper" in path.read_text("utf-8")}
+    named = {path for path in RESULTS.glob("*/suite.toml") if load_suite(path).published}
+    assert papers - named == {RESULTS / "deep-glue" / "suite.toml"}  # asks the paper's question
+    parts = {f"relation-table2-running-{name}" for name in ("rest", "linear")}  # of few seeds
+    assert {path.parent.name for path in named} - parts == {
+        study.folder for study in reproduced.STUDIES
+    }
+
+
+def test_a_known_figure():
+    found = reproduced.compared(reproduced.STUDIES[0]).set_index(["task", "metric", "method"])
+    row = found.loc[("SST-2", "accuracy", "relation-64")]
+    expected = {f.name: f for f in load_published("relation-table1").figure if f.task == "SST-2"}
+    assert row["published"] == expected["relation-64"].value == 80.6
+    assert row["difference"] == pytest.approx(81.078 - 80.6, abs=1e-3)
+    assert row["within_2_sd"]
+    line = next(line for line in reproduced.summarize().splitlines() if "relation-64" in line)
+    own = found.xs("relation-64", level="method")
+    assert f"| 11 | relation-64 | {own['mean'].mean():.1f} | {own['published'].mean():.1f} |" in (
+        line.replace("|  |  |", "| 11 |")
+    )
+    assert f"| {int(own['within_2_sd'].sum())} of 11 |" in line
+
+
+@pytest.mark.parametrize("page", ["", "<!-- end -->", reproduced.BEGIN + "\n"])
+def test_a_page_without_markers_is_refused(page):
+    with pytest.raises(ValueError, match="one table between"):
+        reproduced.insert(page, "table")
