@@ -350,5 +350,5 @@ def _checked(path: Path, values: dict[str, Any], model: type[BaseModel]) -> dict
     try:
         model.model_validate(values)
     except ValidationError as error:
-        raise SuiteError(f"{path}: {first_fault(error)}") from error
+        raise SuiteError(f"{path}: {first_fault(error, model)}") from error
     return values

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from relation_tf.config.method import Method
-from relation_tf.config.suite import Suite
-from relation_tf.config.training import Override
 from relation_tf.errors import did_you_mean, join_names, quote
-from relation_tf.tasks.custom import CustomTask
-from relation_tf.tasks.group import TaskGroup
 
 _LONGEST_MESSAGE = 320  # characters, the file's name not counted
 
 
-def fault_line(fault: Any) -> str:
-    """Describe an error of pydantic on one line."""
+def fault_line(fault: Any, model: type[BaseModel]) -> str:
+    """Describe an error of pydantic, found by a model, on one line."""
     keys = list(fault["loc"])
     if fault["type"] == "extra_forbidden":
-        known = _known_keys(keys)
-        near = difflib.get_close_matches(str(keys[-1]), known, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {join_names(known)}"
-        return f"unknown key {quote(_dotted(keys))}. {hint}"
+        known = _known_keys(model, keys)
+        hint = did_you_mean(str(keys[-1]), known, cutoff=0.5) or f" Known: {join_names(known)}"
+        return f"unknown key {quote(_dotted(keys))}.{hint}"
     # pydantic adds the members of unions, such as "list[...]" or "function-before[...]".
     keys = [
         part
@@ -56,9 +49,9 @@ def fault_line(fault: Any) -> str:
     return f"key {path!r}: must {should[1] if should else f'be {message}'}. {received}"
 
 
-def first_fault(error: ValidationError) -> str:
-    """Describe the first error of pydantic on one line."""
-    return shortened(fault_line(error.errors()[0]))
+def first_fault(error: ValidationError, model: type[BaseModel] = BaseModel) -> str:
+    """Describe the first error of pydantic on one line; a model that forbids keys is required."""
+    return shortened(fault_line(error.errors()[0], model))
 
 
 def _dotted(keys: Iterable[Any]) -> str:
@@ -83,14 +76,17 @@ def shortened(message: str) -> str:
     return f"{message[: _LONGEST_MESSAGE - 120]} ... {message[-110:]}"
 
 
-def _known_keys(keys: Sequence[Any]) -> list[str]:
+def _known_keys(model: type[BaseModel], keys: Sequence[Any]) -> list[str]:
     """Return the allowed keys at the place of a key."""
-    if len(keys) == 1:
-        return list(Suite.model_fields)
-    parts = {
-        "method": Method.model_fields,
-        "task": CustomTask.model_fields,
-        "group": TaskGroup.model_fields,
-        "overrides": Override.model_fields,
-    }
-    return list(parts.get(str(keys[0]), {}))
+    for key in keys[:-1]:
+        if field := model.model_fields.get(key):
+            model = next(_models(field.annotation), model)
+    return list(model.model_fields)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Return the models in an annotation, such as `list[Method]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)

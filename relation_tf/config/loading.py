@@ -114,7 +114,7 @@ def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None
     except SuiteError as error:
         raise SuiteError(f"{where}: {error}") from error
     except ValidationError as error:
-        faults = [*dict.fromkeys(shortened(fault_line(fault)) for fault in error.errors())]
+        faults = [*dict.fromkeys(shortened(fault_line(fault, Suite)) for fault in error.errors())]
         more = len(faults) - _FAULTS_SHOWN
         shown = faults[:_FAULTS_SHOWN] + ([f"and {more:,} more faults"] if more > 0 else [])
         raise SuiteError("\n".join(f"{where}: {fault}" for fault in shown)) from error

@@ -9,6 +9,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from relation_tf.config.faults import first_fault
+
 
 class PublishedFigure(BaseModel):
     """One published figure.
@@ -99,11 +101,6 @@ def load_published(name: str) -> Published:
     except OSError as error:
         raise ValueError(f"published figures {name!r}: no such name or file") from error
     except ValidationError as error:
-        fault = error.errors()[0]
-        key = ".".join(str(part + 1) if isinstance(part, int) else part for part in fault["loc"])
-        raise ValueError(
-            f"published figures {name!r}: key {key!r}: {fault['msg']}. "
-            f"Received: {fault['input']!r:.80}"
-        ) from error
+        raise ValueError(f"published figures {name!r}: {first_fault(error, Published)}") from error
     except (ValueError, RecursionError) as error:
         raise ValueError(f"published figures {name!r}: not TOML: {error}") from error

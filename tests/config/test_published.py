@@ -138,6 +138,8 @@ def test_claims_are_of_figures_and_in_their_direction(name):
          "key 'figure.1.sd'.*Received: -1"),
         ('source = "x"\n[[claim]]\nbetter = ["a"]\nthan = []\ntasks = ["MR"]',
          "key 'claim.1.than'"),
+        ('source = "x"\n[[figure]]\nmethod = "a"\ntask = "MR"\nvalue = 1\nunit = 8',
+         "unknown key 'figure.1.unit'. Did you mean 'units'"),
     ],
 )  # fmt: skip
 def test_a_broken_file_is_named(tmp_path, text, message):

@@ -239,6 +239,7 @@ def of(**method):
         (of(mechanism=INNER), "an importable class"),
         (of(mechanism="my_module:_Layer"), "method '_Layer-64' cannot be a folder name"),
         (of(unit=8), "unknown key 'method.1.unit'. Did you mean 'units'?"),
+        ({"layout": {"row": ["task"]}}, "unknown key 'layout.row'. Did you mean 'rows'?"),
         (of(options={"seed": None}), "values that TOML can represent"),
         (of(options={"rank": 2}, grid={"rank": [3]}), "option 'rank' is in 'options' and in 'grid"),
         (of(sized_by="rank"), "'sized_by' needs 'size'; found sized_by = 'rank' without it"),
