@@ -206,6 +206,9 @@ class Metric:
         points: Factor for tables: 100 for fractions, 1 for other units.
         target: `"labels"` for classes, `"scores"` for regressions.
         positive: The positive label, which a task must have; None for any task.
+        weighted: Function of predictions (runs, rows), labels (rows,) and weights of the rows
+            (draws, rows) that returns the metric of each run and weighting, (runs, draws). It makes
+            bootstraps fast; None computes `function` for each.
     """
 
     function: Callable[[Any, Any], float] | None
@@ -216,6 +219,7 @@ class Metric:
     points: float = 100.0
     target: Literal["labels", "scores"] = "labels"
     positive: str | None = None
+    weighted: Callable[[Any, Any, Any], Any] | None = None
 
     @property
     def worst(self) -> float:

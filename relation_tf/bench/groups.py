@@ -27,6 +27,7 @@ from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
+from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.distribution import Distribution
 from relation_tf.training.pretrained import pretrained_digest
@@ -39,6 +40,8 @@ from relation_tf.training.session import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from relation_tf.bench.run_folder import AnyRun
     from relation_tf.training.trainer import (
         ProgressCallback,
@@ -349,12 +352,20 @@ def _write_predictions(
         task, split = trainer.task.task.of(name), trainer.task.splits[part]
         words = words_of(task, outputs, trainer.task.targets)
         columns: dict[str, Any] = {"index": split.index.tolist(), "prediction": words.tolist()}
-        if task.labels is not None and split.labels is not None and name in task.scored:
-            columns["label"] = [task.labels[i] for i in split.labels.tolist()]
-            for i, label in enumerate(task.labels):
-                columns[f"probability_{label}"] = outputs[:, i].tolist()
+        if split.labels is not None and name in task.scored and not task.written:
+            columns |= _truth(task, split.labels, outputs)
         folder.mkdir(exist_ok=True)
         write_table(folder / f"{name}.{_kind(part)}.tsv", columns, "\t")
+
+
+def _truth(task: Task, labels: np.ndarray, outputs: np.ndarray) -> dict[str, list[Any]]:
+    """Return columns with the true labels and the probability of each class."""
+    if task.labels is None:
+        return {"label": (labels * task.maximum).tolist()}
+    return {
+        "label": [task.labels[label] for label in labels.tolist()],
+        **{f"probability_{x}": outputs[:, i].tolist() for i, x in enumerate(task.labels)},
+    }
 
 
 def fail(

@@ -30,6 +30,7 @@ from relation_tf.report.comparisons import (
     wins,
 )
 from relation_tf.report.pictures.drawing import Picture, Style, styles
+from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import spread_warnings
 from relation_tf.report.scores import Scores
@@ -319,7 +320,21 @@ class ReportContext:
         """Evaluation of the predictions."""
         from relation_tf.report.sections import predictions
 
-        return None if self.results is None else predictions.predicted(self.results, self.look)
+        return (
+            None if self.results is None else predictions.predicted(self.predicted_rows, self.look)
+        )
+
+    @cached_property
+    def predicted_rows(self) -> ReadRows:
+        """Predictions of the runs on the scored sets."""
+        return ReadRows([], {}) if self.results is None else read_rows(self.results)
+
+    @cached_property
+    def row_tables(self) -> dict[str, pd.DataFrame]:
+        """Standard errors from seeds and test rows, and tests of pairs by rows."""
+        from relation_tf.report.sections import variance
+
+        return variance.row_tables(self.predicted_rows.sets)
 
     @cached_property
     def _all_scores(self) -> pd.DataFrame:

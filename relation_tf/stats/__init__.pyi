@@ -4,6 +4,10 @@ from .design import attainable_pvalue as attainable_pvalue
 from .design import seeds_needed as seeds_needed
 from .effect_size import cliffs_delta as cliffs_delta
 from .effect_size import cliffs_delta_interval as cliffs_delta_interval
+from .items import RowTest as RowTest
+from .items import ScoreErrors as ScoreErrors
+from .items import mcnemar as mcnemar
+from .items import score_errors as score_errors
 from .non_inferiority import NonInferiorityResult as NonInferiorityResult
 from .non_inferiority import non_inferiority as non_inferiority
 from .over_tasks import FriedmanNemenyiResult as FriedmanNemenyiResult

@@ -7,6 +7,7 @@ from typing import Any
 
 from glue_submit import compute
 from relation_tf.registry import METRICS, Metric
+from relation_tf.tasks import weighted_metrics as weighted
 
 
 def _as_glue(name: str) -> Callable[[Any, Any], float]:
@@ -14,11 +15,15 @@ def _as_glue(name: str) -> Callable[[Any, Any], float]:
 
 
 _BUILTIN = {
-    "accuracy": Metric(_as_glue("accuracy"), "acc."),
-    "matthews": Metric(_as_glue("matthews"), "Matthews", low=-1.0),
-    "f1": Metric(_as_glue("f1"), "F1", positive="1"),
-    "pearson": Metric(_as_glue("pearson"), "Pearson", low=-1.0, target="scores"),
-    "spearman": Metric(_as_glue("spearman"), "Spearman", low=-1.0, target="scores"),
+    "accuracy": Metric(_as_glue("accuracy"), "acc.", weighted=weighted.accuracy),
+    "matthews": Metric(_as_glue("matthews"), "Matthews", low=-1.0, weighted=weighted.matthews),
+    "f1": Metric(_as_glue("f1"), "F1", positive="1", weighted=weighted.f1),
+    "pearson": Metric(
+        _as_glue("pearson"), "Pearson", low=-1.0, target="scores", weighted=weighted.pearson
+    ),
+    "spearman": Metric(
+        _as_glue("spearman"), "Spearman", low=-1.0, target="scores", weighted=weighted.spearman
+    ),
     "exact_match": Metric(None, "exact match"),
     "tokens_per_second": Metric(None, "tokens/s", high=None, points=1.0),
 }

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 
+from glue_submit import compute
 from relation_tf.bench import RunFolder, groups, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
 from relation_tf.bench.options import RunOptions
@@ -627,6 +629,9 @@ def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):
     run = next(run for run in results.runs if run["task"] == "three")
     files = {path.name for path in (Path(run["folder"]) / "predictions").iterdir()}
     assert {"CoLA.dev.tsv", "RTE.test.tsv", "STS-B.dev.tsv"} <= files
+    rows = pd.read_csv(Path(run["folder"]) / "predictions" / "STS-B.dev.tsv", sep="\t")
+    found = compute(["spearman"], rows["prediction"], rows["label"])
+    assert found["spearman"] == pytest.approx(run["metrics"]["STS-B"]["spearman"], abs=1e-6)
     before = contents(tmp_path)
     again = run_suite(asked, tmp_path, data=small_glue, quiet=True)
     assert len(again.runs) == 8

@@ -10,7 +10,7 @@ import pytest
 
 from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
-from relation_tf.report import make_report
+from relation_tf.report import make_report, predicted_rows
 from relation_tf.report.pictures.predictions import Answers, auc_table
 from relation_tf.report.sections import predictions as module
 
@@ -106,7 +106,7 @@ def test_warning_on_one_class_names_a_few_methods():
 
 def test_too_many_predictions_are_not_drawn(answered, monkeypatch):
     folder = answered()
-    monkeypatch.setattr(module, "_MOST_ANSWERS", 10)
+    monkeypatch.setattr(predicted_rows, "MOST_PREDICTIONS", 10)
     report = make_report(folder)
     assert report.context.predicted.notes == ["CoLA: no figures, because it has 4,172 predictions."]
     assert "auc" not in report.tables

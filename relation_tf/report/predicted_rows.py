@@ -1,0 +1,137 @@
+"""Predictions of finished runs for the rows of scored sets, read from their run folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relation_tf.bench.results import Results
+from relation_tf.errors import SuiteError
+from relation_tf.tasks import Task
+
+# Method -> seed -> true labels and outputs.
+Runs: TypeAlias = Mapping[str, Mapping[int, tuple[NDArray[Any], NDArray[np.float64]]]]
+
+MOST_PREDICTIONS = 500_000  # of a task; reading and drawing this many takes a few seconds
+
+
+@dataclass(frozen=True)
+class PredictedRows:
+    """Labels and predictions of all runs on a scored set.
+
+    Attributes:
+        name: Name of the scored set.
+        task: Its task.
+        classes: Names of the classes; empty for a regression.
+        runs: Method -> seed -> true labels (rows,) and outputs. Of classes: class numbers, and
+            probabilities (rows, classes). Of a regression: numbers, and predicted numbers (rows,).
+    """
+
+    name: str
+    task: Task
+    classes: Sequence[str]
+    runs: Runs
+
+    def words(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return labels as words, or the numbers of a regression."""
+        return np.array(self.classes)[numbers] if self.classes else numbers
+
+    def predictions(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+        """Return the predicted words, or the numbers of a regression."""
+        return self.words(outputs.argmax(axis=1)) if self.classes else outputs
+
+
+class ReadRows(NamedTuple):
+    """Predictions of a suite's runs.
+
+    Attributes:
+        sets: The predictions on each scored set with labels.
+        too_many: Numbers of predictions of the sets that are not read because they have more than
+            500,000.
+    """
+
+    sets: Sequence[PredictedRows]
+    too_many: Mapping[str, int]
+
+
+def read_rows(results: Results) -> ReadRows:
+    """Read the predictions of the finished runs, with true labels.
+
+    Runs of earlier versions have no labels, or none for a regression.
+
+    Raises:
+        SuiteError: If a file of predictions is invalid.
+    """
+    found: list[PredictedRows] = []
+    too_many: dict[str, int] = {}
+    for task in results.suite.tasks:
+        group = results.suite.find_task(task)
+        for name, split in group.scored.items():
+            own = group.of(name)
+            count = _count(results, task, split)
+            if own.written or own.timed:
+                continue
+            if count > MOST_PREDICTIONS:
+                too_many[name] = count
+                continue
+            kind = split.rpartition(":")[2].partition("_")[0]  # as in the names of files
+            classes = [str(label) for label in own.labels or ()]
+            runs = _read(results, task, f"{name}.{kind}.tsv", classes)
+            if runs:
+                found.append(PredictedRows(name, own, classes, runs))
+    return ReadRows(found, too_many)
+
+
+def _count(results: Results, task: str, split: str) -> int:
+    """Return the number of predictions of all runs of a task on a split."""
+    own = (run["manifest"]["data"]["rows"] for run in results.runs if run["task"] == task)
+    return sum(int(rows.get(split, 0)) for rows in own)
+
+
+def _read(results: Results, task: str, file: str, classes: list[str]) -> Runs:
+    answers: dict[str, dict[int, tuple[NDArray[Any], NDArray[np.float64]]]]
+    answers = {str(method.name): {} for method in results.suite.methods()}
+    for run in results.runs:
+        path = Path(run["folder"]) / "predictions" / file
+        if run["task"] == task and path.is_file():
+            read = _read_run(path, classes)
+            if read is not None:
+                answers[run["method"]][run["seed"]] = read
+    return {name: runs for name, runs in answers.items() if runs}
+
+
+def _read_run(path: Path, classes: list[str]) -> tuple[NDArray[Any], NDArray[np.float64]] | None:
+    """Return labels and outputs; None if the file has no labels."""
+    columns = [f"probability_{name}" for name in classes] or ["prediction"]
+    try:
+        table = pd.read_csv(
+            path,
+            sep="\t",
+            dtype={"label": str if classes else float} | dict.fromkeys(columns, float),
+            usecols=lambda name: name == "label" or name in columns,
+            keep_default_na=False,
+            na_values={name: ["nan"] for name in columns},
+            quoting=3,
+        )
+    except (OSError, ValueError) as error:
+        raise SuiteError(
+            f"{path}: must have one row per prediction: {str(error).splitlines()[0]:.100}"
+        ) from error
+    if "label" not in table:
+        return None
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise SuiteError(f"{path}: must have a column {missing[0]!r:.160}")
+    outputs = table[columns].to_numpy(dtype=float)
+    if not classes:
+        return table["label"].to_numpy(), outputs[:, 0]
+    labels = pd.Index(classes).get_indexer(pd.Index(table["label"]))
+    if (labels < 0).any():
+        raise SuiteError(f"{path}: must have labels {', '.join(classes):.160}")
+    return labels.astype(np.intp), outputs

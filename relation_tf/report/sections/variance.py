@@ -1,0 +1,148 @@
+"""Section with the sources of variance: seeds and test rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from relation_tf.registry import METRICS, register_section
+from relation_tf.report.blocks import (
+    Block,
+    Column,
+    Paragraph,
+    Row,
+    Section,
+    Span,
+    Table,
+    file_links,
+)
+from relation_tf.report.context import ReportContext
+from relation_tf.report.predicted_rows import PredictedRows
+from relation_tf.stats import mcnemar, score_errors
+from relation_tf.stats.unequal_spread import holm
+from relation_tf.tasks.metrics import counted
+
+DRAWS = 400  # the Monte Carlo error of a standard error is 4 %
+
+_ERRORS = ["task", "method", "score", "rows", "seeds", "sd_seeds", "se_seeds", "se_rows", "se_both"]
+_PAIRS = ["task", "a", "b", "difference", "pvalue", "discordant", "rows"]
+
+
+@register_section("variance")
+class Variance(Section):
+    """Standard errors of the scores from seeds and from test rows."""
+
+    heading = "Seeds and test rows"
+
+    def blocks(self, context: ReportContext) -> Sequence[Block]:
+        """Return a table of the standard errors of each task."""
+        found = self.tables(context)
+        if "variance" not in found:
+            return []
+        columns = [Column("Task", "head"), Column("Test rows", "number")]
+        columns += [Column("SD over seeds", "number")]
+        columns += [
+            Column(name, "number", "Standard error of a mean")
+            for name in ("other seeds", "other rows", "both")
+        ]
+        columns.append(Column("Larger source"))
+        rows = [
+            Row(_cells(str(task), own, context), task=str(task))
+            for task, own in found["variance"].groupby("task", sort=False)
+        ]
+        return [
+            Table("Table: seeds and test rows", columns, rows),
+            Paragraph([*_note(context, found)], "note"),
+        ]
+
+    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+        """Return the standard errors of each method, and tests of pairs of methods by rows."""
+        return context.row_tables
+
+
+def row_tables(sets: Sequence[PredictedRows]) -> dict[str, pd.DataFrame]:
+    """Return the table of standard errors and the table of tests by rows, without empty ones."""
+    tables = {
+        "variance": pd.DataFrame([row for own in sets for row in _errors(own)], columns=_ERRORS),
+        "rows-pvalues": pd.DataFrame([row for own in sets for row in _pairs(own)], columns=_PAIRS),
+    }
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _cells(task: str, own: pd.DataFrame, context: ReportContext) -> list[str]:
+    """Return the cells of a task: root mean squares over methods."""
+    scores = context.scores
+    digits = scores.digits(task) + 1 if scores.factor(task) == 100 else scores.digits(task)
+    names = ["sd_seeds", "se_seeds", "se_rows", "se_both"]
+    sizes = (own[names] ** 2).mean() ** 0.5  # NaN for a single seed
+    shown = [
+        f"{scores.factor(task) * size:.{digits}f}" if np.isfinite(size) else "–" for size in sizes
+    ]
+    larger = "seeds" if sizes["se_seeds"] > sizes["se_rows"] else "rows"
+    return [task, f"{own['rows'].max():,}", *shown, larger]
+
+
+def _note(context: ReportContext, found: Mapping[str, pd.DataFrame]) -> Iterator[str | Span]:
+    yield (
+        "The p and intervals on this page are about other seeds on the same test rows; they do not "
+        "cover the choice of the rows. Standard errors of a method's mean over its seeds, root "
+        f"mean squares over methods: other seeds: SD / √n; other rows: bootstrap, {DRAWS} draws; "
+        "both: two-way bootstrap. "
+    )
+    if "rows-pvalues" in found:
+        significant = (found["rows-pvalues"]["pvalue"] < context.scores.alpha).sum()
+        yield (
+            "McNemar's test over seeds (exact sign flips of rows, mid-p, Holm within a task) is "
+            f"about other rows for the same trained networks: {significant} of "
+            f"{len(found['rows-pvalues'])} pairs have {context.level}. "
+        )
+    yield "Tables: "
+    yield from file_links(found)
+
+
+def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
+    """Yield the standard errors of each method with finite outputs."""
+    metrics = [name for name in counted(own.task.metrics) if METRICS[name].function is not None]
+    for method, (labels, predictions) in _by_method(own).items():
+        if metrics:
+            found = score_errors(predictions, labels, metrics, draws=DRAWS)
+            yield (
+                *(own.name, method, found.score, found.num_rows, found.num_seeds),
+                *(found.seeds_sd, found.seeds, found.rows, found.both),
+            )
+
+
+def _pairs(own: PredictedRows) -> list[tuple[object, ...]]:
+    """Return the tests of all pairs of methods of a task with classes."""
+    methods = _by_method(own) if own.classes else {}
+    pairs = [
+        (a, b, mcnemar(methods[a][1], methods[b][1], methods[a][0]))
+        for a, b in itertools.combinations(methods, 2)
+        if np.array_equal(methods[a][0], methods[b][0])
+    ]
+    pvalues = holm(np.array([test.pvalue for *_, test in pairs]))
+    return [
+        (own.name, a, b, test.difference, pvalue, test.discordant, test.num_rows)
+        for (a, b, test), pvalue in zip(pairs, pvalues.tolist(), strict=True)
+    ]
+
+
+def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return labels (rows,) and predictions (seeds, rows) of methods with finite outputs.
+
+    A method whose runs have different test rows is left out.
+    """
+    found = {}
+    for method, runs in own.runs.items():
+        finite = [run for run in runs.values() if np.isfinite(run[1]).all()]
+        if not finite or not all(np.array_equal(run[0], finite[0][0]) for run in finite):
+            continue
+        if len(finite[0][0]) > 1:
+            predictions = np.array([own.predictions(outputs) for _, outputs in finite])
+            found[method] = own.words(finite[0][0]), predictions
+    return found

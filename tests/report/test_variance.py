@@ -1,0 +1,160 @@
+"""Section on seeds and test rows, and the reading of predictions with labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relation_tf.bench.results import read_results
+from relation_tf.report import make_report
+from relation_tf.report.predicted_rows import read_rows
+from relation_tf.stats import mcnemar, score_errors
+from relation_tf.stats.unequal_spread import holm
+
+METHODS = [{"name": name, "mechanism": name} for name in ("baseline", "relation", "attention")]
+ROWS = 60
+
+
+@pytest.fixture
+def predicted(suite_of, fabricate):
+    """Make a suite with predictions; `change` may modify the table of a run."""
+
+    def make(change=lambda table, run: table, **values):
+        suite = suite_of(**{"tasks": ["MRPC"], "method": METHODS, "seeds": 3} | values)
+        folder = fabricate(suite, lambda *_: 0.5)
+        for run in read_results(folder).runs:
+            for name, split in suite.find_task(run["task"]).scored.items():
+                table = change(_table(suite.find_task(run["task"]).labels, run), run)
+                path = Path(run["folder"]) / "predictions" / f"{name}.{split.split('_')[0]}.tsv"
+                path.parent.mkdir(exist_ok=True)
+                table.to_csv(path, sep="\t", index=False, na_rep="nan")
+        return folder
+
+    return make
+
+
+def _table(words, run):
+    """Predictions that are often right; the true labels are the same in all runs."""
+    own = np.random.default_rng([run["seed"], *run["method"].encode()])
+    true = np.random.default_rng(1)
+    if words is None:
+        labels = true.random(ROWS) * 5
+        given = np.clip(labels + own.normal(0, 1, ROWS), 0, 5)
+        return pd.DataFrame({"index": range(ROWS), "prediction": given, "label": labels})
+    labels = true.integers(len(words), size=ROWS)
+    shares = own.dirichlet([1] * len(words), ROWS)
+    shares[np.arange(ROWS), labels] += 0.6
+    shares /= 1.6
+    return pd.DataFrame(
+        {
+            "index": range(ROWS),
+            "prediction": [words[i] for i in shares.argmax(1)],
+            "label": [words[i] for i in labels],
+            **{f"probability_{word}": shares[:, i] for i, word in enumerate(words)},
+        }
+    )
+
+
+def read_tables(folder, task, method):
+    files = sorted(folder.glob(f"runs/{task}/{method}/seed-*/predictions/{task}.dev.tsv"))
+    return [pd.read_csv(file, sep="\t", dtype={"prediction": str, "label": str}) for file in files]
+
+
+def test_standard_errors_equal_those_of_the_files(predicted):
+    folder = predicted()
+    table = make_report(folder).tables["variance"].set_index("method")
+    runs = read_tables(folder, "MRPC", "relation")
+    predictions = np.array([run["prediction"] for run in runs], dtype=str)
+    labels = runs[0]["label"].to_numpy(dtype=str)
+    expected = score_errors(predictions, labels, ["f1", "accuracy"], draws=400)
+    own = table.loc["relation"]
+    assert own["score"] == pytest.approx(expected.score)
+    assert own["se_rows"] == pytest.approx(expected.rows)
+    assert own["se_seeds"] == pytest.approx(expected.seeds)
+    assert own["se_both"] == pytest.approx(expected.both)
+    assert (own["rows"], own["seeds"]) == (ROWS, 3)
+
+
+def test_pairs_are_tested_by_rows(predicted):
+    folder = predicted()
+    table = make_report(folder).tables["rows-pvalues"]
+    assert list(zip(table["a"], table["b"], strict=True)) == [
+        ("baseline", "relation"), ("baseline", "attention"), ("relation", "attention"),
+    ]  # fmt: skip
+    runs = {
+        name: read_tables(folder, "MRPC", name) for name in ("baseline", "relation", "attention")
+    }
+    words = {name: np.array([run["prediction"] for run in own]) for name, own in runs.items()}
+    labels = runs["baseline"][0]["label"].to_numpy()
+    tests = [
+        mcnemar(words[a], words[b], labels) for a, b in zip(table["a"], table["b"], strict=True)
+    ]
+    np.testing.assert_allclose(table["pvalue"], holm(np.array([test.pvalue for test in tests])))
+    np.testing.assert_allclose(table["difference"], [test.difference for test in tests])
+
+
+def test_the_section_says_what_p_covers(predicted):
+    page = make_report(predicted()).markdown()
+    section = page.partition("## Seeds and test rows")[2].partition("\n## ")[0]
+    assert "| MRPC | 60 |" in section
+    assert (
+        "The p and intervals on this page are about other seeds on the same test rows; they do not "
+        "cover the choice of the rows." in section
+    )
+    assert "McNemar" in section
+
+
+def test_regressions_have_standard_errors_and_no_mcnemar_test(predicted):
+    report = make_report(predicted(tasks=["STS-B"]))
+    assert report.tables["variance"]["rows"].tolist() == [ROWS] * 3
+    assert report.tables["variance"]["se_rows"].gt(0).all()
+    assert "rows-pvalues" not in report.tables
+    assert "McNemar" not in report.markdown()
+
+
+def test_one_seed_has_no_standard_error_of_seeds(predicted):
+    report = make_report(predicted(seeds=1))
+    assert report.tables["variance"]["se_seeds"].isna().all()
+    line = next(line for line in report.markdown().splitlines() if line.startswith("| MRPC | 60 |"))
+    assert line.count("–") == 3
+    assert line.endswith("| rows |")
+
+
+def test_equal_right_predictions_have_no_standard_error(predicted):
+    def change(table, run):
+        right = table["label"] == "1"
+        return table.assign(probability_0=1.0 - right, probability_1=1.0 * right)
+
+    report = make_report(predicted(change))
+    assert "| MRPC | 60 | 0.00 | 0.00 | 0.00 | 0.00 | rows |" in report.markdown()
+
+
+def test_methods_with_other_rows_or_nan_are_left_out(predicted):
+    def change(table, run):
+        if run["method"] == "baseline" and run["seed"] == 2:
+            return table.assign(label=table["label"].to_numpy()[::-1])
+        if run["method"] == "relation":
+            return table.assign(probability_0=np.nan, probability_1=np.nan)
+        return table
+
+    report = make_report(predicted(change))
+    assert report.tables["variance"]["method"].tolist() == ["attention"]
+    assert "rows-pvalues" not in report.tables
+
+
+def test_no_section_without_labels(predicted):
+    report = make_report(predicted(lambda table, run: table.drop(columns="label")))
+    assert "variance" not in report.tables
+    assert "Seeds and test rows" not in report.markdown()
+
+
+def test_rows_of_all_scored_sets_are_read(predicted):
+    found = read_rows(read_results(predicted(tasks=["MNLI", "STS-B"])))
+    assert [own.name for own in found.sets] == ["MNLI-m", "MNLI-mm", "STS-B"]
+    assert [len(own.classes) for own in found.sets] == [3, 3, 0]
+    labels, outputs = found.sets[0].runs["relation"][1]
+    assert (labels.shape, outputs.shape) == ((ROWS,), (ROWS, 3))
+    assert found.sets[0].words(labels)[0] in found.sets[0].classes

@@ -1,0 +1,214 @@
+"""Standard errors of scores from rows and seeds, and McNemar's test for several seeds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from relation_tf.registry import METRICS, register_metric
+from relation_tf.stats import items, mcnemar, score_errors
+
+
+def noisy(rng, labels, share, seeds):
+    """Predictions that are right with a probability of each row."""
+    right = rng.random((seeds, labels.size)) < share
+    return np.where(right, labels, 1 - labels)
+
+
+def naive_flips(first, second, labels, mid_p):
+    """Share of all choices of signs with a sum at least as far from 0."""
+    shares = [np.mean(np.atleast_2d(each) == labels, axis=0) for each in (first, second)]
+    d = shares[1] - shares[0]
+    observed, reached, total = abs(d.sum()), 0.0, 0
+    if observed < 1e-12:
+        return 1.0
+    for signs in itertools.product([-1, 1], repeat=labels.size):
+        found = abs(np.dot(signs, d))
+        equal = math.isclose(found, observed, abs_tol=1e-12)
+        reached += (0.5 if mid_p else 1) if equal else found > observed
+        total += 1
+    return reached / total
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 3), st.booleans())
+def test_mcnemar_equals_all_signs(seed, seeds_a, seeds_b, mid_p):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, 8)
+    first, second = noisy(rng, labels, 0.6, seeds_a), noisy(rng, labels, 0.8, seeds_b)
+    found = mcnemar(first, second, labels, mid_p=mid_p)
+    assert found.pvalue == pytest.approx(naive_flips(first, second, labels, mid_p), abs=1e-12)
+    means = [(each == labels).mean() for each in (first, second)]
+    assert found.difference == pytest.approx(means[1] - means[0])
+
+
+def test_one_seed_gives_mcnemars_exact_test():
+    labels = np.zeros(1000, int)
+    first, second = labels.copy(), labels.copy()
+    first[:60], second[50:90] = 1, 1  # 50 rows only the first misses, 30 only the second
+    exact = binomtest(50, 80).pvalue
+    found = mcnemar(first, second, labels, mid_p=False)
+    assert (found.discordant, found.num_rows) == (80, 1000)
+    assert found.pvalue == pytest.approx(exact, rel=1e-12)
+    mid = mcnemar(first, second, labels)
+    assert mid.pvalue == pytest.approx(exact - math.comb(80, 50) / 2**80, rel=1e-9)
+
+
+def test_small_p_are_exact():
+    labels = np.zeros(120, int)
+    found = mcnemar(np.ones(120, int), labels, labels, mid_p=False)
+    assert found.pvalue == pytest.approx(2 * 0.5**120, rel=1e-9)
+
+
+def test_equal_predictions_do_not_differ():
+    labels = np.array([0, 1, 1])
+    found = mcnemar(labels, labels, labels)
+    assert (found.pvalue, found.discordant, found.difference) == (1, 0, 0)
+
+
+def test_sign_flips_of_many_rows():
+    """Compare with random signs."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 2, 2000)
+    easy = rng.random(2000)
+    first, second = noisy(rng, labels, easy, 5), noisy(rng, labels, easy**0.9, 5)
+    found = mcnemar(first, second, labels)
+    d = ((second == labels).mean(0) - (first == labels).mean(0))[None]
+    signs = rng.choice([-1, 1], size=(4000, 2000))
+    p = (abs((signs * d).sum(axis=1)) >= abs(d.sum())).mean()
+    assert found.pvalue == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 4000) + 1e-3)
+
+
+def test_standard_errors_of_an_accuracy_equal_formulas():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 872)
+    share = np.clip(rng.beta(4, 1, 872) + rng.normal(0, 0.05, (5, 1)), 0, 1)
+    given = noisy(rng, labels, share, 5)
+    right = given == labels
+    found = score_errors(given, labels, draws=4000)
+    by_seed, by_row = right.mean(axis=1), right.mean(axis=0)
+    assert found.score == pytest.approx(right.mean())
+    assert found.seeds_sd == pytest.approx(by_seed.std(ddof=1))
+    assert found.seeds == pytest.approx(by_seed.std(ddof=1) / math.sqrt(5))
+    assert found.rows == pytest.approx(by_row.std() / math.sqrt(872), rel=0.05)
+    # Two-way analysis of variance of the table of seeds x rows.
+    rest = right - by_seed[:, None] - by_row + right.mean()
+    interaction = (rest**2).sum() / (4 * 871) / (5 * 872)
+    both = by_seed.var(ddof=1) / 5 + by_row.var(ddof=1) / 872 - interaction
+    assert both > max(found.rows, found.seeds) ** 2
+    assert found.both == pytest.approx(math.sqrt(both), rel=0.06)
+    assert (found.num_rows, found.num_seeds) == (872, 5)
+
+
+def test_one_seed_of_sst2():
+    """872 rows and an accuracy of .80 have a standard error of 1.35 points."""
+    labels = np.zeros(872, int)
+    found = score_errors(np.repeat([0, 1], [698, 174]), labels, draws=4000)
+    assert found.rows == pytest.approx(math.sqrt(0.8 * 0.2 / 872), rel=0.05)
+    assert math.isnan(found.seeds)
+    assert math.isnan(found.both)
+
+
+def naive_errors(given, labels, function, draws, seed):
+    """Two-way bootstrap with plain loops and its own draws."""
+    rng = np.random.default_rng(seed)
+    seeds, rows = given.shape
+    by_rows, by_both = [], []
+    for _ in range(draws):
+        chosen = rng.integers(rows, size=rows)
+        own = [function(run[chosen], labels[chosen]) for run in given]
+        by_rows.append(np.mean(own))
+        by_both.append(np.mean([own[i] for i in rng.integers(seeds, size=seeds - 1)]))
+    return np.var(by_rows, ddof=1), np.var(by_both, ddof=1)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "pearson"])
+def test_bootstrap_equals_plain_loops(metric):
+    rng = np.random.default_rng(1)
+    if METRICS[metric].target == "scores":
+        labels = np.round(rng.random(120) * 5, 1)
+        given = np.round(labels + rng.normal(0, 2, (3, 120)), 1)
+    else:
+        truth = rng.integers(0, 2, 120)
+        given, labels = noisy(rng, truth, 0.75, 3).astype(str), truth.astype(str)
+    found = score_errors(given, labels, [metric], draws=2000)
+    rows, both = naive_errors(given, labels, METRICS[metric].function, 800, 5)
+    assert found.score == pytest.approx(
+        np.mean([METRICS[metric].function(run, labels) for run in given])
+    )
+    assert found.rows == pytest.approx(math.sqrt(rows), rel=0.1)
+    corrected = max(rows, found.seeds**2, 2 * (rows + found.seeds**2) - both)
+    assert found.both == pytest.approx(math.sqrt(corrected), rel=0.1)
+
+
+def test_a_score_is_the_mean_of_its_metrics():
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 300)
+    given, labels = noisy(rng, truth, 0.75, 4).astype(str), truth.astype(str)
+    both = score_errors(given, labels, ["f1", "accuracy"])
+    f1, accuracy = (score_errors(given, labels, [name]) for name in ("f1", "accuracy"))
+    assert both.score == pytest.approx((f1.score + accuracy.score) / 2)
+    assert min(f1.rows, accuracy.rows) < both.rows < max(f1.rows, accuracy.rows)
+
+
+def test_other_metrics_are_computed_for_each_draw():
+    @register_metric("test-error", higher_is_better=False)
+    def error_rate(predictions, labels):
+        return float((predictions != labels).mean())
+
+    try:
+        rng = np.random.default_rng(4)
+        labels = rng.integers(0, 2, 50)
+        given = noisy(rng, labels, 0.8, 3)
+        slow = score_errors(given, labels, ["test-error"], draws=200)
+        fast = score_errors(given, labels, ["accuracy"], draws=200)
+        assert slow.score == pytest.approx(1 - fast.score)
+        assert (slow.rows, slow.both) == pytest.approx((fast.rows, fast.both))
+    finally:
+        METRICS.remove("test-error")
+
+
+def test_the_draws_are_the_same_in_each_call(monkeypatch):
+    rng = np.random.default_rng(6)
+    labels = rng.integers(0, 2, 60)
+    given = noisy(rng, labels, 0.7, 3)
+    first = score_errors(given, labels)
+    assert score_errors(given, labels) == first
+    assert score_errors(given, labels, rng=1) != first
+    monkeypatch.setattr(items, "_CHUNK_WEIGHTS", 60 * 7)  # other chunks, same draws
+    assert score_errors(given, labels) == first
+
+
+@pytest.mark.parametrize(
+    ("predictions", "labels"),
+    [([[0, 1]], [0, 1, 1]), ([[1]], [1]), (np.zeros((2, 2, 2)), [0, 1])],
+)
+def test_shapes_are_checked(predictions, labels):
+    with pytest.raises(ValueError, match=r"predictions must have shape \(seeds, rows\)"):
+        score_errors(predictions, labels)
+
+
+def test_metrics_of_networks_are_refused():
+    with pytest.raises(ValueError, match="'exact_match' is not computed from predictions"):
+        score_errors([["a", "b"]], ["a", "c"], ["exact_match"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("effect", [0.0, 0.03])
+def test_both_sources_are_covered(effect):
+    """Draw rows and seeds 1,500 times and compare the estimate with the variance of the score."""
+    rng = np.random.default_rng(8)
+    scores, estimates = [], []
+    for _ in range(1500):
+        rows = rng.beta(4, 1, 300)
+        share = np.clip(rows + rng.normal(0, effect, (5, 1)), 0, 1)
+        found = score_errors(noisy(rng, np.zeros(300, int), share, 5), np.zeros(300), draws=200)
+        scores.append(found.score)
+        estimates.append(found.both**2)
+    assert 0.85 < np.mean(estimates) / np.var(scores) < 1.3
