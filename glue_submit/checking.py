@@ -16,7 +16,7 @@ from pathlib import Path
 
 from glue_submit.errors import UNREADABLE, SubmissionError
 from glue_submit.tables import INDEX
-from glue_submit.tasks import TASKS, Task, received, row_table
+from glue_submit.tasks import TASKS, Task, row_table, short
 
 HEADER = "index\tprediction"
 
@@ -143,18 +143,18 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
         ...         archive.writestr("CoLA.tsv", "index\tprediction\n0\tyes\n")
         ...     report = check(f"{folder}/s.zip", rows={"CoLA": 1})
         >>> report.ok, str(report.faults[-1])
-        (False, "CoLA.tsv, line 2: expected one of 0, 1. Received: 'yes'")
+        (False, "CoLA.tsv, line 2: expected 0 or 1, found 'yes'")
     """
     path, counts = Path(path), row_table(rows)
     try:
         stream = _File(io.FileIO(path))
     except OSError as error:
-        raise SubmissionError(f"{path}: expected a zip file. Received: {error.strerror}") from error
+        raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error
     with stream:
         try:
             archive = zipfile.ZipFile(stream)
         except UNREADABLE as error:
-            fault = Fault(None, None, f"expected a zip archive. Received: {_reason(error)}")
+            fault = Fault(None, None, f"not a zip archive: {_reason(error)}")
             return CheckReport(path, (fault,))
         with archive:
             stream.largest = sys.maxsize  # the following reads have other limits
@@ -180,7 +180,7 @@ def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, in
             faults.append(Fault(task.file, None, str(error)))
             continue
         if ends := content.count(b"\r\n"):
-            message = f"expected LF line ends. Received: {ends:,} CRLF"
+            message = f"expected LF line ends, found {ends:,} CRLF"
             warnings.append(Fault(task.file, None, message))
         findings = _file_faults(content, task, rows)
         faults += _first_of_each_kind(findings, task.file, _LINES_SHOWN)
@@ -197,13 +197,13 @@ def _entry_faults(names: Mapping[str, int]) -> Iterator[_Finding]:
         base = name.replace("\\", "/").rpartition("/")[2]
         kind, message = "extra files", "extra file, not one of the eleven"
         if name in files.values():
-            kind, message = "repeated files", f"expected once in the archive. Received: {times}"
+            kind, message = "repeated files", f"expected once in the archive, found {times} times"
         elif base in files.values():
             kind, message = "nested files", f"nested; expected {base} outside any folder"
         elif not base:
             kind, message = "folders", "a folder; expected files only"
         elif base.lower() in files:
-            message = f"extra file; expected it as {files[base.lower()]}"
+            message = f"extra file; rename it to {files[base.lower()]}"
         if kind != "repeated files" or times > 1:
             shown = _shorten(name)
             yield kind, Fault(shown if name and name.isprintable() else ascii(shown), None, message)
@@ -215,21 +215,21 @@ def _shorten(text: str) -> str:
 
 def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) -> bytes:
     if entry.flag_bits & 0x1:
-        raise SubmissionError("expected no password. Received: an encrypted file")
+        raise SubmissionError("expected no password, found an encrypted file")
     if stat.S_ISLNK(entry.external_attr >> 16):
-        raise SubmissionError("expected a plain file. Received: a link")
+        raise SubmissionError("expected a plain file, found a link")
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise SubmissionError(
-            f"expected the method store (0) or deflate (8). Received: method {entry.compress_type}"
+            f"expected the method store (0) or deflate (8), found method {entry.compress_type}"
         )
     if entry.file_size > limit:
-        raise SubmissionError(f"expected at most {limit:,} bytes. Received: {entry.file_size:,}")
+        raise SubmissionError(f"expected at most {limit:,} bytes, found {entry.file_size:,}")
     try:
         with archive.open(entry) as stream:
             # With a limit, because the declared size may be wrong.
             return stream.read(limit + 1)
     except UNREADABLE as error:
-        raise SubmissionError(f"expected a readable file. Received: {_reason(error)}") from error
+        raise SubmissionError(f"cannot be read: {_reason(error)}") from error
 
 
 def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
@@ -240,15 +240,13 @@ def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
 
     if content.startswith(b"\xef\xbb\xbf"):
         # The mark would become a part of the first column's name.
-        yield found(
-            "byte order mark", "expected the header first. Received: a byte order mark", line=1
-        )
+        yield found("byte order mark", "expected the header first, found a byte order mark", line=1)
         content = content[3:]
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        yield found("encoding", f"expected UTF-8. Received: {error.reason}", line)
+        yield found("encoding", f"expected UTF-8, found {error.reason}", line)
         text = content.decode("utf-8", "backslashreplace")
     text = text.replace("\r\n", "\n").removesuffix("\n")
     # Only the first surplus lines are checked.
@@ -256,11 +254,11 @@ def _file_faults(content: bytes, task: Task, rows: int) -> Iterator[_Finding]:
     lines = text.split("\n", shown)[:shown]
     header = 1
     if lines[0] != HEADER:
-        yield found("header", f"expected the header {HEADER!r}. {received(lines[0])}", line=1)
+        yield found("header", f"expected the header {HEADER!r}, found {short(lines[0])}", line=1)
         if INDEX.fullmatch(lines[0].partition("\t")[0]):
             header = 0  # the first line is a row
     if (count := text.count("\n") + 1 - header) != rows:
-        yield found("row count", f"expected {rows} rows. Received: {count}")
+        yield found("row count", f"expected {rows} rows, found {count}")
     for kind, message, row in _row_faults(lines[header:], task, rows):
         yield found(kind, message, None if row is None else row + header + 1)
 
@@ -283,20 +281,20 @@ def _row_faults(
     for number, row in enumerate(body):
         index, *predictions = row.split("\t")
         if len(predictions) != 1:
-            message = f"expected index and prediction. {received(row)}"
+            message = f"expected index and prediction, found {short(row)}"
             yield "rows without two columns", message, number
         elif refused := refusal(predictions[0]):
             yield "refused predictions", refused, number
         position = int(index) if INDEX.fullmatch(index) else rows
         if position >= rows:
-            message = f"expected an index from 0 to {rows - 1}. {received(index)}"
+            message = f"expected an index from 0 to {rows - 1}, found {short(index)}"
             yield "no such index", message, number
         elif position in seen:
-            message = f"expected each index once. Received: {index} again"
+            message = f"expected each index once, found {index} again"
             yield "repeated index", message, number
         else:
             if position < previous:
-                message = f"expected an index above {previous}. Received: {index}"
+                message = f"expected an index above {previous}, found {index}"
                 yield "rows out of order", message, number
             seen.add(position)
             previous = position
@@ -305,5 +303,5 @@ def _row_faults(
     for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
         gap = [position for _, position in run]
         through = f" to {gap[-1]}" if len(gap) > 1 else ""
-        message = f"expected index {gap[0]}{through}. Received: no such row"
+        message = f"expected index {gap[0]}{through}, found no such row"
         yield "missing index", message, None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from glue_submit.errors import SubmissionError
 from glue_submit.tables import convert_all
-from glue_submit.tasks import TASKS, Task, get_task, received
+from glue_submit.tasks import TASKS, Task, get_task, short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,18 +79,20 @@ def compute(metrics: Sequence[str], predictions: Any, labels: Any) -> dict[str, 
     given, true = np.asarray(predictions), np.asarray(labels)
     if given.ndim != 1 or true.ndim != 1:
         raise SubmissionError(
-            "expected one column of predictions and one of labels. "
+            "predictions and labels must have one column each. "
             f"Received: shapes {given.shape} and {true.shape}"
         )
     if len(given) != len(true) or not len(true):
         raise SubmissionError(
-            "expected as many predictions as labels, one or more. "
+            "predictions and labels must have the same length, 1 or more. "
             f"Received: {len(given)} and {len(true)}"
         )
     scores = {}
     for name in metrics:
         if name not in _METRICS:
-            raise SubmissionError(f"expected one of {', '.join(_METRICS)}. {received(name)}")
+            raise SubmissionError(
+                f"metric must be one of {', '.join(_METRICS)}. Received: {short(name)}"
+            )
         read = _numbers if name in _CORRELATIONS else _words
         scores[name] = _METRICS[name](read(given), read(true))
     return scores
@@ -114,7 +116,7 @@ def task_score(metrics: Mapping[str, float]) -> float:
         0.625
     """
     if not metrics:
-        raise SubmissionError(f"expected one metric or more. {received(metrics)}")
+        raise SubmissionError(f"metrics must have at least one name. Received: {short(metrics)}")
     return sum(metrics.values()) / len(metrics)
 
 
@@ -167,10 +169,10 @@ def _numbers(values: Column) -> Column:
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise SubmissionError(f"expected numbers: {error}") from None
+        raise SubmissionError(f"values must be numbers: {error}") from None
     if not np.isfinite(numbers).all():
         first = float(numbers[~np.isfinite(numbers)][0])
-        raise SubmissionError(f"expected finite numbers. {received(first)}")
+        raise SubmissionError(f"values must be finite numbers. Received: {short(first)}")
     return numbers
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from glue_submit.checking import HEADER, check
 from glue_submit.errors import SubmissionError
 from glue_submit.tables import Predictions, in_index_order, locate
-from glue_submit.tasks import TASKS, received, row_table
+from glue_submit.tasks import TASKS, row_table, short
 
 # The earliest time in a zip; with a fixed time, equal predictions give equal bytes.
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
@@ -80,15 +80,14 @@ def pack(
     missing = tuple(name for name in TASKS if name not in sources)
     if missing and not fill_missing:
         raise SubmissionError(
-            f"expected predictions for {len(TASKS)} tasks, but {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing (use fill_missing or --fill-missing "
-            "to fill them with the majority class of the training set). "
-            f"Received: {', '.join(sources) or 'none'}"
+            f"predictions are needed for {len(TASKS)} tasks; missing: {', '.join(missing)}. Add "
+            "them, or fill them with the majority class of the training set (--fill-missing, "
+            "fill_missing=True)"
         )
     if not sources:
         raise SubmissionError(
-            "expected predictions for at least one task, found none: a submission cannot consist "
-            f"of filled tasks only. {received(predictions)}"
+            "predictions must be for at least one task: a submission cannot consist "
+            f"of filled tasks only. Received: {short(predictions)}"
         )
     members, warnings = {}, []
     for task in TASKS.values():
@@ -115,16 +114,12 @@ def _write(path: Path, members: Mapping[str, bytes], rows: Mapping[str, int] | N
                     archive.writestr(_entry(name), content)
             report = check(draft, rows=rows)
             if not report.ok:
-                raise SubmissionError(
-                    f"{path}: expected the zip to read back. Received: {report.faults[0]}"
-                )
+                raise SubmissionError(f"{path}: the written zip is invalid: {report.faults[0]}")
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        raise SubmissionError(
-            f"{path}: expected a place to write. Received: {error.strerror or error}"
-        ) from error
+        raise SubmissionError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from glue_submit.errors import SubmissionError
 from glue_submit.metrics import evaluate, glue_average
 from glue_submit.tables import Predictions, as_list, converted, in_index_order, locate, read_columns
-from glue_submit.tasks import TASKS, Task, get_task, received
+from glue_submit.tasks import TASKS, Task, get_task, short
 
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A folder in the layout of `glue_data`, or each task's labels by the task's name."""
@@ -90,7 +90,8 @@ def score(predictions: Predictions, labels: Labels) -> Scores:
     sources = locate(predictions)
     if not sources:
         raise SubmissionError(
-            f"expected predictions for one of {', '.join(TASKS)}. {received(str(predictions))}"
+            f"predictions must be for one or more of {', '.join(TASKS)}. "
+            f"Received: {short(str(predictions))}"
         )
     true = {name: _labels(labels, TASKS[name]) for name in sources}
     scores = {}
@@ -142,15 +143,17 @@ def _labels(labels: Labels, task: Task) -> list[Any] | None:
     if isinstance(labels, Mapping):
         if task.name in labels:
             return as_list(labels[task.name], f"{task.name} labels")
-        known = ", ".join(map(str, labels)) or "none"
+        found = f"found labels for {', '.join(map(str, labels)) or 'no task'}"
     else:
         folder = Path(labels)
         if not folder.is_dir():
-            raise SubmissionError(f"expected a folder of labelled files. {received(str(folder))}")
+            raise SubmissionError(
+                f"labels must be a folder of labelled files. Received: {short(str(folder))}"
+            )
         path, _ = _labelled_file(folder, task)
         if path.is_file():
             return read_labels(folder, task.name)
-        known = f"no such file {path}"
+        found = f"no such file {path}"
     if task.name == "AX":
         return None
-    raise SubmissionError(f"{task.name}: expected labels for its predictions. Received: {known}")
+    raise SubmissionError(f"{task.name}: labels for its predictions are missing: {found}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from glue_submit.errors import SubmissionError
-from glue_submit.tasks import TASKS, Task, get_task, received
+from glue_submit.tasks import TASKS, Task, get_task, short
 
 Source: TypeAlias = Any
 """A path, a sequence or array, or a data frame with the columns `index` and `prediction`."""
@@ -41,12 +41,10 @@ def read_lines(path: Path) -> list[str]:
     try:
         text = path.read_bytes().decode("utf-8-sig", "backslashreplace")
     except OSError as error:
-        raise SubmissionError(
-            f"{path}: expected a readable file. Received: {error.strerror}"
-        ) from error
+        raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from error
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     if lines == [""]:
-        raise SubmissionError(f"{path}: expected rows. Received: an empty file")
+        raise SubmissionError(f"{path}: expected rows, found an empty file")
     return lines
 
 
@@ -68,8 +66,8 @@ def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[st
     names = [column for column in columns if isinstance(column, str)]
     if not {*names} <= {*header}:
         raise SubmissionError(
-            f"{path}, line 1: expected a header with {' and '.join(map(repr, names))}. "
-            f"{received(lines[0])}"
+            f"{path}, line 1: expected a header with {' and '.join(map(repr, names))}, "
+            f"found {short(lines[0])}"
         )
     positions = [header.index(each) if isinstance(each, str) else each for each in columns]
     width = max(positions) + 1
@@ -78,7 +76,7 @@ def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[st
         cells = line.split("\t")
         if len(cells) < width:
             raise SubmissionError(
-                f"{path}, line {number}: expected {width} columns or more. {received(line)}"
+                f"{path}, line {number}: expected {width} columns or more, found {short(line)}"
             )
         yield number, [cells[position] for position in positions]
 
@@ -101,15 +99,14 @@ def locate(predictions: Predictions) -> dict[str, Source]:
         return {name: predictions[name] for name in TASKS if name in predictions}
     folder = Path(predictions)
     if not folder.is_dir():
-        raise SubmissionError(f"expected a folder of predictions. {received(str(folder))}")
+        raise SubmissionError(f"predictions must be a folder. Received: {short(str(folder))}")
     found = {}
     for task in TASKS.values():
         places = folder / task.file, folder / "predictions" / task.file
         files = [file for file in places if file.is_file()]
         if len(files) > 1:
             raise SubmissionError(
-                f"{task.name}: expected one file of predictions. "
-                f"Received: {files[0]} and {files[1]}"
+                f"{task.name}: expected one file of predictions, found {files[0]} and {files[1]}"
             )
         if files:
             found[task.name] = files[0]
@@ -144,7 +141,7 @@ def in_index_order(
     what = f"{task.name} predictions"
     values = as_list(source, what)
     if len(values) != rows:
-        raise SubmissionError(f"{what}: expected {rows} rows. Received: {len(values)}")
+        raise SubmissionError(f"{what}: expected {rows} rows, found {len(values)}")
     return convert_all(values, what, convert)
 
 
@@ -183,15 +180,15 @@ def as_list(values: Any, what: str) -> list[Any]:
     """
     plain = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(plain, Sequence) or isinstance(plain, str | bytes):
-        raise SubmissionError(f"{what}: expected a sequence or array. {received(values)}")
+        raise SubmissionError(f"{what}: must be a sequence or array. Received: {short(values)}")
     return list(plain)
 
 
 def _frame_rows(frame: Any, task: Task) -> Iterator[tuple[str, str, object]]:
     if not {"index", "prediction"} <= set(frame.columns):
         raise SubmissionError(
-            f"{task.name} predictions: expected the columns 'index' and 'prediction'. "
-            f"{received(list(frame.columns))}"
+            f"{task.name} predictions: must have the columns 'index' and 'prediction'. "
+            f"Received: {short(list(frame.columns))}"
         )
     pairs = zip(frame["index"].tolist(), frame["prediction"].tolist(), strict=True)
     for number, (index, prediction) in enumerate(pairs):
@@ -209,18 +206,18 @@ def _placed(
         position = int(index) if INDEX.fullmatch(index) else rows
         if position >= rows:
             raise SubmissionError(
-                f"{source}, {where}: expected an index from 0 to {rows - 1}. {received(index)}"
+                f"{source}, {where}: expected an index from 0 to {rows - 1}, found {short(index)}"
             )
         if position in placed:
             raise SubmissionError(
-                f"{source}, {where}: expected each index once. Received: {index} again"
+                f"{source}, {where}: expected each index once, found {index} again"
             )
         placed[position] = converted(prediction, convert, f"{source}, {where}")
     if len(placed) != rows:
         gap = next(position for position in range(rows) if position not in placed)
         raise SubmissionError(
-            f"{source}: expected {rows} rows, index 0 to {rows - 1}, but index {gap} is missing. "
-            f"Received: {len(placed)} rows"
+            f"{source}: expected {rows} rows, index 0 to {rows - 1}, but index {gap} is missing; "
+            f"found {len(placed)} rows"
         )
     return [placed[position] for position in range(rows)]
 

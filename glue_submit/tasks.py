@@ -18,10 +18,10 @@ SCORE_RANGE = (0.0, 5.0)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
-def received(value: object) -> str:
-    """Return the end of a message: `value`, quoted, on one line, shortened if long."""
+def short(value: object) -> str:
+    """Return `value` for a message: quoted, on one line, shortened if long."""
     shown = repr(value).replace("\n", " ")
-    return f"Received: {shown if len(shown) <= 80 else shown[:77] + '...'}"
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class Task:
             text = value if isinstance(value, str) else repr(value)
             if _NUMBER.fullmatch(text) and math.isfinite(score := float(text)):
                 return score
-            raise SubmissionError(f"expected a number in [0, 5]. {received(value)}")
+            raise SubmissionError(f"expected a number in [0, 5], found {short(value)}")
         # Integers are labels only if the label is a digit, because libraries order label words
         # differently.
         word = str(int(value)) if isinstance(value, int) else value
         if isinstance(word, str) and word in self.labels:
             return word
-        raise SubmissionError(f"expected one of {', '.join(self.labels)}. {received(value)}")
+        raise SubmissionError(f"expected {' or '.join(self.labels)}, found {short(value)}")
 
     def spell(self, prediction: Any) -> str:
         """Spell one prediction as the submission file does.
@@ -108,9 +108,7 @@ class Task:
             return value
         low, high = SCORE_RANGE
         if not low <= value <= high:
-            raise SubmissionError(
-                f"expected a number in [0, 5], clipped by the caller. {received(value)}"
-            )
+            raise SubmissionError(f"expected a number in [0, 5], found {short(value)}")
         return f"{value + 0.0:.3f}"  # -0.0 + 0.0 is 0.0, without a sign
 
 
@@ -169,7 +167,7 @@ def get_task(name: str) -> Task:
         near = difflib.get_close_matches(name.lower(), {each.lower(): each for each in TASKS}, n=1)
         hint = "".join(f". Did you mean {each!r}?" for each in TASKS if [each.lower()] == near)
         raise SubmissionError(
-            f"expected one of {', '.join(TASKS)}. {received(name)}{hint}"
+            f"task must be one of {', '.join(TASKS)}. Received: {short(name)}{hint}"
         ) from None
 
 
@@ -194,8 +192,6 @@ def row_table(rows: Mapping[str, int] | None) -> dict[str, int]:
     for name, count in (rows or {}).items():
         get_task(name)
         if not isinstance(count, int) or count < 1:
-            raise SubmissionError(
-                f"rows[{name!r}]: expected a count of 1 or more. {received(count)}"
-            )
+            raise SubmissionError(f"rows[{name!r}]: must be 1 or more. Received: {short(count)}")
         table[name] = count
     return table

@@ -44,7 +44,7 @@ def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp
         (
             b"",
             [
-                "line 1: expected the header 'index\\tprediction'. Received: ''",
+                "line 1: expected the header 'index\\tprediction', found ''",
                 "expected 4 rows",
                 "expected index 0 to 3",
             ],
@@ -53,27 +53,27 @@ def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp
         (b"id\tlabel\n0\t0\n1\t1\n2\t0\n3\t1\n", ["line 1: expected the header"]),
         (
             HEADER + b"0\t0\n1\t1\n3\t1\n",
-            ["expected 4 rows. Received: 3", "expected index 2. Received: no such row"],
+            ["expected 4 rows, found 3", "expected index 2, found no such row"],
         ),
         (
             HEADER + b"0\t0\n1\t1\n1\t0\n3\t1\n",
             [
-                "line 4: expected each index once. Received: 1 again",
-                "expected index 2.",
+                "line 4: expected each index once, found 1 again",
+                "expected index 2,",
             ],
         ),
         (
             HEADER + b"1\t0\n2\t1\n3\t0\n4\t1\n",
-            ["line 5: expected an index from 0 to 3. Received: '4'", "expected index 0."],
+            ["line 5: expected an index from 0 to 3, found '4'", "expected index 0,"],
         ),
         (
             HEADER + b"0\t0\n2\t0\n1\t1\n3\t1\n",
-            ["line 4: expected an index above 2. Received: 1"],
+            ["line 4: expected an index above 2, found 1"],
         ),
-        (HEADER + b"00\t0\n1\t1\n2\t0\n3\t1\n", ["line 2: expected an index", "expected index 0."]),
-        (HEADER + b"0\t0\n1\tx\n2\t0\n3\t1\n", ["line 3: expected one of 0, 1. Received: 'x'"]),
-        (HEADER + b'0\t"0"\n1\t1\n2\t0\n3\t1\n', ["line 2: expected one of 0, 1"]),
-        (HEADER + b"0\t0\n1\t1\n2\t0\r\r\n3\t1\n", ["line 4: expected one of 0, 1"]),
+        (HEADER + b"00\t0\n1\t1\n2\t0\n3\t1\n", ["line 2: expected an index", "expected index 0,"]),
+        (HEADER + b"0\t0\n1\tx\n2\t0\n3\t1\n", ["line 3: expected 0 or 1, found 'x'"]),
+        (HEADER + b'0\t"0"\n1\t1\n2\t0\n3\t1\n', ["line 2: expected 0 or 1"]),
+        (HEADER + b"0\t0\n1\t1\n2\t0\r\r\n3\t1\n", ["line 4: expected 0 or 1"]),
         (HEADER + b"0\t0\t1\n1\t1\n2\t0\n3\t1\n", ["line 2: expected index and prediction"]),
         # Three columns and one column in a row add up to two and two.
         (
@@ -83,15 +83,15 @@ def test_stored_entries_missing_last_line_end_and_free_floats(members, rows, tmp
         (HEADER + b"0\t0\n1\t1\n2\t0\n3\t1\n\n", ["expected 4 rows", "line 6", "line 6"]),
         (
             HEADER + b"0\t0\n1\t\xff\n2\t0\n3\t1\n",
-            ["line 3: expected UTF-8. Received: invalid start byte", "line 3: expected one of"],
+            ["line 3: expected UTF-8, found invalid start byte", "line 3: expected 0 or 1"],
         ),
         (
             b"\xef\xbb\xbf" + HEADER + b"0\t0\n1\t1\n2\t0\n3\t1\n",
-            ["line 1: expected the header first. Received: a byte order mark"],
+            ["line 1: expected the header first, found a byte order mark"],
         ),
         (
             HEADER + b"0\t0\r1\t1\r2\t0\r3\t1",
-            ["expected 4 rows", "line 2", "expected index 1 to 3."],
+            ["expected 4 rows", "line 2", "expected index 1 to 3,"],
         ),
     ],
 )
@@ -109,7 +109,7 @@ def test_crlf_is_a_warning(members, rows, write_zip):
     report = check(write_zip({**members, "QQP.tsv": content}), rows=rows)
     assert report.ok
     assert [str(warning) for warning in report.warnings] == [
-        "QQP.tsv: expected LF line ends. Received: 9 CRLF"
+        "QQP.tsv: expected LF line ends, found 9 CRLF"
     ]
     assert "warning: QQP.tsv" in str(report)
     assert str(report).endswith("accepted (1 warning)")
@@ -127,7 +127,7 @@ def test_missing_extra_and_nested_files(members, rows, write_zip):
         "SST-2.tsv: missing from the archive",
         "RTE.tsv: missing from the archive",
         "preds/RTE.tsv: nested; expected RTE.tsv outside any folder",
-        "sst-2.tsv: extra file; expected it as SST-2.tsv",
+        "sst-2.tsv: extra file; rename it to SST-2.tsv",
         "notes.txt: extra file, not one of the eleven",
         "__MACOSX/._CoLA.tsv: extra file, not one of the eleven",
         "empty/: a folder; expected files only",
@@ -148,7 +148,9 @@ def test_a_file_twice(members, rows, write_zip):
         warnings.simplefilter("ignore")
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr("AX.tsv", members["AX.tsv"])
-    assert messages(check(path, rows=rows)) == ["AX.tsv: expected once in the archive. Received: 2"]
+    assert messages(check(path, rows=rows)) == [
+        "AX.tsv: expected once in the archive, found 2 times"
+    ]
 
 
 def test_many_faults_of_a_kind_are_counted(members, rows, write_zip):
@@ -171,13 +173,13 @@ def test_not_a_zip(tmp_path, content):
     path = tmp_path / "s.zip"
     path.write_bytes(content)
     (fault,) = check(path).faults
-    assert str(fault).startswith("expected a zip archive. Received: ")
+    assert str(fault).startswith("not a zip archive: ")
 
 
 def test_no_such_file(tmp_path):
-    with pytest.raises(SubmissionError, match=r"a zip file\. Received: No such file"):
+    with pytest.raises(SubmissionError, match=r"cannot be read: No such file"):
         check(tmp_path / "none.zip")
-    with pytest.raises(SubmissionError, match="Received: Is a directory"):
+    with pytest.raises(SubmissionError, match="cannot be read: Is a directory"):
         check(tmp_path)
 
 
@@ -194,7 +196,7 @@ def test_an_encrypted_file(members, rows, write_zip):
     path = write_zip(members)
     patch_entries(path, (6, 8), 1)
     assert messages(check(path, rows=rows)) == [
-        "CoLA.tsv: expected no password. Received: an encrypted file"
+        "CoLA.tsv: expected no password, found an encrypted file"
     ]
 
 
@@ -203,7 +205,7 @@ def test_an_unusual_compression(members, rows, write_zip, method):
     path = write_zip(members)
     patch_entries(path, (8, 10), method)
     assert messages(check(path, rows=rows)) == [
-        f"CoLA.tsv: expected the method store (0) or deflate (8). Received: method {method}"
+        f"CoLA.tsv: expected the method store (0) or deflate (8), found method {method}"
     ]
 
 
@@ -211,7 +213,7 @@ def test_a_bomb_is_not_unpacked(members, rows, write_zip):
     path = write_zip({**members, "AX.tsv": bytes(50_000_000)})
     assert path.stat().st_size < 100_000
     (fault,) = check(path, rows=rows).faults
-    assert str(fault) == "AX.tsv: expected at most 1,049,472 bytes. Received: 50,000,000"
+    assert str(fault) == "AX.tsv: expected at most 1,049,472 bytes, found 50,000,000"
 
 
 def test_a_bomb_that_lies_about_its_size(members, rows, write_zip):
@@ -225,7 +227,7 @@ def test_a_bomb_that_lies_about_its_size(members, rows, write_zip):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     (fault,) = messages(report)
-    assert fault.startswith("CoLA.tsv: expected a readable file. Received: Bad CRC-32")
+    assert fault.startswith("CoLA.tsv: cannot be read: Bad CRC-32")
     assert peak < 10_000_000
 
 

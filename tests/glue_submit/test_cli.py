@@ -79,7 +79,7 @@ def test_a_refused_file_exits_with_1(run, tmp_path):
     code, said, _ = run("check", text)
     assert code == 1
     assert said.splitlines() == [
-        "fault: expected a zip archive. Received: File is not a zip file",
+        "fault: not a zip archive: File is not a zip file",
         f"{text}: refused (1 fault)",
     ]
 
@@ -109,8 +109,8 @@ def test_score(run, tmp_path):
         (["check", "--fast", "a.zip"], "No such option: --fast. (see"),
         (["check", "--jsn", "a.zip"], "No such option: --jsn. Did you mean '--json'?"),
         (["score", "run"], "Missing option"),
-        (["score", ".", "--labels", "none"], "expected predictions for one of CoLA"),
-        (["check", "none.zip"], "none.zip: expected a zip file. Received: No such file"),
+        (["score", ".", "--labels", "none"], "predictions must be for one or more of CoLA"),
+        (["check", "none.zip"], "none.zip: cannot be read: No such file"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(run, arguments, message):

@@ -75,9 +75,9 @@ def test_tasks_may_be_absent_and_scores_leave_the_range():
     [
         ("RTE/dev.tsv", "index\tsentence1\n0\ta\n", "line 1: expected a header with 'label'"),
         ("RTE/dev.tsv", "index\tlabel\n0\tentailment\n1\n", "line 3: expected 2 columns or more"),
-        ("RTE/dev.tsv", "index\tlabel\n0\tyes\n", "line 2: expected one of entailment"),
+        ("RTE/dev.tsv", "index\tlabel\n0\tyes\n", "line 2: expected entailment"),
         ("RTE/dev.tsv", "index\tlabel\n0\tentailment\n", "RTE.tsv, line 2: expected an index from"),
-        ("RTE/dev.tsv", "", "expected rows. Received: an empty file"),
+        ("RTE/dev.tsv", "", "expected rows, found an empty file"),
         ("CoLA/dev.tsv", "source\n", "line 1: expected 2 columns or more"),
     ],
 )
@@ -90,16 +90,16 @@ def test_label_files_that_are_refused(dev_predictions, glue_data, file, text, me
 
 def test_predictions_without_labels(dev_predictions, glue_data):
     (glue_data / "WNLI" / "dev.tsv").unlink()
-    with pytest.raises(SubmissionError, match="WNLI: expected labels for its predictions"):
+    with pytest.raises(SubmissionError, match="WNLI: labels for its predictions are missing"):
         score(dev_predictions, glue_data)
-    with pytest.raises(SubmissionError, match=r"RTE: expected labels .* Received: CoLA"):
+    with pytest.raises(SubmissionError, match=r"RTE: labels .* missing: found labels for CoLA"):
         score({"RTE": ["entailment"]}, {"CoLA": [1]})
-    with pytest.raises(SubmissionError, match="expected a folder of labelled files"):
+    with pytest.raises(SubmissionError, match="labels must be a folder of labelled files"):
         score(dev_predictions, glue_data / "none")
 
 
 def test_no_predictions(tmp_path, glue_data):
-    with pytest.raises(SubmissionError, match="expected predictions for one of CoLA"):
+    with pytest.raises(SubmissionError, match="predictions must be for one or more of CoLA"):
         score(tmp_path, glue_data)
 
 
