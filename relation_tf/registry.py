@@ -328,8 +328,6 @@ class Procedure:
         symbol: Symbol of its statistic, such as `"W*"`.
         attainable_pvalue: Function of the numbers of methods and seeds (or tasks) that returns the
             smallest possible p-value without ties, or None.
-        exact: If True, the function takes `method="asymptotic"`, `"exact"` or `"monte-carlo"` and
-            `permutations=`, and a pair is significant only if both p-values are.
         equal_spread: If True, the test assumes that all methods have the same spread; results warn
             if SDs differ by more than 3:1.
     """
@@ -339,7 +337,6 @@ class Procedure:
     title: str
     symbol: str
     attainable_pvalue: Callable[[int, int], float] | None = None
-    exact: bool = False
     equal_spread: bool = False
 
     @property

@@ -6,16 +6,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from relation_tf.report.comparisons import Comparison, all_pvalues, rows_of
+from relation_tf.report.comparisons import all_pvalues, rows_of
 from relation_tf.report.scores import Scores
-from relation_tf.stats import FriedmanNemenyiResult, default_procedure, what_can_be_shown
+from relation_tf.stats import (
+    FriedmanNemenyiResult,
+    PairwiseResult,
+    default_procedure,
+    what_can_be_shown,
+)
 from relation_tf.stats.design import format_level, format_pvalue
 
 _MOST_PAIRS = 12  # more are counted, not listed
 
 
 def short_answer(
-    scores: Scores, comparisons: Mapping[str, Comparison], *, sequential: bool = False
+    scores: Scores, comparisons: Mapping[str, PairwiseResult], *, sequential: bool = False
 ) -> list[str]:
     """Return sentences with averages, significant differences and cautions.
 
@@ -74,9 +79,9 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
     yield f"Preliminary: {done} of {len(runs)} runs are done, {in_words(others)}."
 
 
-def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator[str]:
+def tested_among(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
     """Warn if tests leave out methods without runs: with all methods p would be larger."""
-    declared, fewest = len(scores.methods), [len(c.result.samples) for c in comparisons.values()]
+    declared, fewest = len(scores.methods), [len(test.samples) for test in comparisons.values()]
     if not fewest or min(fewest) == declared:
         return
     attainable = scores.procedure.attainable_pvalue
@@ -90,7 +95,7 @@ def tested_among(scores: Scores, comparisons: Mapping[str, Comparison]) -> Itera
     )
 
 
-def design_sentence(scores: Scores, comparisons: Mapping[str, Comparison]) -> str | None:
+def design_sentence(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> str | None:
     """Return the smallest p of this number of methods and seeds.
 
     None unless each task compares all methods with all seeds.
@@ -143,11 +148,11 @@ def _no_test(scores: Scores) -> Iterator[str]:
         yield f"{reason} Differences between these scores may be due to chance."
 
 
-def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator[str]:
+def _findings(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
     alpha = scores.alpha
     pvalues = all_pvalues(comparisons)
     # Ties can give a smaller p than untied seeds, for example with two constant methods.
-    attainable = min(comparison.attainable_pvalue for comparison in comparisons.values())
+    attainable = min(test.attainable_pvalue for test in comparisons.values())
     if attainable >= alpha and not pvalues["significant"].any():
         design = design_sentence(scores, comparisons)
         yield (
@@ -165,7 +170,11 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
             "Each task is tested separately: if methods do not differ, at most about one task in "
             f"{1 / alpha:.0f} shows a significant pair by chance."
         )
-    tied = [_place(task, scores) for task, test in comparisons.items() if test.tied]
+    tied = [
+        _place(task, scores)
+        for task, test in comparisons.items()
+        if test.tied and test.attainable_pvalue >= alpha and test.significant.to_numpy().any()
+    ]
     if tied:
         places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns (see their notes)"
         yield (
@@ -173,9 +182,6 @@ def _findings(scores: Scores, comparisons: Mapping[str, Comparison]) -> Iterator
             "below what these seeds can reach without ties."
         )
     yield from _against_means(pvalues[pvalues["significant"]], scores)
-    doubtful = (pvalues["pvalue"] < alpha) & ~pvalues["significant"]
-    if doubtful.any():
-        yield _by_approximation_only(pvalues[doubtful], scores)
 
 
 def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
@@ -256,18 +262,6 @@ def _against_means(pairs: pd.DataFrame, scores: Scores) -> Iterator[str]:
         )
 
 
-def _by_approximation_only(pairs: pd.DataFrame, scores: Scores) -> str:
-    found = []
-    for row in rows_of(pairs):
-        where = _place(row.task, scores)
-        approximate, permuted = (
-            format_pvalue(value, scores.alpha) for value in (row.pvalue, row.permutation_pvalue)
-        )
-        found.append(f"{row.a} and {row.b} on {where} ({approximate}, by permutation {permuted})")
-    level = format_level(scores.alpha).removeprefix("p < ")
-    return f"Not significant because only the asymptotic p is below {level}: {_first(found)}."
-
-
 def _first(pairs: list[str]) -> str:
     more = len(pairs) - _MOST_PAIRS
     return ", ".join([*pairs[:_MOST_PAIRS], *([f"{more} more pairs"] if more > 0 else [])])
@@ -284,11 +278,11 @@ def _tested(number: int, scores: Scores) -> str:
     return f"{scores.noun}{where}"
 
 
-def _is_whole(scores: Scores, comparisons: Mapping[str, Comparison]) -> bool:
+def _is_whole(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> bool:
     wanted = dict.fromkeys(scores.methods, scores.seeds)
     return all(
-        {name: len(values) for name, values in comparison.result.samples.items()} == wanted
-        for comparison in comparisons.values()
+        {name: len(values) for name, values in test.samples.items()} == wanted
+        for test in comparisons.values()
     )
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pandas as pd
 
 from relation_tf.files import align
-from relation_tf.report.comparisons import rows_of, shown_pvalues
-from relation_tf.report.pictures.drawing import Picture, Style
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.pictures.drawing import Picture, Style, signed
 from relation_tf.stats.design import pvalue_only
 
 if TYPE_CHECKING:
@@ -440,6 +440,7 @@ def pair_table(
     tasks: Sequence[str],
     pvalues: pd.DataFrame,
     alpha: float,
+    digits: Callable[[str], int],
     *,
     marks: Mapping[str, str] = MappingProxyType({"▲": "better", "▼": "worse"}),
     swatches: bool = True,
@@ -447,11 +448,14 @@ def pair_table(
 ) -> Table:
     """Return a table with one row per pair of methods and one column per task.
 
+    A cell has p and, as a note, the difference with its simultaneous interval.
+
     Args:
         label: Description for screen readers.
         tasks: The columns.
         pvalues: Result of `all_pvalues`.
         alpha: Level of the tests.
+        digits: Function from a task to the number of decimals of its differences.
         marks: Two marks with their words, if the first or the second method has better ranks.
         swatches: If True, methods have their marker.
         paper: Label and caption in LaTeX.
@@ -460,15 +464,24 @@ def pair_table(
     columns = [Column("First", kind), Column("Second", kind)]
     columns += [Column(task, "number", task=task) for task in tasks]
     ahead, behind = marks.items()
-    shown = shown_pvalues(pvalues["pvalue"], pvalues["permutation_pvalue"], alpha)
     pairs: dict[tuple[str, str], dict[str, Cell]] = {}
-    for row, pvalue in zip(rows_of(pvalues), shown, strict=True):
+    for row in rows_of(pvalues):
         mark, word = ahead if row.ahead == row.a else behind
         pairs.setdefault((row.a, row.b), {})[row.task] = Cell(
-            pvalue_only(pvalue, alpha),
+            pvalue_only(row.pvalue, alpha),
             mark=mark if row.ahead else "",
             meaning=f"{row.a} {word}",
             significant=bool(row.significant),
+            notes=_difference_note(row, digits(row.task)),
         )
     rows = [Row([*names, *map(own.get, tasks)], names) for names, own in pairs.items()]
     return Table(label, columns, rows, "pairs", paper)
+
+
+def _difference_note(row: Any, digits: int) -> list[str]:
+    """Return the difference of a pair with its interval; nothing if both limits are infinite."""
+    limits = row.difference_low, row.difference_high
+    if not math.isfinite(row.difference) or all(map(math.isinf, limits)):
+        return []
+    low, high = (signed(limit, digits) for limit in limits)
+    return [f"{signed(row.difference, digits)} [{low}, {high}]"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -21,106 +20,71 @@ from relation_tf.stats import (
     pairwise_result,
     win_tie_loss,
 )
-from relation_tf.stats.comparisons import PairTable, due_to_ties
-from relation_tf.stats.design import format_level, format_pvalue, samples_needed
-from relation_tf.stats.pairwise import MAX_ARRANGEMENTS, num_arrangements
+from relation_tf.stats.design import samples_needed
 from relation_tf.stats.samples import rank_samples
 
 SCORE = "score"
-PERMUTATIONS = 20_000
+_PAIR_COLUMNS = [
+    *("a", "b", "n_a", "n_b", "statistic", "pvalue", "asymptotic_pvalue"),
+    *("difference", "difference_low", "difference_high"),
+    *("effect_size", "effect_low", "effect_high"),
+    *("significant", "better", "verdict", "ahead"),
+]
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Test of a task: all pairs, or each method against a control.
+def letters_of(result: PairwiseResult) -> dict[str, str]:
+    """Return the letters of each method; empty without a significant pair or with a control."""
+    if result.control is not None or not result.significant.to_numpy().any():
+        return {}
+    return {str(name): letters for name, letters in result.letters().items()}
 
-    A pair is significant if both p are below alpha.
 
-    Attributes:
-        result: Result with the asymptotic p; its `significant` uses both p.
-        permutation: Result with the p of joint permutations (all, or a random sample); equal to
-            `result` for a procedure without permutations.
+def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
+    """Return the pairs of a result with all columns of a report.
+
+    In addition to `PairwiseResult.pairs` these are `n_a`, `n_b`, `difference` (of b minus a, with
+    the simultaneous interval from `difference_low` to `difference_high`; NaN for procedures without
+    intervals), `effect_low` and `effect_high` (the interval of the effect size), and `ahead` (the
+    method with better ranks, significant or not; empty if ranks are equal).
+
+    Args:
+        result: The test of a task.
+        factor: Factor of the differences, 100 for points.
     """
-
-    result: PairwiseResult
-    permutation: PairwiseResult
-
-    def pairs(self) -> pd.DataFrame:
-        """Return `PairwiseResult.pairs` with more columns.
-
-        These are `n_a`, `n_b`, `permutation_pvalue`, `effect_low` and `effect_high` (the interval
-        of the effect size), and `ahead` (the method with better ranks, significant or not; empty
-        if ranks are equal).
-        """
-        return self._pairs
-
-    @cached_property
-    def _pairs(self) -> pd.DataFrame:
-        pairs = self.result.pairs()
-        sizes = {name: len(scores) for name, scores in self.result.samples.items()}
-        pairs.insert(2, "n_a", pairs["a"].map(sizes))
-        pairs.insert(3, "n_b", pairs["b"].map(sizes))
-        pairs.insert(6, "permutation_pvalue", self.permutation.pairs()["pvalue"])
-        effects = self.result.effect_sizes()
-        pairs.insert(8, "effect_low", effects["low"])
-        pairs.insert(9, "effect_high", effects["high"])
-        towards_b = pairs["effect_size"] * (1 if self.result.higher_is_better else -1)
-        pairs["ahead"] = np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], "")
-        return pairs
-
-    @property
-    def attainable_pvalue(self) -> float:
-        """Smallest p that both tests can reach without ties."""
-        return max(self.result.attainable_pvalue, self.permutation.attainable_pvalue)
-
-    @property
-    def tied(self) -> bool:
-        """True if a p is smaller than it can be without ties."""
-        return due_to_ties(self.pairs()["pvalue"].to_numpy(), self.result.attainable_pvalue)
-
-    @property
-    def seeds_needed(self) -> int:
-        """Number of seeds with which both p can be significant; 0 if unknown."""
-        return max(self.result.seeds_needed, self.permutation.seeds_needed)
-
-    def notes(self) -> list[str]:
-        """Return remarks on ties, and on pairs where only one p is significant."""
-        alpha = self.result.alpha
-        level = format_level(alpha).removeprefix("p < ")
-        doubtful = (
-            f"{pair.a} and {pair.b}: not significant, because only one p is below {level} "
-            f"({format_pvalue(pair.pvalue, alpha)}; by permutation "
-            f"{format_pvalue(pair.permutation_pvalue, alpha)})"
-            for pair in rows_of(self.pairs())
-            if (pair.pvalue < alpha) != (pair.permutation_pvalue < alpha)
-        )
-        return [*self.result.notes, *doubtful]
-
-    def letters(self) -> dict[str, str]:
-        """Return the letters of each method; empty without a significant pair or with a control."""
-        if self.result.control is not None:
-            return {}
-        if not self.result.significant.to_numpy().any():
-            return {}
-        return {str(name): letters for name, letters in self.result.letters().items()}
+    pairs, effects = result.pairs(), result.effect_sizes()
+    sizes = {name: len(scores) for name, scores in result.samples.items()}
+    towards_b = pairs["effect_size"] * (1 if result.higher_is_better else -1)
+    pairs = pairs.assign(
+        n_a=pairs["a"].map(sizes),
+        n_b=pairs["b"].map(sizes),
+        effect_low=effects["low"],
+        effect_high=effects["high"],
+        ahead=np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], ""),
+    )
+    if result.null is not None:
+        shifts = result.confidence_interval()
+        pairs["difference"] = factor * shifts["difference"]
+        pairs["difference_low"] = factor * shifts["low"]
+        pairs["difference_high"] = factor * shifts["high"]
+    return pairs.reindex(columns=_PAIR_COLUMNS)
 
 
-def compare(scores: Scores) -> dict[str, Comparison]:
+def compare(scores: Scores) -> dict[str, PairwiseResult]:
     """Return the test of each task where at least two methods have at least two seeds.
 
     With a control, tasks without its scores are left out.
     """
     comparisons = {}
     for task in scores.tasks:
-        comparison = compare_samples(
+        result = compare_samples(
             scores.samples(task),
             scores.alpha,
             higher_is_better=task not in scores.lower_is_better,
             control=scores.control,
             procedure=scores.procedure,
         )
-        if comparison is not None:
-            comparisons[task] = comparison
+        if result is not None:
+            comparisons[task] = result
     return comparisons
 
 
@@ -131,7 +95,7 @@ def compare_samples(
     higher_is_better: bool = True,
     control: str | None = None,
     procedure: Procedure | None = None,
-) -> Comparison | None:
+) -> PairwiseResult | None:
     """Test samples; None unless two methods have two values and the control has any.
 
     Args:
@@ -148,20 +112,10 @@ def compare_samples(
     procedure = procedure or PROCEDURES[default_procedure(control)]
     options: dict[str, Any] = {"alpha": alpha, "higher_is_better": higher_is_better}
     options |= {} if control is None else {"control": control}
-    if not procedure.exact:
-        found = procedure.function(by_name, **options)
-        if not isinstance(found, PairwiseResult):
-            found = _adapt(found, by_name, procedure, **options)
-        return Comparison(found, found)
-    few = num_arrangements(sizes) <= MAX_ARRANGEMENTS
-    result, permutation = (
-        procedure.function(by_name, method=method, permutations=PERMUTATIONS, **options)
-        for method in ("asymptotic", "exact" if few else "monte-carlo")
-    )
-    # The only place that decides significance: verdicts, letters and wins use this result.
-    return Comparison(
-        replace(result, significant=result.significant & permutation.significant), permutation
-    )
+    found = procedure.function(by_name, **options)
+    if isinstance(found, PairwiseResult):
+        return found
+    return _adapt(found, by_name, procedure, **options)
 
 
 def _adapt(
@@ -220,7 +174,7 @@ def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
     return friedman_nemenyi(means, scores.alpha)
 
 
-def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> pd.DataFrame | None:
+def wins(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> pd.DataFrame | None:
     """Return the number of significant wins per pair of methods; None for a single task.
 
     A network with several tasks counts once, with its first task.
@@ -228,12 +182,12 @@ def wins(scores: Scores, comparisons: Mapping[str, Comparison]) -> pd.DataFrame 
     tests: dict[str, PairwiseResult] = {}
     for task in scores.own_tasks:
         if task in comparisons:
-            tests.setdefault(scores.network(task), comparisons[task].result)
+            tests.setdefault(scores.network(task), comparisons[task])
     return win_tie_loss(tests) if len(tests) > 1 else None
 
 
 def summarize(
-    scores: Scores, comparisons: Mapping[str, Comparison], metrics: pd.DataFrame | None = None
+    scores: Scores, comparisons: Mapping[str, PairwiseResult], metrics: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Return mean and SD (with n - 1) over seeds of each task, method and metric.
 
@@ -248,7 +202,7 @@ def summarize(
     own = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
     tables = [table for table in (metrics, own) if table is not None and len(table)]
     long = pd.concat(tables or [own])
-    letters = {task: comparison.letters() for task, comparison in comparisons.items()}
+    letters = {task: letters_of(result) for task, result in comparisons.items()}
     rows = []
     for (task, method, metric), group in cast(
         "Any", long.groupby(["task", "method", "metric"], sort=False, observed=True)
@@ -261,25 +215,19 @@ def summarize(
     return pd.DataFrame(rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"])
 
 
-def all_pvalues(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
-    """Return statistic, p, effect size and verdict of each pair of methods on each task."""
-    if comparisons:
-        tables = {task: comparison.pairs() for task, comparison in comparisons.items()}
-        return pd.concat(tables, names=["task"]).reset_index("task").reset_index(drop=True)
-    names = ["a", "b", "n_a", "n_b", "statistic", "pvalue", "permutation_pvalue", "effect_size",
-             "effect_low", "effect_high", "significant", "better", "verdict", "ahead"]  # fmt: skip
-    return pd.DataFrame(columns=["task", *names])
-
-
-def shown_pvalues(pvalue: PairTable, permutation: PairTable, alpha: float) -> PairTable:
-    """Return the p to show for each pair: below alpha only if both p are.
+def all_pvalues(
+    comparisons: Mapping[str, PairwiseResult], factor: Callable[[str], float] = lambda task: 1.0
+) -> pd.DataFrame:
+    """Return the pairs of methods on each task, see `pairs_of`.
 
     Args:
-        pvalue: The asymptotic p.
-        permutation: The permutation p, shown if only the asymptotic p is below alpha.
-        alpha: Level of the tests.
+        comparisons: The test of each task, from `compare`.
+        factor: Function from a task to the factor of its differences, 100 for points.
     """
-    return pvalue.mask((pvalue < alpha) & (permutation >= alpha), permutation)
+    if not comparisons:
+        return pd.DataFrame(columns=["task", *_PAIR_COLUMNS])
+    tables = {task: pairs_of(result, factor(task)) for task, result in comparisons.items()}
+    return pd.concat(tables, names=["task"]).reset_index("task").reset_index(drop=True)
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:

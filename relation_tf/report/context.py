@@ -20,7 +20,6 @@ from relation_tf.report.answer import progress, ranked_over_tasks, short_answer,
 from relation_tf.report.blocks import Block, Cell, Figure, Section, within
 from relation_tf.report.comparisons import (
     SCORE,
-    Comparison,
     all_pvalues,
     compare,
     over_tasks,
@@ -35,7 +34,7 @@ from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import spread_warnings
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import Verdicts, headline, judge
-from relation_tf.stats import FriedmanNemenyiResult, PublishedTable
+from relation_tf.stats import FriedmanNemenyiResult, PairwiseResult, PublishedTable
 from relation_tf.stats.design import format_level
 from relation_tf.tasks import GLUE
 from relation_tf.tasks.metrics import find_metric
@@ -191,7 +190,7 @@ class ReportContext:
         return None if self.results is None else self.results.looks
 
     @cached_property
-    def comparisons(self) -> dict[str, Comparison]:
+    def comparisons(self) -> dict[str, PairwiseResult]:
         """Test of each task; empty for sequential seeds."""
         return compare(self.scores) if self.looks is None else {}
 
@@ -214,8 +213,8 @@ class ReportContext:
 
     @cached_property
     def pvalues(self) -> pd.DataFrame:
-        """All pairs of all tasks."""
-        return all_pvalues(self.comparisons)
+        """All pairs of all tasks, with differences as pages show them."""
+        return all_pvalues(self.comparisons, self.scores.factor)
 
     @cached_property
     def num_pairs(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,8 +22,6 @@ from relation_tf.stats.samples import FloatArray, RankedSamples
 from relation_tf.stats.spread import spread_notes
 
 NOT_SIGNIFICANT = "no significant difference"
-
-PairTable = TypeVar("PairTable", pd.DataFrame, "pd.Series[Any]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,6 +71,13 @@ class PairwiseResult(Shown):
     seeds_needed: int
     kruskal: Kruskal | None
     notes: tuple[str, ...]
+
+    @property
+    def tied(self) -> bool:
+        """True if a p is smaller than it can be without ties."""
+        best = self.attainable_pvalue
+        error = 0.0 if self.null is None else self.null.standard_error(best)
+        return due_to_ties(self.pvalue.to_numpy(), best, error)
 
     def pairs(self) -> pd.DataFrame:
         """Return the tested pairs, one per row.

@@ -14,21 +14,14 @@ from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_count, check_number, check_option, check_probability
-from relation_tf.stats.design import RankTest, asymptotic_pvalues, format_level, seeds_needed
-from relation_tf.stats.pairwise import (
-    MAX_ARRANGEMENTS,
-    Groups,
-    index_pairs,
-    num_arrangements,
-    permutation_maxima,
-    permutation_pvalues,
-)
+from relation_tf.stats.design import RankTest, format_level, seeds_needed
+from relation_tf.stats.null_distribution import PvalueMethod, null_distribution
 from relation_tf.stats.presentation import Shown, count
 
 Separated: TypeAlias = Literal["one", "any", "all"]
 
 MAX_SEEDS = 1000
-_FEW_SEEDS = 30  # above, both p are almost equal and permutations are slow
+_FEW_SEEDS = 30  # above, the asymptotic p is almost exact and permutations are slow
 _PERMUTATIONS = 100_000
 _SCORES = 2**18  # simulated scores per chunk
 
@@ -75,7 +68,7 @@ class Power(Shown):
 
     def _title(self) -> str:
         return (
-            f"Power of {PROCEDURES[self.test].title}, both p: {self.num_methods} methods x "
+            f"Power of {PROCEDURES[self.test].title}: {self.num_methods} methods x "
             f"{count(self.num_seeds, 'seed')}, one shifted by {self.shift:g} SD, "
             f"{format_level(self.alpha)}"
         )
@@ -85,9 +78,8 @@ class Power(Shown):
             f"From {self.simulations:,} simulations of normal scores, seed {self.seed}; low and "
             "high are the 95 % interval of the simulation error."
         )
-        both = "Both the asymptotic and the permutation p must be below alpha, as in a report."
-        few = self.num_seeds <= _FEW_SEEDS
-        yield both if few else f"Above {_FEW_SEEDS} seeds only the asymptotic p is used."
+        if self.num_seeds > _FEW_SEEDS:
+            yield f"Above {_FEW_SEEDS} seeds the asymptotic p is used."
 
 
 def power(
@@ -103,9 +95,8 @@ def power(
     """Estimate the probability that a better method is found to be significantly better.
 
     Scores are normal with the same standard deviation for all methods. The mean of one method is
-    `shift` standard deviations above all others; with `"steel"` this method is the control. A
-    difference is significant under the rule of the reports: both the asymptotic and the permutation
-    p are below alpha. Above 30 seeds per method the two agree and only the asymptotic p is used.
+    `shift` standard deviations above all others; with `"steel"` this method is the control. p is
+    that of `steel_dwass` or `steel`; above 30 seeds per method the asymptotic p, which then agrees.
 
     Args:
         num_methods: Number of methods compared, including the shifted one.
@@ -398,29 +389,14 @@ def _fewest_seeds(least: int, enough: Callable[[int], bool], received: str) -> i
 
 
 def _wins_needed(num_methods: int, num_seeds: int, alpha: float, test: RankTest, seed: int) -> int:
-    """Return the wins among a pair's `num_seeds^2` comparisons that both p < alpha require.
+    """Return the wins among a pair's `num_seeds^2` comparisons that p < alpha requires.
 
     Without ties p depends only on the wins. Returns `num_seeds^2 + 1` if no number is enough.
     """
-    product = num_seeds**2
-    deviation = math.sqrt(product * (2 * num_seeds + 1) / 12)
     sizes = [num_seeds] * num_methods
-    maxima, drawn = None, num_arrangements(sizes) > MAX_ARRANGEMENTS
-    if num_seeds <= _FEW_SEEDS:
-        ranks = np.arange(num_methods * num_seeds)
-        ranks = ranks.astype(np.min_scalar_type(ranks.size))
-        groups: Groups = list(ranks.reshape(num_methods, num_seeds, 1))
-        pairs = index_pairs(num_methods, test == "steel")
-        maxima = permutation_maxima(groups, pairs, _PERMUTATIONS if drawn else None, seed)
-
-    def significant(wins: int) -> bool:
-        statistic = np.array((wins - product / 2) / deviation)
-        if asymptotic_pvalues(statistic, sizes, test) >= alpha:
-            return False
-        return maxima is None or bool(permutation_pvalues(statistic, maxima, drawn=drawn) < alpha)
-
-    more_than_half = range(product // 2 + 1, product + 1)
-    return more_than_half.start + bisect.bisect_left(more_than_half, True, key=significant)
+    method: PvalueMethod = "auto" if num_seeds <= _FEW_SEEDS else "asymptotic"
+    null = null_distribution(test, sizes, method, _PERMUTATIONS, seed)
+    return num_seeds**2 + 1 - null.num_rejected(sizes, num_seeds, num_seeds, alpha)
 
 
 def _wins(

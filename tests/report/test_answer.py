@@ -131,8 +131,6 @@ def test_pair_with_only_asymptotic_significance_is_not_counted(answer_of):
     assert sentences == [
         f"No pair can reach significance on a single task: {design}",
         "No significant difference with 3 seeds on MR: a and b.",
-        "Not significant because only the asymptotic p is below .05: a and b on MR (p = .0495, by "
-        "permutation p = .100).",
     ]
 
 
@@ -163,10 +161,10 @@ def test_design_sentence_needs_all_methods_on_each_task(answer_of):
     assert design is None
     assert sum("is better than" in sentence for sentence in sentences) == 7
     assert answer_of({"T": {"a": (0.1, 1), "b": (0.5, 1)}})[1] is None
-    assert answer_of({"T": {"a": (0.1, 10), "b": (0.5, 2), "c": (0.9, 1)}}) == (
+    assert answer_of({"T": {"a": (0.1, 4), "b": (0.5, 2), "c": (0.9, 1)}}) == (
         [
             "With so few seeds and so many methods, no pair can reach significance.",
-            "No two methods differ significantly with 1 to 10 seeds on T.",
+            "No two methods differ significantly with 1 to 4 seeds on T.",
         ],
         None,
     )
@@ -196,14 +194,14 @@ def test_significant_pairs_over_all_tasks_are_named(table_of):
     ("only", "control", "words"),
     [
         (("relation", "baseline"), None, "2 of the suite's 4 methods that have runs. With all 4, p "
-         "is larger (p = .045 at best with 5 seeds)."),
+         "is larger (p = .040 at best with 5 seeds)."),
         (("relation", "baseline", "linear"), None, "3 of the suite's 4 methods"),
-        (("relation", "baseline"), "baseline", "larger (p = .025 at best with 5 seeds)."),
+        (("relation", "baseline"), "baseline", "larger (p = .022 at best with 5 seeds)."),
         (tuple(LEVEL), None, ""),
     ],
 )  # fmt: skip
 def test_missing_methods_are_named_because_p_is_smaller(answer, only, control, words):
-    """Two methods alone reach p = .009; no pair of the suite's four methods can."""
+    """Two methods alone reach p = .008; no pair of the suite's four methods can."""
     sentences = answer(
         lambda config, *_: (
             LEVEL[config.method] + config.seed / 100 if config.method in only else None

@@ -60,10 +60,12 @@ def test_seeds_needed(method, table):
     assert [seeds_needed(k, method=method) for k in range(2, 11)] == table
 
 
-def test_seeds_needed_for_both_p():
-    assert [seeds_needed(k) for k in range(2, 11)] == [4, *SEEDS_ASYMPTOTIC[1:]]
+def test_the_exact_p_is_the_default():
+    assert attainable_pvalue(4, 5) == attainable_pvalue(4, 5, "exact")
     for k, test in itertools.product((2, 4, 9), ("steel-dwass", "steel")):
-        assert f"at least {seeds_needed(k, test=test)} seeds" in what_can_be_shown(k, 2, test=test)
+        needed = seeds_needed(k, test=test)
+        assert needed == seeds_needed(k, method="exact", test=test)
+        assert f"at least {needed} seeds" in what_can_be_shown(k, 2, test=test)
 
 
 @pytest.mark.parametrize("k", [2, 5, 10])
@@ -92,13 +94,13 @@ def test_tiny_p_keeps_its_digits():
     [
         (
             (4, 5),
-            "4 methods x 5 seeds: without ties the smallest possible p of Steel-Dwass is .045 (if "
+            "4 methods x 5 seeds: without ties the smallest possible p of Steel-Dwass is .040 (if "
             "the scores of two methods do not overlap); p < .05 needs at least 5 seeds.",
         ),
         (
             (5, 5),
             "5 methods x 5 seeds: without ties no difference can be significant (p < .05); the "
-            "smallest possible p of Steel-Dwass is .068 (if the scores of two methods do not "
+            "smallest possible p of Steel-Dwass is .062 (if the scores of two methods do not "
             "overlap); use at least 6 seeds or compare fewer methods.",
         ),
         (
@@ -107,7 +109,7 @@ def test_tiny_p_keeps_its_digits():
             "smallest possible p of Steel-Dwass is .100 (if the scores of two methods do not "
             "overlap); use at least 4 seeds.",
         ),
-        (  # the larger of both p
+        (
             (4, 3),
             "4 methods x 3 seeds: without ties no difference can be significant (p < .05); the "
             "smallest possible p of Steel-Dwass is .357 (if the scores of two methods do not "
@@ -120,9 +122,9 @@ def test_what_can_be_shown(design, sentence):
 
 
 def test_what_can_be_shown_against_a_control():
-    assert what_can_be_shown(8, 5, test="steel") == (
-        "8 methods x 5 seeds, one against all: without ties no difference can be significant (p < "
-        ".05); the smallest possible p of Steel's test is .052 (if the scores of two methods do "
+    assert what_can_be_shown(10, 5, test="steel") == (
+        "10 methods x 5 seeds, one against all: without ties no difference can be significant (p < "
+        ".05); the smallest possible p of Steel's test is .055 (if the scores of two methods do "
         "not overlap); use at least 6 seeds or compare fewer methods."
     )
 

@@ -253,14 +253,14 @@ def draw_heat_map(
     ax.tick_params(length=0)
 
 
-def signed(value: float) -> str:
-    """Format a number with its sign and two decimals.
+def signed(value: float, digits: int = 2) -> str:
+    """Format a number with its sign.
 
     Example:
-        >>> signed(0.5), signed(-0.25)
-        ('+0.50', '−0.25')
+        >>> signed(0.5), signed(-0.25, 1), signed(float("-inf"))
+        ('+0.50', '−0.2', '−∞')
     """
-    return f"{value:+.2f}".replace("-", "−")
+    return f"{value:+.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
 def _placed(svg: Markup, x: float, y: float, width: float, height: float) -> str:

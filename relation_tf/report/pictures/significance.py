@@ -58,7 +58,7 @@ def pvalue_matrix(
         >>> picture = pvalue_matrix(tests, ["mlp", "relation"], alpha=0.05)
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
         CoLA, p of each pair of methods: 1 of 1 pairs significant at p < .05: relation better
-        than mlp .021.
+        than mlp .029.
     """
     tested = [name for name in methods if any(name in p.index for p, _ in tests.values())]
     if len(tested) < 2:

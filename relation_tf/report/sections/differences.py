@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import (
     SHADED,
@@ -18,7 +20,6 @@ from relation_tf.report.blocks import (
     pair_table,
     plural,
 )
-from relation_tf.report.comparisons import shown_pvalues
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.significance import effect_sizes, pvalue_matrix
 
@@ -47,12 +48,11 @@ class Differences(Section):
         if scores.control is not None:
             what = f"each method of a column against {scores.control}"
         test = f"{scores.procedure.title}, {what}"
-        asymptotic = ". If only the asymptotic p is below the level, the permutation p is shown"
         note: list[str | Span] = [
             f"p of {test}. ▲: the first method has better ranks, ▼: worse ranks. ",
             SHADED,
-            f": significant, {context.level}{asymptotic if scores.procedure.exact else ''}. "
-            "The other pairs do not differ significantly; this is no evidence that they are equal.",
+            f": significant, {context.level}. The other pairs do not differ significantly; this is "
+            f"no evidence that they are equal.{_intervals(context)}",
         ]
         return [
             pair_table(
@@ -60,6 +60,7 @@ class Differences(Section):
                 scores.tasks,
                 context.pvalues,
                 scores.alpha,
+                scores.digits,
                 swatches=context.pairs_listed,
                 paper=Paper("pairs", [Span("p", "italic"), f" ({context.test})"], details),
             ),
@@ -68,15 +69,28 @@ class Differences(Section):
         ]
 
 
+def _intervals(context: ReportContext) -> str:
+    """Describe the intervals in the table; empty if the test has none."""
+    found = context.pvalues[["difference_low", "difference_high"]]
+    if found.isna().all(axis=None):
+        return ""
+    confidence = f"{100 * (1 - context.scores.alpha):g} %"
+    if np.isinf(found).all(axis=None):
+        return f" So few seeds give no finite {confidence} intervals of the differences."
+    unit = " in points" if context.scores.fractions == [*context.scores.tasks] else ""
+    return (
+        f" Small: difference{unit}, second minus first method, with a simultaneous {confidence} "
+        "interval for all pairs of a column (Hodges-Lehmann; scores that differ by a shift). An "
+        "interval excludes 0 only if the pair is significant."
+    )
+
+
 def _pictures(context: ReportContext) -> Sequence[Block]:
     scores = context.scores
     tests = {
-        task: (
-            shown_pvalues(comparison.result.pvalue, comparison.permutation.pvalue, scores.alpha),
-            comparison.result.effect_size,
-        )
-        for task, comparison in context.comparisons.items()
-        if comparison.result.control is None
+        task: (result.pvalue, result.effect_size)
+        for task, result in context.comparisons.items()
+        if result.control is None
     }
     picture = pvalue_matrix(tests, scores.methods, scores.alpha, scores.lower_is_better)
     note = (
@@ -95,12 +109,9 @@ class Effects(Section):
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the figure."""
-        effects = {
-            task: comparison.pairs()[["a", "b", "effect_size", "effect_low", "effect_high"]].rename(
-                columns={"effect_low": "low", "effect_high": "high"}
-            )
-            for task, comparison in context.comparisons.items()
-        }
+        columns = {"effect_low": "low", "effect_high": "high"}
+        table = context.pvalues[["task", "a", "b", "effect_size", *columns]].rename(columns=columns)
+        effects = {task: table[table["task"] == task] for task in context.comparisons}
         picture = effect_sizes(effects, context.look)
         if picture is None:
             return []

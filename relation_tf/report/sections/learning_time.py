@@ -26,9 +26,10 @@ from relation_tf.report.blocks import (
     spread,
     table_by_task,
 )
-from relation_tf.report.comparisons import Comparison, all_pvalues, compare, rows_of
+from relation_tf.report.comparisons import all_pvalues, compare, rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.scores import Scores
+from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_level
 
 _TARGET, _EPOCH = "Time to target", "Epoch with validation"
@@ -56,7 +57,7 @@ class LearningTimes(NamedTuple):
 
     runs: pd.DataFrame
     means: pd.DataFrame
-    tests: Mapping[str, Comparison]
+    tests: Mapping[str, PairwiseResult]
 
 
 @register_section("learning-time")
@@ -125,7 +126,7 @@ def _limit(suite: Suite, task: str) -> str:
     )
 
 
-def _pairs(context: ReportContext, tests: Mapping[str, Comparison]) -> list[Block]:
+def _pairs(context: ReportContext, tests: Mapping[str, PairwiseResult]) -> list[Block]:
     if not tests:
         return []
     # Here ties are between runs that did not reach the target.
@@ -133,17 +134,23 @@ def _pairs(context: ReportContext, tests: Mapping[str, Comparison]) -> list[Bloc
     notes = [
         f" {task}: {note.replace(theirs, ours)}."
         for task, test in tests.items()
-        for note in test.notes()
+        for note in test.notes
     ]
     note: list[str | Span] = [
         "p of Steel-Dwass tests on these times; a seed that did not reach the target counts as "
         "slower than all that did. ▲: the first method takes longer, ▼: less time. ",
         SHADED,
-        f": significant, {context.level}.{''.join(notes)}",
+        f": significant, {context.level}. Small: difference in s, second minus first method, with "
+        f"a simultaneous interval.{''.join(notes)}",
     ]
     pvalues, marks = all_pvalues(tests), {"▼": "faster", "▲": "slower"}
     table = pair_table(
-        "Table: pairs of times to target", [*tests], pvalues, context.scores.alpha, marks=marks
+        "Table: pairs of times to target",
+        [*tests],
+        pvalues,
+        context.scores.alpha,
+        digits=lambda task: 1,
+        marks=marks,
     )
     return [table, Paragraph(note, "note")]
 
@@ -195,7 +202,7 @@ def time_means(times: pd.DataFrame) -> pd.DataFrame:
     return table.assign(ratio=whole / least, ratio_epoch=table["seconds_epoch"] / least_epoch)
 
 
-def _compare(times: pd.DataFrame, results: Results) -> dict[str, Comparison]:
+def _compare(times: pd.DataFrame, results: Results) -> dict[str, PairwiseResult]:
     """Return the Steel-Dwass test of each task's seconds.
 
     A run that did not reach the target has infinite time, which a rank test can compare. Tasks
@@ -238,14 +245,14 @@ def _sentences(means: pd.DataFrame, results: Results) -> Iterator[str]:
         yield f"{task}: {'; '.join(parts)}."
 
 
-def _differences(task: str, comparison: Comparison) -> str:
-    pairs = comparison.pairs()
+def _differences(task: str, result: PairwiseResult) -> str:
+    pairs = result.pairs()
     faster = better_of(pairs, "faster than")
     if not faster:
         return f"No two methods differ significantly in time to target on {task}."
     rest = len(pairs) - len(faster)
     others = f"; no significant difference for {plural(rest, 'other pair')}" if rest else ""
-    level = format_level(comparison.result.alpha)
+    level = format_level(result.alpha)
     return f"Time to target on {task} ({level}): {', '.join(faster)}{others}."
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pandas as pd
 
 from relation_tf.registry import register_section
 from relation_tf.report.answer import design_sentence
@@ -17,10 +20,13 @@ from relation_tf.report.blocks import (
     Span,
     Table,
 )
-from relation_tf.report.comparisons import PERMUTATIONS, Comparison, rows_of
+from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import signed
+from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_pvalue, pvalue_only
+from relation_tf.stats.null_distribution import PERMUTATIONS
+from relation_tf.stats.pairwise import MAX_ARRANGEMENTS
 
 
 @register_section("tests")
@@ -57,14 +63,14 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     )
     if scores.averages:
         yield "The average is tested like a task, with one value per seed. "
-    level, positive = context.level.removeprefix("p < "), "Cliff's delta is"
-    if scores.procedure.exact:
+    positive = "Cliff's delta is"
+    if context.pvalues["asymptotic_pvalue"].notna().any():
         yield (
-            "A difference is significant if the asymptotic p and the permutation p are both below "
-            f"{level}. The permutation p comes from all permutations of the scores among "
-            f"the methods, or from {PERMUTATIONS:,} random ones. "
+            "p is exact: it comes from all permutations of the scores among the methods. With more "
+            f"than {MAX_ARRANGEMENTS:,} permutations, it comes from {PERMUTATIONS:,} random ones. "
+            "The asymptotic p is for comparison with published work only. "
         )
-        positive = f"{scores.procedure.symbol} and Cliff's delta are"
+        positive = f"{scores.procedure.symbol}, the difference and Cliff's delta are"
     yield (
         f"{positive} positive if the second method scores higher. Each interval of delta is "
         "nominally a 95 % interval; the intervals are not corrected for their number."
@@ -75,12 +81,13 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
         yield "."
 
 
-def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
-    alpha, pairs = context.scores.alpha, test.pairs()
-    assert test.result.kruskal is not None  # a test of one task has it
-    kruskal = format_pvalue(test.result.kruskal.pvalue, alpha)
+def _task(task: str, test: PairwiseResult, context: ReportContext) -> Folded:
+    alpha = context.scores.alpha
+    pairs = context.pvalues[context.pvalues["task"] == task]
+    assert test.kruskal is not None  # a test of one task has it
+    kruskal = format_pvalue(test.kruskal.pvalue, alpha)
     attainable = pvalue_only(test.attainable_pvalue, alpha)
-    notes = "".join(f" {note}." for note in test.notes())
+    notes = "".join(f" {note}." for note in test.notes)
     needed = f"at least {test.seeds_needed}" if test.seeds_needed else "more than 10,000"
     reach = (
         " The smallest possible p with this number of methods and seeds is "
@@ -90,32 +97,46 @@ def _task(task: str, test: Comparison, context: ReportContext) -> Folded:
     note = f"Kruskal-Wallis test, for information: {kruskal}.{reach if bound else ''}{notes}"
     return Folded(
         [Span(task), f": {pairs['significant'].sum()} of {len(pairs)} pairs significant"],
-        [*([_pairs(task, test, context)] if context.pairs_listed else []), Paragraph(note, "note")],
+        [
+            *([_pairs(task, pairs, context)] if context.pairs_listed else []),
+            Paragraph(note, "note"),
+        ],
         task=task,
     )
 
 
-def _pairs(task: str, test: Comparison, context: ReportContext) -> Table:
-    alpha, procedure = context.scores.alpha, context.scores.procedure
-    permutation = ["p, permutation"] if procedure.exact else []
-    numbers = ["Seeds", procedure.symbol, "p", *permutation, "Cliff's delta"]
-    rows = []
-    for pair in rows_of(test.pairs()):
-        interval = f"{signed(pair.effect_low)} to {signed(pair.effect_high)}"
-        rows.append(
-            Row(
-                [
-                    pair.a,
-                    pair.b,
-                    f"{pair.n_a}, {pair.n_b}",
-                    signed(pair.statistic),
-                    Cell(pvalue_only(pair.pvalue, alpha), significant=pair.significant),
-                    *([pvalue_only(pair.permutation_pvalue, alpha)] if procedure.exact else []),
-                    Cell(signed(pair.effect_size), notes=[interval]),
-                    Cell(pair.verdict, significant=pair.significant),
-                ],
-                [pair.a, pair.b],
-            )
+def _pairs(task: str, pairs: pd.DataFrame, context: ReportContext) -> Table:
+    scores = context.scores
+    columns: dict[str, Callable[[Any], Cell | str]] = {
+        "Seeds": lambda pair: f"{pair.n_a}, {pair.n_b}",
+        scores.procedure.symbol: lambda pair: signed(pair.statistic),
+        "p": lambda pair: Cell(
+            pvalue_only(pair.pvalue, scores.alpha), significant=pair.significant
+        ),
+        "p, asymptotic": lambda pair: pvalue_only(pair.asymptotic_pvalue, scores.alpha),
+        "Difference": lambda pair: _with_interval(
+            pair.difference, pair.difference_low, pair.difference_high, scores.digits(task)
+        ),
+        "Cliff's delta": lambda pair: _with_interval(
+            pair.effect_size, pair.effect_low, pair.effect_high, 2
+        ),
+    }
+    if pairs["asymptotic_pvalue"].isna().all():
+        del columns["p, asymptotic"], columns["Difference"]
+    rows = [
+        Row(
+            [
+                *(pair.a, pair.b),
+                *(cell(pair) for cell in columns.values()),
+                Cell(pair.verdict, significant=pair.significant),
+            ],
+            [pair.a, pair.b],
         )
-    columns = [Column("First"), Column("Second"), *(Column(name, "number") for name in numbers)]
-    return Table(f"Tests of {task}", [*columns, Column("Verdict")], rows)
+        for pair in rows_of(pairs)
+    ]
+    heads = [Column("First"), Column("Second"), *(Column(name, "number") for name in columns)]
+    return Table(f"Tests of {task}", [*heads, Column("Verdict")], rows)
+
+
+def _with_interval(value: float, low: float, high: float, digits: int) -> Cell:
+    return Cell(signed(value, digits), notes=[f"{signed(low, digits)} to {signed(high, digits)}"])
