@@ -409,7 +409,7 @@ def test_folders_of_other_tasks(tmp_path, call):
     assert "nothing to submit: there are no finished runs" in err
 
 
-def test_a_filtered_run_lists_what_a_submission_lacks(tmp_path, call):
+def test_filtered_run_lists_missing_predictions(tmp_path, call):
     command = ("run", "demo", "--out", tmp_path, "--set", "epochs=1", "--set", "seeds=1")
     code, out, _ = call(*command, "--tasks", "WNLI", "--methods", "baseline-64")
     assert code == 0

@@ -216,7 +216,7 @@ def test_every_mechanism_is_named():
     assert set(re.findall(r"`([^`]+)`", listed)) == {*classifying, "saved-model:PATH"}
 
 
-def test_the_task_of_ones_own(elsewhere, monkeypatch, capsys):
+def test_custom_task_in_a_suite(elsewhere, monkeypatch, capsys):
     write_files(DOCS / "how-to" / "own-task.md", elsewhere)
     (elsewhere / "DIR" / "tones").mkdir(parents=True)
     rows = "".join(f"so {tone},{tone}\n" for tone in ("loud", "calm") * 20)
@@ -245,7 +245,7 @@ def test_the_tasks_are_counted():
     assert f"{len(TASKS)} are\nknown by name" in (DOCS / "concepts.md").read_text()
 
 
-def test_the_architecture_names_what_is_there():
+def test_architecture_page_names_existing_files():
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     paths = re.findall(r"`((?:relation_tf|glue_submit|tests)/[^`]*)`", text)
     assert len(paths) > 40

@@ -155,7 +155,7 @@ def output_of(client, code):
 
 
 @pytest.mark.slow
-def test_an_interrupted_cell_keeps_what_is_done(tmp_path, monkeypatch):
+def test_interrupted_cell_keeps_finished_runs(tmp_path, monkeypatch):
     manager_of = pytest.importorskip("jupyter_client.manager", reason="of the extra notebooks")
     pytest.importorskip("ipykernel", reason="of the extra notebooks")
     monkeypatch.setenv("RELATION_TF_CACHE", str(tmp_path / "cache"))

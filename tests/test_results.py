@@ -18,13 +18,13 @@ sys.modules["reproduced"] = reproduced  # dataclasses look their module up
 _spec.loader.exec_module(reproduced)
 
 
-def test_the_committed_table_is_what_the_command_writes():
+def test_committed_table_equals_the_command_output():
     page = (RESULTS / "README.md").read_text(encoding="utf-8")
     assert reproduced.insert(page, reproduced.summarize()) == page
 
 
 @pytest.mark.parametrize("study", reproduced.STUDIES, ids=lambda study: study.folder)
-def test_the_committed_figures_are_what_the_command_writes(study):
+def test_committed_figures_equal_the_command_output(study):
     path = RESULTS / study.folder / "published.csv"
     assert path.read_text(encoding="utf-8") == reproduced.details(study)
     assert (RESULTS / study.page / "README.md").is_file()

@@ -53,7 +53,7 @@ def typed(page: Path) -> list[str]:
     return [shlex.join(shlex.split(line, comments=True)) for line in commands(page)]
 
 
-def test_contributors_make_what_there_is():
+def test_contributing_page_names_existing_make_targets():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     named = re.findall(r"^    make (\S+)", text, re.MULTILINE)
@@ -183,7 +183,7 @@ def test_the_commands_of_a_page(page, data, tmp_path, monkeypatch, capsys):
     assert op_determinism() == before, "other tests share this process"
 
 
-def test_what_is_left_out_is_shown_somewhere():
+def test_each_skipped_or_shortened_command_is_documented():
     shown = [command for page in (README, *PAGES) for command in typed(page)]
     assert len(shown) > 50
     for start in LEFT_OUT:
@@ -197,7 +197,7 @@ def test_the_suites_of_results_can_be_read(path):
     assert load_suite(path).runs()
 
 
-def test_the_commands_of_results_name_what_is_there():
+def test_commands_of_results_name_existing_files():
     text = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
     suites = re.findall(r"`relation-tf run ([\w./-]+)", text)
     assert len(suites) > 8

@@ -74,7 +74,7 @@ def installed(tmp_path):
     return module
 
 
-def test_the_commit_is_that_of_ones_own_checkout(installed):
+def test_commit_is_of_the_user_checkout(installed):
     assert provenance._commit(installed) is None  # somebody else's does not track the module
     git(installed.parent, "add", "module.py")
     git(installed.parent, "commit", "--message", "A module")

@@ -76,7 +76,7 @@ def digest(tmp_path, monkeypatch):
         ("\n\ndef bound", "\n\nUNUSED = 1\n\n\ndef bound", False),
     ],
 )
-def test_what_a_layer_names_is_in_its_digest(digest, old, new, counts):
+def test_digest_includes_names_used_by_a_layer(digest, old, new, counts):
     assert (digest(old=old, new=new) != digest()) == counts
 
 

@@ -48,14 +48,14 @@ def test_proportions_are_found_from_a_cell_of_each(tasks, methods):
     assert found == pytest.approx(seconds)
 
 
-def test_some_cells_alone_are_asked():
+def test_timed_cells_of_a_sparse_grid():
     cells = [("A", "x"), ("B", "y"), ("A", "y")]
     assert _to_time(cells) == [("A", "x"), ("B", "y")]
     # Nothing ties the two: the missing one is still something between them.
     assert 1 < by_proportion({("A", "x"): 1.0, ("B", "y"): 4.0}, cells)["A", "y"] < 4
 
 
-def test_hours_are_those_of_what_is_left():
+def test_estimated_hours_are_of_pending_runs():
     suite = load_suite("demo")
     runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
     costs = {("RTE", "relation-64"): Cost(10.0, 30.0, measured=True)}
@@ -74,14 +74,14 @@ def test_hours_are_those_of_what_is_left():
     assert "All runs are done." in str(done).splitlines()
 
 
-def test_what_is_shown_is_of_the_seeds_that_are_asked():
+def test_what_can_be_shown_uses_the_requested_seeds():
     costs = {("RTE", name): Cost(1.0, 1.0, measured=True) for name in ("a", "b")}
     for seeds in (2, 7):
         plan = SuitePlan(load_suite("demo"), 4, [], costs, 1.0, bytes=0, jobs=1, seeds=seeds)
         assert what_can_be_shown(2, seeds, 0.05) in str(plan)
 
 
-def test_what_can_be_shown_is_of_the_suites_test(monkeypatch):
+def test_what_can_be_shown_uses_the_test_of_the_suite(monkeypatch):
     monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
     register_procedure("own", compares="all-pairs", title="Own test", symbol="t")(print)
     suite = load_suite("demo", {"test": "own"})
@@ -118,7 +118,7 @@ def test_cells_are_timed_and_nothing_is_run(tmp_path, capsys):
 
 
 @pytest.mark.tensorflow
-def test_finished_runs_say_what_theirs_take(tmp_path):
+def test_finished_runs_give_the_estimated_time(tmp_path):
     one = {"tasks": ["WNLI"], "methods": ["baseline-64"]}
     run_suite("demo", tmp_path, **one, seeds=[1], settings={"epochs": 2}, quiet=True)
     result = tmp_path / "runs/WNLI/baseline-64/seed-1/result.json"

@@ -90,7 +90,7 @@ def test_an_encoder_of_one_seed_is_for_all(network, pretrained):
     assert same(weights_of(made, "mechanism"), load_pretrained(pretrained, "attention", 1).weights)
 
 
-def test_what_is_fine_tuned_learns_and_what_is_frozen_does_not(network):
+def test_fine_tuned_weights_change_and_frozen_weights_do_not(network):
     for method, layer, stays in ((FINE_TUNED, "mechanism", False), (FROZEN, "contextual", True)):
         made, config = network(method, epochs=2)
         made.reset(1)
@@ -117,7 +117,7 @@ def test_frozen_embeddings_are_those_of_the_language_model(network, pretrained):
     np.testing.assert_allclose(read, expected, atol=1e-5)
 
 
-def test_what_is_frozen_drops_nothing_out(network):
+def test_frozen_layers_have_no_dropout(network):
     """In training as after it: the folder's encoders were trained with dropout."""
     made, _ = network({**FROZEN, "options": {"dropout": 0.0}}, dropout=0.0)
     made.reset(1)
@@ -170,7 +170,7 @@ def test_a_suite_that_starts_from_a_folder(tmp_path, asked, small_glue, pretrain
 
 
 @pytest.mark.slow
-def test_seeds_that_start_from_one_encoder_are_warned_of(tmp_path, asked, small_glue):
+def test_seeds_sharing_an_encoder_give_a_warning(tmp_path, asked, small_glue):
     attention = {**FINE_TUNED, "name": "one", "options": {**OPTIONS, "mechanism": "attention"}}
     suite = asked(attention, FINE_TUNED, epochs=1)
     report = make_report(run_suite(suite, tmp_path, data=small_glue, quiet=True))
@@ -215,7 +215,7 @@ def test_an_encoder_that_does_not_fit_is_said(tmp_path, asked, small_glue, metho
         run_suite(asked(method, seeds=[1]), tmp_path, data=small_glue, quiet=True)
 
 
-def test_a_method_that_says_nothing_starts_from_what_its_mechanism_can():
+def test_default_encoder_weights_depend_on_the_mechanism():
     values = {"name": "x", "tasks": ["CoLA"], "seeds": 1, "tokens": "wordpiece"}
     methods = [{"mechanism": "relation"}, {k: FINE_TUNED[k] for k in ("mechanism", "options")}]
     for pretrained, starts in ((None, ["random"] * 2), ("DIR", ["frozen", "pretrained"])):

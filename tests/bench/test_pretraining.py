@@ -185,7 +185,7 @@ def test_scores_can_be_compared(made):
     assert speeds.samples("tokens per second")["relation"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_an_interrupted_command_leaves_the_scores_of_what_is_done(text_file, tmp_path, monkeypatch):
+def test_interrupted_command_writes_scores_of_finished_runs(text_file, tmp_path, monkeypatch):
     train_run = pretraining.train_run
 
     def interrupted(network, run, *more, **options):
@@ -291,7 +291,7 @@ def test_digests_differ_between_encoders(made):
         pretrained_digest(made.folder, "relation", 3)
 
 
-def test_what_cannot_be_loaded_is_one_line(made, tmp_path):
+def test_loading_error_is_one_line(made, tmp_path):
     from relation_tf.networks import sequence_classifier
 
     assert load_pretrained(made.folder, "relation").seed == 1
@@ -370,7 +370,7 @@ class Faulty(keras.layers.Layer):
         return x.foo
 
 
-def test_a_faulty_layer_of_ones_own_leaves_the_others(text_file, tmp_path):
+def test_faulty_custom_layer_does_not_stop_other_runs(text_file, tmp_path):
     asked = [f"{__name__}:Faulty", "relation"], np.arange(1, 2)
     out = tmp_path / "out"
     made = pretrain([text_file], out, *asked, PretrainingSettings(**SMALL), quiet=True)

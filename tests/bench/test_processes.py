@@ -149,9 +149,7 @@ class Fated(Worker):
         (["hangs", "works"], "failed 1, start 2, done 2"),
     ],
 )
-def test_a_death_in_a_run_counts_and_one_before_does_not(
-    tmp_path, suite, monkeypatch, fates, expected
-):
+def test_worker_death_counts_only_during_a_run(tmp_path, suite, monkeypatch, fates, expected):
     runs = suite(tasks=["CoLA"], method=[BASELINE]).runs()
     left, workers, told, now = iter(fates), [], [], [0.0]
     clock = types.SimpleNamespace(monotonic=lambda: now[0])
@@ -175,7 +173,7 @@ def test_a_death_in_a_run_counts_and_one_before_does_not(
     assert errors <= {"it died, 2 times", "ended after --run-timeout 9 s"}
 
 
-def test_workers_without_work_are_let_go(tmp_path, suite):
+def test_idle_workers_are_stopped(tmp_path, suite):
     runs = suite(tasks=["CoLA"], seeds=[1, 2, 3], method=[BASELINE]).runs()
     made, waited = [], []
 

@@ -57,7 +57,7 @@ def test_a_notebook_has_one_bar(tmp_path, monkeypatch, shown, capsys):
     assert "3 of 3 runs done" in capsys.readouterr().out
 
 
-def test_a_quiet_notebook_has_none(tmp_path, monkeypatch, shown, capsys):
+def test_quiet_notebook_has_no_bar(tmp_path, monkeypatch, shown, capsys):
     run_two(tmp_path, monkeypatch, quiet=True, force_jupyter=True)
     assert shown == []
     assert capsys.readouterr().out == ""
@@ -71,7 +71,7 @@ def test_a_terminal_has_a_bar(tmp_path, monkeypatch, shown, capsys):
     assert shown == []
 
 
-def test_elsewhere_there_are_plain_lines(tmp_path, monkeypatch, shown, capsys):
+def test_without_a_terminal_lines_are_plain(tmp_path, monkeypatch, shown, capsys):
     run_two(tmp_path, monkeypatch, force_terminal=False, force_jupyter=False)
     printed = capsys.readouterr().out
     assert "3/3 runs, at CoLA/attention-64/seed-2" in printed

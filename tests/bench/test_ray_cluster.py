@@ -232,7 +232,7 @@ def one_run(tmp_path, suite):
     return folder, config
 
 
-def test_what_a_worker_sends_is_written(one_run):
+def test_files_of_a_worker_are_written(one_run):
     folder, config = one_run
     path = folder.run(config)
     keep({"event": "epoch", "state": b"half done"}, folder, config)

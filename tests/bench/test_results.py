@@ -140,7 +140,7 @@ def test_a_broken_run_counts_as_failed_and_the_others_are_read(folder, file):
     assert "\n" not in error
 
 
-def test_a_broken_reason_of_a_failed_run_is_one_too(folder):
+def test_broken_reason_of_a_failed_run_is_a_failure(folder):
     path = folder(["RTE"])
     failed = path / "runs/RTE/baseline-64/seed-2"
     (failed / "result.json").unlink()

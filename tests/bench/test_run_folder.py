@@ -19,7 +19,7 @@ def test_a_run_is_done_when_its_result_is_there(tmp_path, suite):
     assert folder.with_file("result.json") == [path]
 
 
-def test_what_was_half_done_goes(tmp_path, suite):
+def test_unfinished_files_are_deleted(tmp_path, suite):
     folder = RunFolder(tmp_path)
     folder.open(suite())
     path = folder.start(folder.suite().runs()[0])
@@ -55,7 +55,7 @@ def test_a_run_from_before_keys_existed_is_done(tmp_path, suite):
     assert not folder.is_done(suite().runs()[-1])
 
 
-def test_two_at_once_are_refused_and_the_lock_goes_with_its_holder(tmp_path):
+def test_second_process_is_refused_until_the_first_ends(tmp_path):
     folder = RunFolder(tmp_path / "out")
     refused = pytest.raises(SuiteError, match="another process is running a suite in this folder")
     with folder.locked(), refused, RunFolder(tmp_path / "out").locked():

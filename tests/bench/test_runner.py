@@ -89,7 +89,7 @@ def contents(folder):
     }
 
 
-def test_run_folder_holds_what_it_promises(tmp_path, small_glue, suite):
+def test_run_folder_has_the_documented_files(tmp_path, small_glue, suite):
     results = run_suite(suite(), tmp_path, data=small_glue, quiet=True)
     assert len(results.runs) == 12
     folder = tmp_path / "runs" / "MNLI" / "relation-8" / "seed-2"
@@ -113,7 +113,7 @@ def test_run_folder_holds_what_it_promises(tmp_path, small_glue, suite):
     assert manifest["data"]["rows"]["train"] == 60
 
 
-def test_finished_runs_are_kept_and_half_done_ones_redone(tmp_path, small_glue, suite):
+def test_finished_runs_are_kept_and_unfinished_ones_repeated(tmp_path, small_glue, suite):
     made = suite(tasks=["CoLA"])
     run_suite(made, tmp_path, data=small_glue, quiet=True)
     before = contents(tmp_path)
@@ -134,7 +134,7 @@ def test_processes_give_the_same_bytes(tmp_path, small_glue, suite):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
-def test_randomness_of_ones_own_layer_hangs_on_the_seed(tmp_path, small_glue, suite):
+def test_randomness_of_a_custom_layer_depends_on_the_seed(tmp_path, small_glue, suite):
     both = run_suite(
         suite(tasks=["CoLA"]), tmp_path / "a", replace_methods=[Drawn], data=small_glue, quiet=True
     )
@@ -176,9 +176,7 @@ def custom_layer(folder, monkeypatch, width):
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["alone", "in an encoder"])
-def test_a_changed_layer_is_not_taken_for_the_older_one(
-    tmp_path, small_glue, suite, monkeypatch, deep
-):
+def test_changed_layer_is_not_mixed_with_older_runs(tmp_path, small_glue, suite, monkeypatch, deep):
     one = suite(tasks=["CoLA"], seeds=[1])
     method = custom_layer(tmp_path, monkeypatch, "units")
     if deep:
@@ -315,7 +313,7 @@ def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     assert len(run_suite(made, **settings).runs) == 2
 
 
-def test_a_run_that_takes_what_is_there_says_what_it_was(tmp_path, small_glue, suite, capsys):
+def test_runs_record_the_found_source(tmp_path, small_glue, suite, capsys):
     made = suite(tasks=["RTE"], seeds=[1], epochs=1)
     runs = run_suite(made, tmp_path, data=small_glue).runs
     assert {run["config"]["source"] for run in runs} == {"files"}
@@ -357,7 +355,7 @@ def test_an_interruption_keeps_finished_runs_and_says_how_to_resume(
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_option_that_cannot_be_is_said_before_the_first_run(tmp_path, small_glue, suite, jobs):
+def test_invalid_option_is_refused_before_the_first_run(tmp_path, small_glue, suite, jobs):
     impossible = Method(mechanism="contextualizer", options={"rank": 0})
     asked = suite(method=[Method(mechanism="relation", units=8), impossible])
     with pytest.raises(SuiteError, match=r"method contextualizer-64: .* Received: rank=0$"):
@@ -378,7 +376,7 @@ def test_an_initializer_that_keras_refuses_is_one_line(tmp_path, small_glue, sui
         run_suite(suite(initializer=wrong), tmp_path, data=small_glue, quiet=True)
 
 
-def test_figures_of_ones_own_travel_with_the_folder(tmp_path, suite):
+def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
     home = tmp_path / "home"
     home.mkdir()
     (home / "figures.toml").write_text('source = "A paper"', encoding="utf-8")
@@ -390,7 +388,7 @@ def test_figures_of_ones_own_travel_with_the_folder(tmp_path, suite):
     assert load_published(kept).source == "A paper"
 
 
-def test_what_xla_cannot_compile_is_one_line(tmp_path, small_glue, suite):
+def test_xla_error_is_one_line(tmp_path, small_glue, suite):
     asked = suite(tasks=["CoLA"], seeds=[1], xla=True)
     results = run_suite(asked, tmp_path, replace_methods=[Counting], data=small_glue, quiet=True)
     error = json.loads((tmp_path / "runs/CoLA/Counting-64/seed-1/error.json").read_text())
@@ -543,7 +541,7 @@ def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_full_disk_ends_the_suite_in_a_line(tmp_path, small_glue, suite, jobs):
+def test_full_disk_stops_the_suite_with_one_line(tmp_path, small_glue, suite, jobs):
     """Simulated by a limit on file sizes; the suite resumes when there is space."""
     resource = pytest.importorskip("resource")
     asked = suite(tasks=["CoLA"], epochs=2)
@@ -563,7 +561,7 @@ def test_a_full_disk_ends_the_suite_in_a_line(tmp_path, small_glue, suite, jobs)
     assert again.metrics.equals(whole.metrics)
 
 
-def test_a_folder_that_goes_away_ends_the_suite_in_a_line(tmp_path, small_glue, suite, monkeypatch):
+def test_deleted_folder_stops_the_suite_with_one_line(tmp_path, small_glue, suite, monkeypatch):
     write = groups._write_predictions
 
     def write_where_nothing_is(path, *arguments):
@@ -593,7 +591,7 @@ def test_a_folder_that_becomes_another_suites_is_announced(tmp_path, capsys):
     assert "suite.toml" in folder.change(demo)
 
 
-def test_what_can_be_shown_is_of_all_that_the_report_will_hold(tmp_path, suite):
+def test_what_can_be_shown_counts_all_methods_of_the_report(tmp_path, suite):
     """Runs that are there already stand in it too, and a control makes a smaller family."""
     methods = [{"mechanism": name, "units": 8} for name in ("relation", "attention", "baseline")]
     asked = suite(method=methods, tasks=["CoLA"], seeds=5, control="baseline-8")
@@ -648,7 +646,7 @@ def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):
 
 
 @pytest.mark.slow
-def test_tasks_alone_and_together_are_compared(tmp_path, small_glue, suite):
+def test_single_and_multi_task_training_are_compared(tmp_path, small_glue, suite):
     baseline = {"mechanism": "baseline", "units": 8}
     groups = {
         "two": [{"name": "two", "tasks": ["RTE", "WNLI"]}],

@@ -44,7 +44,7 @@ def network(suite):
 
 
 @pytest.mark.parametrize("method", [GRU, RELATION], ids=["gru", "relation"])
-def test_what_is_written_is_what_greedy_decoding_writes(network, method):
+def test_written_text_equals_greedy_decoding(network, method):
     made, _ = network(method)
     (part,) = made.parts
     made.reset(3)

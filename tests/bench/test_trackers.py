@@ -53,7 +53,7 @@ def plugin(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_trackers_receive_what_happens(plugin, tmp_path, small_glue, suite, capsys, jobs):
+def test_trackers_receive_all_events(plugin, tmp_path, small_glue, suite, capsys, jobs):
     """A broken one prints a warning once, and changes no result."""
     asked, out = suite(tasks=["CoLA"], seeds=[1], epochs=2), tmp_path / "out"
     track = ["plugin-list", "plugin-broken", "jsonl"]

@@ -78,7 +78,7 @@ def test_a_plugin_that_cannot_be_imported_is_named(tmp_path, source, module, mes
     assert "\n" not in text
 
 
-def test_what_a_plugin_writes_to_stderr_while_it_is_imported_is_discarded(tmp_path, capfd):
+def test_stderr_of_a_plugin_import_is_discarded(tmp_path, capfd):
     (tmp_path / "plug_loud.py").write_text("import os\nos.write(2, b'start-up line')\n")
     load_plugins(["plug_loud"])
     assert "plug_loud" in sys.modules
@@ -117,7 +117,7 @@ def test_a_package_whose_inner_module_registers_a_metric_can_change_runs(tmp_pat
         TRACKERS.remove(name)
 
 
-def test_a_list_of_plugins_that_is_none_is_a_fault_of_the_suite():
+def test_invalid_list_of_plugins():
     with pytest.raises(SuiteError, match=r"key 'plugins\.1': must be a valid string"):
         make_suite("here", {"plugins": [3]})
 

@@ -16,7 +16,7 @@ FILES = sorted(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_names_its_paper_and_what_is_missing(name):
+def test_each_file_names_its_paper_and_missing_figures(name):
     published = load_published(name)
     assert published.source
     assert published.missing or published.figure

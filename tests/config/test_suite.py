@@ -132,7 +132,7 @@ def test_table_2_of_the_relation_paper():
     assert (config.target_accuracy, config.target_epochs) == (0.8, 10)
 
 
-def test_some_tasks_are_trained_otherwise(suite):
+def test_overrides_change_the_training_of_some_tasks(suite):
     made = suite(tasks=["CoLA", "RTE"], overrides={"RTE": {"epochs": 7, "max_length": 20}})
     assert {c.task: (c.epochs, c.max_length) for c in made.runs()} == {
         "CoLA": (made.epochs, None),
@@ -150,7 +150,7 @@ STARS = {
 }
 
 
-def test_a_task_of_ones_own(suite):
+def test_custom_task_in_a_suite_file(suite):
     made = make_suite("test", {**suite().model_dump(), "task": [STARS], "tasks": ["stars", "RTE"]})
     assert made.find_task("stars").labels == ("1", "5")
     assert made.find_task("RTE").labels == ("entailment", "not_entailment")
@@ -163,7 +163,7 @@ def test_a_task_of_ones_own(suite):
         make_suite("test", {**suite().model_dump(), "tasks": ["stars"]})
 
 
-def test_what_is_set_holds_for_single_tasks_too(suite):
+def test_a_setting_replaces_the_overrides_of_tasks(suite):
     made = suite(tasks=["CoLA", "RTE"], overrides={"RTE": {"epochs": 7, "max_length": 20}})
     asked = load_suite(made, {"epochs": 2})
     assert {c.task: (c.epochs, c.max_length) for c in asked.runs()} == {
@@ -188,7 +188,7 @@ def test_a_group_is_a_task(tmp_path, suite):
     assert load_suite(tmp_path / "suite.toml") == made
 
 
-def test_what_is_shared_names_a_method(suite):
+def test_sharing_is_part_of_the_method_name(suite):
     relation = {"mechanism": "relation", "units": 8}
     made = suite(tasks=["two"], group=[GROUP],
                  method=[relation, {**relation, "sharing": "adversarial"}])  # fmt: skip
@@ -320,7 +320,7 @@ def of(**method):
         (of(encoder_weights="frozen"), "must be none or 'random' in a suite without 'pretrained'"),
     ],
 )  # fmt: skip
-def test_a_fault_names_the_key_the_value_and_what_is_allowed(changes, message):
+def test_fault_names_key_value_and_allowed_values(changes, message):
     with pytest.raises(SuiteError) as error:
         make_suite("here", VALUES | changes)
     assert message in str(error.value)

@@ -349,7 +349,7 @@ def test_json_of_any_depth_is_named(tmp_path, name, depth):
         ("SST trees", b"(1 " * 9000 + b"(2 x)" + b" (2 y))" * 9000, "expected a tree such as"),
     ],
 )  # fmt: skip
-def test_what_came_is_shown_fit_to_be_read(tmp_path, name, data, message):
+def test_received_value_is_shown_readably(tmp_path, name, data, message):
     case = CASES[name]
     write(tmp_path, case.files)
     path = tmp_path / case.broken[0]

@@ -126,7 +126,7 @@ HUGE = "0x" + "f" * 10_000
         ("", "key 'name' is missing"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_named(tmp_path, text, message):
+def test_invalid_suite_names_the_fault(tmp_path, text, message):
     path = tmp_path / "suite.toml"
     path.write_text(text, encoding="utf-8")
     found = refusal(functools.partial(load, path), SuiteError, str(path), LINES)

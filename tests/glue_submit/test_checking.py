@@ -135,7 +135,7 @@ def test_missing_extra_and_nested_files(members, rows, write_zip):
 
 
 @pytest.mark.parametrize("name", [b"AX.tsv\0z", b"\0\0\0\0\0\0\0\0"])
-def test_a_name_with_nul_is_another_name(members, rows, write_zip, name):
+def test_name_with_nul_is_unknown(members, rows, write_zip, name):
     path = write_zip({**members, "AX.tsvzz": b""})
     path.write_bytes(path.read_bytes().replace(b"AX.tsvzz", name))
     (fault,) = check(path, rows=rows).faults
@@ -216,7 +216,7 @@ def test_a_bomb_is_not_unpacked(members, rows, write_zip):
     assert str(fault) == "AX.tsv: expected at most 1,049,472 bytes, found 50,000,000"
 
 
-def test_a_bomb_that_lies_about_its_size(members, rows, write_zip):
+def test_zip_bomb_with_a_wrong_size(members, rows, write_zip):
     path = write_zip({**members, "CoLA.tsv": bytes(50_000_000)})
     content = bytearray(path.read_bytes())
     for start, offset in ((content.index(b"PK\x03\x04"), 22), (content.index(b"PK\x01\x02"), 24)):
@@ -245,7 +245,7 @@ FILE = st.sampled_from([task.file for task in TASKS.values()])
 
 @given(predictions=SUBMISSION)
 @settings(deadline=None, derandomize=True, max_examples=50)
-def test_what_is_packed_is_accepted(tmp_path_factory, predictions):
+def test_packed_submission_is_accepted(tmp_path_factory, predictions):
     rows = {name: len(column) for name, column in predictions.items()}
     packed = pack(predictions, tmp_path_factory.mktemp("pack") / "s.zip", rows=rows)
     report = check(packed.path, rows=rows)

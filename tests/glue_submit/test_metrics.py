@@ -141,7 +141,7 @@ def test_glue_average_reproduces_published_rows():
         assert glue_average({key: scores[key] for key in scores if key != name}) is None
 
 
-def test_averages_refuse():
+def test_invalid_input_of_averages():
     with pytest.raises(SubmissionError, match="Received: 'MNLI'"):
         glue_average({"MNLI": {"accuracy": 1.0}})
     with pytest.raises(SubmissionError, match="at least one name"):

@@ -178,7 +178,7 @@ def test_official_sizes(tmp_path):
     assert read(packed.path)["QQP.tsv"].count(b"\n") == 390966
 
 
-def test_a_submission_of_fills_alone_is_refused(tmp_path):
+def test_submission_of_filled_tasks_only_is_refused(tmp_path):
     with pytest.raises(SubmissionError, match="at least one task: a"):
         pack({}, tmp_path / "s.zip", fill_missing=True)
     assert not (tmp_path / "s.zip").exists()

@@ -114,7 +114,7 @@ def randomize(model: keras.Model) -> None:
 
 
 @all_networks
-def test_what_comes_out(network: str) -> None:
+def test_output_shapes(network: str) -> None:
     model, inputs = make(network, "relation"), sequences(network)
     output = predict(model, inputs)
     if network == "two_sequence_regressor":
@@ -306,7 +306,7 @@ def test_keras_file_round_trip(mechanism: str, network: str, tmp_path: Any) -> N
     close(predict(again, inputs), predict(model, inputs), 1e-6)
 
 
-def test_learns_what_the_first_word_says() -> None:
+def test_learns_a_task_decided_by_the_first_word() -> None:
     """Class 1 if the first id is below 10."""
     keras.utils.set_random_seed(1)
     ids = np.random.default_rng(0).integers(1, VOCABULARY, (64, 5))

@@ -157,7 +157,7 @@ def test_scores_are_log_probabilities_of_the_ids(name: str) -> None:
     np.testing.assert_array_equal(one.ids, greedy.ids)
 
 
-def test_attention_of_what_was_written() -> None:
+def test_attention_weights_of_the_decoded_text() -> None:
     model = network("gru")
     decoded = greedy_decode(model, SOURCES, START, END, max_length=6)
     assert decoded.attention.shape == (*decoded.ids.shape, SOURCES.shape[1])
@@ -165,7 +165,7 @@ def test_attention_of_what_was_written() -> None:
     assert not decoded.attention[:, :, 2:][1].any()
 
 
-def test_neither_padding_nor_start_is_written_and_the_end_is_the_last() -> None:
+def test_padding_and_start_are_not_decoded_and_end_is_last() -> None:
     model = network("gru")
     for decoded in (
         greedy_decode(model, SOURCES, START, END, max_length=9),

@@ -53,7 +53,7 @@ def test_variants(name: str, layer_class: type) -> None:
     assert equations.get_config() == layer_class(8, name="mechanism").get_config()
 
 
-def test_units_fill_what_the_entry_says_and_an_option_wins() -> None:
+def test_units_set_the_declared_option_unless_it_is_given() -> None:
     contextualizer = find_mechanism("contextualizer")
     assert make_layer(contextualizer, 8, dropout=0.5).rank == 8
     assert make_layer(contextualizer, 8, dropout=0.5, options={"rank": 3}).rank == 3
@@ -87,7 +87,7 @@ def test_load() -> None:
 
 
 @pytest.mark.parametrize("path", ["relation_tf.nothing:Name", "relation_tf.layers:Nothing"])
-def test_load_what_is_not_there(path: str) -> None:
+def test_load_a_missing_file(path: str) -> None:
     with pytest.raises(ValueError, match=f"cannot import mechanism '{path}': "):
         load(path)
 
@@ -130,7 +130,7 @@ STEERING = "x\x1b[2J\n" + "y" * 10_000
         lambda: make_layer(find_mechanism("relation"), 8, 0.5, {"variant": STEERING}),
     ],
 )
-def test_what_a_message_quotes_is_cut_and_escaped(refused: Callable[[], object]) -> None:
+def test_quoted_text_in_messages_is_shortened_and_escaped(refused: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match=r"x\\x1b\[2J.*yyy\.\.\.") as error:
         refused()
     assert len(str(error.value)) < 700

@@ -37,7 +37,7 @@ def own_names(model):
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_each_task_has_its_own_answer(sharing):
+def test_each_task_has_its_own_output(sharing):
     books, nli, alike = make(sharing)
     assert books(IDS).shape == (3, 2)
     assert nli([IDS, IDS]).shape == (3, 3)
@@ -45,7 +45,7 @@ def test_each_task_has_its_own_answer(sharing):
     close(ops.sum(nli([IDS, IDS]), axis=1), np.ones(3))
 
 
-def test_a_shared_network_is_that_of_a_task_alone():
+def test_shared_network_equals_the_network_of_a_single_task():
     """With equal weights each task has the outputs of a single-task network."""
     books, _, alike = make("shared")
     for model, alone in (
@@ -64,7 +64,7 @@ def test_a_shared_network_is_that_of_a_task_alone():
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_what_is_shared_and_what_is_not(sharing):
+def test_shared_and_private_layers(sharing):
     books, nli, _ = make(sharing)
     common = {id(v) for v in books.trainable_variables} & {id(v) for v in nli.trainable_variables}
     names = {v.path.split("/")[0] for v in books.trainable_variables if id(v) in common}

@@ -60,7 +60,7 @@ def test_masked_tokens_are_skipped_wherever_they_are(bidirectional: bool) -> Non
             close(y[mask] if return_sequences else y, array(layer(one[None, mask]))[0])
 
 
-def test_masks_are_what_cudnn_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_have_the_form_that_cudnn_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept tokens come first, at least one per sequence."""
     masks = []
     call = keras.layers.LSTM.call

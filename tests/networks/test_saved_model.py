@@ -102,7 +102,7 @@ def test_an_endpoint_by_name(called: Path, signed: Path) -> None:
 
 @pytest.mark.tensorflow
 @pytest.mark.filterwarnings("ignore:.*input.*structure:UserWarning")
-def test_what_keras_exports(tmp_path: Path) -> None:
+def test_exports_of_keras(tmp_path: Path) -> None:
     texts = keras.Input((), dtype="string")
     ids = keras.layers.Hashing(16)(keras.ops.expand_dims(texts, 1))
     model = keras.Model(texts, keras.layers.Embedding(16, WIDTH)(ids)[:, 0])

@@ -96,7 +96,7 @@ def test_pairs_are_tested_by_rows(predicted):
     np.testing.assert_allclose(table["difference"], [test.difference for test in tests])
 
 
-def test_the_section_says_what_p_covers(predicted):
+def test_section_states_what_p_covers(predicted):
     page = make_report(predicted()).markdown()
     section = page.partition("## Seeds and test rows")[2].partition("\n## ")[0]
     assert "| MRPC | 60 |" in section

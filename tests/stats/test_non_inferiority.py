@@ -125,7 +125,7 @@ def test_over_tasks_variances_add_up():
     assert result.differences()["task"].tolist() == ["x", "y", "z", "mean"]
 
 
-def test_directions_of_tasks_are_their_own():
+def test_each_task_has_its_own_direction():
     base = {"r": [1.0, 1.1, 0.9], "a": [2.0, 2.1, 1.9]}
     result = non_inferiority(
         {"points": base, "errors": base},

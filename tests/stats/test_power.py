@@ -62,7 +62,7 @@ def test_power_grows_with_shift_and_seeds_and_in_a_smaller_family():
     assert one(4, 6, 2) < one(4, 6, 2, test="steel")
 
 
-def test_without_a_difference_the_level_is_kept():
+def test_type_1_error_is_at_most_alpha():
     for test in ("steel-dwass", "steel"):
         assert power(4, 6, 0, test=test).any.high < 0.05
 

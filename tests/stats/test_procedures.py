@@ -42,7 +42,7 @@ def test_the_table(name):
     assert (each.compares, each.unit, each.function) == TABLE[name]
 
 
-def test_the_default_depends_on_the_control():
+def test_default_test_depends_on_the_control():
     assert [default_procedure(), default_procedure("a")] == ["steel-dwass", "steel"]
 
 

@@ -217,14 +217,14 @@ def test_tasks_must_have_the_same_methods():
 @pytest.mark.parametrize(
     ("shifts", "num_tasks"), [((0, 0, 0, 0), 1), ((0, 0, 2, 2), 1), ((0, 0, 0, 0.7), 8)]
 )
-def test_family_wise_error_holds(shifts, num_tasks):
+def test_family_wise_error_is_at_most_alpha(shifts, num_tasks):
     found = simulate(shifts, num_tasks=num_tasks, repetitions=1000)
     assert found.error <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [5, 71])
-def test_family_wise_error_holds_with_ties(rows):
+def test_family_wise_error_is_at_most_alpha_with_ties(rows):
     looks, pairs, repetitions = look_schedule(15), list(itertools.combinations(range(4), 2)), 20_000
     design = sequential_design(4, looks)
     crossed = 0

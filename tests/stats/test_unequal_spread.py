@@ -100,7 +100,7 @@ def test_four_methods_with_five_seeds_can_be_significant():
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=4), min_size=3, max_size=4))
-def test_pairs_are_tested_alone_and_adjusted(groups):
+def test_pairs_are_tested_separately_and_adjusted(groups):
     pairs = list(itertools.combinations(groups, 2))
     own = np.array([naive_pvalue(*pair) for pair in pairs])
     found = brunner_munzel(tuple(groups)).pairs()["pvalue"]

@@ -86,7 +86,7 @@ def test_each_setting_is_cached_separately(small_glue, setting):
 
 
 @pytest.mark.parametrize("tokens", ["word", "wordpiece", "text"])
-def test_processes_share_what_they_read(small_glue, tokens):
+def test_processes_share_the_encoded_data(small_glue, tokens):
     rows = load_task("RTE", data=small_glue, tokens=tokens).splits["train"].inputs[1]
     for array in (rows.offsets, rows.data if tokens == "text" else rows.ids):
         assert isinstance(array.base, np.memmap)

@@ -26,7 +26,7 @@ def test_a_group_is_scored_as_its_tasks_are():
     assert find_task(TaskGroup(name="two", tasks=["MNLI", "RTE"])).answered["AX"]
 
 
-def test_members_have_the_rows_that_they_have_alone(small_glue):
+def test_members_have_the_same_rows_as_single_tasks(small_glue):
     group = load_task(THREE, data=small_glue)
     for member in group.members:
         alone = load_task(member.task.name, data=small_glue)
@@ -47,7 +47,7 @@ def test_the_vocabulary_is_of_all_training_rows(small_glue):
 
 
 @pytest.mark.parametrize("settings", [{"tokens": "wordpiece"}, {"validation_split": 0.25}])
-def test_each_task_is_cut_alone(small_glue, settings):
+def test_each_task_is_truncated_separately(small_glue, settings):
     group = load_task(THREE, data=small_glue, **settings)
     for member in group.members:
         alone = load_task(member.task.name, data=small_glue, **settings)
@@ -63,7 +63,7 @@ def test_the_digest_is_of_all_files(small_glue):
     assert len(digests) == 3
 
 
-def test_ones_own_task_may_be_a_member(tmp_path, monkeypatch, small_glue):
+def test_custom_task_may_be_a_member(tmp_path, monkeypatch, small_glue):
     monkeypatch.chdir(tmp_path)
     for split in ("train", "test"):
         (tmp_path / f"{split}.csv").write_text("text,tone\n" + "hello there,calm\nHEY,loud\n" * 20)

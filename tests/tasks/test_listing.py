@@ -82,7 +82,7 @@ def test_long_text_is_truncated_and_counted(tmp_path):
         assert "word ... and 11 more" in next(examples(task))
 
 
-def test_targets_are_shown_in_their_own_characters():
+def test_targets_are_shown_in_original_characters():
     assert "target: [START] 2 0 2 8 - 0 7 - 0 8 [END]" in listing.describe("dates")
 
 

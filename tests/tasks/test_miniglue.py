@@ -200,7 +200,7 @@ class TestLabels:
         files = [set(texts(data, file)) for file in sorted(FILES) if task_of(file) == task]
         assert len(set().union(*files)) == sum(map(len, files))
 
-    def test_cola_rights_agree_and_wrongs_have_one_fault(self, data: Path) -> None:
+    def test_correct_cola_sentences_agree_and_wrong_ones_have_one_fault(self, data: Path) -> None:
         for (sentence,), label in examples(data, "CoLA/train.tsv"):
             words = sentence.lower().rstrip(".").split()
             noun = next(i for i, w in enumerate(words) if re.match("(doct|teach|law|sail)", w))

@@ -51,7 +51,7 @@ def test_crlf_byte_order_mark_and_no_last_end(tmp_path):
     assert read(tmp_path, b"1 good\n0 bad\r\n").texts == (["good", "bad\r"],)
 
 
-def test_a_text_may_be_empty_and_hold_the_separator(tmp_path):
+def test_text_may_be_empty_or_contain_the_separator(tmp_path):
     assert read(tmp_path, b"0 \n1  a b \n").texts == (["", " a b "],)
     assert read(tmp_path, b"0\t\n1\ta\tb\n", "\t").texts == (["", "a\tb"],)
 
@@ -79,7 +79,7 @@ def test_a_malformed_line_is_named(tmp_path, content, separator, message):
     assert message in str(error.value)
 
 
-def test_bad_lines_are_left_out_where_asked_and_the_others_keep_their_numbers(tmp_path):
+def test_skipped_lines_do_not_change_line_numbers(tmp_path):
     skipped = []
     split = read(tmp_path, b"1 good\n\nx\n0 b\x81d\n0 bad\n", skipped=skipped)
     assert split.texts == (["good", "bad"],)

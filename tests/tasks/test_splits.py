@@ -41,7 +41,7 @@ def test_rows_never_change():
     assert digest.startswith("b5fdaecae8aa2c63")
 
 
-def test_rows_follow_from_their_numbers_alone():
+def test_rows_depend_only_on_their_numbers():
     # A row that is left out before does not move the others of its class by more than one.
     split = rows([0] * 500)
     _, all_of_them = cut(split, 50)

@@ -95,7 +95,7 @@ def test_a_tree_without_one_of_its_brackets_is_refused(tmp_path_factory, tree, d
         "(3 \0)",
     ],
 )
-def test_a_malformed_tree_is_named_or_left_out_of_train_alone(tmp_path, line):
+def test_malformed_tree_is_an_error_or_skipped_in_train_only(tmp_path, line):
     write(tmp_path, train=f"{TRAIN}{line}\n(4 good)\n")
     with pytest.raises(DataError, match=r"train\.txt:5: expected (a tree|text)") as error:
         read_task("SST-1", tmp_path)

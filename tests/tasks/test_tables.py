@@ -32,7 +32,7 @@ def rows(table):
 
 @given(rows=st.lists(st.tuples(TAB_FIELD, TAB_FIELD), min_size=1, max_size=8), mark=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_tab_separated_fields_come_back(tmp_path_factory, rows, mark):
+def test_tab_separated_fields_round_trip(tmp_path_factory, rows, mark):
     text = "\n".join(["a\tb", *map("\t".join, rows)]) + "\n"
     content = text.encode("utf-8-sig" if mark and not text.startswith("\ufeff") else "utf-8")
     table = read(tmp_path_factory.mktemp("tsv"), content, None, reader=read_tsv)
@@ -46,7 +46,7 @@ def test_tab_separated_fields_come_back(tmp_path_factory, rows, mark):
     end=st.sampled_from(["\n", "\r\n"]),
 )
 @settings(max_examples=100, deadline=None)
-def test_comma_separated_fields_come_back(tmp_path_factory, fields, quoting, end):
+def test_comma_separated_fields_round_trip(tmp_path_factory, fields, quoting, end):
     content = io.StringIO(newline="")
     csv.writer(content, quoting=quoting, lineterminator=end).writerows([("a", "b"), *fields])
     table = read(tmp_path_factory.mktemp("csv"), content.getvalue().encode(), None)
@@ -68,7 +68,7 @@ def test_comma_separated_fields_come_back(tmp_path_factory, fields, quoting, end
         (read_csv, b'\xef\xbb\xbf"1","a\r\nb"\r\n2,c', [("1", "a\nb"), ("2", "c")], [1, 3]),
     ],
 )  # fmt: skip
-def test_what_ends_a_row_and_what_is_text(tmp_path, reader, content, expected, lines):
+def test_row_ends_and_text(tmp_path, reader, content, expected, lines):
     table = read(tmp_path, content, reader=reader)
     assert rows(table) == expected
     assert table.lines == lines
@@ -129,9 +129,7 @@ def test_missing_file_is_named(tmp_path):
          [("1", "a"), ("4", "d\ne"), ("6", "f")], [1, 6, 9], [2, 3, 4, 8, 10]),
     ],
 )  # fmt: skip
-def test_bad_rows_are_left_out_and_the_others_keep_their_lines(
-    tmp_path, reader, content, expected, lines, bad
-):
+def test_skipped_rows_do_not_change_line_numbers(tmp_path, reader, content, expected, lines, bad):
     skipped = []
     table = read(tmp_path, content, skipped=skipped, reader=reader)
     assert rows(table) == expected
@@ -139,7 +137,7 @@ def test_bad_rows_are_left_out_and_the_others_keep_their_lines(
     assert [int(each.partition("train.csv:")[2].split(":")[0]) for each in skipped] == bad
 
 
-def test_a_bad_header_is_never_left_out(tmp_path):
+def test_malformed_header_is_always_an_error(tmp_path):
     with pytest.raises(DataError, match=r"train\.csv:1: expected comma-separated fields"):
         read(tmp_path, b'a,"b"c\n1,2\n', None, [])
     with pytest.raises(DataError, match=r"train\.csv:1: column names must be unique, fou"):

@@ -137,7 +137,7 @@ def test_a_task_is_the_same_as_from_files(name, small_glue, prepared_glue):
         same_split(rows, read_task(name, small_glue).splits[split])
 
 
-def test_the_labels_of_rte_and_wnli_stand_in_opposite_orders(prepared_glue):
+def test_labels_of_rte_and_wnli_have_opposite_orders(prepared_glue):
     names = {
         name: (find_source(name, "tfds", tfds_folder=prepared_glue).files["train"])
         .joinpath("label.labels.txt")
@@ -207,7 +207,7 @@ def test_finding_a_dataset_does_not_import_tensorflow(prepared_glue):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_reading_is_silent_and_leaves_threads_alone(prepared_glue, capfd, caplog):
+def test_reading_is_silent_and_keeps_the_threads(prepared_glue, capfd, caplog):
     def threads():
         threading = tf.config.threading
         return (
@@ -378,7 +378,7 @@ def test_errors_of_an_incomplete_folder(prepared_glue, tmp_path, change, message
 
 
 @pytest.mark.parametrize("name", PREPARED)
-def test_the_table_names_what_tfds_has(name, tmp_path):
+def test_table_lists_tfds_datasets(name, tmp_path):
     prepared, task = PREPARED[name], find_task(name)
     assert set(task.scored.values()) | {"train"} <= set(prepared.splits)
     assert set(prepared.splits) - {"train"} == {*task.scored.values(), *task.answered.values()}
@@ -421,7 +421,7 @@ def hosts_that_answer(monkeypatch):
     return asked
 
 
-def test_a_download_is_prepared_and_left_alone_the_next_time(
+def test_second_download_changes_nothing(
     small_glue, tmp_path, monkeypatch, hosts_that_answer, capsys
 ):
     def generate(builder, split):

@@ -39,7 +39,7 @@ def test_letters_of_padding_in_a_text_are_no_padding():
 
 
 @pytest.mark.parametrize("tokens", ["word", "wordpiece"])
-def test_a_start_token_stands_before_each_text(tokens):
+def test_start_token_is_before_each_text(tokens):
     made = Vocabulary.train(TEXTS, tokens=tokens, start_token=True)
     assert [made.words[word] for word in ("[PAD]", "[UNK]", "[START]")] == [0, 1, 2]
     texts = ["the cat", "", "[START]"]
@@ -58,7 +58,7 @@ def test_words_that_are_apart_already_keep_their_punctuation():
 
 
 @pytest.mark.parametrize(("size", "kept"), [(0, 2), (2, 2), (3, 3), (99, 5)])
-def test_the_most_frequent_words_are_kept_and_of_equal_ones_the_first(size, kept):
+def test_most_frequent_words_are_kept_first_of_equals(size, kept):
     words = Vocabulary.train(["b a c c"], size).words
     assert [word for word, _ in sorted(words.items(), key=lambda item: item[1])] == [
         "[PAD]", "[UNK]", "c", "a", "b",
@@ -136,7 +136,7 @@ def test_a_part_ends_with_the_text_that_fills_it(monkeypatch):
     assert list(parts) == [["abc", "abc"], ["", "abcdefghijkl"], ["a"]]
 
 
-def test_texts_that_can_be_read_once_are_refused_where_twice_is_needed():
+def test_iterators_are_refused_if_texts_are_read_twice():
     assert "cat" in Vocabulary.train(iter(TEXTS)).words
     with pytest.raises(TypeError, match=r"texts must be iterable twice\. Received: texts=<list_it"):
         Vocabulary.train(iter(TEXTS), tokens="wordpiece")

@@ -88,7 +88,7 @@ def test_lines_that_look_like_headers(tmp_path, line):
 
 
 @pytest.mark.parametrize("around", [" a \n{}\n \n", " \n{}\n b \n", " a \n{}\n b \n"])
-def test_a_header_stands_between_blank_lines(tmp_path, around):
+def test_header_is_between_blank_lines(tmp_path, around):
     formula = " = 1 rad / s and a nominal impedance k = "
     train = read(tmp_path, f"{ARTICLE}{around.format(formula)} c \n")
     assert train.index.tolist() == [1, 6, 8]
@@ -124,7 +124,7 @@ INSTANCES = st.lists(
 @given(INSTANCES, st.sampled_from(["\n", "\r\n"]), st.booleans())
 @example([(2, "A", []), (2, "B", ["", "b"])], "\r\n", True)
 @settings(max_examples=80, deadline=None)
-def test_instances_come_back(tmp_path_factory, instances, end, blank_lines):
+def test_instances_round_trip(tmp_path_factory, instances, end, blank_lines):
     lines = []
     for level, words, body in instances:
         marks = " ".join(["="] * level)
@@ -165,7 +165,7 @@ def test_a_sample_without_blank_lines(tmp_path):
         (b" nul \0 \n", ":15: expected text, found a NUL byte"),
     ],
 )
-def test_bad_passages_are_named_or_left_out_of_train_alone(tmp_path, bad, message):
+def test_malformed_passage_is_an_error_or_skipped_in_train_only(tmp_path, bad, message):
     content = ARTICLE.encode() + b" \n = X = \n \n" + bad + b" \n = Y = \n \n"
     with pytest.raises(DataError) as error:
         read(tmp_path, content)

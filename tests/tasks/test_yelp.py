@@ -94,7 +94,7 @@ def test_a_bad_sample_is_named(tmp_path, content, message):
     [{"ori": "a", "label": "5"}, {"ori": "a", "label": 1}, {"ori": 1, "label": "1"}, {"ori": "a"},
      {}, None, "a"],
 )  # fmt: skip
-def test_a_bad_entry_is_named_or_left_out_of_train_alone(tmp_path, entry):
+def test_malformed_entry_is_an_error_or_skipped_in_train_only(tmp_path, entry):
     good = {"ori": "Good", "label": "4"}
     entries = json.dumps({"7": good, "8": entry, "9": good})
     data = write_sample(tmp_path / "a", entries)

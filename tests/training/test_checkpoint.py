@@ -31,7 +31,7 @@ def equal(a: State, b: State) -> bool:
     return same and all(getattr(a, name) == getattr(b, name) for name in others)
 
 
-def test_a_state_comes_back_bit_by_bit(tmp_path):
+def test_state_round_trip_is_bit_identical(tmp_path):
     checkpoint = Checkpoint(tmp_path / "state.npz", {"keras": "3"})
     assert checkpoint.read() is None
     checkpoint.write(STATE)
@@ -45,7 +45,7 @@ def test_no_state_of_others(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 10, 300, -1])
-def test_a_damaged_state_is_none(tmp_path, size):
+def test_damaged_state_is_ignored(tmp_path, size):
     path = tmp_path / "state.npz"
     checkpoint = Checkpoint(path, {})
     checkpoint.write(STATE)
@@ -102,7 +102,7 @@ class InterruptedRunError(Exception):
 
 
 @pytest.mark.parametrize("stopping", ["early_stopping", "smoothed_early_stopping"])
-def test_an_interrupted_run_ends_as_if_nothing_had_been(network, tmp_path, stopping):
+def test_resumed_run_equals_an_uninterrupted_one(network, tmp_path, stopping):
     """Whatever the epoch, and twice; dropout, Adam, batches and the rule resume."""
     made, config = network(epochs=9, stopping=stopping, dropout=0.3, batch_size=16)
     expected = made.run(config.seed)
@@ -147,7 +147,7 @@ def test_training_time_continues_too(network, tmp_path):
     assert trained.seconds["total"] > 1e6
 
 
-def test_a_state_that_does_not_fit_is_none_at_all(network, tmp_path):
+def test_state_of_another_shape_is_ignored(network, tmp_path):
     made, config = network(epochs=2)
     expected = made.run(config.seed)
     checkpoint = Checkpoint(tmp_path / "state.npz", {}, every=0)

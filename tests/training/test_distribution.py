@@ -36,7 +36,7 @@ def config_of(cluster, kind="worker", index=0):
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})}
 
 
-def test_the_first_worker_is_the_chief_where_none_is_named():
+def test_first_worker_is_the_default_chief():
     assert this_host(config_of({"worker": TWO})) == Hosts(tuple(TWO), is_chief=True)
     assert not this_host(config_of({"worker": TWO}, index=1)).is_chief
     led = {"worker": TWO, "chief": ["lead:1"]}
@@ -88,7 +88,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_tf_config_is_a_host_or_a_line(value):
+def test_any_tf_config_gives_a_host_or_one_line(value):
     message = refusal(
         lambda: this_host({"TF_CONFIG": json.dumps(value)}), SuiteError, "TF_CONFIG: "
     )
@@ -103,7 +103,7 @@ def test_any_tf_config_is_a_host_or_a_line(value):
         ({"strategy": "multi-worker"}, "^TF_CONFIG: "),
     ],
 )
-def test_what_a_strategy_excludes(tmp_path, suite, monkeypatch, options, message):
+def test_options_excluded_by_a_strategy(tmp_path, suite, monkeypatch, options, message):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(SuiteError, match=message):
         run_suite(suite(), tmp_path / "out", data=tmp_path, **options)
@@ -362,7 +362,7 @@ def equal_runs(one, other, run):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_hosts_do_what_the_chief_has_not_done(multi_worker, tmp_path, small_glue, suite):
+def test_other_hosts_train_pending_runs(multi_worker, tmp_path, small_glue, suite):
     """Only the chief has a folder with runs, and it alone writes."""
     asked = suite(**EXACT, tasks=["CoLA"], method=[RELATION, {**RELATION, "units": 4}])
     run_suite(asked, tmp_path / "one", data=small_glue, quiet=True)
@@ -400,7 +400,7 @@ def test_hosts_that_differ_are_refused(multi_worker, tmp_path, small_glue, suite
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_a_host_that_is_lost_ends_the_others_in_a_line(tmp_path, small_glue, suite):
+def test_lost_host_stops_the_others_with_one_line(tmp_path, small_glue, suite):
     asked = suite(tasks=["CoLA"], epochs=100_000, patience=100_000)
     with processes(*two_hosts()) as hosts:
         futures = [

@@ -37,7 +37,7 @@ def test_every_optimizer_sums_the_slices_of_a_token(name, options):
     assert (found[0] != 1).any()
 
 
-def test_what_an_optimizer_is_made_of():
+def test_optimizer_arguments():
     own = make_optimizer("adam", 0.1, weight_decay=0.2, embedding_updates="rows")
     assert (type(own), own.weight_decay, own.embedding_updates) == (optimizers.Adam, 0.2, "rows")
     momentum = make_optimizer("SGD", 0.1, {"momentum": 0.9}, weight_decay=0.2)
@@ -77,7 +77,7 @@ def test_schedules(name, options, rates):
         (lambda: make_schedule("fcsr", 0.1, 1, 1, {"x": 1}), "learning-rate schedule 'fcsr': .*x"),
     ],
 )
-def test_what_cannot_be_made_is_one_line(make, message):
+def test_creation_error_is_one_line(make, message):
     with pytest.raises(RelationError, match=message) as error:
         make()
     assert "\n" not in str(error.value)
@@ -88,7 +88,7 @@ def settings(stopping, **more):
     return SimpleNamespace(stopping=stopping, **values)
 
 
-def test_a_rule_is_made_from_what_it_declares():
+def test_rule_is_created_from_its_declaration():
     rule, column = make_rule(settings("early_stopping", monitor="val_accuracy"))
     assert (type(rule), rule.patience, column) == (EarlyStopping, 3, "val_accuracy")
     assert rule.update(1, 0.5, list) is None

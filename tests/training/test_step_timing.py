@@ -109,7 +109,7 @@ def stepping(method):
     ],
     ids=[*MIXERS, "one layer", "custom"],
 )
-def test_steps_give_what_the_whole_text_gives(method):
+def test_steps_equal_the_whole_text(method):
     network = stepping(method)
     (texts,) = network.task.splits["train"].inputs
     whole = network.model(texts.pad(np.arange(2)))
@@ -146,7 +146,7 @@ def test_a_state_that_grows_is_refused():
         stepping(Method(mechanism=Growing, units=8))
 
 
-def test_the_state_is_what_the_mechanism_holds():
+def test_state_size_depends_on_the_mechanism():
     held = {name: stepping(decoder(name)).run(1).facts["state_bytes"] for name in MIXERS}
     blocks, rows, width, numbers = 2, 2, 8, 4
     # Keys and values of all 128 tokens, and an integer for the place and for each token's mask.
@@ -191,7 +191,7 @@ def test_a_suite_of_decoders(results):
 
 
 @pytest.mark.slow
-def test_its_report_says_what_was_timed(results):
+def test_report_of_a_timed_suite(results):
     results, _ = results
     report = make_report(results)
     page, text = report.html(), str(report.markdown())
@@ -216,7 +216,7 @@ def test_methods_are_timed_in_turn(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_was_timed_is_not_compared_with_what_was_trained(results, tmp_path, suite):
+def test_timed_suites_are_not_compared_with_trained_ones(results, tmp_path, suite):
     timed, _ = results
     trained = suite(source="miniglue", tasks=["WNLI"], seeds=[1], epochs=1)
     trained = run_suite(trained, tmp_path / "trained", quiet=True)

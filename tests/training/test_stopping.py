@@ -76,7 +76,7 @@ def test_the_program_looks_for_the_first_time_at_its_tenth_epoch():
 
 @given(st.lists(st.sampled_from([0.7, 0.8, 0.81, math.nan]), max_size=40), st.integers(1, 5))
 @settings(max_examples=200, deadline=None)
-def test_an_accuracy_is_reached_when_it_has_held(values, epochs):
+def test_accuracy_is_reached_after_consecutive_epochs(values, epochs):
     runs = [
         end
         for end in range(epochs, len(values) + 1)

@@ -38,7 +38,7 @@ def test_a_refilled_network_starts_as_a_new_one(network):
         assert np.array_equal(kept, fresh), kept.path
 
 
-def test_a_step_is_what_keras_does(network):
+def test_step_equals_keras(network):
     """One step of the harness against Keras's own, with Adam on the dense gradient."""
     import keras
     import tensorflow as tf
@@ -76,7 +76,7 @@ def test_predictions_do_not_depend_on_the_batches(network, monkeypatch):
     np.testing.assert_allclose(first.parts[0].predict(split), whole, atol=1e-6)
 
 
-def test_best_weights_are_brought_back(network):
+def test_best_weights_are_restored(network):
     first, config = network(stopping="early_stopping", learning_rate=0.05, epochs=6)
     trained = first.run(config.seed)
     costs = [row["val_loss"] for row in trained.history]
@@ -101,7 +101,7 @@ def learning(network, **changes):
 
 
 @pytest.mark.parametrize("accuracy", ["validation", "running"])
-def test_an_accuracy_that_holds_ends_the_run(network, accuracy):
+def test_lasting_accuracy_ends_the_run(network, accuracy):
     trained, _ = learning(network, watched_accuracy=accuracy)
     column = {"validation": "val_accuracy", "running": "running_accuracy"}[accuracy]
     values = [row[column] for row in trained.history]
@@ -131,7 +131,7 @@ def test_training_accuracy_is_of_the_outputs_before_each_step(network):
     assert made.run(config.seed).history[1]["accuracy"] == pytest.approx(expected)
 
 
-def test_what_is_not_reached_is_said(network):
+def test_missed_target_is_reported(network):
     trained, _ = learning(network, target_accuracy=0.999, target_epochs=50, epochs=3)
     assert (trained.stop.reached, trained.stop.reason) == (False, "not reached in 3 epochs")
     trained, _ = learning(network, target_epochs=50, time_limit=1e-9)
@@ -154,7 +154,7 @@ def test_times_add_up(network):
 
 
 @pytest.mark.parametrize("name", ["CoLA", "STS-B"])
-def test_bfloat16_is_for_computing_alone(network, name):
+def test_bfloat16_is_used_only_for_computation(network, name):
     import keras
 
     made, config = network(name, precision="bfloat16")
@@ -178,7 +178,7 @@ def test_bfloat16_is_for_computing_alone(network, name):
     assert costs != expected
 
 
-def test_the_policy_comes_back_after_an_error(network):
+def test_dtype_policy_is_restored_after_an_error(network):
     import keras
 
     impossible = [{"mechanism": "contextualizer", "options": {"rank": 0}}]
@@ -331,7 +331,7 @@ def test_batches_are_drawn_across_tasks(grouped):
     assert again != names
 
 
-def test_a_step_of_one_task_changes_what_is_shared_and_its_own_head(grouped):
+def test_step_of_one_task_changes_shared_layers_and_its_head(grouped):
     made, _ = grouped("shared-private", dropout=0.0)
     cola = made.parts[0]
     variables = made.model.trainable_variables

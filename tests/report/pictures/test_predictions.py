@@ -261,7 +261,7 @@ def test_bins_with_few_rows_have_small_marks():
         ([0, 0.5], [[0.5, 0.5]] * 2, "must be integers from 0 to 1.*0.5"),
     ],
 )
-def test_what_does_not_fit_is_refused(labels, probabilities, words):
+def test_invalid_predictions_are_refused(labels, probabilities, words):
     with pytest.raises(ValueError, match=words):
         auc_table(answered({"a": {3: (labels, probabilities)}}, ["no", "yes"]))
 

@@ -19,7 +19,7 @@ def drawn(suite_of, fabricate):
     return draw
 
 
-def test_each_method_has_a_look_of_its_own(suite_of):
+def test_each_method_has_a_different_style(suite_of):
     suite = suite_of(method=[{"mechanism": "relation", "units": list(range(1, 41))}])
     looks = styles([str(method.name) for method in suite.methods()])
     assert len({(look.color, look.marker) for look in looks.values()}) == 40
