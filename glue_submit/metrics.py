@@ -193,13 +193,10 @@ def _accuracy(predictions: Column, labels: Column) -> float:
 
 
 def _f1(predictions: Column, labels: Column) -> float:
-    from sklearn.metrics import precision_recall_fscore_support
+    from sklearn.metrics import f1_score
 
-    # Label 1 may be missing in both columns.
-    _, _, f1, _ = precision_recall_fscore_support(
-        labels, predictions, labels=["1"], average=None, zero_division=0.0
-    )
-    return float(f1[0])
+    # Label 1 may be missing in both columns: the mean over the one class 1.
+    return float(f1_score(labels, predictions, labels=["1"], average="macro", zero_division=0.0))
 
 
 def _correlation(name: str) -> Callable[[Column, Column], float]:
