@@ -155,5 +155,7 @@ def _commands() -> str:
         command = get_command(app)
         context = typer.Context(command, info_name=name)
         text = get_docs_for_click(obj=command, ctx=context, name=name)
-        pages.append(re.sub(r"^#", "##", text, flags=re.MULTILINE))
+        text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
+        examples = r"\x08\nExamples:\n((?:  .*\n)+)"
+        pages.append(re.sub(examples, r"**Examples**:\n\n```console\n\1```\n", text))
     return "\n".join(pages)
