@@ -8,7 +8,7 @@ from itertools import product
 
 import pandas as pd
 
-from relation_tf.bench.results import MEAN_OF_TASKS
+from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.config.published import Published, PublishedFigure
 from relation_tf.config.suite import Suite
 from relation_tf.report.comparisons import rows_of
@@ -17,6 +17,7 @@ from relation_tf.stats import PublishedTable, read_published
 SECONDS, PER_EPOCH = "seconds", "seconds per epoch"
 MILLISECONDS = "milliseconds per batch"
 TIMES = (SECONDS, PER_EPOCH, MILLISECONDS)
+_TIMES_DIFFER = "times depend on the hardware and the program"
 
 
 def own_name(suite: Suite, figure: PublishedFigure) -> str:
@@ -54,7 +55,7 @@ def compare_published(
     known = {(row.task, row.method, row.metric): row for row in rows_of(ours)}
     tasks = {figure.task for figure in published.figure} - {MEAN_OF_TASKS}
     whole = tasks <= {name for task in suite.learned() for name in task.scored}
-    differing = reasons(published, suite, notes or {})
+    differing, about = reasons(published, suite), _by_scored_task(suite, notes or {})
     rows = []
     for figure in published.figure:
         name = own_name(suite, figure)
@@ -66,9 +67,10 @@ def compare_published(
         within = None
         if figure.sd is not None and not math.isnan(mean):
             within = bool(abs(difference) <= 2 * figure.sd)
-        causes = [*differing.get("", ()), *differing.get(figure.task, ())]
-        if figure.metric in TIMES:
-            causes.append("times depend on the hardware and the program")
+        causes = [_TIMES_DIFFER] if figure.metric in TIMES else [*differing.get(figure.task, ())]
+        causes += about.get(figure.task, ())
+        if 0 < n < len(suite.seeds):
+            causes.append(f"{n} of {len(suite.seeds)} seeds")
         reason = "; ".join(causes) if own is not None else ""
         compared = (mean, sd, n, difference, within, reason)
         rows.append((figure.task, figure.metric, name, figure.value, figure.sd, *compared))
@@ -93,33 +95,40 @@ def mean_times(means: pd.DataFrame, measure: str) -> pd.DataFrame:
     return own[means["reached"] == means["n"]] if measure == SECONDS else own
 
 
-def reasons(
-    published: Published, suite: Suite, notes: Mapping[str, Sequence[str]]
-) -> dict[str, list[str]]:
-    """Return the declared reasons why our results may differ: by task, and for all tasks ("").
+def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
+    """Return the reasons why our scores may differ, by task and average: other vectors and splits.
 
-    These are other word vectors, other splits and the notes on the data of our runs.
+    Args:
+        published: The figures.
+        suite: The suite of our results.
     """
     general: list[str] = []
     ours = suite.embedding_dim if suite.embeddings == "glove" else None
     if ours != published.vectors:
         general.append(f"the paper uses {_vectors(published.vectors)}, this suite {_vectors(ours)}")
-    found = {"": general}
-    if suite.source == "miniglue":
-        general.append("this suite uses built-in data")
-        return found
+    averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
     splits = {name: split for task in suite.learned() for name, split in task.scored.items()}
     unlike = {name for name, split in splits.items() if not split.startswith(published.split)}
+    if suite.source == "miniglue":
+        general.append("this suite uses built-in data")
+        unlike = set()
+    elif unlike:
+        unlike.update(averages)
     sentence = f"the paper reports {published.split} sets, this suite dev sets"
-    if unlike == {*splits}:
-        general.append(sentence)
-    else:
-        found |= {name: [sentence] for name in unlike}
-    for name in suite.tasks:
-        for task in suite.find_task(name).each():
-            for scored in task.scored:
-                found.setdefault(scored, []).extend(notes.get(name, ()))
-    return found
+    return {
+        name: [*general, *([sentence] if name in unlike else ())] for name in (*splits, *averages)
+    }
+
+
+def _by_scored_task(suite: Suite, notes: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return the notes of each task also for the names of its scores, such as MNLI-m."""
+    scored = {
+        name: notes.get(trained, ())
+        for trained in suite.tasks
+        for task in suite.find_task(trained).each()
+        for name in task.scored
+    }
+    return {**notes, **scored}
 
 
 def _vectors(width: int | None) -> str:

@@ -40,7 +40,6 @@ from relation_tf.report.published import (
     TIMES,
     compare_published,
     mean_times,
-    reasons,
 )
 from relation_tf.stats import PublishedTable
 from relation_tf.stats.design import format_level
@@ -64,8 +63,7 @@ class PublishedFigures(Section):
         shown = found[_of_suite(results.suite, published)]
         blocks: list[Block] = []
         if len(shown):
-            causes = reasons(published, results.suite, _notes(results))
-            blocks += [*_why(causes), _table(shown)]
+            blocks += [*_why(shown[shown["n"] > 0]), _table(shown, context.scores.seeds)]
         split = f"; its figures are from {published.split} sets" if len(found) else ""
         note = f"{published.source}{split}. {published.missing}".strip()
         blocks.append(Paragraph(note, "note"))
@@ -94,82 +92,91 @@ def _of_suite(suite: Suite, published: Published) -> list[bool]:
     ]
 
 
-def _why(causes: Mapping[str, Sequence[str]]) -> Iterator[Block]:
-    """Yield a warning with the reasons, if any."""
-    by_cause: dict[str, list[str]] = {}
-    for task, own in causes.items():
-        for cause in own:
-            by_cause.setdefault(cause, []).append(task)
-    parts = [
-        cause if tasks == [""] else f"{', '.join(tasks)}: {cause}"
-        for cause, tasks in by_cause.items()
-    ]
+def _why(found: pd.DataFrame) -> Iterator[Block]:
+    """Yield a warning with the reasons why our results may differ, if any."""
+    rows: dict[str, list[int]] = {}
+    for place, reason in enumerate(found["reason"]):
+        for cause in reason.split("; ") if reason else ():
+            rows.setdefault(cause, []).append(place)
+    parts = []
+    for cause, places in rows.items():
+        tasks = [] if len(places) == len(found) else dict.fromkeys(found["task"].iloc[places])
+        every = not tasks or cause.startswith("times ")
+        parts.append(cause if every else f"{', '.join(tasks)}: {cause}")
     if parts:
         yield Paragraph(f"Figures may differ because: {'; '.join(parts)}.", "warning")
 
 
-def _table(found: pd.DataFrame) -> Table:
+def _table(found: pd.DataFrame, seeds: int) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
     columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
     columns.append(Column("Within 2 published SD"))
     rows = []
     for row in rows_of(found):
-        digits = _decimals(row)
-        numbers = [
-            _published(row.published, row.published_sd, digits),
-            spread(row.mean, row.sd, digits),
-            None if math.isnan(row.difference) else f"{row.difference:+,.{digits}f}",
-        ]
+        timed = row.metric in TIMES
+        decimals = _printed_decimals(row.published)
+        digits = max(decimals, _three_digits(row.published)) if timed else max(decimals, 1)
+        ours = Cell(
+            _minus(spread(row.mean, row.sd, _three_digits(row.mean) if timed else digits)),
+            notes=[f"n = {row.n}"] if 0 < row.n != seeds else [],
+        )
+        difference = None
+        if row.n:
+            own = _three_digits(row.difference) if timed else digits
+            difference = _minus(f"{row.difference:+z,.{own}f}")
         within = {True: "yes", False: "no", None: "–"}[row.within_2_sd]
-        cells = [row.task, row.metric, row.method, *numbers, within]
-        rows.append(Row([_minus(cell) for cell in cells], task=row.task))
+        published = _minus(_published(row.published, row.published_sd, digits))
+        cells = [row.task, row.metric, row.method, published, ours, difference, within]
+        rows.append(Row(cells, task=row.task))
     return Table("Table: published figures", columns, rows)
 
 
-def _minus(cell: str | None) -> str | None:
+def _minus(number: str) -> str:
     """Return a number with a typographic minus."""
-    return re.sub(r"^-(?=[\d.])", "−", cell) if cell else cell
+    return re.sub(r"^-(?=\d)", "−", number)
 
 
-def _decimals(row: Any) -> int:
-    """Return the decimals of a published mean: at least one for points, three digits for times."""
-    shown = -int(Decimal(f"{row.published:.10g}").as_tuple().exponent)
-    if row.metric in TIMES:
-        return max(0, shown, 2 - math.floor(math.log10(row.published)))
-    return max(1, shown)
+def _printed_decimals(value: float) -> int:
+    """Return the decimals of a value in a published table."""
+    return max(0, -int(Decimal(f"{value:.10g}").as_tuple().exponent))
+
+
+def _three_digits(value: float) -> int:
+    """Return the decimals that show three digits of a value."""
+    return max(0, 2 - math.floor(math.log10(abs(value)))) if value and math.isfinite(value) else 0
 
 
 def _published(mean: float, sd: float, digits: int) -> str:
     """Return a published mean and SD; the SD with all its decimals, as it may be very small."""
     shown = number(mean, digits)
-    if math.isnan(sd):
-        return shown
-    own = -int(Decimal(f"{sd:.10g}").as_tuple().exponent)
-    return f"{shown} ± {number(sd, max(digits, own))}"
+    return (
+        shown if math.isnan(sd) else f"{shown} ± {number(sd, max(digits, _printed_decimals(sd)))}"
+    )
 
 
 def _claims(found: PublishedTable) -> Folded:
-    """Return the paper's claims with the verdict that its means and SDs allow."""
+    """Return the paper's claims that its means and SDs leave open or exclude."""
     claims = found.claims()
     counts = ", ".join(
         f"{count} {verdict}" for verdict, count in claims["significance"].value_counts().items()
     )
-    columns = [Column("Task", "head"), Column("Methods"), Column("Significance")]
-    columns.append(Column("Share of samples", "number"))
-    rows = [
-        Row([row.task, f"{row.a}, {row.b}", row.significance, f"{100 * row.share:.1f} %"])
-        for row in rows_of(claims)
-    ]
     note = (
         "Pairs that the paper calls significantly different, checked from its means and SDs. "
         "Certain: every sample with these figures is significant. Share: part of the normal "
         "samples with exactly these means and SDs that is significant "
         f"({found.n} seeds, {PROCEDURES[found.test].title}, asymptotic {format_level(found.alpha)}"
-        "). A small share means that the claim needs an unusual shape of the scores."
+        "). A small share means that the claim needs an unusual shape of the scores. "
+        "All claims: published-claims.csv."
     )
+    columns = [Column("Task", "head"), Column("Methods"), Column("Significance")]
+    columns.append(Column("Share of samples", "number"))
+    rows = [
+        Row([row.task, f"{row.a}, {row.b}", row.significance, f"{100 * row.share:.1f} %"])
+        for row in rows_of(claims[claims["significance"] != "certain"].sort_values("share"))
+    ]
+    table = [Table("Table: claims that are not certain", columns, rows)] if rows else []
     summary = f"Claims of the paper: {len(claims)} ({counts})"
-    table = Table("Table: claims of the paper", columns, rows)
-    return Folded(summary, [Paragraph(note, "note"), table])
+    return Folded(summary, [Paragraph(note, "note"), *table])
 
 
 def _notes(results: Results) -> dict[str, list[str]]:
