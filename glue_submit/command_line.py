@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -78,6 +79,7 @@ def show_examples(*examples: str) -> str:
 def describe_usage_error(error: Exception) -> str:
     """Describe a usage error on one line, with the nearest option and the help command."""
     message = " ".join(cast("typer.BadParameter", error).format_message().split())
+    message = re.sub(r"Input should be ([^,]+), unable to parse .*", r"must be \1", message)
     name = getattr(error, "option_name", None)
     if name and hasattr(error, "possibilities"):
         message = f"No such option: {name}."

@@ -40,7 +40,7 @@ def option(
 
 
 def take_options(function: Function, options: Iterable[inspect.Parameter]) -> Function:
-    """Show options in the signature of a function in place of its `**options`."""
+    """Replace `**options` in the signature of a function by these options."""
     signature = inspect.signature(function, eval_str=True)
     own = [each for each in signature.parameters.values() if each.name != "options"]
     function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]

@@ -361,7 +361,7 @@ def test_suites_are_listed(call):
         (["pretrain", "b.txt"], "b.txt: cannot be read: No such file or directory"),
         (["pretrain", "b.txt", "--seeds", "x"], "--seeds: must be integers such as 1,2."),
         (["pretrain", "b.txt", "--mechanisms", ","], "mechanisms: must have one or more"),
-        (["pretrain", "b.txt", "--held-out", "2"], "held-out: expected a file, or a share"),
+        (["pretrain", "b.txt", "--held-out", "2"], "held-out: must be a file, or a share"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_2(call, monkeypatch, tmp_path, arguments, message):
@@ -384,7 +384,7 @@ def test_a_folder_that_cannot_be_written(call, tmp_path):
     ):
         code, _, err = call(*command)
         assert code == 2
-        assert "cannot be written: a folder is expected here" in err
+        assert "cannot be written: must be a folder" in err
 
 
 def test_folders_of_other_tasks(tmp_path, call):

@@ -203,7 +203,7 @@ class RunFolder:
         folder = self.run(run)
         with writing(self.path):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-                raise NotADirectoryError(ENOTDIR, "a folder is expected here", str(folder))
+                raise NotADirectoryError(ENOTDIR, "must be a folder", str(folder))
             for path in folder.glob("*"):
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
@@ -253,7 +253,7 @@ def unwritable(place: Path, error: OSError) -> SuiteError:
     """Return the error of a file or folder that cannot be written."""
     reason = error.strerror or error
     if isinstance(error, FileExistsError | NotADirectoryError):
-        reason = "a folder is expected here"
+        reason = "must be a folder"
     return SuiteError(
         f"{place}: cannot be written: {reason}. Finished runs are kept; run the same command again "
         "to resume"

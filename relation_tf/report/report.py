@@ -431,7 +431,7 @@ def check_folder(folder: Path) -> None:
     with _writing(folder):
         there = next(path for path in (folder, *folder.parents) if path.exists())
         if not there.is_dir():
-            raise NotADirectoryError(ENOTDIR, "a folder is expected here", str(there))
+            raise NotADirectoryError(ENOTDIR, "must be a folder", str(there))
         try:
             # Only a trial shows that /proc or a full disk cannot be written.
             with tempfile.TemporaryDirectory(dir=there):

@@ -57,7 +57,9 @@ def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
     kinds = {source.task.name: source.kind for source in sources}
     if len(set(kinds.values())) > 1:
         found = ", ".join(f"{name} from {kind}" for name, kind in kinds.items())
-        raise DataError(f"group {group.name}: expected all tasks from one kind of source: {found}")
+        raise DataError(
+            f"group {group.name}: all tasks must be from the same kind of source. Received: {found}"
+        )
     layouts = ", ".join(dict.fromkeys(source.layout.name for source in sources))
 
     files = {

@@ -84,10 +84,10 @@ def read_plain_text(
     """
     paths = tuple(Path(file) for file in files)
     if not paths:
-        raise DataError("files: expected one or more text files. Received: none")
+        raise DataError("files: must be one or more text files. Received: none")
     apart = Path(held_out) if isinstance(held_out, str | Path) else None
     if not isinstance(held_out, str | Path) and not 0 < held_out < 1:
-        raise DataError(f"held-out: expected a file, or a share above 0 and below 1. "
+        raise DataError(f"held-out: must be a file, or a share above 0 and below 1. "
                         f"Received: {held_out:g}")  # fmt: skip
     digests = [_digest(path) for path in paths]
     if apart is not None:

@@ -177,7 +177,7 @@ def _contextual(config: RunConfig, source: PretrainedEncoder | None) -> dict[str
     encoder = source.network
     if config.embedding_dim != encoder["embedding_dim"]:
         raise SuiteError(
-            f"key 'embedding_dim': expected {encoder['embedding_dim']}, as in {config.pretrained}. "
+            f"key 'embedding_dim': must be {encoder['embedding_dim']}, as in {config.pretrained}. "
             f"Received: {config.embedding_dim}"
         )
     with dtype_policy(_POLICIES[config.precision]):

@@ -97,8 +97,8 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
         >>> load_pretrained("nowhere", "relation")
         Traceback (most recent call last):
             ...
-        relation_tf.errors.SuiteError: nowhere: expected a folder of pre-training, with a \
-pretraining.json in it
+        relation_tf.errors.SuiteError: nowhere: must be a folder written by \
+`relation-tf pretrain`, with pretraining.json
     """
     folder = _folder(folder)
     found = _find_run(folder, method, seed)
@@ -151,7 +151,9 @@ def _folder(path: str | Path) -> Path:
             return folder
     except (OSError, RuntimeError) as error:  # an invalid path or an unknown user
         raise SuiteError(f"{path!s:.160}: cannot be read: {reason_of(error)}") from error
-    raise SuiteError(f"{folder}: expected a folder of pre-training, with a {SETTINGS} in it")
+    raise SuiteError(
+        f"{folder}: must be a folder written by `relation-tf pretrain`, with {SETTINGS}"
+    )
 
 
 def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
@@ -161,13 +163,13 @@ def _find_run(folder: Path, method: str, seed: int | None) -> dict[str, Any]:
     if not runs:
         made = [*dict.fromkeys(str(run["method"]) for run in done)]
         raise SuiteError(
-            f"{folder}: expected a finished run of {method}, found {join_names(made) or 'none'}"
+            f"{folder}: has no finished run of {method}, only of {join_names(made) or 'none'}"
         )
     for run in runs:
         if seed in (None, run["seed"]) or len(runs) == 1:
             return run
     raise SuiteError(
-        f"{folder}: expected a finished run of {method} with seed {seed}, found those with "
+        f"{folder}: has no finished run of {method} with seed {seed}, only with "
         f"{', '.join(str(run['seed']) for run in runs)}"
     )
 
@@ -189,7 +191,7 @@ def fill(model: Any, pretrained: PretrainedEncoder, layer: str = "mechanism") ->
             own = model.get_layer(name)
         except ValueError as error:
             raise SuiteError(
-                f"{pretrained.folder}: expected a network with a layer {name!r}, to fill it. "
+                f"{pretrained.folder}: the network must have a layer {name!r}. "
                 f"Received: {join_names([each.name for each in model.layers])}"
             ) from error
         if name == "mechanism":

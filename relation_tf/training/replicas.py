@@ -188,7 +188,7 @@ def _local_devices(count: int | None) -> list[str]:
     if count is not None and count > len(names):
         late = "; a CPU is divided before TensorFlow is first used" if kind == "CPU" else ""
         raise SuiteError(
-            f"devices: expected at most {len(names)}, the {kind}s of this process{late}. "
+            f"devices: must be at most {len(names)}, the {kind}s of this process{late}. "
             f"Received: {count}"
         )
     return names[:count]

@@ -127,7 +127,7 @@ def test_frozen_layers_have_no_dropout(network):
 
 
 def test_another_width_of_the_embedding_is_refused_at_once(tmp_path, asked, small_glue):
-    with pytest.raises(SuiteError, match=r"key 'embedding_dim': expected 8, as in .*Received: 12"):
+    with pytest.raises(SuiteError, match=r"key 'embedding_dim': must be 8, as in .*Received: 12"):
         run_suite(asked(FROZEN, embedding_dim=12), tmp_path, data=small_glue, quiet=True)
 
 
@@ -147,7 +147,7 @@ def test_a_folder_that_was_moved_is_the_same(tmp_path, asked, small_glue, pretra
     [
         ("~nobody_of_this_name/x", "cannot be read"),
         ("x" * 5000, "cannot be read"),
-        ("nowhere", "nowhere: expected a folder of pre-training"),
+        ("nowhere", "nowhere: must be a folder written by"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_one_line(tmp_path, asked, small_glue, path, message):

@@ -295,17 +295,17 @@ def test_loading_error_is_one_line(made, tmp_path):
     from relation_tf.networks import sequence_classifier
 
     assert load_pretrained(made.folder, "relation").seed == 1
-    with pytest.raises(SuiteError, match="expected a folder of pre-training, with a pretraining"):
+    with pytest.raises(SuiteError, match=r"must be a folder written by .*, with pretraining"):
         load_pretrained(tmp_path, "relation")
-    with pytest.raises(SuiteError, match="a finished run of fcsr, found attention, relation"):
+    with pytest.raises(SuiteError, match="no finished run of fcsr, only of attention, relation"):
         load_pretrained(made.folder, "fcsr")
-    with pytest.raises(SuiteError, match="of relation with seed 7, found those with 1, 2"):
+    with pytest.raises(SuiteError, match="of relation with seed 7, only with 1, 2"):
         load_pretrained(made.folder, "relation", 7)
     pretrained = load_pretrained(made.folder, "relation", 1)
     other = {**pretrained.network, "num_classes": 2}
     with pytest.raises(SuiteError, match=r"'embedding' has a weight of shape .* network has"):
         fill(sequence_classifier(**other | {"vocabulary_size": 7}), pretrained)
-    with pytest.raises(SuiteError, match=r"a network with a layer 'contextual', to fill it"):
+    with pytest.raises(SuiteError, match=r"the network must have a layer 'contextual'"):
         fill(sequence_classifier(**other), pretrained, layer="contextual")
     options = other["options"] | {"num_layers": 3}
     with pytest.raises(SuiteError, match="made with num_layers = 2, the network's has 3"):

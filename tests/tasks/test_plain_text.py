@@ -112,9 +112,9 @@ def test_bad_files(text_file, tmp_path):
     with pytest.raises(DataError, match=r"a\.txt: given twice; held-out blocks would be in the"):
         read_plain_text([text_file, text_file], **SMALL)
     for whole in (1.0, 1):
-        with pytest.raises(DataError, match=r"held-out: expected .* Received: 1$"):
+        with pytest.raises(DataError, match=r"held-out: must be .* Received: 1$"):
             read_plain_text([text_file], **SMALL | {"held_out": whole})
-    with pytest.raises(DataError, match="files: expected one or more"):
+    with pytest.raises(DataError, match="files: must be one or more"):
         read_plain_text([], **SMALL)
     packed = tmp_path / "c.gz"
     for content in (gzip.compress(text_file.read_bytes())[:-20], b"text"):

@@ -318,7 +318,7 @@ def test_a_suite_on_two_devices_says_so(mirrored, tmp_path, small_glue, suite):
     )
     assert failures == []
     assert [(each["strategy"], each["replicas"]) for each in manifests] == [("mirrored", 2)] * 2
-    with pytest.raises(SuiteError, match="devices: expected at most 2, the CPUs of this process"):
+    with pytest.raises(SuiteError, match="devices: must be at most 2, the CPUs of this process"):
         mirrored(call, asked, tmp_path / "more", small_glue, strategy="mirrored", devices=3)
 
 
