@@ -20,6 +20,7 @@ from relation_tf.stats.samples import FloatArray, RankedSamples
 
 MAX_ARRANGEMENTS = 1_000_000
 _CHUNK_ELEMENTS = 2**16  # scores per chunk: the comparisons of a pair stay in the CPU cache
+_MOST_COMPARISONS = 2**14  # per pair and arrangement; beyond, counting is faster
 ROUNDING = 1e-9  # closer statistics are equal
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
@@ -63,9 +64,27 @@ def net_wins(groups: Groups, pairs: Pairs) -> FloatArray:
     for row, (i, j) in zip(wins, pairs, strict=True):
         first, second = groups[i][:, None], groups[j]
         product = groups[i].shape[0] * second.shape[0]
+        if product > _MOST_COMPARISONS:
+            row[:] = _net_wins_by_counts(groups[i], second)
+            continue
         dtype = np.min_scalar_type(product)
         row[:] = (first < second).sum(axis=(0, 1), dtype=dtype)
         row -= (first > second).sum(axis=(0, 1), dtype=dtype) if tied else product - row
+    return wins
+
+
+def _net_wins_by_counts(first: Codes, second: Codes) -> NDArray[np.int64]:
+    """Return the net wins of two large groups, without comparing all their scores."""
+    number = first.shape[1]
+    codes = int(max(first.max(), second.max())) + 1
+
+    def places(group: Codes) -> NDArray[np.int64]:
+        return group.astype(np.int64) * number + np.arange(number)
+
+    counts = np.bincount(places(first).ravel(), minlength=codes * number).reshape(codes, number)
+    # Scores of the first group below each code, minus those above.
+    net = 2 * np.cumsum(counts, axis=0) - counts - len(first)
+    wins: NDArray[np.int64] = net.ravel().take(places(second)).sum(axis=0)
     return wins
 
 
@@ -255,9 +274,11 @@ def _tie_sums(groups: Groups, pairs: Pairs) -> FloatArray | float:
     tied = _tied_codes(groups)
     if tied.size == 0:
         return 0.0
-    counts = [(group == tied[:, None, None]).sum(axis=1, dtype=np.float64) for group in groups]
+    largest = max(groups[i].shape[0] + groups[j].shape[0] for i, j in pairs)
+    dtype = np.min_scalar_type(largest**3)  # small types are faster
+    counts = [(group == tied[:, None, None]).sum(axis=1, dtype=dtype) for group in groups]
     both = (counts[i] + counts[j] for i, j in pairs)  # (codes, B) each
-    return np.array([(t * (t * t - 1)).sum(axis=0) for t in both])
+    return np.array([(t * (t * t - 1)).sum(axis=0, dtype=dtype) for t in both], dtype=np.float64)
 
 
 def _tied_codes(groups: Groups) -> Codes:

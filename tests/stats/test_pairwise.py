@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
+from relation_tf.stats import pairwise
 from relation_tf.stats.pairwise import (
     arrangements,
     index_pairs,
@@ -18,6 +19,7 @@ from relation_tf.stats.pairwise import (
     observed_groups,
     permutation_maxima,
     permutation_pvalues,
+    shuffled_groups,
     standardized_wins,
 )
 from relation_tf.stats.samples import rank_samples
@@ -59,6 +61,19 @@ def test_statistics_match_the_formulas(against_first, groups):
 def test_many_scores_do_not_overflow():
     groups = observed([range(300), range(300, 600)])
     assert net_wins(groups, [(0, 1)]) == 300 * 300
+    assert standardized_wins(observed([[0] * 300, [1] * 300]), [(0, 1)]) == pytest.approx(599**0.5)
+
+
+@settings(deadline=None, max_examples=50)
+@given(groups=GROUPS | UNTIED, seed=st.integers(0, 9))
+def test_large_groups_are_counted_like_small_ones(groups, seed):
+    pool = np.sort(np.concatenate(observed(groups)), axis=None)
+    arranged = shuffled_groups(pool, [*map(len, groups)], 7, np.random.default_rng(seed))
+    pairs = index_pairs(len(groups))
+    compared = net_wins(arranged, pairs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairwise, "_MOST_COMPARISONS", 0)
+        np.testing.assert_array_equal(net_wins(arranged, pairs), compared)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (1, 2, 2), (2, 2, 1, 1)])
