@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from relation_tf.config.families import families_of
 from relation_tf.config.method import NAME_PATTERN, Method
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, did_you_mean, join_names
@@ -37,6 +38,8 @@ class Facts:
         self.written = next((task.name for task in self.learned if task.written), None)
         self.classified = next((task.name for task in self.learned if not task.written), None)
         self.needs = STOPPING_RULES[suite.stopping].metrics
+        self.keys = {"task", "method", "mechanism", "units", "size"}
+        self.keys |= {option for method in self.methods for option in method.options}
         self.compares = suite.test and PROCEDURES[suite.test].compares
 
 
@@ -197,6 +200,7 @@ def check(suite: Suite) -> None:
             if about := rule.when(facts, method):
                 _check_rule(rule, about, suite, method)
     _check_layout(facts)
+    _check_families(facts)
 
 
 def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
@@ -222,7 +226,7 @@ def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
     """Yield key, name, known names and description of each key with a name."""
     suite = facts.suite
     for key in ("control", "reference"):
-        if getattr(suite, key) is not None:
+        if getattr(suite, key) is not None and suite.families is None:
             expected = f"a method of the suite: {join_names(facts.names)}"
             yield key, getattr(suite, key), facts.names, expected
     for task in suite.overrides:
@@ -240,9 +244,15 @@ def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
         for metric in facts.needs:
             expected = f"tasks with the metric {metric!r} for stopping = {suite.stopping!r}"
             yield "tasks", name, [name] if metric in entry.metrics else [], expected
+    if isinstance(suite.families, str):
+        shared = sorted(facts.keys - {"task", "method"})
+        expected = f"one of {join_names(shared)}, or lists of methods"
+        yield "families", suite.families, shared, expected
+    elif suite.families is not None:
+        for name in (name for family in suite.families for name in family):
+            yield "families", name, facts.names, f"lists of methods: {join_names(facts.names)}"
     if suite.layout is not None:
-        keys = {"task", "method", "mechanism", "units", "size"}
-        keys |= {option for method in facts.methods for option in method.options}
+        keys = facts.keys
         for key in (*suite.layout.rows, *suite.layout.columns):
             yield "layout", key, [*keys], f"one of {join_names(sorted(keys))}"
 
@@ -308,3 +318,30 @@ def _check_layout(facts: Facts) -> None:
             "key 'layout': must give each method and task its own cell. Received: "
             f"{times} in row {' / '.join(row)}, column {' / '.join(column)}"
         )
+
+
+def _check_families(facts: Facts) -> None:
+    families = families_of(facts.suite)
+    if not families:
+        return
+    times = Counter(name for family in families for name in family.methods)
+    for name in facts.names:
+        if times[name] != 1:
+            raise ValueError(
+                f"key 'families': must have each method in one list. Received: {name!r} in "
+                f"{times[name]}"
+            )
+    for family in families:
+        if len(family.methods) < 2:
+            raise ValueError(
+                "key 'families': must give two or more methods in each family. Received: only "
+                f"{', '.join(family.methods)} in {family.name}"
+            )
+        for key in ("control", "reference"):
+            name = getattr(facts.suite, key)
+            if name is not None and getattr(family, key) is None:
+                known = {*facts.names, *(method.mechanism for method in facts.methods)}
+                raise ValueError(
+                    f"key {key!r}: must be a method of each family, or the mechanism of one. "
+                    f"Received: {name!r}, not in {family.name}.{did_you_mean(name, known)}"
+                )

@@ -50,6 +50,11 @@ class Suite(TrainingSettings):
             it before training: fewer comparisons have more statistical power.
         test: Statistical procedure, a name of `relation_tf.registry.PROCEDURES`; by default
             Steel-Dwass, or Steel's test with a control.
+        families: Blocks of methods that are compared only within themselves: `"units"`,
+            `"mechanism"`, `"size"` or an option of the methods, for one family per value; or lists
+            of names of methods. Smaller families have more statistical power. `control` and
+            `reference` are then also names of mechanisms, found in each family. Choose it before
+            training; by default all methods are one family.
         reference: Method to judge all others against: the report opens with their verdicts (better,
             no worse, worse, inconclusive). By default the control.
         margin: Largest loss against the reference that counts as none, in the unit of the tables,
@@ -76,6 +81,7 @@ class Suite(TrainingSettings):
     test: Annotated[str, name_in(PROCEDURES)] | None = None
     reference: str | None = None
     margin: Margin | None = None
+    families: str | list[list[str]] | None = None
     published: Annotated[str, AfterValidator(_exists)] | None = None
     layout: TableLayout | None = None
 
@@ -89,6 +95,14 @@ class Suite(TrainingSettings):
         if not isinstance(seeds, list) or not seeds:
             raise ValueError("a number of seeds (1 or more), or a list of seeds")
         return seeds
+
+    @field_validator("families", mode="before")
+    @classmethod
+    def _key_or_lists(cls, families: Any) -> Any:
+        lists = isinstance(families, list) and all(isinstance(each, list) for each in families)
+        if families is not None and not isinstance(families, str) and not (families and lists):
+            raise ValueError("a key, such as 'units', or lists of methods")
+        return families
 
     @field_validator("tasks", "seeds")
     @classmethod

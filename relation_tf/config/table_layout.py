@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,14 +31,18 @@ class TableLayout(BaseModel):
 
     def place(self, method: Method, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the row and the column of an expanded method on a task."""
-        known = {
-            "task": task,
-            "method": method.name,
-            "mechanism": method.mechanism,
-            "units": method.units,
-            "size": None if method.size is None else size_name(cast(int, method.size)),
-            **method.options,
-        }
+        known = {"task": task, **values_of(method)}
         texts = {key: str(value) for key, value in known.items() if value is not None}
         row, column = ([texts.get(key, "–") for key in keys] for keys in (self.rows, self.columns))
         return tuple(row), tuple(column)
+
+
+def values_of(method: Method) -> dict[str, Any]:
+    """Return what distinguishes an expanded method: its name, mechanism, size and options."""
+    return {
+        "method": method.name,
+        "mechanism": method.mechanism,
+        "units": method.units,
+        "size": None if method.size is None else size_name(cast(int, method.size)),
+        **method.options,
+    }

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relation_tf.config import Method, Suite, list_suites, load_suite
+from relation_tf.config.families import Family, families_of
 from relation_tf.config.loading import make_suite, select
 from relation_tf.errors import SuiteError, UnknownNameError
 
@@ -196,6 +197,7 @@ def test_sharing_is_part_of_the_method_name(suite):
 
 
 VALUES = {"name": "x", "tasks": ["CoLA"], "method": [{"mechanism": "relation"}]}
+SIZES = {"method": [{"mechanism": name, "units": [8, 9]} for name in ("relation", "fcsr")]}
 SAVED = {"mechanism": "saved-model:x", "name": "saved"}
 READS_TEXT = {"tokens": "text", "method": [SAVED]}
 TWO = {"tasks": ["two"], "group": [GROUP]}
@@ -290,6 +292,19 @@ def of(**method):
         ({"margin": 0.0, "reference": "relation-64"}, "key 'margin': must be greater than 0"),
         ({"reference": "relation-64", "overrides": {"CoLA": {"margin": 2.0}}},
          "key 'margin': must be none in the overrides of a suite without 'margin'. Received: 2.0"),
+        (SIZES | {"families": "unit"}, "must be one of mechanism, size, units, or lists of metho"),
+        (SIZES | {"families": "unit"}, "Received: 'unit'. Did you mean 'units'?"),
+        (SIZES | {"families": "mechanism", "method": [SIZES["method"][0], {"mechanism": "fcsr"}]},
+         "two or more methods in each family. Received: only fcsr-64 in mechanism fcsr"),
+        (SIZES | {"families": [["relation-8", "fcsr-8"], ["relation-9"]]},
+         "must have each method in one list. Received: 'fcsr-9' in 0"),
+        (SIZES | {"families": [["relation-8", "fcsr-8", "relation"], ["relation-9"]]},
+         "key 'families': must be lists of methods: relation-8, relation-9, fcsr-8, fcsr-9. Rec"),
+        (SIZES | {"families": 3}, "key 'families': must be a key, such as 'units', or lists of"),
+        (SIZES | {"families": "units", "reference": "fcrs"},
+         "key 'reference': must be a method of each family, or the mechanism of one. Received: "
+         "'fcrs', not in units 8. Did you mean 'fcsr'?"),
+        (SIZES | {"families": "units", "control": "fcsr-8"}, "Received: 'fcsr-8', not in units 9"),
         ({"test": "steel"}, "'control': must be a method of the suite with test = 'steel', which"),
         ({"test": "steel-dwass", "control": "relation-64"}, "'control': must be none with test ="),
         ({"test": "friedman-nemenyi"}, "key 'test': must be a test over seeds. Received: 'fried"),
@@ -344,3 +359,21 @@ def test_a_margin_is_no_setting_of_a_run():
     assert made.runs() == make_suite("here", VALUES).runs()
     assert (made.setting("CoLA", "margin"), made.margin) == (2.0, 1.0)
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
+
+
+def test_families():
+    """A family for each value of a key, with a reference in each."""
+    made = make_suite("here", VALUES | SIZES | {"families": "units", "reference": "fcsr"})
+    assert families_of(made) == [
+        Family("units 8", ["relation-8", "fcsr-8"], reference="fcsr-8"),
+        Family("units 9", ["relation-9", "fcsr-9"], reference="fcsr-9"),
+    ]
+    lists = [["relation-8", "fcsr-9"], ["fcsr-8", "relation-9"]]
+    made = make_suite("here", VALUES | SIZES | {"families": lists, "control": "relation"})
+    assert families_of(made) == [
+        Family("family 1", lists[0], control="relation-8"),
+        Family("family 2", lists[1], control="relation-9"),
+    ]
+    assert made.runs() == make_suite("here", VALUES | SIZES).runs()
+    assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
+    assert families_of(make_suite("here", VALUES | SIZES)) == []

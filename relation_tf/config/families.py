@@ -1,0 +1,86 @@
+"""Families of methods: blocks that are tested separately. Does not import Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from relation_tf.config.table_layout import values_of
+
+if TYPE_CHECKING:
+    from relation_tf.config.method import Method
+    from relation_tf.config.suite import Suite
+
+
+@dataclass(frozen=True)
+class Family:
+    """Methods that are compared with each other and with no others.
+
+    Attributes:
+        name: Name in reports, such as `"units 64"`.
+        methods: Names of the methods.
+        control: The method that the others are tested against, if any.
+        reference: The method that the others are judged against, if any.
+    """
+
+    name: str
+    methods: Sequence[str]
+    control: str | None = None
+    reference: str | None = None
+
+    def renamed(self, names: Mapping[str, str]) -> Family:
+        """Return the family with other names of some methods."""
+        return Family(
+            self.name,
+            [names.get(name, name) for name in self.methods],
+            names.get(self.control or "", self.control),
+            names.get(self.reference or "", self.reference),
+        )
+
+    def judged(self, mechanisms: Mapping[str, str], **names: str | None) -> Family:
+        """Return the family with another control or reference.
+
+        Args:
+            mechanisms: Mechanism of each method.
+            **names: `control` or `reference`: a method of the family, or the mechanism of only one.
+        """
+        chosen = {"control": self.control, "reference": self.reference}
+        for key, name in names.items():
+            chosen[key] = find_member(name, self.methods, mechanisms)
+        return Family(self.name, self.methods, **chosen)
+
+
+def find_member(
+    name: str | None, methods: Sequence[str], mechanisms: Mapping[str, str]
+) -> str | None:
+    """Return the method with a name, or the only one with a mechanism; None if there is none."""
+    if name in methods:
+        return name
+    own = [method for method in methods if mechanisms.get(method) == name]
+    return own[0] if len(own) == 1 else None
+
+
+def families_of(suite: Suite) -> list[Family]:
+    """Return the families of a suite; an empty list if all methods are one family."""
+    if suite.families is None:
+        return []
+    methods = suite.methods()
+    mechanisms = {str(method.name): method.mechanism for method in methods}
+    return [
+        Family(name, own).judged(mechanisms, control=suite.control, reference=suite.reference)
+        for name, own in _blocks(suite.families, methods).items()
+    ]
+
+
+def _blocks(
+    families: str | Sequence[Sequence[str]], methods: Sequence[Method]
+) -> dict[str, list[str]]:
+    if not isinstance(families, str):
+        return {f"family {number}": [*own] for number, own in enumerate(families, start=1)}
+    blocks: dict[str, list[str]] = {}
+    for method in methods:
+        value = values_of(method).get(families)
+        name = f"{families} {'–' if value is None else value}"
+        blocks.setdefault(name, []).append(str(method.name))
+    return blocks
