@@ -8,7 +8,7 @@ finished runs replaces the estimate.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import Outlook
 from relation_tf.bench.spread import Spread, expected_spread
+from relation_tf.config.families import families_of
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError
@@ -132,16 +133,10 @@ class SuitePlan:
         if self.outlook is not None:
             lines.append(self.outlook.sentence)
         elif len(methods) > 1 and self.seeds > 1:
-            lines.append(
-                what_can_be_shown(
-                    len(methods),
-                    self.seeds,
-                    self.suite.alpha,
-                    test=self.suite.test or default_procedure(self.suite.control),
-                )
-            )
-            if self.spread is not None:
-                lines.append(self._margin(self.spread, len(methods)))
+            lines += shown_by_design(self.suite, methods, self.seeds)
+            largest = max(family_sizes(self.suite, methods))
+            if self.spread is not None and largest > 1:
+                lines.append(self._margin(self.spread, largest))
         return lines
 
     def _margin(self, spread: Spread, num_methods: int) -> str:
@@ -170,6 +165,32 @@ class SuitePlan:
         if fewest == "< 1" != most:
             return f"{mark}up to {most}"
         return mark + (most if fewest == most else f"{fewest} to {most}")
+
+
+def family_sizes(suite: Suite, methods: Collection[str]) -> list[int]:
+    """Return the different numbers of methods that are compared with each other.
+
+    Args:
+        suite: The suite.
+        methods: The requested methods.
+    """
+    families = [family.methods for family in families_of(suite)] or [[*methods]]
+    return sorted({len({*own} & {*methods}) for own in families} - {0})
+
+
+def shown_by_design(suite: Suite, methods: Collection[str], num_seeds: int) -> Iterator[str]:
+    """Yield what the tests of a suite can show, for each size of its families.
+
+    Args:
+        suite: The suite.
+        methods: The requested methods.
+        num_seeds: Number of seeds per method.
+    """
+    test = suite.test or default_procedure(suite.control)
+    for size in family_sizes(suite, methods):
+        if size > 1:
+            said = what_can_be_shown(size, num_seeds, suite.alpha, test=test)
+            yield said if suite.families is None else f"In each family: {said}"
 
 
 def make_plan(

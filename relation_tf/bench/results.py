@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -155,6 +155,17 @@ class Results:
             configs=[
                 config.model_copy(update={"method": new(config.method)}) for config in self.asked
             ],
+        )
+
+    def only(self, methods: Collection[str]) -> Results:
+        """Return the runs of some methods."""
+        own = [method for method in self.suite.methods() if method.name in methods]
+        return replace(
+            self,
+            suite=self.suite.model_copy(update={"method": own, "families": None}),
+            runs=[run for run in self.runs if run["method"] in methods],
+            failures=[(run, error) for run, error in self.failures if run.split("/")[1] in methods],
+            configs=[config for config in self.asked if config.method in methods],
         )
 
     @cached_property

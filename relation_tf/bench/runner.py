@@ -21,7 +21,7 @@ from relation_tf.bench.options import (
     find_executor,
     make_options,
 )
-from relation_tf.bench.planning import SuitePlan, make_plan
+from relation_tf.bench.planning import SuitePlan, make_plan, shown_by_design
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder
@@ -32,7 +32,6 @@ from relation_tf.config.loading import make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import SuiteError
 from relation_tf.registry import SOURCES, TRACKERS
-from relation_tf.stats import default_procedure, what_can_be_shown
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
 from relation_tf.tasks.sources import TaskSource, digest_of_file
@@ -384,11 +383,8 @@ def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iter
     yield from _notes(request, options)
     # The report also contains runs that are finished already.
     reported = [*request.chosen, *(run for run in request.runs if folder.has_result(run))]
-    num_methods = len({config.method for config in reported})
-    if num_methods > 1:
-        num_seeds = len({config.seed for config in reported})
-        test = request.suite.test or default_procedure(request.suite.control)
-        yield what_can_be_shown(num_methods, num_seeds, request.suite.alpha, test=test)
+    methods = {config.method for config in reported}
+    yield from shown_by_design(request.suite, methods, len({config.seed for config in reported}))
 
 
 def _vectors_digest(suite: Suite, glove: Path | None) -> str | None:

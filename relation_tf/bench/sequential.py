@@ -41,6 +41,11 @@ def plan_looks(suite: Suite, options: RunOptions) -> Looks | None:
         raise SuiteError(
             f"until_decided: suite {suite.name} must train two or more methods. It {why}"
         )
+    if suite.families is not None:
+        raise SuiteError(
+            f"until_decided: suite {suite.name} has families, and sequential seeds compare all "
+            "methods. Copy the suite without 'families'"
+        )
     for name in suite.tasks:
         _direction(suite, name)
     most = options.max_seeds or MAX_SEEDS

@@ -129,7 +129,7 @@ def _averages(scores: Scores) -> Iterator[str]:
             values = ", ".join(f"{method} {factor * means[method]:z.{digits}f}" for method in order)
             unit = " in points" if factor == 100 else ""
             first = "lowest" if lower else "highest"
-            yield f"{_capital(_title(name))}{unit}, {first} first: {values}."
+            yield f"{capital(_title(name))}{unit}, {first} first: {values}."
 
 
 def _no_test(scores: Scores) -> Iterator[str]:
@@ -193,7 +193,7 @@ def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
         yield f"{len(decided) - _MOST_PAIRS} more pairs differ significantly; see the tables."
     if not decided and len(pairs) > 1:
         where = _any_of([*pvalues["task"].unique()], scores)
-        yield f"{_capital(_no_difference(scores))} with {_seeds(pvalues)} on {where}."
+        yield f"{capital(_no_difference(scores))} with {_seeds(pvalues)} on {where}."
         return
     by_tasks: dict[str, list[pd.DataFrame]] = {}
     for pair in pairs:
@@ -303,5 +303,6 @@ def _title(average: str) -> str:
     return average if average.startswith("GLUE") else "mean of the tasks"
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]

@@ -319,7 +319,9 @@ class Section:
     Attributes:
         heading: Heading.
         after: Section before it; by default it is the last before "Warnings and provenance".
-        notebook: If True, notebooks show its lists, tables and figures.
+        notebook: If True, notebooks show it.
+        by_family: If True and methods are in families, the section is repeated for each family,
+            with the context of this family.
 
     Example:
         >>> from relation_tf.registry import SECTIONS, register_section
@@ -338,6 +340,7 @@ class Section:
     heading: str = ""
     after: str = ""
     notebook: bool = False
+    by_family: bool = False
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the blocks of the section; an empty list leaves the section out."""

@@ -187,13 +187,15 @@ def wins(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> pd.DataFr
 
 
 def summarize(
-    scores: Scores, comparisons: Mapping[str, PairwiseResult], metrics: pd.DataFrame | None = None
+    scores: Scores,
+    letters: Mapping[str, Mapping[str, str]] | None = None,
+    metrics: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return mean and SD (with n - 1) over seeds of each task, method and metric.
 
     Args:
         scores: The scores that are ranked and tested; their metric is "score".
-        comparisons: The test of each task, from `compare`.
+        letters: Letters of the methods by task; equal letters mean no significant difference.
         metrics: Metrics of the scores: columns `task`, `method`, `seed`, `metric` and `value`.
 
     Returns:
@@ -202,14 +204,13 @@ def summarize(
     own = scores.table.rename(columns={"score": "value"}).assign(metric=SCORE)
     tables = [table for table in (metrics, own) if table is not None and len(table)]
     long = pd.concat(tables or [own])
-    letters = {task: letters_of(result) for task, result in comparisons.items()}
     rows = []
     for (task, method, metric), group in cast(
         "Any", long.groupby(["task", "method", "metric"], sort=False, observed=True)
     ):
         values = group["value"].to_numpy(dtype=float)
         sd = np.std(values, ddof=1) if len(values) > 1 else math.nan
-        own_letters = letters.get(task, {}).get(method, "")
+        own_letters = (letters or {}).get(task, {}).get(method, "")
         rows.append((task, method, metric, len(values), values.mean(), sd, own_letters))
     rows.sort(key=lambda row: (scores.tasks.index(row[0]), scores.methods.index(row[1])))
     return pd.DataFrame(rows, columns=["task", "method", "metric", "n", "mean", "sd", "letters"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,22 +12,31 @@ import pandas as pd
 
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.results import Results
+from relation_tf.config.families import Family
 from relation_tf.config.published import Published, load_published
 from relation_tf.registry import SECTIONS
 from relation_tf.report import provenance
 from relation_tf.report import runs as how_runs_went
-from relation_tf.report.answer import progress, ranked_over_tasks, short_answer, tested_among
-from relation_tf.report.blocks import Block, Cell, Figure, Section, within
+from relation_tf.report.answer import (
+    capital,
+    progress,
+    ranked_over_tasks,
+    short_answer,
+    tested_among,
+)
+from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
 from relation_tf.report.comparisons import (
     SCORE,
     all_pvalues,
     compare,
+    letters_of,
     over_tasks,
     rows_of,
     summarize,
     test_name,
     wins,
 )
+from relation_tf.report.families import of_family
 from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
@@ -61,6 +70,7 @@ class ReportContext:
         manifests: Manifests of scores without `results`.
         pretraining: Settings of pre-trained encoders.
         other_runs: Runs of reports that gave scores, from their `runs.csv`.
+        whole: In the context of one family, that of all methods.
     """
 
     scores: Scores
@@ -72,6 +82,22 @@ class ReportContext:
     manifests: Sequence[Mapping[str, Any]] = ()
     pretraining: Sequence[Mapping[str, Any]] = ()
     other_runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    whole: ReportContext | None = None
+
+    @cached_property
+    def parts(self) -> dict[str, ReportContext]:
+        """Context of each family by its name; only this context, without name, if there is none."""
+        return {each.name: self._only(each) for each in self.scores.families} or {"": self}
+
+    def _only(self, family: Family) -> ReportContext:
+        runs = self.other_runs
+        return replace(
+            self,
+            scores=self.scores.only(family),
+            results=None if self.results is None else self.results.only(family.methods),
+            other_runs=runs[runs["method"].isin(family.methods)] if len(runs) else runs,
+            whole=self,
+        )
 
     @cached_property
     def sections(self) -> dict[str, Section]:
@@ -87,8 +113,17 @@ class ReportContext:
     @cached_property
     def blocks(self) -> dict[str, Sequence[Block]]:
         """Blocks of each section, without empty sections."""
-        blocks = {name: section.blocks(self) for name, section in self.sections.items()}
+        blocks = {name: self._blocks(section) for name, section in self.sections.items()}
         return {name: own for name, own in blocks.items() if own}
+
+    def _blocks(self, section: Section) -> Sequence[Block]:
+        if not section.by_family or not self.scores.families:
+            return section.blocks(self)
+        blocks: list[Block] = []
+        for family, part in self.parts.items():
+            if own := section.blocks(part):
+                blocks += [Heading(capital(family)), *of_family(own, family)]
+        return blocks
 
     @cached_property
     def pictures(self) -> list[Picture]:
@@ -103,36 +138,63 @@ class ReportContext:
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by the names of their files."""
-        ranks = None if self.several is None else self.several.ranks
         tables = {
             "scores": self._all_scores,
             "table": self.summary,
             "pvalues": self.pvalues,
-            **({} if ranks is None else {"ranks": ranks.rename_axis("task").reset_index()}),
+            **self.joined(ReportContext._ranks),
             **({} if self.results is None else {"runs": self.runs}),
-            **(
-                {"verdicts": self.verdicts.table()} if self.verdicts and self.verdicts.tasks else {}
-            ),
         }
         for section in self.sections.values():
-            tables |= section.tables(self)
+            by_family = section.by_family
+            tables |= self.joined(section.tables) if by_family else section.tables(self)
         return tables
+
+    def _ranks(self) -> dict[str, pd.DataFrame]:
+        ranks = None if self.several is None else self.several.ranks
+        return {} if ranks is None else {"ranks": ranks.rename_axis("task").reset_index()}
+
+    def joined(
+        self, tables: Callable[[ReportContext], Mapping[str, pd.DataFrame]]
+    ) -> dict[str, pd.DataFrame]:
+        """Return the tables of all families, joined, with a first column `family`.
+
+        Args:
+            tables: Function of a family's context that returns tables by name.
+        """
+        if not self.scores.families:
+            return {**tables(self)}
+        joined: dict[str, list[pd.DataFrame]] = {}
+        for family, part in self.parts.items():
+            for name, table in tables(part).items():
+                own = table.copy()
+                own.insert(0, "family", family)
+                joined.setdefault(name, []).append(own)
+        return {name: pd.concat(own, ignore_index=True) for name, own in joined.items()}
 
     @cached_property
     def answer(self) -> list[str]:
         """Sentences of the short answer."""
         own = [*(progress(self.runs) if self.results is not None else ())]
         for section in self.sections.values():
-            own += section.answer(self)
+            own += [] if section.by_family else section.answer(self)
+        for family, part in self.parts.items():
+            own += [f"{capital(family)}: {said}" if family else said for said in part._findings()]
+        return own
+
+    def _findings(self) -> Iterator[str]:
+        """Yield sentences on the tests of a family."""
+        for section in self.sections.values():
+            yield from section.answer(self) if section.by_family else ()
         if self.results is not None:
-            own += tested_among(self.scores, self.comparisons)
-        own += short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
-        return [*own, *(ranked_over_tasks(self.several, self.scores) if self.comparisons else ())]
+            yield from tested_among(self.scores, self.comparisons)
+        yield from short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
+        yield from ranked_over_tasks(self.several, self.scores) if self.comparisons else ()
 
     @cached_property
     def verdicts(self) -> Verdicts | None:
-        """Verdicts against the reference; None if there is none, or for sequential seeds."""
-        if self.looks is not None:
+        """Verdicts against the reference; None with families, and for sequential seeds."""
+        if self.scores.families or self.looks is not None:
             return None
         trained = {task.name: task for task in GLUE.values()}
         if self.results is not None:
@@ -144,7 +206,10 @@ class ReportContext:
 
     @cached_property
     def headline(self) -> str:
-        """The verdicts in one sentence; empty without a reference."""
+        """The verdicts in one sentence for each family; empty without a reference."""
+        if self.scores.families:
+            said = {family: part.headline for family, part in self.parts.items()}
+            return " ".join(f"{capital(family)}: {own}" for family, own in said.items() if own)
         return "" if self.verdicts is None else headline(self.verdicts, self.scores, self.costs)
 
     @cached_property
@@ -166,11 +231,16 @@ class ReportContext:
             *self.doubts,
             *runs,
             *(self.predicted.warnings if self.predicted is not None else ()),
-            *spread_warnings(self.comparisons),
+            *self._warnings_by_family(),
             *provenance.unlike_machines(self.manifests),
             *provenance.unlike_pretraining(self.pretraining),
-            *(() if self.verdicts is None else self.verdicts.doubts),
         ]
+
+    def _warnings_by_family(self) -> Iterator[str]:
+        for family, part in self.parts.items():
+            doubts = () if part.verdicts is None else part.verdicts.doubts
+            for warning in (*spread_warnings(part.comparisons), *doubts):
+                yield f"{capital(family)}: {warning}" if family else warning
 
     @cached_property
     def failures(self) -> list[tuple[str, str]]:
@@ -191,13 +261,20 @@ class ReportContext:
 
     @cached_property
     def comparisons(self) -> dict[str, PairwiseResult]:
-        """Test of each task; empty for sequential seeds."""
-        return compare(self.scores) if self.looks is None else {}
+        """Test of each task; empty with families, and for sequential seeds."""
+        single = not self.scores.families and self.looks is None
+        return compare(self.scores) if single else {}
+
+    @property
+    def tested(self) -> bool:
+        """If True, at least one task has a test."""
+        return any(part.comparisons for part in self.parts.values())
 
     @cached_property
     def several(self) -> FriedmanNemenyiResult | None:
         """Test over tasks; None for timed suites: text lengths are not a sample of tasks."""
-        return None if self.scores.timed or self.looks is not None else over_tasks(self.scores)
+        single = not self.scores.families and self.looks is None
+        return over_tasks(self.scores) if single and not self.scores.timed else None
 
     @cached_property
     def wins(self) -> list[Any]:
@@ -209,12 +286,23 @@ class ReportContext:
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations."""
         metrics = None if self.results is None else self.results.metrics
-        return summarize(self.scores, self.comparisons, metrics)
+        letters: dict[str, dict[str, str]] = {}
+        for part in self.parts.values():
+            for task, result in part.comparisons.items():
+                letters.setdefault(task, {}).update(letters_of(result))
+        return summarize(self.scores, letters, metrics)
 
     @cached_property
     def pvalues(self) -> pd.DataFrame:
-        """All pairs of all tasks, with differences as pages show them."""
-        return all_pvalues(self.comparisons, self.scores.factor)
+        """All pairs of all tasks, with the family first if there are several.
+
+        Differences are as pages show them.
+        """
+
+        def tests(part: ReportContext) -> dict[str, pd.DataFrame]:
+            return {"": all_pvalues(part.comparisons, part.scores.factor)}
+
+        return self.joined(tests)[""]
 
     @cached_property
     def num_pairs(self) -> int:
@@ -238,8 +326,8 @@ class ReportContext:
 
     @cached_property
     def look(self) -> dict[str, Style]:
-        """Style of each method in figures."""
-        return styles(self.scores.methods)
+        """Style of each method in figures, the same in all families."""
+        return styles(self.scores.methods) if self.whole is None else self.whole.look
 
     @cached_property
     def columns(self) -> dict[str, str]:

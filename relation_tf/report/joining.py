@@ -11,6 +11,7 @@ from statistics import fmean
 import pandas as pd
 
 from relation_tf.bench.results import Results
+from relation_tf.config.families import Family
 from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, did_you_mean, join_names, quote
 from relation_tf.report.blocks import plural
@@ -99,6 +100,7 @@ def join(
             reference=reference,
             margin=margin,
             margins=dict(margins),
+            families=_families(sources),
             networks=_networks(sources),
         ),
         [*sources],
@@ -124,11 +126,27 @@ def _test(scores: Scores) -> str:
     reference = "" if scores.reference is None else f", reference {scores.reference}"
     margin = "" if scores.margin is None else f", margin {scores.margin:g}"
     test = test_name(scores.procedure, scores.control)
-    return f"{test}, {format_level(scores.alpha)}{reference}{margin}"
+    families = f", {len(scores.families)} families" if scores.families else ""
+    return f"{test}, {format_level(scores.alpha)}{reference}{margin}{families}"
 
 
 def _judged(scores: Scores) -> tuple[str | None, float | None, tuple[tuple[str, float], ...]]:
     return scores.reference, scores.margin, (*sorted(scores.margins.items()),)
+
+
+def _families(sources: Sequence[LoadedScores]) -> list[Family]:
+    """Return the families of all sources, joined by name; none unless each source has families."""
+    if not all(source.scores.families for source in sources):
+        return []
+    joined: dict[str, Family] = {}
+    for family in (family for source in sources for family in source.scores.families):
+        before = joined.setdefault(family.name, family)
+        if before is not family:  # two controls are none
+            methods = [*dict.fromkeys([*before.methods, *family.methods])]
+            control = before.control if before.control == family.control else None
+            reference = before.reference if before.reference == family.reference else None
+            joined[family.name] = Family(family.name, methods, control, reference)
+    return [*joined.values()]
 
 
 def _networks(sources: Sequence[LoadedScores]) -> dict[str, str]:
@@ -296,6 +314,7 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
             "test": scores.test,
             "reference": scores.reference,
             "margin": scores.margin,
+            "families": None,
         }
     )
     return Results(

@@ -36,7 +36,7 @@ def settings(results: Results) -> dict[str, str]:
         return dict(item for item in common.items() if all(item in o.items() for o in others))
     suite = results.suite.model_dump(mode="json")
     left_out = {"name", "title", "question", "task", "group", "tasks", "seeds", "method",
-                "published", "layout", "control", "reference", "margin"}  # fmt: skip
+                "published", "layout", "control", "reference", "margin", "families"}  # fmt: skip
     if all(method.sharing != "adversarial" for method in results.suite.method):
         left_out |= {"adversary_weight", "orthogonality_weight"}
     rule = STOPPING_RULES.find(results.suite.stopping)

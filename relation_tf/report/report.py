@@ -10,7 +10,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from errno import ENOTDIR
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,12 @@ import pandas as pd
 
 from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
-from relation_tf.errors import SuiteError, did_you_mean
+from relation_tf.errors import SuiteError
 from relation_tf.files import align, write_bytes
-from relation_tf.registry import PROCEDURES
 from relation_tf.report import html, provenance
-from relation_tf.report.answer import in_words
+from relation_tf.report.answer import capital, in_words
 from relation_tf.report.context import ReportContext
+from relation_tf.report.declared import with_margin, with_test
 from relation_tf.report.joining import doubts, join, join_results, unused_tests
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
@@ -66,9 +66,13 @@ class Report:
 
     def _verdicts(self, fill: Callable[[str], str]) -> list[str]:
         """Return the headline and the table of verdicts; nothing without a reference."""
-        table = verdict_table(self.context)
-        lines = [] if table is None else ["", *table.lines()]
-        return [fill(self.context.headline), *lines, ""] if self.context.headline else []
+        lines = []
+        for family, part in self.context.parts.items():
+            if part.headline:
+                table = verdict_table(part)
+                said = f"{capital(family)}: {part.headline}" if family else part.headline
+                lines += [fill(said), *([] if table is None else ["", *table.lines()]), ""]
+        return lines
 
     def _means(self) -> list[str]:
         context = self.context
@@ -285,7 +289,14 @@ def compare(
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
     scores, read = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
-    scores = _judged(_tested(scores, control, test), reference, margin)
+    mechanisms = {
+        str(method.name): method.mechanism
+        for source in read
+        if source.results is not None
+        for method in source.results.suite.methods()
+    }
+    scores = with_test(scores, mechanisms, control, test)
+    scores = with_margin(scores, mechanisms, reference, margin)
     joined = join_results(read, scores)
     options = {
         "--labels": [*(labels or ())],
@@ -317,65 +328,6 @@ def compare(
         other_runs=pd.concat([source.runs for source in read], ignore_index=True),
     )
     return Report(context, [folder for source in read for folder in source.folders])
-
-
-_COMPARES = {
-    "all-pairs": "compares all pairs; remove control",
-    "against-control": "needs a control, such as --control NAME",
-    "over-tasks": "compares methods over tasks; use steel-dwass or steel",
-}
-
-
-def _tested(scores: Scores, control: str | None, test: str | None) -> Scores:
-    """Replace the test that the sources declare with the requested one.
-
-    Raises:
-        SuiteError: If the control is not a method, or the test does not match it.
-        UnknownNameError: If no test has this name.
-    """
-    if control is not None:
-        _check_method("control", control, scores)
-        scores = replace(scores, control=control, test=None)
-    if test is not None:
-        compares = PROCEDURES.find(test).compares
-        if compares != ("all-pairs" if scores.control is None else "against-control"):
-            raise SuiteError(f"test: {test!r} {_COMPARES[compares]}")
-        scores = replace(scores, test=test)
-    return scores
-
-
-def _judged(scores: Scores, reference: str | None, margin: float | None) -> Scores:
-    """Replace the reference and the margin that the sources declare with the requested ones.
-
-    Raises:
-        SuiteError: If the reference is not a method, there is a margin without a reference, or the
-            margin is not in the unit of the tables.
-    """
-    if reference is not None:
-        _check_method("reference", reference, scores)
-        scores = replace(scores, reference=reference)
-    if margin is None:
-        return scores
-    if scores.judged_against is None:
-        raise SuiteError(f"margin: needs a reference or a control. Received: {margin:g} without it")
-    sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
-    largest = max(
-        (scores.factor(str(task)) * size for task, size in sizes.items()), default=math.inf
-    )
-    if not 0 < margin < largest:
-        raise SuiteError(
-            "margin: must be above 0 and below the largest score, in the unit of the tables "
-            f"({largest:.4g}). Received: {margin:g}"
-        )
-    return replace(scores, margin=margin, margins={})
-
-
-def _check_method(option: str, name: str, scores: Scores) -> None:
-    if name not in scores.methods:
-        raise SuiteError(
-            f"{option}: must be one of {in_words([*scores.methods])}. Received: "
-            f"{name!r:.80}.{did_you_mean(name, scores.methods)}"
-        )
 
 
 def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:

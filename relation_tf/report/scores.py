@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
 import pandas as pd
 
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
+from relation_tf.config.families import Family, families_of
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
 from relation_tf.stats import default_procedure
 from relation_tf.tasks.metrics import find_metric
@@ -43,6 +44,7 @@ class Scores:
         reference: Method to judge the others against; by default the control.
         margin: Largest loss against it that counts as none, in the unit of a page.
         margins: Margins of single tasks.
+        families: Families of methods that are compared separately; by default all are one family.
         networks: Name of the trained network of each task that shares it with another task, such as
             MNLI for MNLI-m and MNLI-mm, or the name of a group. Such tasks count once over tasks.
     """
@@ -64,6 +66,7 @@ class Scores:
     reference: str | None = None
     margin: float | None = None
     margins: Mapping[str, float] = field(default_factory=dict)
+    families: Sequence[Family] = ()
     networks: Mapping[str, str] = field(default_factory=_registered_networks)
 
     @classmethod
@@ -98,6 +101,7 @@ class Scores:
             test=results.suite.test,
             reference=results.suite.reference,
             margin=results.suite.margin,
+            families=families_of(results.suite),
             margins={
                 name: override.margin
                 for task, override in results.suite.overrides.items()
@@ -109,6 +113,17 @@ class Scores:
                 for task in results.suite.tasks
                 for name in results.suite.find_task(task).scored
             },
+        )
+
+    def only(self, family: Family) -> Self:
+        """Return the scores of a family."""
+        return replace(
+            self,
+            table=self.table[self.table["method"].isin(family.methods)],
+            methods=[name for name in self.methods if name in family.methods],
+            control=family.control,
+            reference=family.reference,
+            families=(),
         )
 
     @property

@@ -74,6 +74,7 @@ class LoadedScores:
             methods=[names.get(name, name) for name in self.scores.methods],
             control=names.get(self.scores.control or "", self.scores.control),
             reference=names.get(self.scores.reference or "", self.scores.reference),
+            families=[family.renamed(names) for family in self.scores.families],
         )
         results = None if self.results is None else self.results.renamed(names)
         runs = self.runs.replace({"method": dict(names)})

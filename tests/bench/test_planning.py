@@ -12,7 +12,14 @@ from hypothesis import given
 from relation_tf.bench import plan_suite, run_suite
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.planning import Cost, SuitePlan, _to_time, by_proportion, make_plan
+from relation_tf.bench.planning import (
+    Cost,
+    SuitePlan,
+    _to_time,
+    by_proportion,
+    make_plan,
+    shown_by_design,
+)
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import _foreword
 from relation_tf.bench.spread import expected_spread
@@ -185,3 +192,16 @@ def test_spread_of_unlike_units_is_unknown(tmp_path):
         suite = load_suite(name)
         spread = expected_spread(suite, RunFolder(tmp_path), suite.runs())
         assert spread.unit == "SD"
+
+
+def test_plan_of_families():
+    """The paper's Table 1: four methods of each width, not twelve."""
+    suite = load_suite("glue")
+    costs = {(run.task, run.method): Cost(1.0, 1.0, measured=True) for run in suite.runs()}
+    plan = str(SuitePlan(suite, 540, [], costs, 0.0, 0, 1, 5))
+    assert f"In each family: {what_can_be_shown(4, 5)}" in plan
+    assert "12 methods x" not in plan
+    chosen = ["attention-64", "relation-64", "relation-128", "baseline-128", "attention-128"]
+    assert [*shown_by_design(suite, chosen, 3)] == [
+        f"In each family: {what_can_be_shown(size, 3)}" for size in (2, 3)
+    ]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words, progress
+from relation_tf.report.answer import capital, in_words, progress
 from relation_tf.report.blocks import (
     Block,
     Bullets,
     Cell,
     Column,
     Folded,
+    Heading,
     Paper,
     Paragraph,
     Row,
@@ -24,6 +27,7 @@ from relation_tf.report.blocks import (
     plural,
 )
 from relation_tf.report.context import ReportContext
+from relation_tf.report.families import of_family
 from relation_tf.report.runs import scored_on
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import (
@@ -43,32 +47,59 @@ class Answer(Section):
     notebook = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return a sentence, the table, verdicts by task, and the folded sentences."""
-        verdicts = context.verdicts
-        if verdicts is not None and verdicts.tasks:
-            table = _verdict_blocks(context, verdicts)
-        else:
-            table = [*([Paragraph(context.headline)] if context.headline else [])]
-            table += _standing_blocks(context)
+        """Return a sentence and a table, verdicts by task, and the folded sentences."""
         blocks: list[Block] = []
         if context.results is not None:
             blocks += [Paragraph(sentence, "warning") for sentence in progress(context.runs)]
-        blocks += table
-        if context.results is not None and (worth := scored_on(context.results)):
-            blocks.append(Paragraph(worth, "note"))
-        things = len(context.warnings) + len(context.failures)
-        if things:
-            what = "scores" if context.results is None else "runs"
-            text = f"{plural(things, 'warning')} about these {what}: see "
-            link = Span("Warnings and provenance", "section", "made")
-            blocks.append(Paragraph([text, link, "."], "warning"))
-        if verdicts is not None and len(verdicts.tasks) > 1:
-            note = " ".join([_BY_TASK, *(f"{note}." for note in verdicts.notes)])
-            by_task: list[Block] = [_by_task(context, verdicts), Paragraph(note, "note")]
-            blocks.append(Folded("Verdicts by task", by_task, open=True))
+        answers = {name: _answer(part) for name, part in context.parts.items()}
+        for name, own in answers.items():
+            blocks += [Heading(capital(name)), *of_family(own, name)] if name and own else own
+        blocks += _cautions(context)
+        for name, part in context.parts.items():
+            blocks += _verdicts_by_task(name, part)
         findings = Bullets(context.answer, "answer")
-        blocks.append(Folded("Tests in sentences", [findings]) if table else findings)
-        return blocks
+        table = any(isinstance(block, Table) for block in blocks)
+        return [*blocks, Folded("Tests in sentences", [findings]) if table else findings]
+
+    def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
+        """Return the verdicts of all tasks."""
+        return context.joined(_verdicts)
+
+
+def _verdicts(context: ReportContext) -> dict[str, pd.DataFrame]:
+    verdicts = context.verdicts
+    return {"verdicts": verdicts.table()} if verdicts is not None and verdicts.tasks else {}
+
+
+def _answer(context: ReportContext) -> list[Block]:
+    """Return the sentence and the table of a family, with a note."""
+    table = verdict_table(context)
+    headline: list[Block] = [Paragraph(context.headline)] if context.headline else []
+    if table is None or context.verdicts is None:
+        return [*headline, *_standing_blocks(context)]
+    conditions = " ".join(_conditions(context.scores, context.verdicts))
+    return [*headline, table, Paragraph(conditions, "note")]
+
+
+def _cautions(context: ReportContext) -> Iterator[Block]:
+    """Yield the rows behind the scores and the number of warnings."""
+    if context.results is not None and (worth := scored_on(context.results)):
+        yield Paragraph(worth, "note")
+    things = len(context.warnings) + len(context.failures)
+    if things:
+        what = "scores" if context.results is None else "runs"
+        text = f"{plural(things, 'warning')} about these {what}: see "
+        yield Paragraph([text, Span("Warnings and provenance", "section", "made"), "."], "warning")
+
+
+def _verdicts_by_task(family: str, context: ReportContext) -> list[Block]:
+    verdicts = context.verdicts
+    if verdicts is None or len(verdicts.tasks) < 2:
+        return []
+    note = " ".join([_BY_TASK, *(f"{note}." for note in verdicts.notes)])
+    blocks: list[Block] = [_by_task(context, verdicts), Paragraph(note, "note")]
+    title = f"Verdicts by task, {family}" if family else "Verdicts by task"
+    return [Folded(title, blocks, open=not family)]
 
 
 _BY_TASK = (
@@ -83,11 +114,6 @@ def verdict_table(context: ReportContext) -> Table | None:
     if verdicts is None or not verdicts.tasks:
         return None
     return _verdict_table(context, verdicts)
-
-
-def _verdict_blocks(context: ReportContext, verdicts: Verdicts) -> list[Block]:
-    note = Paragraph(" ".join(_conditions(context.scores, verdicts)), "note")
-    return [Paragraph(context.headline), _verdict_table(context, verdicts), note]
 
 
 def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:

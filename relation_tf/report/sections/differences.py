@@ -31,6 +31,7 @@ class Differences(Section):
     """Table of pairs of methods with their p."""
 
     heading = "Pairwise tests"
+    by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the table of p, with figures if all pairs are tested."""
@@ -106,6 +107,7 @@ class Effects(Section):
     """Cliff's delta of each pair."""
 
     heading = "Effect sizes"
+    by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the figure."""

@@ -65,6 +65,7 @@ class LearningTime(Section):
     """Time to the target, and the test of these times."""
 
     heading = "Time to target"
+    by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the tables of times and of pairs."""

@@ -29,6 +29,7 @@ class OverTasks(Section):
     """Friedman's and Nemenyi's tests, and the number of tasks each method wins."""
 
     heading = "Tests over several tasks"
+    by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the tests, the figure of average ranks and the table of wins."""

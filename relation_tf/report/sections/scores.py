@@ -59,6 +59,10 @@ def _lettered(context: ReportContext) -> bool:
     return any(cell.letters for cell in context.cells.values())
 
 
+def _within(context: ReportContext) -> str:
+    return " of a family" if context.scores.families else ""
+
+
 def _note(context: ReportContext) -> Iterator[str | Span]:
     scores = context.scores
     yield f"Mean over {plural(scores.seeds, 'seed')}"
@@ -78,11 +82,11 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
         yield " "
         yield Span("a b", "superscript")
         yield (
-            f": methods that share a letter in a column do not differ significantly {test}; a "
-            "column without letters has no significant difference."
+            f": methods{_within(context)} that share a letter in a column do not differ "
+            f"significantly {test}; a column without letters has no significant difference."
         )
-    elif context.comparisons and scores.control is None:
-        yield f" No difference in any column is significant {test}."
+    elif context.tested and scores.control is None:
+        yield f" No difference{_within(context)} in any column is significant {test}."
     if _fewer(context):
         yield " n: number of finished seeds, if not all. –: no finished seed."
     suite = None if context.results is None else context.results.suite
@@ -129,7 +133,7 @@ def _caption(context: ReportContext) -> str:
         f", {scores.times_100}" if scores.times_100 else "",
         ". Bold: best mean",
         f" (lowest for {', '.join(lower)})." if lower else ".",
-        " Methods that share a letter in a column do not differ significantly "
+        f" Methods{_within(context)} that share a letter in a column do not differ significantly "
         f"({context.test}, {context.level})."
         if _lettered(context)
         else "",

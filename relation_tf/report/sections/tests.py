@@ -34,6 +34,7 @@ class Tests(Section):
     """Test of each task."""
 
     heading = "Test details"
+    by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the procedure and the pairs of each task."""

@@ -1,0 +1,91 @@
+"""Options of a comparison that replace what its suites declare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from relation_tf.errors import SuiteError, did_you_mean
+from relation_tf.registry import PROCEDURES
+from relation_tf.report.answer import in_words
+from relation_tf.report.scores import Scores
+
+_COMPARES = {
+    "all-pairs": "compares all pairs; remove control",
+    "against-control": "needs a control, such as --control NAME",
+    "over-tasks": "compares methods over tasks; use steel-dwass or steel",
+}
+
+
+def with_test(
+    scores: Scores, mechanisms: Mapping[str, str], control: str | None, test: str | None
+) -> Scores:
+    """Replace the control and the test.
+
+    Args:
+        scores: The scores.
+        mechanisms: Mechanism of each method, if known.
+        control: Method to compare all others with; with families also a mechanism.
+        test: Name of a procedure.
+
+    Raises:
+        SuiteError: If the control is not a method, or the test does not match it.
+        UnknownNameError: If no test has this name.
+    """
+    if control is not None:
+        scores = replace(_with_method(scores, mechanisms, "control", control), test=None)
+    if test is not None:
+        compares = PROCEDURES.find(test).compares
+        if compares != ("all-pairs" if scores.control is None else "against-control"):
+            raise SuiteError(f"test: {test!r} {_COMPARES[compares]}")
+        scores = replace(scores, test=test)
+    return scores
+
+
+def with_margin(
+    scores: Scores, mechanisms: Mapping[str, str], reference: str | None, margin: float | None
+) -> Scores:
+    """Replace the reference and the margin.
+
+    Args:
+        scores: The scores.
+        mechanisms: Mechanism of each method, if known.
+        reference: Method to judge the others against; with families also a mechanism.
+        margin: Largest loss that counts as none, in the unit of a page.
+
+    Raises:
+        SuiteError: If the reference is not a method, there is a margin without a reference, or the
+            margin is not in the unit of the tables.
+    """
+    if reference is not None:
+        scores = _with_method(scores, mechanisms, "reference", reference)
+    if margin is None:
+        return scores
+    if scores.judged_against is None:
+        raise SuiteError(f"margin: needs a reference or a control. Received: {margin:g} without it")
+    sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
+    largest = max(
+        (scores.factor(str(task)) * size for task, size in sizes.items()), default=math.inf
+    )
+    if not 0 < margin < largest:
+        raise SuiteError(
+            "margin: must be above 0 and below the largest score, in the unit of the tables "
+            f"({largest:.4g}). Received: {margin:g}"
+        )
+    return replace(scores, margin=margin, margins={})
+
+
+def _with_method(scores: Scores, mechanisms: Mapping[str, str], key: str, name: str) -> Scores:
+    families = [family.judged(mechanisms, **{key: name}) for family in scores.families]
+    known = [*scores.methods, *(dict.fromkeys(mechanisms.values()) if families else ())]
+    lacking = [family.name for family in families if getattr(family, key) is None]
+    if name not in known or lacking:
+        expected = "a method of each family, or the mechanism of one in each" if families else ""
+        raise SuiteError(
+            f"{key}: must be {expected or f'one of {in_words(known)}'}. Received: {name!r:.80}"
+            f"{f', not in {lacking[0]}' if lacking else ''}.{did_you_mean(name, known)}"
+        )
+    changed: dict[str, Any] = {"families": families, key: name}
+    return replace(scores, **changed)

@@ -1,0 +1,155 @@
+"""Families of methods are tested and judged separately."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+from relation_tf.errors import SuiteError
+from relation_tf.report import compare, make_report
+
+NAMES = ("attention", "relation", "baseline")
+LEVEL = {"attention": 0.6, "relation": 0.7, "baseline": 0.5}
+METHODS = [{"mechanism": name, "units": [64, 128]} for name in NAMES]
+VALUES = {"method": METHODS, "tasks": ["CoLA", "RTE"], "seeds": 5, "families": "units"}
+
+
+def score(config, *_):
+    """Without overlap between the methods, and with other values for each width."""
+    return LEVEL[config.mechanism] + config.seed * config.units / 1e5 + config.units / 1e4
+
+
+@pytest.fixture(scope="module")
+def report(suite_of, fabricate_in, tmp_path_factory):
+    suite = suite_of(**VALUES, reference="attention", margin=1.0)
+    return make_report(fabricate_in(tmp_path_factory.mktemp("families"))(suite, score))
+
+
+@pytest.fixture(scope="module")
+def alone(suite_of, fabricate_in, tmp_path_factory):
+    """Reports of suites with the methods of one family only."""
+
+    def make(units):
+        methods = [{"mechanism": name, "units": units} for name in NAMES]
+        suite = suite_of(
+            method=methods, tasks=VALUES["tasks"], seeds=5, reference=f"attention-{units}",
+            margin=1.0,
+        )  # fmt: skip
+        return make_report(fabricate_in(tmp_path_factory.mktemp(f"w{units}"))(suite, score))
+
+    return {units: make(units) for units in (64, 128)}
+
+
+def test_each_family_is_tested_as_if_alone(report, alone):
+    for name in ("pvalues", "verdicts"):
+        table = report.tables[name]
+        assert table.columns[0] == "family"
+        for units, own in alone.items():
+            part = table[table["family"] == f"units {units}"].drop(columns="family")
+            expected = own.tables[name]
+            pd.testing.assert_frame_equal(part.reset_index(drop=True), expected)
+    # Six methods at once could not show any difference with five seeds.
+    assert report.tables["pvalues"]["significant"].all()
+
+
+def test_letters_are_of_the_family(report, alone):
+    letters = report.context.summary.set_index(["task", "method", "metric"])["letters"]
+    for own in alone.values():
+        expected = own.context.summary.set_index(["task", "method", "metric"])["letters"]
+        assert letters.loc[expected.index].tolist() == expected.tolist()
+    assert "methods of a family that share a letter" in report.markdown()
+
+
+def test_sentences_name_the_family(report, alone):
+    for units, own in alone.items():
+        assert f"Units {units}: {own.context.headline}" in report.context.headline
+        assert f"Units {units}: {own.context.headline}" in " ".join(str(report).split())
+        for sentence in own.context.answer:
+            assert f"Units {units}: {sentence}" in report.context.answer
+
+
+def test_sections_are_repeated_for_each_family(report):
+    markdown, latex, page = report.markdown(), report.latex(), report.html()
+    for heading in ("Short answer", "Pairwise tests", "Effect sizes", "Test details"):
+        section = markdown.split(f"## {heading}\n")[1].split("\n## ")[0]
+        assert section.count("### Units 64\n") == section.count("### Units 128\n") == 1
+    names = [picture.name for picture in report.context.pictures]
+    assert len(names) == len({*names})
+    assert {"pvalues-units-64", "pvalues-units-128", "scores"} <= {*names}
+    labels = re.findall(r"\\label\{([^}]+)\}", latex)
+    assert len(labels) == len({*labels})
+    assert any(label.endswith("answer-units-64") for label in labels)
+    assert "(units 64)" in latex
+    # Methods look the same in all families.
+    for units, part in zip((64, 128), report.context.parts.values(), strict=True):
+        assert part.look is report.context.look
+        assert f"Verdicts by task, units {units}" in page
+    headings = re.findall(r'<h2 id="([^"]+)"', page)
+    assert len(headings) == len({*headings})
+
+
+def test_files_are_written(report, tmp_path):
+    report.write(tmp_path / "report")
+    written = pd.read_csv(tmp_path / "report" / "verdicts.csv")
+    assert written["family"].unique().tolist() == ["units 64", "units 128"]
+    assert (tmp_path / "report" / "figures" / "effects-units-128.svg").exists()
+
+
+def test_learning_times_are_tested_within_families(suite_of, fabricate):
+    def reached(config, files):
+        files["result"]["reached"] = True
+        files["result"]["seconds"]["input"] = 0.1
+        seconds = 100 * LEVEL[config.mechanism] + config.seed / 10 + config.units
+        files["result"]["seconds"]["training"] = seconds
+
+    suite = suite_of(**{**VALUES, "tasks": ["RTE"]}, stopping="accuracy_reached")
+    context = make_report(fabricate(suite, score, reached)).context
+    pvalues = context.tables["time-pvalues"]
+    assert pvalues.groupby("family").size().to_dict() == {"units 128": 3, "units 64": 3}
+    assert pvalues["significant"].all()
+    assert len(context.tables["times"]) == 30
+    assert any(each.startswith("Units 64: Time to target on RTE") for each in context.answer)
+
+
+def test_an_unfinished_family(suite_of, fabricate):
+    """One family has no runs: it says so, and the other has its tests."""
+    suite = suite_of(**VALUES)
+
+    def some(config, *values):
+        return score(config, *values) if config.units == 64 else None
+
+    report = make_report(fabricate(suite, some))
+    answer = report.context.answer
+    assert answer[0].startswith("Preliminary: 30 of 60 runs are done")
+    assert "Units 128: No results yet." in answer
+    assert report.tables["pvalues"]["family"].unique().tolist() == ["units 64"]
+    assert report.html()
+    empty = make_report(fabricate(suite, lambda *_: None, name="empty"))
+    assert empty.tables["pvalues"].empty
+    assert empty.latex()
+
+
+def test_suites_are_joined_by_family(suite_of, fabricate):
+    folders = [fabricate(suite_of(**VALUES), score, name=name) for name in ("before", "after")]
+    context = compare(*folders).context
+    assert [family.name for family in context.scores.families] == ["units 64", "units 128"]
+    assert [*context.parts["units 64"].scores.methods] == [
+        f"{name}-64 ({source})" for source in ("before", "after") for name in NAMES
+    ]
+    other = fabricate(suite_of(method=METHODS, tasks=["CoLA", "RTE"]), score, name="none")
+    assert not compare(folders[0], other).context.scores.families
+
+
+def test_a_mechanism_is_the_reference_of_each_family(suite_of, fabricate):
+    folder = fabricate(suite_of(**VALUES), score)
+    context = compare(folder, reference="baseline", margin=2.0).context
+    references = [part.verdicts.reference for part in context.parts.values()]
+    assert references == ["baseline-64", "baseline-128"]
+    context = compare(folder, control="baseline").context
+    controls = [part.scores.control for part in context.parts.values()]
+    assert controls == ["baseline-64", "baseline-128"]
+    for name, message in (("basline", "Did you mean 'baseline'"), ("baseline-64", "not in units")):
+        with pytest.raises(SuiteError, match=message):
+            compare(folder, reference=name)
