@@ -38,6 +38,7 @@ class Variance(Section):
     """Standard errors of the scores from seeds and from test rows."""
 
     heading = "Seeds and test rows"
+    by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return a table of the standard errors of each task."""
