@@ -92,11 +92,12 @@ def simulate(
 
 def main(
     repetitions: Annotated[int, typer.Option(help="Simulated comparisons per row.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the scores.")] = 0,
 ) -> None:
     """Print a table of all cases, with looks after 3, 5, ... 15 seeds."""
     lines = [["methods", "error", "power", "fixed: error", "power", "runs saved"]]
     for name, shifts, options in CASES:
-        each = simulate(shifts, repetitions=repetitions, **options)
+        each = simulate(shifts, repetitions=repetitions, seed=seed, **options)
         differ = len({*shifts}) > 1
         power, fixed = (
             f"{value:.3f}" if differ else "" for value in (each.power, each.fixed_power)

@@ -174,7 +174,8 @@ def plan_suite(
     if looks is not None:
         outlook = SequentialRuns(suite, looks, request.runs, folder).outlook()
         chosen = outlook.latest
-        pending = [run for run in pending if run in chosen]
+        latest = {run.key for run in chosen}
+        pending = [run for run in pending if run.key in latest]
     return make_plan(suite, chosen, pending, whole, say, outlook)
 
 
@@ -261,13 +262,15 @@ def _groups(suite: Suite, pending: Sequence[RunConfig], whole: RunGroup) -> list
     """Group runs by task and method.
 
     For timed tasks, all methods of a seed come before the next seed, so that other load on the
-    machine slows all methods equally.
+    machine slows all methods equally. If seeds vary the split, the runs of a group have one seed,
+    because a group reads its data once.
     """
-    if suite.timed:
+    by_seed = "split" in suite.vary
+    if suite.timed or by_seed:
         tasks = [*dict.fromkeys(run.task for run in pending)]
         pending = sorted(pending, key=lambda run: (tasks.index(run.task), run.seed))
-    by_method = groupby(pending, key=lambda run: (run.task, run.method))
-    return [replace(whole, runs=list(runs)) for _, runs in by_method]
+    groups = groupby(pending, key=lambda run: (run.task, run.method, run.seed if by_seed else None))
+    return [replace(whole, runs=list(runs)) for _, runs in groups]
 
 
 def _check_suite(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
@@ -359,7 +362,7 @@ def _pretrained_digest(config: RunConfig, folder: str) -> str:
     if config.encoder_weights == "random":
         return vocabulary
     try:
-        return pretrained_digest(folder, config.mixes, config.seed)
+        return pretrained_digest(folder, config.mixes, config.seed_of("init"))
     except SuiteError as error:
         raise SuiteError(
             f"{error}; {config.method} needs it unless encoder_weights = 'random'"

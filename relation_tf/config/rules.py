@@ -241,6 +241,14 @@ def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
     for name, entry in facts.tasks.items():
         monitors = ["val_loss", *(f"val_{metric}" for metric in entry.metrics)]
         yield "monitor", suite.monitor, monitors, f"{' or '.join(map(repr, monitors))} for {name}"
+        if "split" in suite.vary and suite.setting(name, "validation_split") is None:
+            for each in entry.each():
+                allowed = ["split"] if each.validation is None else []
+                expected = (
+                    f"'init' or 'order' for {each.name}, whose validation rows are fixed, unless "
+                    "'validation_split' is set"
+                )
+                yield "vary", "split", allowed, expected
         for metric in facts.needs:
             expected = f"tasks with the metric {metric!r} for stopping = {suite.stopping!r}"
             yield "tasks", name, [name] if metric in entry.metrics else [], expected

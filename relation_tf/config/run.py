@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,11 +10,29 @@ from pydantic import Field
 
 from relation_tf.config.method import EncoderWeights, Name, Sharing
 from relation_tf.config.plugins import Plugin
-from relation_tf.config.training import Positive, TrainingSettings
+from relation_tf.config.training import Positive, RandomSource, TrainingSettings
 from relation_tf.networks.mechanisms import custom_layer, is_built_in, mixing_mechanism
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
+
+FIXED_SEED = 1
+"""Seed of a random source that does not vary."""
+
+
+def seed_of(source: RandomSource, vary: Collection[RandomSource], seed: int) -> int:
+    """Return the seed of a random source of a run.
+
+    Args:
+        source: The source.
+        vary: Sources that differ between seeds.
+        seed: Seed of the run.
+
+    Example:
+        >>> [seed_of(source, ["order"], 7) for source in ("init", "order")]
+        [1, 7]
+    """
+    return seed if source in vary else FIXED_SEED
 
 
 class RunConfig(TrainingSettings):
@@ -58,6 +77,10 @@ class RunConfig(TrainingSettings):
         """Token-mixing mechanism; for an encoder, the mechanism of its blocks."""
         return mixing_mechanism(self.mechanism, self.options)
 
+    def seed_of(self, source: RandomSource) -> int:
+        """Return the seed of a random source: the run's, or `FIXED_SEED` if it does not vary."""
+        return seed_of(source, self.vary, self.seed)
+
     @property
     def key(self) -> tuple[str, str, int]:
         """(task, method, seed)."""
@@ -74,6 +97,8 @@ class RunConfig(TrainingSettings):
             "max_length",
         )
         settings = {key: getattr(self, key) for key in keys}
+        if "split" in self.vary:
+            settings["split_seed"] = self.seed
         if self.pretrained is not None:
             settings["vocabulary"] = vocabulary_of(self.pretrained)
         return settings

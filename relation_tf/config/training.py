@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -12,6 +12,7 @@ from relation_tf.registry import SOURCES, STOPPING_RULES, Registry
 Positive = Annotated[int, Field(ge=1, lt=2**31)]
 Margin = Annotated[float, Field(gt=0)]  # in the unit of the tables, such as points
 FactoryName = Annotated[str, Field(pattern=r"^[A-Za-z][\w.-]{0,79}$")]
+RandomSource = Literal["init", "order", "split"]
 Initializer = str | dict[str, Any]  # of Keras: a name, or a table with class_name and config
 
 
@@ -36,6 +37,13 @@ def can_be_written(options: dict[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"values that TOML can represent ({error})") from error
     return options
+
+
+def _each_once(sources: list[RandomSource]) -> list[RandomSource]:
+    """Sort random sources, so that equal sets are equal lists."""
+    if not sources or len({*sources}) < len(sources):
+        raise ValueError("must have one or more of 'init', 'order' and 'split', each once")
+    return [source for source in get_args(RandomSource) if source in sources]
 
 
 Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
@@ -100,6 +108,11 @@ class TrainingSettings(BaseModel):
             far, as in the Relation paper's program, which never reset its metric.
         target_accuracy: The accuracy to exceed, a fraction in (0, 1).
         target_epochs: Number of consecutive epochs above the target accuracy.
+        vary: Random sources that differ between seeds: `"init"` (initial weights, and the
+            pre-trained encoder if there are several), `"order"` (order of the batches, dropout) and
+            `"split"` (training and validation rows, and so the vocabulary). Other sources are the
+            same for all seeds. `"split"` needs `validation_split`, or tasks without validation
+            rows.
         threads: Threads per operation. Results are reproducible only with the same number.
     """
 
@@ -143,6 +156,7 @@ class TrainingSettings(BaseModel):
     watched_accuracy: Literal["validation", "running"] = "validation"
     target_accuracy: Annotated[float, Field(gt=0, lt=1)] = 0.8
     target_epochs: Positive = 10
+    vary: Annotated[list[RandomSource], AfterValidator(_each_once)] = ["init", "order"]
     threads: Positive = 1
 
 

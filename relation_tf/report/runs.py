@@ -19,6 +19,11 @@ _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_e
 
 COSTS = ("seconds_epoch", "peak_memory_mib", "without_embedding")
 
+_SOURCES = {
+    "init": "initial weights",
+    "order": "batch order and dropout",
+    "split": "training and validation rows",
+}
 _MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
 
 
@@ -142,6 +147,14 @@ def computed(results: Results) -> str:
     parts = [f'{which} (compute = "{suite.compute}")'] if reads_a_token else []
     parts += [suite.precision, "training step compiled with XLA" if suite.xla else "without XLA"]
     return f"Computation: {', '.join(parts)}."
+
+
+def varied(results: Results) -> str:
+    """Return a sentence on what differs between the seeds; empty if it differs between runs."""
+    kinds = {tuple(run["config"]["vary"]) for run in results.runs}
+    if results.suite.timed or len(kinds) != 1:
+        return ""
+    return f"Seeds change: {', '.join(_SOURCES[name] for name in kinds.pop())}."
 
 
 def scored_on(results: Results) -> str:

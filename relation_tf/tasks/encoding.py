@@ -113,6 +113,7 @@ def load_task(
     tokens: Tokens = "word",
     start_token: bool = False,
     validation_split: float | None = None,
+    split_seed: int | None = None,
     vocabulary_size: int | None = None,
     max_length: int | None = None,
     vocabulary: str | Path | None = None,
@@ -128,8 +129,9 @@ def load_task(
         tokens: `"word"`, `"wordpiece"`, or `"text"` for networks that tokenize text themselves.
         start_token: If True, put the token `[START]` before each text.
         validation_split: Share of the training rows, in (0, 1), for early stopping; stratified by
-            class, always the same rows. Default: the validation split of the task, or a share of
-            `VALIDATION` if the task has none.
+            class. Default: the validation split of the task, or a share of `VALIDATION` if the task
+            has none.
+        split_seed: Seed of the choice of these rows; by default always the same rows.
         vocabulary_size: Size of the vocabulary, including padding and unknown; default: all words,
             or 8,000 for WordPiece.
         max_length: Largest number of tokens of a text, including a start token; longer texts are
@@ -154,6 +156,11 @@ def load_task(
     if task.generated:
         return _generated(found, digest)
     shares = [_share(each, validation_split) for each in task.each()]
+    if split_seed is not None and None in shares:
+        raise DataError(
+            f"split_seed needs validation_split: the validation rows of {task.name} are fixed. "
+            f"Received: split_seed={split_seed}"
+        )
     settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
@@ -167,6 +174,7 @@ def load_task(
         "max_length": max_length,
         "skip_bad_lines": skip_bad_lines,
         **({} if given is None else {"vocabulary": given.to_json()}),
+        **({} if split_seed is None else {"split_seed": split_seed}),
     }
     key = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
@@ -177,7 +185,7 @@ def load_task(
         for each, name, share in zip(task.each(), train, shares, strict=True):
             if share is not None:
                 splits[name], splits[task.split_of(each, _CUT)] = cut(
-                    splits[name], share, f"task {each.name}, validation split"
+                    splits[name], share, f"task {each.name}, validation split", split_seed
                 )
         texts = Chained(iter, [column for name in train for column in splits[name].texts])
         own = given

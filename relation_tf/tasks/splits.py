@@ -1,8 +1,8 @@
 """Deterministic, stratified division of a split.
 
 Rows are sorted by the SHA-256 of `"<SEED>:<row number>"`, and the first rows of each class are
-taken. No random number generator is used: a file gives the same rows on every machine, with every
-NumPy release and every seed of a run.
+taken. No random number generator is used: a file gives the same rows on every machine and with
+every NumPy release. The seed of a run has no effect unless it is given: `"<SEED>:<seed>:<row>"`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ SEED = 2022
 """Arbitrary constant; another value gives other rows."""
 
 
-def cut(split: TextSplit, size: float, place: object = "the rows") -> tuple[TextSplit, TextSplit]:
+def cut(
+    split: TextSplit, size: float, place: object = "the rows", seed: int | None = None
+) -> tuple[TextSplit, TextSplit]:
     """Divide the rows of a split into two parts, stratified by class; the order is kept.
 
     The rows taken from each class are proportional to its size (largest remainders round up; for
@@ -28,6 +30,7 @@ def cut(split: TextSplit, size: float, place: object = "the rows") -> tuple[Text
         split: Labelled rows; `index` has the row numbers.
         size: Number of rows to take (`int`), or their share in (0, 1) (`float`).
         place: Origin of the rows for error messages, such as their file.
+        seed: Seed of the choice; None for the rows of the package's fixed choice.
 
     Returns:
         The remaining rows, and the rows taken.
@@ -48,7 +51,7 @@ def cut(split: TextSplit, size: float, place: object = "the rows") -> tuple[Text
         raise DataError(
             f"{place}: must have enough rows to cut off {cut_off}. Received: {len(split)} rows"
         )
-    digests = [_digest(row) for row in split.index.tolist()]
+    digests = [_digest(row, seed) for row in split.index.tolist()]
     order = np.array(sorted(range(len(split)), key=digests.__getitem__))
     classes = _classes(split)[order]
     taken = np.zeros(len(split), bool)
@@ -57,8 +60,9 @@ def cut(split: TextSplit, size: float, place: object = "the rows") -> tuple[Text
     return split.take(np.flatnonzero(~taken)), split.take(np.flatnonzero(taken))
 
 
-def _digest(row: int) -> bytes:
-    return hashlib.sha256(f"{SEED}:{row}".encode()).digest()
+def _digest(row: int, seed: int | None) -> bytes:
+    key = f"{SEED}:{row}" if seed is None else f"{SEED}:{seed}:{row}"
+    return hashlib.sha256(key.encode()).digest()
 
 
 def _classes(split: TextSplit) -> np.ndarray:

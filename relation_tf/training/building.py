@@ -94,7 +94,7 @@ def check_network(config: RunConfig) -> None:
             if networks.find_mechanism(config.mechanism).output_type == "sequence":
                 _encoder_decoder(config, 4, 4)
                 return
-            source = _source(config, config.seed)
+            source = _source(config, config.seed_of("init"))
             with dtype_policy(_POLICIES[config.precision]):
                 model = networks.sequence_classifier(
                     config.mechanism,
@@ -124,7 +124,7 @@ def _settings(config: RunConfig, encoded: EncodedTask) -> dict[str, Any]:
     settings = {
         **_run_settings(config),
         "vocabulary_size": None if vocabulary is None else vocabulary.size,
-        **_contextual(config, _source(config, config.seed)),
+        **_contextual(config, _source(config, config.seed_of("init"))),
     }
     if task.members:
         settings |= {

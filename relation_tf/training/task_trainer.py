@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf import networks
-from relation_tf.config.run import RunConfig
+from relation_tf.config.run import RunConfig, seed_of
 from relation_tf.errors import SuiteError
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
 from relation_tf.tasks.encoding import EncodedTask
@@ -73,7 +73,7 @@ class TaskTrainer(SuiteTrainer):
         self.replicas = replicas or Replicas()
         self._quietly = quietly
         self.match = find_match(config, task)
-        models = self._networks(config.seed)
+        models = self._networks(config.seed_of("init"))
         rows = [len(each.splits["train"]) for each in task.members]
         self._steps = sum(-(-count // config.batch_size) for count in rows)
         # XLA compiles only full batches. Its operations are not deterministic.
@@ -101,8 +101,8 @@ class TaskTrainer(SuiteTrainer):
 
     @property
     def reusable(self) -> bool:
-        """False for custom layers, which may have random state outside their variables."""
-        return self.config.has_built_in_layer
+        """False if seeds have other rows, or custom layers, which may have other random state."""
+        return self.config.has_built_in_layer and "split" not in self.config.vary
 
     @property
     def tokens(self) -> int | None:
@@ -118,7 +118,8 @@ class TaskTrainer(SuiteTrainer):
         checkpoint: Checkpoint | None = None,
     ) -> TrainingResult:
         """Train until the stopping rule ends the run, and predict the dev and test sets."""
-        self.reset(seed)
+        order = seed_of("order", self.config.vary, seed)
+        self.reset(seed_of("init", self.config.vary, seed), order)
         rule, column = make_rule(self.config)
         state = self.resume(checkpoint) or State([], 0.0, {}, [])
         history, resumed = list(state.history), list(state.resumed)
@@ -129,7 +130,7 @@ class TaskTrainer(SuiteTrainer):
         stop: Stop | None = None
         padding = 0.0
         while stop is None:
-            row, padding = self._epoch(seed, history)
+            row, padding = self._epoch(order, history)
             *values, spent = self.replicas.broadcast_from_chief(*row.values(), clock.seconds())
             row = dict(zip(row, values, strict=True))
             history.append(row)
@@ -158,7 +159,7 @@ class TaskTrainer(SuiteTrainer):
         return TrainingResult(history, seconds, stop, predictions, metrics, padding, resumed)
 
     def train_epoch(self, seed: int, epoch: int) -> dict[str, float]:
-        """Train one epoch, counted from 1.
+        """Train one epoch, counted from 1, with batches in the order of a seed.
 
         Returns:
             `loss`, `accuracy` of the outputs before each step, `input_seconds`, and the share of

@@ -105,9 +105,22 @@ class Trainer(ABC):
     def _build(self, seed: int) -> keras.Model:
         """Build a network with the initial weights of a seed."""
 
-    def reset(self, seed: int) -> None:
-        """Set the weights and random states of a new network with this seed."""
-        self.restore_state([*self._build(seed).variables, *self._new_optimizer])
+    def reset(self, seed: int, dropout_seed: int | None = None) -> None:
+        """Set the weights and random states of a new network.
+
+        Args:
+            seed: Seed of the weights.
+            dropout_seed: Seed of the random states of dropout, by default the same.
+        """
+        values = [*self._build(seed).variables]
+        if dropout_seed is not None and dropout_seed != seed:
+            states = np.random.default_rng(dropout_seed)
+            values = [
+                # Keras's generators start with their seed and 0.
+                np.array([states.integers(2**31), 0]) if value.name == _SEED_STATE else value
+                for value in values
+            ]
+        self.restore_state([*values, *self._new_optimizer])
 
     def resume(self, checkpoint: Checkpoint | None) -> State | None:
         """Restore and return the state of an interrupted run; None if there is no matching one."""

@@ -327,6 +327,13 @@ def of(**method):
         (WRITTEN | {"monitor": "val_accuracy"}, "must be 'val_loss' or 'val_exact_match' for dat"),
         (WRITTEN | {"group": [{"name": "g", "tasks": ["reversal", "dates"]}], "tasks": ["g"]},
          "key 'group': must be none for reversal"),
+        ({"vary": []}, "must have one or more of 'init', 'order' and 'split', each once"),
+        ({"vary": ["order", "order"]}, "one or more of 'init', 'order' and 'split', each once"),
+        ({"vary": ["weights"]}, "key 'vary.1': must be 'init', 'order' or 'split'. Received: 'wei"),
+        ({"vary": ["split"]}, "key 'vary': must be 'init' or 'order' for CoLA, whose validation "),
+        (TWO | {"vary": ["split"]}, "must be 'init' or 'order' for CoLA, whose validation rows"),
+        (WRITTEN | {"vary": ["split"]}, "must be 'init' or 'order' for dates, whose validation r"),
+        (TIMED | {"vary": ["init"]}, "key 'vary': must be ['init', 'order'] for decode-128, whic"),
         (TUNED | {"tokens": "word"}, "key 'tokens': must be 'wordpiece' with 'pretrained'"),
         (TUNED | {"vocabulary_size": 90}, "'vocabulary_size': must be none with 'pretrained'"),
         (TUNED | {"embeddings": "glove"}, "key 'embeddings': must be 'random' with 'pretrained'"),
@@ -350,6 +357,18 @@ def test_values_that_rules_allow():
     made = make_suite("here", VALUES | options)
     assert made.runs()[0].optimizer_options == {"momentum": 0.9}
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
+
+
+def test_what_seeds_change_is_part_of_each_run():
+    suite = make_suite("here", VALUES | {"vary": ["order", "init"], "seeds": [4]})
+    assert suite.runs()[0].vary == suite.vary == ["init", "order"]
+    own = make_suite("here", VALUES | {"vary": ["split", "order"], "validation_split": 0.1})
+    run = own.runs()[1]
+    assert [run.seed_of(source) for source in ("init", "order", "split")] == [1, 2, 2]
+    assert run.reading()["split_seed"] == 2
+    assert "split_seed" not in suite.runs()[0].reading()
+    alone = {"overrides": {"CoLA": {"validation_split": 0.2}}, "vary": ["split"]}
+    assert make_suite("here", VALUES | alone).vary == ["split"]
 
 
 def test_a_margin_is_no_setting_of_a_run():

@@ -41,6 +41,14 @@ def test_rows_never_change():
     assert digest.startswith("b5fdaecae8aa2c63")
 
 
+def test_seeds_give_other_rows():
+    labels = [0] * 700 + [1] * 300
+    taken = [set(cut(rows(labels), 0.1, seed=seed)[1].index.tolist()) for seed in (None, 1, 2, 1)]
+    assert taken[1] == taken[3]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert 0 < len(taken[i] & taken[j]) < 30  # about ten by chance
+
+
 def test_rows_depend_only_on_their_numbers():
     # A row that is left out before does not move the others of its class by more than one.
     split = rows([0] * 500)

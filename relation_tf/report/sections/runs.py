@@ -31,7 +31,7 @@ from relation_tf.report.blocks import (
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.provenance import data, settings
-from relation_tf.report.runs import computed, methods_as_asked
+from relation_tf.report.runs import computed, methods_as_asked, varied
 
 _MOST_LINES = 100  # skipped lines shown
 _DIGEST = 12
@@ -114,7 +114,7 @@ def _how(results: Results, how: pd.DataFrame) -> list[Block]:
             f"Padding: share of padding in training batches. Memory: peak of a run{others}."
         )
     return [
-        Paragraph(computed(results)),
+        Paragraph(f"{computed(results)} {varied(results)}".strip()),
         table_by_task("Table: costs of the runs", how, _columns(timed=timed)),
         Paragraph(f"Medians over seeds. {note}", "note"),
     ]
