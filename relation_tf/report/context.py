@@ -40,7 +40,7 @@ from relation_tf.report.families import of_family
 from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
-from relation_tf.report.reliability import spread_warnings
+from relation_tf.report.reliability import collapse_warnings, collapsed_runs, spread_warnings
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import FriedmanNemenyiResult, PairwiseResult, PublishedTable
@@ -144,6 +144,7 @@ class ReportContext:
             "pvalues": self.pvalues,
             **self.joined(ReportContext._ranks),
             **({} if self.results is None else {"runs": self.runs}),
+            **({} if self.collapsed.empty else {"collapsed": self.collapsed}),
         }
         for section in self.sections.values():
             by_family = section.by_family
@@ -230,7 +231,7 @@ class ReportContext:
         return [
             *self.doubts,
             *runs,
-            *(self.predicted.warnings if self.predicted is not None else ()),
+            *collapse_warnings(self.collapsed, self.scores),
             *self._warnings_by_family(),
             *provenance.unlike_machines(self.manifests),
             *provenance.unlike_pretraining(self.pretraining),
@@ -344,6 +345,7 @@ class ReportContext:
         """Means by method and column, without methods that have no finished run."""
         by_score = self.summary[self.summary["metric"] == SCORE].groupby("task")["mean"]
         highest, lowest = by_score.max(), by_score.min()
+        collapsed = self.collapsed.groupby(["method", "task"]).size()
         cells = {}
         key: Any
         for key, group in self.summary.groupby(["task", "method"], sort=False):
@@ -352,12 +354,16 @@ class ReportContext:
             metrics = group[group["metric"] != SCORE]
             best = lowest if task in self.scores.lower_is_better else highest
             mean, sd = self._shown(task, group if metrics.empty else metrics)
+            lost = collapsed.get((method, task), 0)
             cells[method, task] = Cell(
                 mean,
                 bold=lowest[task] < highest[task] and math.isclose(own["mean"], best[task]),
                 letters=str(own["letters"]),
                 deviation=sd if own["n"] > 1 else "",
-                notes=[f"n = {own['n']}"] if own["n"] != self.scores.seeds else [],
+                notes=[
+                    *([f"n = {own['n']}"] if own["n"] != self.scores.seeds else []),
+                    *([f"{lost} collapsed"] if lost else []),
+                ],
             )
         return cells
 
@@ -415,6 +421,11 @@ class ReportContext:
     def predicted_rows(self) -> ReadRows:
         """Predictions of the runs on the scored sets."""
         return ReadRows([], {}) if self.results is None else read_rows(self.results)
+
+    @cached_property
+    def collapsed(self) -> pd.DataFrame:
+        """Runs that learned nothing: task, method, seed and reason."""
+        return collapsed_runs(self.predicted_rows.sets, self._all_scores)
 
     @cached_property
     def row_tables(self) -> dict[str, pd.DataFrame]:

@@ -1,13 +1,99 @@
-"""Warnings about scores for which a test is not reliable."""
+"""Warnings about scores for which a test or an interval is not reliable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+import pandas as pd
+
+from relation_tf.report.answer import in_words
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.predicted_rows import PredictedRows
+from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.spread import unequal_spread
+from relation_tf.tasks.metrics import find_metric
 
-_MOST_NAMED = 6  # tasks in one warning
+_MOST_NAMED = 6  # tasks or methods in one warning
+_ERRORS_ABOVE = 3  # standard errors by which the median run must beat the most frequent class
+
+
+def collapsed_runs(sets: Sequence[PredictedRows], metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that learned nothing.
+
+    A run is collapsed if an output is not finite, if all its predictions are equal, or if its
+    accuracy is not above the share of the most frequent class, on a task where the median run is,
+    by three standard errors. Without predictions, a correlation of exactly 0 is that of equal
+    predictions. A low score alone is no sign: it can be the method's.
+
+    Args:
+        sets: Predictions of the runs on scored sets.
+        metrics: Metrics of each score: columns `task`, `method`, `seed`, `metric` and `value`.
+
+    Returns:
+        Columns `task`, `method`, `seed` and `reason`.
+    """
+    found: dict[tuple[str, str, int], str] = {}
+    for own in sets:
+        for key, reason in _without_learning(own):
+            found[own.name, *key] = reason
+    read = {own.name for own in sets}
+    for row in rows_of(metrics[metrics["value"] == 0]):
+        if row.task not in read and find_metric(row.metric).low == -1:
+            found[row.task, row.method, row.seed] = f"{row.metric} is 0"
+    runs = [(*key, reason) for key, reason in found.items()]
+    return pd.DataFrame(runs, columns=["task", "method", "seed", "reason"])
+
+
+def _without_learning(own: PredictedRows) -> Iterator[tuple[tuple[str, int], str]]:
+    """Yield method, seed and reason of the collapsed runs on a scored set."""
+    accuracies = {}
+    for method, runs in own.runs.items():
+        for seed, (labels, outputs) in runs.items():
+            chosen = outputs.argmax(axis=1) if own.classes else outputs
+            if not np.isfinite(outputs).all():
+                yield (method, seed), "outputs are not finite"
+            elif chosen.size > 1 and (chosen == chosen[0]).all():
+                yield (method, seed), f"all predictions are {own.words(chosen[:1])[0]}"
+            elif own.classes:
+                accuracies[method, seed] = (chosen == labels).mean(), labels
+    if not accuracies:
+        return
+    median = np.median([accuracy for accuracy, _ in accuracies.values()])
+    for key, (accuracy, labels) in accuracies.items():
+        most = np.bincount(labels).max() / labels.size
+        error = math.sqrt(most * (1 - most) / labels.size)
+        if accuracy <= most and median > most + _ERRORS_ABOVE * error:
+            yield key, "accuracy is not above the share of the most frequent class"
+
+
+def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
+    """Yield a warning that names the collapsed runs.
+
+    Args:
+        collapsed: Result of `collapsed_runs`.
+        scores: The scores.
+    """
+    if collapsed.empty:
+        return
+    lost, runs = Counter(collapsed["task"]), Counter(scores.table["task"])
+    whole = [task for task in lost if lost[task] == runs[task]]
+    said = [f"all runs on {in_words(whole)}"] if whole else []
+    others = collapsed[~collapsed["task"].isin(whole)].groupby(["method", "task"], sort=False)
+    some = [
+        f"{method} on {task} (seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))})"
+        for (method, task), seeds in others["seed"]
+    ]
+    said += some[:_MOST_NAMED]
+    if len(some) > _MOST_NAMED:
+        said.append(f"{len(some) - _MOST_NAMED} more")
+    yield (
+        f"Collapsed runs, which learned nothing: {'; '.join(said)}. A t interval of such a mean "
+        "covers the true mean too rarely and is not drawn; see collapsed.csv."
+    )
 
 
 def spread_warnings(comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:

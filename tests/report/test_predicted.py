@@ -12,7 +12,6 @@ from relation_tf.bench.results import read_results
 from relation_tf.errors import SuiteError
 from relation_tf.report import make_report, predicted_rows
 from relation_tf.report.pictures.predictions import Answers, auc_table
-from relation_tf.report.sections import predictions as module
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
@@ -66,42 +65,6 @@ def test_labels_are_read_from_files(answered):
     page = report.html()
     assert 'id="predictions"' in page
     assert {"auc", "calibration", "confusion"} < set(report.tables)
-
-
-def always(label, *methods):
-    """Predict one class for all rows in the runs of these methods."""
-
-    def change(table, run):
-        if run["method"] not in methods:
-            return table
-        return table.assign(prediction=label, probability_0=0.9, probability_1=0.1)
-
-    return change
-
-
-def test_runs_that_predict_one_class_are_named(answered):
-    def said(*methods):
-        warnings = make_report(answered(always("0", *methods))).context.warnings
-        return [warning for warning in warnings if "one class" in warning]
-
-    assert said() == []
-    assert said("baseline") == [
-        "Runs that predict one class for all rows: baseline on CoLA (2 of 2)."
-    ]
-    assert said("baseline", "relation") == [
-        "Runs that predict one class for all rows: all runs on CoLA."
-    ]
-
-
-def test_warning_on_one_class_names_a_few_methods():
-    constant = {"CoLA": {f"m{i}": (1, 5) for i in range(9)}, "RTE": {"m0": (5, 5), "m1": (5, 5)}}
-    (sentence,) = module._warnings(constant)
-    assert sentence == (
-        "Runs that predict one class for all rows: all runs on RTE; m0 on CoLA (1 of 5); "
-        "m1 on CoLA (1 of 5); m2 on CoLA (1 of 5); m3 on CoLA (1 of 5); m4 on CoLA (1 of 5); "
-        "m5 on CoLA (1 of 5); 3 more methods."
-    )
-    assert module._warnings({"CoLA": {"m0": (0, 5)}}) == []
 
 
 def test_too_many_predictions_are_not_drawn(answered, monkeypatch):

@@ -17,14 +17,25 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats import mean_interval
 from relation_tf.tasks.metrics import find_metric
 
+_OPEN: Mapping[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.0}  # collapsed runs
 
-def score_dots(scores: Scores, look: Mapping[str, Style]) -> Picture:
-    """Return a figure of the scores of all seeds with mean and interval."""
+
+def score_dots(
+    scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFrame | None = None
+) -> Picture:
+    """Return a figure of the scores of all seeds with mean and interval.
+
+    Args:
+        scores: The scores.
+        look: Style of each method.
+        collapsed: Runs that learned nothing, columns `task`, `method` and `seed`: open marks,
+            without an interval of their mean, also in averages over tasks.
+    """
     names = 0.15 + 0.075 * max(map(len, look))
     return Picture(
         "scores",
         "Scores of all seeds with mean and 95 % t interval, by task and method.",
-        _score_panels(scores, look),
+        _score_panels(scores, look, collapsed),
         size=(2.4 + names, 0.6 + 0.27 * len(look)),
         left=names,
         bottom=0.3,
@@ -42,30 +53,52 @@ def learning_curves(results: Results, look: Mapping[str, Style]) -> Picture:
     )
 
 
-def _score_panels(scores: Scores, look: Mapping[str, Style]) -> list[Panel]:
+def _score_panels(
+    scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFrame | None
+) -> list[Panel]:
+    lost: dict[tuple[str, str], set[int]] = {}
+    names = ["task", "method", "seed"]
+    for own, method, seed in [] if collapsed is None else collapsed[names].to_numpy().tolist():
+        for task in (own, *scores.averages):
+            lost.setdefault((task, method), set()).add(seed)
     panels = []
     for task in scores.tasks:
         samples = scores.samples(task)
         if samples:
+            rows = scores.table[scores.table["task"] == task].groupby("method")["seed"]
+            out = {
+                name: rows.get_group(name).isin(lost.get((task, name), ())).to_numpy()
+                for name in samples
+            }
             shown = {name: scores.factor(task) * np.array(own) for name, own in samples.items()}
             means = ", ".join(
-                f"{name} {own.mean():.{scores.digits(task)}f} ({len(own)})"
+                f"{name} {own.mean():.{scores.digits(task)}f} ({len(own)}"
+                f"{f', {out[name].sum()} collapsed' if out[name].any() else ''})"
                 for name, own in shown.items()
             )
             unit = " in points" if scores.factor(task) == 100 else ""
             alt = f"{task}, scores of all seeds{unit}; means (and seeds): {means}."
-            panels.append(Panel(task, alt, partial(_draw_scores, shown, look)))
+            panels.append(Panel(task, alt, partial(_draw_scores, shown, out, look)))
     return panels
 
 
-def _draw_scores(samples: Mapping[str, np.ndarray], look: Mapping[str, Style], ax: Axes) -> None:
+def _draw_scores(
+    samples: Mapping[str, np.ndarray],
+    collapsed: Mapping[str, np.ndarray],
+    look: Mapping[str, Style],
+    ax: Axes,
+) -> None:
     for y, (name, style) in enumerate(look.items()):
         points = np.array(samples.get(name, []), dtype=float)
-        ax.plot(points, np.full(len(points), y + 0.16), **style.mark, markersize=4.5, alpha=0.65)
+        lost = collapsed.get(name, np.zeros(len(points), dtype=bool))
+        for chosen, look_of in ((~lost, {}), (lost, _OPEN)):
+            if chosen.any():
+                height = np.full(chosen.sum(), y + 0.16)
+                ax.plot(points[chosen], height, **style.mark, **look_of, markersize=4.5, alpha=0.65)
         if len(points) and np.isfinite(points).all():
             ax.plot([points.mean()] * 2, [y - 0.32, y], color=style.color, linewidth=2)
-        if len(points) > 1 and np.isfinite(points).all():
-            ax.plot(mean_interval(points), [y - 0.16] * 2, color=style.color, linewidth=1.2)
+            if len(points) > 1 and not lost.any():
+                ax.plot(mean_interval(points), [y - 0.16] * 2, color=style.color, linewidth=1.2)
     ax.set_yticks(range(len(look)), list(look))
     ax.set_ylim(len(look) - 0.5, -0.6)
     ax.tick_params(axis="y", length=0)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import Block, Figure, Folded, Paragraph, Section, Span, file_links
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.calibration import calibration, calibration_table
@@ -17,7 +15,6 @@ from relation_tf.report.pictures.drawing import Picture, Style
 from relation_tf.report.pictures.predictions import (
     MOST_CLASSES,
     Answers,
-    Predictions,
     auc_table,
     confusion_matrices,
     confusion_table,
@@ -26,7 +23,6 @@ from relation_tf.report.pictures.predictions import (
 from relation_tf.report.predicted_rows import ReadRows
 
 _MOST_MATRICES = 6  # methods; more matrices would fill the page
-_MOST_NAMED = 6  # methods in one sentence
 
 
 class Predicted(NamedTuple):
@@ -36,13 +32,11 @@ class Predicted(NamedTuple):
         tables: `auc`, `calibration` and `confusion`, each with a column `task`.
         pictures: ROC curves, calibration and confusion matrices of each task.
         notes: Figures that are left out, with the reason.
-        warnings: Runs that predict the same class for all rows.
     """
 
     tables: dict[str, pd.DataFrame]
     pictures: list[Picture]
     notes: list[str]
-    warnings: list[str]
 
 
 @register_section("predictions")
@@ -107,30 +101,4 @@ def predicted(rows: ReadRows, look: dict[str, Style]) -> Predicted:
         {kind: pd.concat(parts, ignore_index=True) for kind, parts in tables.items() if parts},
         [picture for picture in pictures if picture is not None],
         notes,
-        _warnings({own.name: _constant(own.runs) for own in classified}),
     )
-
-
-def _constant(answers: Predictions) -> dict[str, tuple[int, int]]:
-    """Return by method the numbers of runs that predict one class only, and of all runs."""
-    counts = {}
-    for method, runs in answers.items():
-        chosen = [np.argmax(shares, axis=1) for _, shares in runs.values()]
-        counts[method] = sum(len(np.unique(x)) == 1 < len(x) for x in chosen), len(runs)
-    return counts
-
-
-def _warnings(constant: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
-    """Return one sentence on all tasks where runs predict one class only."""
-    whole = [task for task, own in constant.items() if all(n == of for n, of in own.values())]
-    said = [f"all runs on {in_words(whole)}"] if whole else []
-    methods = dict.fromkeys(method for own in constant.values() for method in own)
-    some = []
-    for method in methods:
-        counts = {task: own.get(method, (0, 0)) for task, own in constant.items()}
-        on = [f"{x} ({n} of {of})" for x, (n, of) in counts.items() if n and x not in whole]
-        some += [f"{method} on {', '.join(on)}"] if on else []
-    said += some[:_MOST_NAMED]
-    if len(some) > _MOST_NAMED:
-        said.append(f"{len(some) - _MOST_NAMED} more methods")
-    return [f"Runs that predict one class for all rows: {'; '.join(said)}."] if said else []

@@ -52,7 +52,7 @@ class ScoresTable(Section):
 
 
 def _fewer(context: ReportContext) -> bool:
-    return any(cell.notes for cell in context.cells.values())
+    return any(note.startswith("n =") for cell in context.cells.values() for note in cell.notes)
 
 
 def _lettered(context: ReportContext) -> bool:
@@ -89,6 +89,8 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
         yield f" No difference{_within(context)} in any column is significant {test}."
     if _fewer(context):
         yield " n: number of finished seeds, if not all. –: no finished seed."
+    if not context.collapsed.empty:
+        yield " Collapsed: runs that learned nothing; they are part of the mean."
     suite = None if context.results is None else context.results.suite
     if suite is not None and len(suite.tasks) > 1 and not suite.timed:
         if scores.averages:
@@ -155,4 +157,6 @@ class Seeds(Section):
         points = f"Scores: {scores.times_100}. " if points and scores.points else points
         interval = ", the horizontal line its 95 % t interval" if scores.seeds > 1 else ""
         note = f"{points}Each mark is a seed; the vertical line is the mean{interval}."
-        return figure_with_note(score_dots(scores, context.look), note)
+        if not context.collapsed.empty:
+            note += " An open mark is a collapsed run; a mean with such a run has no interval."
+        return figure_with_note(score_dots(scores, context.look, context.collapsed), note)
