@@ -364,7 +364,7 @@ class Frozen(BaseLayer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Create the layer from its configuration."""
-        return cls(**{**config, "layer": keras.saving.deserialize_keras_object(config["layer"])})
+        return cls(**keras.saving.deserialize_keras_object(config))
 
 
 def _last(x: Any, mask: Any) -> Any:

@@ -263,12 +263,7 @@ class Encoder(BaseLayer):
         mechanism = config["mechanism"]
         if isinstance(mechanism, str) and ":" in mechanism:
             refuse_in_safe_mode(f"mechanism={mechanism!r}")
-        objects = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("mechanism", "options")
-            if isinstance(config[name], dict)
-        }
-        return super().from_config({**config, **objects})
+        return super().from_config(keras.saving.deserialize_keras_object(config))
 
 
 class EncoderBlock(BaseLayer):

@@ -135,8 +135,7 @@ class LanguageModel(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         """Create the model from its configuration."""
-        encoder = keras.saving.deserialize_keras_object(config["encoder"], custom_objects)
-        return cls(**{**config, "encoder": encoder})
+        return cls(**keras.saving.deserialize_keras_object(config, custom_objects))
 
 
 def language_model(

@@ -129,11 +129,7 @@ class TransformerEncoderDecoder(EncoderDecoder):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         """Create the network from its configuration."""
-        stacks = {
-            name: keras.saving.deserialize_keras_object(config[name], custom_objects)
-            for name in ("encoder", "decoder")
-        }
-        return cls(**{**config, **stacks})
+        return cls(**keras.saving.deserialize_keras_object(config, custom_objects))
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
