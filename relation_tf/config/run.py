@@ -16,6 +16,8 @@ from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
 
+_READING = ("source", "tokens", "start_token", "validation_split", "vocabulary_size", "max_length")
+
 FIXED_SEED = 1
 """Seed of a random source that does not vary."""
 
@@ -88,15 +90,7 @@ class RunConfig(TrainingSettings):
 
     def reading(self) -> dict[str, Any]:
         """Return the arguments of `relation_tf.tasks.load_task` for this run."""
-        keys = (
-            "source",
-            "tokens",
-            "start_token",
-            "validation_split",
-            "vocabulary_size",
-            "max_length",
-        )
-        settings = {key: getattr(self, key) for key in keys}
+        settings = {key: getattr(self, key) for key in _READING}
         if "split" in self.vary:
             settings["split_seed"] = self.seed
         if self.pretrained is not None:
