@@ -165,3 +165,14 @@ def test_units_within_a_task_must_agree():
         read_published(table, 5)
     seconds = pd.DataFrame({"a": ["1,500 s ± 1"], "b": ["900 ± 10"]}, index=["IMDb"])
     assert read_published(seconds, 5).pairs()["difference"].tolist() == [-600]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text("0123456789.,-−±+/()%${}_^\\ amstxpbfe&'\u2009", max_size=25))
+def test_any_text_is_a_figure_or_refused(text):
+    try:
+        found = read_cell(text)
+    except ValueError:
+        return
+    for figure in found[:2] if found else ():
+        assert Decimal(figure).is_finite()
