@@ -7,6 +7,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -154,7 +155,9 @@ def test_suites_can_be_read(page, elsewhere, monkeypatch):
     for title, text in blocks(page, "toml"):
         if text.startswith("source = "):
             assert load_published(str(elsewhere / title)).figure
-        elif title:  # keys without a title are part of a suite
+        elif not title:  # keys to add to a suite
+            assert load_suite("glue-small", tomllib.loads(text)).runs()
+        else:
             assert load_suite(elsewhere / title).runs()
 
 
