@@ -50,7 +50,7 @@ class RunOptions:
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
     )
     until_decided: bool = option(
-        False, "Add seeds look by look until every pair of methods is decided."
+        False, "Add seeds at planned looks until every pair of methods is decided."
     )
     max_seeds: int | None = option(
         None, "Largest number of seeds with --until-decided.", "N", shown="15", least=3

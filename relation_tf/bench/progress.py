@@ -162,7 +162,9 @@ class Progress:
             self._notes.add(event["note"])
             self.say(event["note"])
         elif event["event"] == "epoch":
-            self._show(f"{name} epoch {event['epoch']}, cost {event['row']['val_loss']:.4f}")
+            self._show(
+                f"{name} epoch {event['epoch']}, validation loss {event['row']['val_loss']:.4f}"
+            )
         elif event["event"] == "step":
             share = event["step"] / event["steps"]
             # Steps before an interruption took no time in this process.

@@ -1,4 +1,4 @@
-"""Run a suite with sequential seeds: add seeds look by look until every pair is decided.
+"""Run a suite with sequential seeds: add seeds at planned looks until every pair is decided.
 
 This is independent of the executor: it runs the seeds of one look, judges all scores so far, and
 runs the seeds that the next look needs. The scores alone determine each look, so an interrupted

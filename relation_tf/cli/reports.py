@@ -59,7 +59,7 @@ class ComparisonOptions:
     )
     margin: float | None = option(
         None,
-        "Largest loss against --reference that counts as none. Choose it before training.",
+        "Largest loss against --reference that does not matter. Choose it before training.",
         "POINTS",
         shown="margin of the suites",
     )

@@ -40,7 +40,7 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
         return message
     if fault["type"] == "value_error" and keys[0] in ("task", "method") and len(keys) == 2:
         return f"key {path!r}: {message}"
-    if message.startswith("unknown"):
+    if message.startswith(("unknown", "published figures")):
         return f"key {path!r}: {message}"
     known = re.findall(r"'([^']+)'", message) if fault["type"] == "literal_error" else []
     hint = did_you_mean(fault["input"], known)

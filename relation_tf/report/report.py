@@ -252,7 +252,7 @@ def compare(
             procedure of the suites, else Steel-Dwass, or Steel's test with a control.
         reference: Method to judge the others against: better, no worse, worse or inconclusive. By
             default the reference of the suites, else the control.
-        margin: Largest loss against the reference that counts as none, in the unit of the tables
+        margin: Largest loss against the reference that does not matter, in the unit of the tables
             (points for suites), above 0; choose it before the runs. By default the margin of the
             suites; without a margin no method can be no worse, only better.
         title: Title of the report, by default the labels.

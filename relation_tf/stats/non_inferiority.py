@@ -129,7 +129,7 @@ def non_inferiority(
         samples: `{method: scores}` or another form that `steel_dwass` takes; or
             `{task: {method: scores}}`. At least two finite scores per method and task.
         reference: Name of the reference method.
-        margin: Largest loss that counts as none, in the unit of the scores, at least 0; or
+        margin: Largest loss that does not matter, in the unit of the scores, at least 0; or
             `{task: margin}`.
         alpha: One-sided level, for all methods together.
         method: Kind of interval on each task.

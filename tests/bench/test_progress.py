@@ -52,7 +52,7 @@ def run_two(tmp_path, monkeypatch, quiet=False, **console):
 def test_a_notebook_has_one_bar(tmp_path, monkeypatch, shown, capsys):
     run_two(tmp_path, monkeypatch, force_jupyter=True)
     assert shown[0] == '<progress value="1" max="3"></progress> 1/3 runs'
-    assert shown[1].endswith("1/3 runs CoLA/attention-64/seed-1 epoch 1, cost 0.5000")
+    assert shown[1].endswith("1/3 runs CoLA/attention-64/seed-1 epoch 1, validation loss 0.5000")
     assert shown[-1] == '<progress value="3" max="3"></progress> 3/3 runs'
     assert "3 of 3 runs done" in capsys.readouterr().out
 

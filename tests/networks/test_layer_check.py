@@ -446,13 +446,13 @@ def test_an_instance_and_its_options() -> None:
 
 def test_unknown_option() -> None:
     report = check_layer(Mean, options={"colour": "red"})
-    assert set(faults(report)) == {"made"}
-    assert "colour='red'" in faults(report)["made"]
+    assert set(faults(report)) == {"construction"}
+    assert "colour='red'" in faults(report)["construction"]
     assert all(check.status == "not applicable" for check in report.checks[1:])
 
 
 def test_object_that_is_not_a_layer() -> None:
-    assert "not a Keras layer but dict" in faults(check_layer("builtins:dict", 4))["made"]
+    assert "not a Keras layer but dict" in faults(check_layer("builtins:dict", 4))["construction"]
 
 
 def test_unregistered_class_gets_advice() -> None:
@@ -495,16 +495,16 @@ def test_module_that_raises_on_import(tmp_path: Any, monkeypatch: Any) -> None:
 
 def test_the_table() -> None:
     checks = (
-        LayerCheck("made", "ok", "Yes."),
+        LayerCheck("construction", "ok", "Yes."),
         LayerCheck("padding", "failed", "No."),
         LayerCheck("XLA", "warning", "No."),
         LayerCheck("read-out", "not applicable", "No."),
     )
     assert str(LayerReport("mine", checks)).splitlines() == [
         "mine",
-        "ok              made      Yes.",
-        "failed          padding   No.",
-        "warning         XLA       No.",
-        "not applicable  read-out  No.",
+        "ok              construction  Yes.",
+        "failed          padding       No.",
+        "warning         XLA           No.",
+        "not applicable  read-out      No.",
         "failed: 1 to fix before a suite can run it; 1 warning",
     ]

@@ -50,7 +50,7 @@ def check_layer(
         >>> report.passed
         True
         >>> report.checks[0].name
-        'made'
+        'construction'
     """
     subject = Subject(
         layer_or_name,

@@ -55,7 +55,7 @@ class Check:
     run: Callable[[Subject], str]
     fix: str
     needed: bool = True
-    after: Sequence[str] = ("made", "output shape")
+    after: Sequence[str] = ("construction", "output shape")
 
     def outcome(self, subject: Subject, earlier: Mapping[str, LayerCheck]) -> LayerCheck:
         """Run the check, unless a check that it requires is not ok."""
@@ -91,7 +91,7 @@ def _check(name: str, fix: str, **declaration: Any) -> Callable[[Any], Any]:
     return add
 
 
-@_check("made", "__init__ must accept `units`, the options and **kwargs.", after=())
+@_check("construction", "__init__ must accept `units`, the options and **kwargs.", after=())
 def _made(subject: Subject) -> str:
     return f"{type(subject.layer()).__name__} is created."
 
@@ -99,7 +99,7 @@ def _made(subject: Subject) -> str:
 @_check(
     "output shape",
     "`call` must accept tokens of shape (batch, tokens, width), also in a keras.Model.",
-    after=("made",),
+    after=("construction",),
 )
 def _output_shape(subject: Subject) -> str:
     shape = subject.mixed(subject.x, KEPT).shape
@@ -142,7 +142,7 @@ def _lengths(subject: Subject) -> str:
 @_check(
     "padding",
     "`call` must accept a boolean mask of shape (batch, tokens).",
-    after=("made", "output shape", "lengths"),
+    after=("construction", "output shape", "lengths"),
 )
 def _padding(subject: Subject) -> str:
     if not subject.masks:
@@ -186,7 +186,7 @@ def _gradient(subject: Subject) -> str:
     "set masked tokens to zero with ops.where.",
     # Advice only: padding in a suite is a finite embedding.
     needed=False,
-    after=("made", "output shape", "padding", "gradients"),
+    after=("construction", "output shape", "padding", "gradients"),
 )
 def _nan_padding(subject: Subject) -> str:
     fix = (
@@ -232,7 +232,7 @@ def _batch_order(subject: Subject) -> str:
     "determinism",
     "`call` must work with training=True.",
     needed=False,
-    after=("made", "output shape", "gradients"),
+    after=("construction", "output shape", "gradients"),
 )
 def _determinism(subject: Subject) -> str:
     models, outputs = [], []
@@ -253,7 +253,7 @@ def _determinism(subject: Subject) -> str:
     "batch in training",
     "accept any number of rows.",
     needed=False,
-    after=("made", "output shape", "gradients", "batch order", "determinism"),
+    after=("construction", "output shape", "gradients", "batch order", "determinism"),
 )
 def _training_batch(subject: Subject) -> str:
     model = subject.model()
@@ -309,7 +309,7 @@ def _causal(subject: Subject) -> str:
     "Relation.",
     # Required only by suites with `decode` tasks. Layers that see later tokens have no steps.
     needed=False,
-    after=("made", "output shape", "causality"),
+    after=("construction", "output shape", "causality"),
 )
 def _steps(subject: Subject) -> str:
     layer = subject.mixer

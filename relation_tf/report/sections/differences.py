@@ -80,9 +80,10 @@ def _intervals(context: ReportContext) -> str:
         return f" So few seeds give no finite {confidence} intervals of the differences."
     unit = " in points" if context.scores.fractions == [*context.scores.tasks] else ""
     return (
-        f" Small: difference{unit}, second minus first method, with a simultaneous {confidence} "
-        "interval for all pairs of a column (Hodges-Lehmann; scores that differ by a shift). An "
-        "interval excludes 0 only if the pair is significant."
+        f" In small type or parentheses: difference{unit}, second minus first method, with a "
+        f"simultaneous {confidence} interval for all pairs of a column. The intervals "
+        "(Hodges-Lehmann) assume that scores differ by a shift; they exclude 0 only if the pair "
+        "is significant."
     )
 
 
