@@ -31,14 +31,27 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
+class LookFamily(_Part):
+    """Methods that are compared with each other.
+
+    Attributes:
+        name: Name of the family; empty if it has all methods.
+        methods: Names of the methods.
+        control: Method that the others are compared with; None for all pairs.
+    """
+
+    name: str
+    methods: list[str]
+    control: str | None
+
+
 class LookPlan(_Part):
     """Settings that are fixed before the first run.
 
     Attributes:
         looks: Seeds per method at each look.
-        alpha: Family-wise level over all pairs and looks.
-        control: Method that the others are compared with; None for all pairs.
-        methods: Names of the methods.
+        alpha: Family-wise level over all pairs of a family and all looks.
+        families: Families of methods, each with its own verdicts.
         tasks: Names of the tasks.
         seeds: Seeds in the order in which they run, as many as the last look has.
         draws: Random orders from which the boundaries are computed.
@@ -47,8 +60,7 @@ class LookPlan(_Part):
 
     looks: list[int]
     alpha: float
-    control: str | None
-    methods: list[str]
+    families: list[LookFamily]
     tasks: list[str]
     seeds: list[int]
     draws: int
@@ -76,17 +88,15 @@ class Pair(_Part):
     verdict: str
 
 
-class Looks(_Part):
-    """Plan and state of a folder with sequential seeds.
+class FamilyLooks(_Part):
+    """State of a family.
 
     Attributes:
-        plan: Settings that are fixed before the first run.
         due: Method -> seeds needed for the next look; empty if every pair is decided.
         looks: The looks so far.
-        pairs: All pairs with their verdicts.
+        pairs: All pairs with their verdicts; empty before the first look.
     """
 
-    plan: LookPlan
     due: dict[str, int]
     looks: list[Look] = []
     pairs: list[Pair] = []
@@ -96,20 +106,49 @@ class Looks(_Part):
         """Number of pairs with a verdict."""
         return sum(look.decided for look in self.looks)
 
-    def updated(self, result: SequentialResult) -> Looks:
+    @classmethod
+    def of(cls, result: SequentialResult) -> FamilyLooks:
         """Return the state after the looks of a result."""
         pairs = result.pairs.astype(object).where(result.pairs.notna(), None)
         content = {
-            "plan": self.plan.model_dump(),
             "due": {str(name): seeds for name, seeds in result.due.items()},
             "looks": result.looks.to_dict("records"),
             "pairs": pairs.to_dict("records"),
         }
-        return Looks.model_validate(content)
+        return cls.model_validate(content)
+
+
+class Looks(_Part):
+    """Plan and state of a folder with sequential seeds.
+
+    Attributes:
+        plan: Settings that are fixed before the first run.
+        states: State of each family of the plan.
+    """
+
+    plan: LookPlan
+    states: list[FamilyLooks]
+
+    @classmethod
+    def first(cls, plan: LookPlan) -> Looks:
+        """Return the state before the first run."""
+        due = (dict.fromkeys(family.methods, plan.looks[0]) for family in plan.families)
+        return cls(plan=plan, states=[FamilyLooks(due=own) for own in due])
+
+    @property
+    def due(self) -> dict[str, int]:
+        """Method -> seeds needed for the next look; empty if every pair is decided."""
+        return {name: seeds for state in self.states for name, seeds in state.due.items()}
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Pairs of all families with a look."""
+        return [pair for state in self.states for pair in state.pairs]
 
     def requested(self, runs: Sequence[RunConfig]) -> list[RunConfig]:
         """Return the runs of all looks so far and of the next one."""
-        seeds = dict.fromkeys(self.plan.methods, self.plan.looks[0])
+        every = [name for family in self.plan.families for name in family.methods]
+        seeds = dict.fromkeys(every, self.plan.looks[0])
         for pair in self.pairs:
             for name in (pair.a, pair.b):
                 seeds[name] = max(seeds[name], pair.seeds)
@@ -123,13 +162,12 @@ class Looks(_Part):
 
     def sentence(self) -> str:
         """Return the state in one sentence."""
-        after = f"after {self.looks[-1].seeds} seeds, " if self.looks else ""
-        total = len(self.pairs)
-        decided = f"{after}{self.num_decided} of {total} pairs are decided" if total else "no look"
+        decided = sum(state.num_decided for state in self.states)
+        said = f"{decided} of {len(self.pairs)} pairs are decided" if self.pairs else "no look"
         if not self.due:
-            return f"Sequential seeds: {decided}."
+            return f"Sequential seeds: {said}."
         waiting = ", ".join(f"{name} {seeds}" for name, seeds in self.due.items())
-        return f"Sequential seeds: {decided}; the next look needs these seeds: {waiting}."
+        return f"Sequential seeds: {said}; the next look needs these seeds: {waiting}."
 
 
 def read_looks(folder: Path) -> Looks | None:

@@ -14,10 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.bench.looks import LOOKS, MAX_SEEDS, LookPlan, Looks, read_looks
+from relation_tf.bench.looks import (
+    LOOKS,
+    MAX_SEEDS,
+    FamilyLooks,
+    LookFamily,
+    LookPlan,
+    Looks,
+    read_looks,
+)
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.results import read_result, score_of
 from relation_tf.bench.run_folder import RunFolder, writing
+from relation_tf.config.families import Family, families_of
 from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -41,11 +50,6 @@ def plan_looks(suite: Suite, options: RunOptions) -> Looks | None:
         raise SuiteError(
             f"until_decided: suite {suite.name} must train two or more methods. It {why}"
         )
-    if suite.families is not None:
-        raise SuiteError(
-            f"until_decided: suite {suite.name} has families, and sequential seeds compare all "
-            "methods. Copy the suite without 'families'"
-        )
     for name in suite.tasks:
         _direction(suite, name)
     most = options.max_seeds or MAX_SEEDS
@@ -53,13 +57,15 @@ def plan_looks(suite: Suite, options: RunOptions) -> Looks | None:
     plan = LookPlan(
         looks=list(look_schedule(most)),
         alpha=suite.alpha,
-        control=suite.control,
-        methods=methods,
+        families=[
+            LookFamily(name=family.name, methods=[*family.methods], control=family.control)
+            for family in families_of(suite) or [Family("", methods, suite.control)]
+        ],
         tasks=suite.tasks,
         seeds=[*suite.seeds, *following][:most],
         draws=DRAWS,
     )
-    return Looks(plan=plan, due=dict.fromkeys(methods, plan.looks[0]))
+    return Looks.first(plan)
 
 
 def with_seeds(suite: Suite, looks: Looks) -> Suite:
@@ -89,7 +95,7 @@ def check_looks(folder: RunFolder, looks: Looks | None) -> None:
             )
         return
     for key in LookPlan.model_fields:
-        own, other = getattr(looks.plan, key), getattr(found.plan, key)
+        own, other = (each.plan.model_dump()[key] for each in (looks, found))
         if own != other:
             raise SuiteError(
                 f"{folder.path / LOOKS}: the looks were fixed with {key} = {other}, but now {key} "
@@ -142,25 +148,35 @@ class SequentialRuns:
 
     def judge(self) -> Iterator[str]:
         """Take all looks that the finished runs allow; yield a line for each new look."""
-        plan, before = self.looks.plan, len(self.looks.looks)
-        samples = self._samples()
+        before, plan = self.looks, self.looks.plan
+        states = [self._state(number) for number in range(len(plan.families))]
+        self.looks = before.model_copy(update={"states": states})
+        for family, state, old in zip(plan.families, states, before.states, strict=True):
+            of = f"{family.name}, " if family.name else ""
+            decided = sum(look.decided for look in state.looks[: len(old.looks)])
+            for look in state.looks[len(old.looks) :]:
+                decided += look.decided
+                yield (
+                    f"{of}look after {look.seeds} seeds: {decided} of {len(state.pairs)} pairs "
+                    "are decided"
+                )
+
+    def _state(self, number: int) -> FamilyLooks:
+        """Return the state of a family after all looks that its finished runs allow."""
+        plan, family = self.looks.plan, self.looks.plan.families[number]
+        samples = self._samples(family.methods)
         if min(len(own) for task in samples.values() for own in task.values()) < plan.looks[0]:
-            self.looks = self._first
-            return
+            return self._first.states[number]
         result = sequential_test(
             samples,
             plan.looks,
             plan.alpha,
-            control=plan.control,
+            control=family.control,
             higher_is_better={name: _direction(self._suite, name) for name in plan.tasks},
             draws=plan.draws,
             rng=plan.rng,
         )
-        self.looks = self.looks.updated(result)
-        total = len(self.looks.pairs)
-        for number, look in enumerate(self.looks.looks[before:], start=before + 1):
-            decided = sum(each.decided for each in self.looks.looks[:number])
-            yield f"look after {look.seeds} seeds: {decided} of {total} pairs are decided"
+        return FamilyLooks.of(result)
 
     def start(self, say: Callable[[str], None]) -> list[RunConfig]:
         """Judge the finished runs and return the pending runs of the next look.
@@ -187,24 +203,38 @@ class SequentialRuns:
     def outlook(self) -> Outlook:
         """Return the design in words, and the runs of the best case."""
         plan = self.looks.plan
-        design = sequential_design(
-            len(plan.methods),
+        designs = [self._design(family) for family in plan.families]
+        firsts = [min(own.first_decisive or own.looks[-1], own.first_given_up) for own in designs]
+
+        def at_least(seeds: Sequence[int]) -> list[RunConfig]:
+            states = [
+                state.model_copy(
+                    update={"due": {name: max(due, least) for name, due in state.due.items()}}
+                )
+                for state, least in zip(self.looks.states, seeds, strict=True)
+            ]
+            return self.looks.model_copy(update={"states": states}).requested(self._runs)
+
+        said = [
+            f"{f'{family.name}: ' if family.name else ''}{_in_words(own)}"
+            for family, own in zip(plan.families, designs, strict=True)
+        ]
+        latest = at_least([plan.looks[-1]] * len(designs))
+        return Outlook("\n".join(said), at_least(firsts), latest)
+
+    def _design(self, family: LookFamily) -> SequentialDesign:
+        plan = self.looks.plan
+        return sequential_design(
+            len(family.methods),
             plan.looks,
             len(plan.tasks),
             plan.alpha,
-            against_control=plan.control is not None,
+            against_control=family.control is not None,
             draws=plan.draws,
             rng=plan.rng,
         )
-        first = min(design.first_decisive or plan.looks[-1], design.first_given_up)
 
-        def at_least(least: int) -> list[RunConfig]:
-            due = {name: max(seeds, least) for name, seeds in self.looks.due.items()}
-            return self.looks.model_copy(update={"due": due}).requested(self._runs)
-
-        return Outlook(_in_words(design), at_least(first), at_least(plan.looks[-1]))
-
-    def _samples(self) -> dict[str, dict[str, list[float]]]:
+    def _samples(self, methods: Sequence[str]) -> dict[str, dict[str, list[float]]]:
         """Return the scores of each task and method, in the order of the seeds, without gaps."""
         runs = {run.key: run for run in self._runs}
         plan = self.looks.plan
@@ -216,9 +246,7 @@ class SequentialRuns:
                 for run in takewhile(self._folder.has_result, own)
             ]
 
-        return {
-            task: {method: scores(task, method) for method in plan.methods} for task in plan.tasks
-        }
+        return {task: {method: scores(task, method) for method in methods} for task in plan.tasks}
 
 
 def _in_words(design: SequentialDesign) -> str:

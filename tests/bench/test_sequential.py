@@ -84,7 +84,7 @@ def test_seeds_are_added_until_every_pair_is_decided(tmp_path, instant, suite):
     }
     expected = sequential_test(every, looks.plan.looks)
     assert [pair.model_dump() for pair in looks.pairs] == expected.pairs.to_dict("records")
-    assert looks.num_decided == 3
+    assert looks.states[0].num_decided == 3
     # The method with only decided pairs got no more seeds than its verdicts needed.
     seeds = {m: sum(run["method"] == m for run in results.runs) / 2 for m in METHODS}
     last = {pair.seeds for pair in looks.pairs if METHODS[2] in (pair.a, pair.b)}
@@ -114,17 +114,18 @@ def test_the_plan_is_written_before_the_first_run_and_cannot_change(tmp_path, in
     with pytest.raises(KeyboardInterrupt):
         run_suite(suite(), tmp_path, **UNTIL)
     looks = read_looks(tmp_path)
-    assert (looks.looks, looks.due) == ([], dict.fromkeys(METHODS, 3))
+    assert (looks.states[0].looks, looks.due) == ([], dict.fromkeys(METHODS, 3))
     instant["left"] = 10**6
     for changed, key in (
         ({"max_seeds": 11}, "looks = [3, 5, 7, 9], but now looks = [3, 5, 7, 9, 11]"),
         ({"settings": {"alpha": 0.1}}, "alpha = 0.05, but now alpha = 0.1"),
         ({"settings": {"tasks": ["RTE"]}}, "tasks = ['RTE', 'WNLI'], but now tasks = ['RTE']"),
-        ({"settings": {"control": METHODS[0]}}, "control = None, but now control = attention"),
+        ({"settings": {"control": METHODS[0]}}, "'control': None}], but now families = "),
     ):
         with pytest.raises(SuiteError) as error:
             run_suite(suite(), tmp_path, **{**UNTIL, **changed})
-        assert f"the looks were fixed with {key}. Choose another --out" in str(error.value)
+        assert key in str(error.value)
+        assert str(error.value).startswith(f"{tmp_path / LOOKS}: the looks were fixed with ")
         assert "\n" not in str(error.value)
     with pytest.raises(SuiteError, match="continue with --until-decided --max-seeds 9"):
         run_suite(suite(), tmp_path, executor="instant", quiet=True)
@@ -154,13 +155,36 @@ def test_suites_without_a_comparison_are_refused(suite):
     assert plan_looks(one, RunOptions()) is None
 
 
+def test_families_are_decided_separately(tmp_path, instant, suite):
+    four = [*({"name": name, "mechanism": name} for name in METHODS),
+            {"name": "last", "mechanism": "relation", "units": 8}]  # fmt: skip
+    made = suite(method=four, families=[[*METHODS[:2]], [METHODS[2], "last"]])
+    results = run_suite(made, tmp_path, **UNTIL)
+    first, second = results.looks.states
+    for names, state in ((METHODS[:2], first), ((METHODS[2], "last"), second)):
+        alone = {
+            task: {m: [score(task, m, seed) for seed in range(1, 10)] for m in names}
+            for task in ("RTE", "WNLI")
+        }
+        expected = sequential_test(alone, results.looks.plan.looks)
+        assert [pair.model_dump() for pair in state.pairs] == expected.pairs.to_dict("records")
+    seeds = {m: sum(run["method"] == m for run in results.runs) / 2 for m in ("last", *METHODS)}
+    assert seeds["last"] == seeds[METHODS[2]] == second.pairs[0].seeds
+    assert seeds[METHODS[0]] == seeds[METHODS[1]] == first.pairs[0].seeds
+    report = make_report(tmp_path)
+    assert any(
+        said.startswith("Family 2: On the 2 tasks together") for said in report.context.answer
+    )
+    assert [*report.tables["sequential-pairs"]["family"]] == ["family 1", "family 2"]
+
+
 def test_a_failed_run_stops_the_looks_until_it_is_done(tmp_path, instant, suite, capsys):
     instant["broken"] = {("RTE", METHODS[0], 2)}
     results = run_suite(suite(), tmp_path, **{**UNTIL, "quiet": False})
     assert (
         "the next look needs the runs that failed: RTE/attention/seed-2" in capsys.readouterr()[0]
     )
-    assert (results.looks.looks, len(results.runs)) == ([], 17)
+    assert (results.looks.states[0].looks, len(results.runs)) == ([], 17)
     instant["broken"] = set()
     run_suite(suite(), tmp_path, **{**UNTIL, "quiet": False})
     assert "look after 3 seeds: " in capsys.readouterr()[0]

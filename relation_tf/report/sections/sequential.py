@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from relation_tf.bench.looks import LOOKS, Looks, Pair
+from relation_tf.bench.looks import LOOKS, FamilyLooks, Looks, Pair
 from relation_tf.registry import register_section
-from relation_tf.report.answer import in_words
+from relation_tf.report.answer import capital, in_words
 from relation_tf.report.blocks import (
     Block,
     Cell,
@@ -42,7 +42,7 @@ class Sequential(Section):
             return []
         return [
             Paragraph(_plan(looks)),
-            *([_pairs(looks), _looks(looks)] if looks.looks else []),
+            *(block for name, state in _families(looks) for block in _tables(name, state)),
             Paragraph(_how(looks), "note"),
         ]
 
@@ -55,25 +55,42 @@ class Sequential(Section):
         looks = context.looks
         if looks is None:
             return {}
+        states = _families(looks)
         return {
-            "sequential-pairs": pd.DataFrame([pair.model_dump() for pair in looks.pairs]),
-            "sequential-looks": pd.DataFrame([look.model_dump() for look in looks.looks]),
+            "sequential-pairs": pd.DataFrame(
+                [{"family": name} | own.model_dump() for name, each in states for own in each.pairs]
+            ),
+            "sequential-looks": pd.DataFrame(
+                [{"family": name} | own.model_dump() for name, each in states for own in each.looks]
+            ),
         }
 
 
+def _families(looks: Looks) -> list[tuple[str, FamilyLooks]]:
+    return [(own.name, state) for own, state in zip(looks.plan.families, looks.states, strict=True)]
+
+
 def _sentences(looks: Looks) -> list[str]:
+    said = []
+    for name, state in _families(looks):
+        of = f"{capital(name)}: " if name else ""
+        said += [f"{of}{sentence}" for sentence in _verdicts(looks, state)]
+    return said
+
+
+def _verdicts(looks: Looks, state: FamilyLooks) -> list[str]:
     tasks = looks.plan.tasks
     where = tasks[0] if len(tasks) == 1 else f"the {len(tasks)} tasks together"
     found = {NOT_SIGNIFICANT: "No significant difference", UNDECIDED: "Undecided"}
     named: dict[str, list[str]] = {kind: [] for kind in found}
     better = []
-    for pair in looks.pairs:
+    for pair in state.pairs:
         if pair.better is None:
             named[pair.verdict].append(f"{pair.a} and {pair.b} ({plural(pair.seeds, 'seed')})")
         else:
             worse = pair.a if pair.better == pair.b else pair.b
             better.append(f"{pair.better} is better than {worse} ({plural(pair.seeds, 'seed')})")
-    if not looks.looks:
+    if not state.looks:
         return ["No verdict yet: the first look is not complete."]
     level = f"family-wise error {looks.plan.alpha:g} over all pairs and looks"
     sentences = [f"On {where}, {in_words(better)}; {level}."] if better else []
@@ -85,13 +102,18 @@ def _sentences(looks: Looks) -> list[str]:
 
 def _plan(looks: Looks) -> str:
     plan = looks.plan
-    pairs = "all pairs of methods" if plan.control is None else f"all methods with {plan.control}"
+    kinds = [
+        ("all pairs of methods" if own.control is None else f"all methods with {own.control}")
+        + (f" ({own.name})" if own.name else "")
+        for own in plan.families
+    ]
+    pairs, within = in_words(kinds), "of a family " if len(kinds) > 1 else ""
     return (
         f"Seeds were added until every pair was decided. Fixed before the first run ({LOOKS}): "
         f"looks after {in_words([*map(str, plan.looks)])} seeds, {pairs}, family-wise error "
-        f"{plan.alpha:g} over all pairs and looks. These verdicts replace tests with a fixed "
-        "number of seeds: such p-values, intervals and verdicts against a reference are not valid "
-        "if the scores determine the number of seeds, so this page has none."
+        f"{plan.alpha:g} over all pairs {within}and looks. These verdicts replace tests with a "
+        "fixed number of seeds: such p-values, intervals and verdicts against a reference are not "
+        "valid if the scores determine the number of seeds, so this page has none."
     )
 
 
@@ -112,10 +134,17 @@ def _how(looks: Looks) -> str:
     )
 
 
-def _pairs(looks: Looks) -> Table:
+def _tables(name: str, state: FamilyLooks) -> list[Block]:
+    """Return the pairs and the looks of a family."""
+    if not state.looks:
+        return []
+    of = f", {name}" if name else ""
     columns = [Column("First"), Column("Second"), *(Column(name, "number") for name in _NUMBERS)]
-    rows = [Row(_cells(pair), [pair.a, pair.b]) for pair in looks.pairs]
-    return Table("Table: sequential verdicts", [*columns, Column("Verdict")], rows)
+    rows = [Row(_cells(pair), [pair.a, pair.b]) for pair in state.pairs]
+    return [
+        Table(f"Table: sequential verdicts{of}", [*columns, Column("Verdict")], rows),
+        _looks(f"Table: looks{of}", state),
+    ]
 
 
 def _cells(pair: Pair) -> list[str | Cell]:
@@ -131,7 +160,7 @@ def _cells(pair: Pair) -> list[str | Cell]:
     ]
 
 
-def _looks(looks: Looks) -> Table:
+def _looks(title: str, state: FamilyLooks) -> Table:
     names = ("Seeds", "Boundary", "Error spent", "Pairs decided")
     rows = [
         Row(
@@ -142,6 +171,6 @@ def _looks(looks: Looks) -> Table:
                 str(look.decided),
             ]
         )
-        for look in looks.looks
+        for look in state.looks
     ]
-    return Table("Table: looks", [Column(name, "number") for name in names], rows)
+    return Table(title, [Column(name, "number") for name in names], rows)
