@@ -104,7 +104,6 @@ def report(folder: Folder) -> None:
 @command(
     "relation-tf compare scores.csv --out comparison",
     "relation-tf compare runs/first runs/second --labels first,second",
-    "relation-tf compare scores.csv --control attention",
     "relation-tf compare runs/glue-small --reference attention-64 --margin 1",
 )
 @with_options(RunOptions, "plugins")
