@@ -90,6 +90,7 @@ def join(
             seeds=int(table.groupby(["task", "method"]).size().max()) if len(table) else 0,
             averages=averages,
             noun=known.pop() if len(known) == 1 else "tasks",
+            timed=sources[0].scores.timed,
             lower_is_better=lower,
             control=control,
             in_points=any(source.scores.in_points for source in sources)

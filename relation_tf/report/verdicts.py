@@ -180,16 +180,15 @@ def _found(mean: pd.DataFrame, reference: str, where: str, scores: Scores) -> st
         return _one(name, row, within, where, reference)
     if not margin:
         undecided = len(mean) - len(better) - len(worse)
-        counts = [f"{len(better)} of {len(mean)} methods {_is(better)} better{within}"]
+        counts = [f"{_of_all(better, mean)} better{within}"]
         counts += [f"{len(worse)} {_is(worse)} worse"] if worse else []
         counts += [f"{undecided} inconclusive"] if undecided else []
         return f"{in_words(counts)}{_named(better)}"
     favorable = [name for name, row in rows.items() if row.verdict in FAVORABLE]
     if not favorable:
-        return f"None of the {len(mean)} methods is shown to be no worse{within}"
+        return f"{_of_all([], mean)} shown to be no worse{within}"
     said = [f"{name} (better)" if name in better else name for name in favorable]
-    is_are = _is(favorable)
-    return f"{len(favorable)} of {len(mean)} methods {is_are} no worse{within}{_named(said)}"
+    return f"{_of_all(favorable, mean)} no worse{within}{_named(said)}"
 
 
 def _one(name: str, row: Any, within: str, where: str, reference: str) -> str:
@@ -215,13 +214,19 @@ def _cheapest(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
         return ""
     name = min(favorable, key=seconds.__getitem__)
     ratio = seconds[name] / seconds[reference]
-    share = f"{ratio:.2f} {'of' if ratio < 1 else 'times'} its time per epoch"
+    share = f"{ratio:.2f} {'of' if ratio < 1 else 'times'} the time of {reference} per epoch"
     return f"; {'it' if len(mean) == 1 else name} takes {share}"
 
 
 def _counted(method: str, verdicts: Verdicts) -> str:
     counts = verdicts.counts(method).items()
     return f"{method} {', '.join(f'{verdict} on {number}' for verdict, number in counts)}"
+
+
+def _of_all(names: Sequence[str], mean: pd.DataFrame) -> str:
+    if not names:
+        return f"None of the {len(mean)} methods is"
+    return f"{len(names)} of {len(mean)} methods {_is(names)}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -88,6 +88,16 @@ def test_without_a_margin_no_method_is_no_worse(judged):
     )
 
 
+def test_no_favorable_method(judged):
+    means = {"r": 80, "a": 70, "b": 79.5}
+    assert judged({"x": means}).headline == (
+        "None of the 2 methods is shown to be no worse than r within 1 on x."
+    )
+    assert judged({"x": means}, margin=None).headline == (
+        "None of the 2 methods is better than r on x, 1 is worse and 1 inconclusive."
+    )
+
+
 def test_a_control_is_the_reference(judged):
     context = judged({"x": {"r": 80, "a": 90}}, reference=None, control="r")
     assert context.verdicts.reference == "r"
@@ -210,8 +220,8 @@ def test_committed_results(tmp_path):
     report = compare(folder, reference="attention-64", margin=1.0)
     headline = (
         "2 of 3 methods are no worse than attention-64 within 1 point over 8 tasks: "
-        "linear-attention-64 (better) and relation-64 (better); relation-64 takes 0.77 of its "
-        "time per epoch."
+        "linear-attention-64 (better) and relation-64 (better); relation-64 takes 0.77 of the "
+        "time of attention-64 per epoch."
     )
     assert report.context.headline == headline
     for text in (report.html(), report.markdown(), report.latex(), report._repr_html_()):
@@ -256,3 +266,12 @@ def test_standings_without_a_reference(judged):
     assert [column.name for column in section[0].columns] == ["Method", "Mean", "Mean rank"]
     lower = judged({"x": {"r": 3, "a": 4}}, reference=None, margin=None, lower_is_better="x")
     assert standings(lower.scores)["rank"].to_dict() == {"r": 1, "a": 2}
+
+
+def test_speeds_have_verdicts_by_task_only():
+    """A mean of tokens per second over lengths of texts means nothing."""
+    context = compare(RESULTS / "decode", reference="decoder-attention").context
+    assert context.verdicts.mean is None
+    assert context.headline.startswith(
+        "Verdicts against decoder-attention by task: decoder-relation better on 4;"
+    )

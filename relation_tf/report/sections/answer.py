@@ -189,6 +189,8 @@ def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
         own = " (some tasks have their own)" if scores.margins else ""
         yield f"No worse: above minus the margin of {margin_in_words(scores.margin, scores)}{own}."
     yield "Worse: below 0."
+    if len(verdicts.tasks) > 1:
+        yield "Time and memory: geometric means over tasks."
     level = f"{scores.alpha:g}".removeprefix("0")
     share = f" / {number} for each of {number} methods (Bonferroni)" if number > 1 else ""
     coverage = f"{100 * (1 - 2 * scores.alpha / max(1, number)):.1f} %"
@@ -203,9 +205,12 @@ def _standing_blocks(context: ReportContext) -> list[Block]:
     table = _standing_table(context)
     if table is None:
         return []
+    means = (
+        "Means over tasks that all methods have (of time and memory: geometric); rank 1 is the "
+        "best."
+    )
     how: list[str | Span] = [
-        "Means over tasks that all methods have; rank 1 is the best. To test whether methods are "
-        "no worse than one of them, set ",
+        f"{means} To test whether methods are no worse than one of them, set ",
         Span("reference", "code"),
         " and ",
         Span("margin", "code"),
@@ -214,7 +219,7 @@ def _standing_blocks(context: ReportContext) -> list[Block]:
         ".",
     ]
     if context.scores.judged_against is not None:
-        how = ["Means over tasks that all methods have; rank 1 is the best."]
+        how = [means]
     return [table, Paragraph(how, "note")]
 
 
