@@ -145,7 +145,7 @@ class SuitePlan:
         said = what_margin_can_be_shown(
             num_methods,
             self.seeds,
-            _mean_margin(self.suite) if known else None,
+            _mean_margin(self.suite, {task for task, _ in self.costs}) if known else None,
             spread.sds,
             alpha=self.suite.alpha,
             unit=spread.unit,
@@ -254,11 +254,11 @@ def _spread(suite: Suite, folder: RunFolder, chosen: Sequence[RunConfig]) -> Spr
     return expected_spread(suite, folder, chosen) if judged else None
 
 
-def _mean_margin(suite: Suite) -> float | None:
-    """Return the margin of the mean over tasks."""
+def _mean_margin(suite: Suite, tasks: Collection[str]) -> float | None:
+    """Return the margin of the mean over the requested tasks."""
     if suite.margin is None:
         return None
-    return float(np.mean([suite.setting(task, "margin") for task in suite.tasks]))
+    return float(np.mean([suite.setting(task, "margin") for task in tasks]))
 
 
 def by_proportion(

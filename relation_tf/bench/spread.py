@@ -17,7 +17,7 @@ from relation_tf.tasks.metrics import find_metric
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviation over seeds of each task of a suite.
+    """Standard deviation over seeds of each requested task of a suite.
 
     Attributes:
         sds: A number for each trained task, in the unit of the tables, or in standard deviations.
@@ -50,14 +50,15 @@ def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) 
         return Spread([1.0], "SD", "on one task")
     points = metrics[0].points
     unit = "points" if points == 100 else ""
+    tasks = [*dict.fromkeys(run.task for run in runs)]
     done = [run for run in runs if folder.is_done(run)]
     for sds, origin in (
         (_of_runs(folder, done, points), f"SD of {len(done)} finished runs"),
         (_published(suite), "published SD"),
     ):
-        if sds.keys() >= {*suite.tasks} and any(sds.values()):
-            return Spread([sds[task] for task in suite.tasks], unit, origin)
-    return Spread([1.0] * len(suite.tasks), "SD", "in standard deviations over seeds")
+        if sds.keys() >= {*tasks} and any(sds[task] for task in tasks):
+            return Spread([sds[task] for task in tasks], unit, origin)
+    return Spread([1.0] * len(tasks), "SD", "in standard deviations over seeds")
 
 
 def _of_runs(folder: RunFolder, runs: Sequence[RunConfig], points: float) -> dict[str, float]:

@@ -185,6 +185,8 @@ def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
     found = expected_spread(suite, folder, suite.runs())
     assert found.origin == "SD of 20 finished runs"
     assert found.sds == pytest.approx([2.5**0.5, 2.5**0.5 / 2])
+    only = [run for run in suite.runs() if run.task == "MNLI"]
+    assert expected_spread(suite, folder, only).sds == pytest.approx([2.5**0.5 / 2])
 
 
 def test_spread_of_unlike_units_is_unknown(tmp_path):
