@@ -97,7 +97,7 @@ def download(
 
 @command(
     "relation-tf check-layer my_module:MyLayer",
-    "relation-tf check-layer attention --units 16 --set num_heads=4",
+    "relation-tf check-layer multi-head-attention --units 16 --set num_heads=4",
 )
 @with_options(RunOptions, "plugins")
 def check_layer(

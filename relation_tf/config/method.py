@@ -106,7 +106,7 @@ class Method(BaseModel):
     def _one_thing_for_each(self) -> Self:
         twice = sorted(self.options.keys() & self.grid.keys())
         if twice:
-            raise ValueError(f"option {twice[0]!r} is in 'options' and in 'grid'")
+            raise ValueError(f"option {twice[0]!r} must not be in both 'options' and 'grid'")
         if self.sized_by != "units" and self.size is None:
             raise ValueError(
                 f"'sized_by' needs 'size'; found sized_by = {self.sized_by!r} without it"
