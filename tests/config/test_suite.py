@@ -243,7 +243,7 @@ def of(**method):
         (of(unit=8), "unknown key 'method.1.unit'. Did you mean 'units'?"),
         ({"layout": {"row": ["task"]}}, "unknown key 'layout.row'. Did you mean 'rows'?"),
         (of(options={"seed": None}), "values that TOML can represent"),
-        (of(options={"rank": 2}, grid={"rank": [3]}), "option 'rank' is in 'options' and in 'grid"),
+        (of(options={"rank": 2}, grid={"rank": [3]}), "option 'rank' must not be in both 'op"),
         (of(sized_by="rank"), "'sized_by' needs 'size'; found sized_by = 'rank' without it"),
         (of(size="1M", sized_by="rank", options={"rank": 2}), "'rank' is set, but 'sized_by'"),
         (of(size="many"), "key 'method.1.size"),
