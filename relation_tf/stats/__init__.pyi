@@ -1,3 +1,6 @@
+from .aggregates import Estimate as Estimate
+from .aggregates import interquartile_mean as interquartile_mean
+from .aggregates import probability_of_improvement as probability_of_improvement
 from .comparisons import PairwiseResult as PairwiseResult
 from .comparisons import pairwise_result as pairwise_result
 from .design import attainable_pvalue as attainable_pvalue
@@ -28,6 +31,8 @@ from .published_table import PublishedTable as PublishedTable
 from .published_table import read_published as read_published
 from .rank_tests import steel as steel
 from .rank_tests import steel_dwass as steel_dwass
+from .rope import RopeProbabilities as RopeProbabilities
+from .rope import rope_probabilities as rope_probabilities
 from .sequential import SequentialDesign as SequentialDesign
 from .sequential import SequentialResult as SequentialResult
 from .sequential import look_schedule as look_schedule
