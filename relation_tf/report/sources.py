@@ -151,7 +151,12 @@ def _read_runs(folder: Path) -> pd.DataFrame:
         runs = pd.read_csv(file, dtype={"task": str, "method": str})
     except (OSError, ValueError) as error:
         raise SuiteError(f"{file}: cannot be read: {str(error).splitlines()[0]:.100}") from error
-    return runs if {"task", "method", "status", *COSTS} <= {*runs.columns} else pd.DataFrame()
+    if not {*KEY, "status", *COSTS} <= {*runs.columns}:
+        return pd.DataFrame()
+    for column in COSTS:
+        if runs[column].dtype.kind not in "if":
+            raise SuiteError(f"{file}: must have numbers in column {column!r}")
+    return runs
 
 
 def _source_of_runs(label: str, results: Results) -> LoadedScores:

@@ -275,3 +275,25 @@ def test_speeds_have_verdicts_by_task_only():
     assert context.headline.startswith(
         "Verdicts against decoder-attention by task: decoder-relation better on 4;"
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe", "runs.csv: cannot be read"),
+        (b"", "runs.csv: cannot be read"),
+        (b"task,method,seed,status,seconds_epoch,peak_memory_mib,without_embedding\n"
+         b"x,a,0,done,soon,1,1\n", "runs.csv: must have numbers in column 'seconds_epoch'"),
+        (b"task,method\nx,a\n", None),
+    ],
+)  # fmt: skip
+def test_runs_of_a_report_are_checked(tmp_path, table_of, content, message):
+    """A file of another program is ignored, a broken one is an error of one line."""
+    table_of({"x": {"r": [80, 81], "a": [80, 82]}}).to_csv(tmp_path / "scores.csv", index=False)
+    (tmp_path / "runs.csv").write_bytes(content)
+    if message is None:
+        assert compare(tmp_path, reference="r").context.costs.empty
+        return
+    with pytest.raises(SuiteError, match=message) as error:
+        compare(tmp_path)
+    assert "\n" not in str(error.value)
