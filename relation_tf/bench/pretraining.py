@@ -88,6 +88,7 @@ class PretrainingRun(BaseModel):
     mechanism_digest: str | None  # of the source of a custom layer
     seed: int
     optimizer: str = "adam"  # in runs from before it was a setting
+    vary: str = "init,order"  # likewise
 
     @property
     def method(self) -> str:

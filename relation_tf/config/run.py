@@ -22,7 +22,7 @@ FIXED_SEED = 1
 """Seed of a random source that does not vary."""
 
 
-def seed_of(source: RandomSource, vary: Collection[RandomSource], seed: int) -> int:
+def seed_of(source: RandomSource, vary: Collection[str], seed: int) -> int:
     """Return the seed of a random source of a run.
 
     Args:

@@ -17,7 +17,8 @@ from relation_tf.report.runs import counted
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
-_BEFORE = {"replicas": 1}  # for runs of versions that did not record it
+# For runs of versions that did not record it.
+_BEFORE = {"replicas": 1, "optimizer": "adam", "vary": "init,order"}
 # Data differs between tasks, and pre-training between seeds; data is compared within a task.
 _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
              "sized_by", "seed", "source", "data_digest", "custom_task", "group", "sharing",
@@ -139,7 +140,7 @@ def unlike_machines(manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield differences between the settings of pre-training folders."""
     for key in dict.fromkeys(key for each in asked for key in each):
-        values = dict.fromkeys(_shown(each.get(key)) for each in asked)
+        values = dict.fromkeys(_shown(each.get(key, _BEFORE.get(key))) for each in asked)
         if len(values) > 1:
             yield f"The pre-training folders differ in {key}: {'; '.join(values)}."
 

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from relation_tf.config.run import seed_of
 from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.networks.language_model import LanguageModel, language_model, word_losses
 from relation_tf.tasks.plain_text import (
@@ -72,7 +73,9 @@ class LanguageModelTrainer(Trainer):
             SuiteError: If the loss is not finite.
         """
         settings = self.settings
-        self.reset(seed)
+        vary = settings.vary.split(",")
+        order = seed_of("order", vary, seed)
+        self.reset(seed_of("init", vary, seed), order)
         state = self.resume(checkpoint) or State([], 0.0, {"step": 0, "losses": []}, [])
         # The losses and the seconds of the steps since the last evaluation.
         step, losses, seconds = state.rule["step"], list(state.rule["losses"]), state.seconds
@@ -80,7 +83,7 @@ class LanguageModelTrainer(Trainer):
         while step < settings.steps:
             began = time.perf_counter()
             # The loss is read later, so that steps do not wait for each other.
-            losses.append(self.train(step, seed))
+            losses.append(self.train(step, order))
             step += 1
             due = checkpoint is not None and checkpoint.due()
             evaluated = step % settings.evaluate_every == 0 or step == settings.steps
@@ -101,7 +104,11 @@ class LanguageModelTrainer(Trainer):
         return TrainingResult(history, total, resumed=resumed)
 
     def train(self, step: int, seed: int) -> Any:
-        """Take a step, counted from 0; return its mean loss, a tensor that may still be pending."""
+        """Take a step, counted from 0, with the batch and masks of a seed.
+
+        Returns:
+            Its mean loss, a tensor that may still be pending.
+        """
         size = self.settings.batch_size
         blocks = self.text.train[batch_rows(len(self.text.train), size, seed, step)]
         return self._train(*self._inputs(blocks, masks_of_step(seed, step)))

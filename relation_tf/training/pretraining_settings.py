@@ -58,6 +58,12 @@ class PretrainingSettings:
         0.01, "Weight decay; not applied to biases, norms and embeddings.", "RATE", least=0
     )
     evaluate_every: int = option(500, "Steps between evaluations.", "N", least=1)
+    vary: str = option(
+        "init,order",
+        "What a seed changes: init (weights), order (batches, masks, dropout).",
+        "NAME[,NAME]",
+        choices=("init,order", "init", "order"),
+    )
     threads: int = option(1, "Threads per operation; results depend on it.", "N", least=1)
 
     def __post_init__(self) -> None:
