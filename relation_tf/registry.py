@@ -326,18 +326,25 @@ class Procedure:
         compares: Compared methods or tasks.
         title: Name in sentences and tables, such as `"Steel-Dwass"`.
         symbol: Symbol of its statistic, such as `"W*"`.
-        attainable_pvalue: Function of the numbers of methods and seeds (or tasks) that returns the
-            smallest possible p-value without ties, or None.
+        attainable_pvalue: Function of the numbers of methods and seeds, or over tasks of methods,
+            tasks and seeds, that returns the smallest possible p-value without ties, or None.
         equal_spread: If True, the test assumes that all methods have the same spread; results warn
             if SDs differ by more than 3:1.
+        needs_control: If True, a test over tasks also takes `control=`.
     """
 
     function: Callable[..., Any]
     compares: Literal["all-pairs", "against-control", "over-tasks"]
     title: str
     symbol: str
-    attainable_pvalue: Callable[[int, int], float] | None = None
+    attainable_pvalue: Callable[..., float] | None = None
     equal_spread: bool = False
+    needs_control: bool = False
+
+    @property
+    def against_control(self) -> bool:
+        """If True, the function takes `control=`."""
+        return self.compares == "against-control" or self.needs_control
 
     @property
     def unit(self) -> Literal["seed", "task"]:

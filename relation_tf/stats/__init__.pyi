@@ -24,6 +24,7 @@ from .power_analysis import power as power
 from .power_analysis import seeds_for_margin as seeds_for_margin
 from .power_analysis import seeds_for_power as seeds_for_power
 from .printed import printed_table as printed_table
+from .procedures import default_over_tasks as default_over_tasks
 from .procedures import default_procedure as default_procedure
 from .procedures import what_can_be_shown as what_can_be_shown
 from .procedures import what_margin_can_be_shown as what_margin_can_be_shown
@@ -38,6 +39,8 @@ from .sequential import SequentialResult as SequentialResult
 from .sequential import look_schedule as look_schedule
 from .sequential import sequential_design as sequential_design
 from .sequential import sequential_test as sequential_test
+from .signed_rank import SignedRankResult as SignedRankResult
+from .signed_rank import wilcoxon_holm as wilcoxon_holm
 from .stratified import StratifiedResult as StratifiedResult
 from .stratified import stratified_steel as stratified_steel
 from .stratified import stratified_steel_dwass as stratified_steel_dwass

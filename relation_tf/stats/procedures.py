@@ -28,7 +28,12 @@ from relation_tf.stats.power_analysis import (
 )
 from relation_tf.stats.presentation import count
 from relation_tf.stats.rank_tests import steel, steel_dwass
-from relation_tf.stats.stratified import stratified_steel, stratified_steel_dwass
+from relation_tf.stats.signed_rank import signed_rank_attainable_pvalue, wilcoxon_holm
+from relation_tf.stats.stratified import (
+    stratified_attainable_pvalue,
+    stratified_steel,
+    stratified_steel_dwass,
+)
 from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel, welch
 
 _POWER = 0.8  # of a plan
@@ -72,6 +77,7 @@ register_procedure(
     compares="over-tasks",
     title="Stratified Steel-Dwass",
     symbol="W*",
+    attainable_pvalue=stratified_attainable_pvalue,
     equal_spread=True,
 )(stratified_steel_dwass)
 register_procedure(
@@ -79,6 +85,8 @@ register_procedure(
     compares="over-tasks",
     title="Stratified Steel",
     symbol="Z",
+    attainable_pvalue=partial(stratified_attainable_pvalue, test="steel"),
+    needs_control=True,
     equal_spread=True,
 )(stratified_steel)
 register_procedure(
@@ -86,8 +94,16 @@ register_procedure(
     compares="over-tasks",
     title="Nemenyi's test",
     symbol="rank difference",
-    attainable_pvalue=nemenyi_attainable_pvalue,
+    attainable_pvalue=lambda methods, tasks, seeds: nemenyi_attainable_pvalue(methods, tasks),
 )(friedman_nemenyi)
+register_procedure(
+    "wilcoxon-holm",
+    compares="over-tasks",
+    title="Wilcoxon's signed-rank test with Holm",
+    symbol="W",
+    attainable_pvalue=lambda methods, tasks, seeds: signed_rank_attainable_pvalue(methods, tasks),
+    needs_control=True,
+)(wilcoxon_holm)
 
 
 def default_procedure(control: object = None) -> str:
@@ -99,12 +115,22 @@ def default_procedure(control: object = None) -> str:
     return "steel-dwass" if control is None else "steel"
 
 
+def default_over_tasks(control: object = None) -> str:
+    """Return the default procedure over tasks, stratified Steel-Dwass or Steel with a control.
+
+    Args:
+        control: The method that all others are compared with, or None.
+    """
+    return "stratified-steel-dwass" if control is None else "stratified-steel"
+
+
 def what_can_be_shown(
     num_methods: int,
     num_seeds: int,
     alpha: float = 0.05,
     *,
     test: str = "steel-dwass",
+    num_tasks: int | None = None,
     margin: float | None = None,
     sd: float | Sequence[float] = 1.0,
 ) -> str:
@@ -112,10 +138,11 @@ def what_can_be_shown(
 
     Args:
         num_methods: Number of methods compared, including the control.
-        num_seeds: Number of seeds per method; for a test over tasks, the number of tasks.
+        num_seeds: Number of seeds per method (and task).
         alpha: Level of the test, between 0 and 1.
         test: Name of a registered procedure, such as `"steel-dwass"` (all pairs) or `"steel"` (each
             method against one control).
+        num_tasks: Number of tasks, for a test over tasks.
         margin: Margin of `non_inferiority` against one of the methods; adds the sentence of
             `what_margin_can_be_shown`.
         sd: Standard deviation over seeds in the unit of the margin, or one for each task.
@@ -140,30 +167,40 @@ def what_can_be_shown(
     check_count("num_methods", num_methods, 2)
     check_count("num_seeds", num_seeds)
     if margin is not None:
-        first = what_can_be_shown(num_methods, num_seeds, alpha, test=test)
+        first = what_can_be_shown(num_methods, num_seeds, alpha, test=test, num_tasks=num_tasks)
         second = what_margin_can_be_shown(num_methods, num_seeds, margin, sd, alpha=alpha)
         return f"{first} {second}"
     procedure = PROCEDURES.find(test)
-    design = f"{num_methods} methods x {count(num_seeds, procedure.unit)}"
-    if procedure.compares == "against-control":
+    over_tasks = procedure.compares == "over-tasks"
+    design, number = f"{num_methods} methods", num_seeds
+    if over_tasks:
+        check_count("num_tasks", num_tasks, 2)
+        assert num_tasks is not None
+        design, number = f"{design} x {count(num_tasks, 'task')}", num_tasks
+    design += f" x {count(num_seeds, 'seed')}"
+    if procedure.against_control:
         design += ", one against all"
-    attainable = procedure.attainable_pvalue
-    if attainable is None:
+    bound = procedure.attainable_pvalue
+    if bound is None:
         return f"{design}: {procedure.title}."
-    best, level = attainable(num_methods, num_seeds), format_level(alpha)
+
+    def attainable(methods: int, samples: int) -> float:
+        return bound(methods, samples, *([num_seeds] if over_tasks else []))
+
+    best, level = attainable(num_methods, number), format_level(alpha)
     needed = samples_needed(partial(attainable, num_methods), alpha)
     smallest = format_pvalue(best, alpha).removeprefix("p ").removeprefix("= ")
     least = f"the smallest possible p of {procedure.title} is {smallest}"
     where = "if the scores of two methods do not overlap"
-    if procedure.compares == "over-tasks":
-        where = "if one method is the best on every task and another the worst"
+    if over_tasks:
+        where = "if one method is better than another on every task, as clearly as possible"
     if needed and best < alpha:
         enough = f"{level} needs at least {needed} {procedure.unit}s"
         return f"{design}: without ties {least} ({where}); {enough}."
     enough = f"use at least {needed} {procedure.unit}s"
     if not needed:
         enough = f"no number of {procedure.unit}s up to {MOST_SAMPLES:,} is enough"
-    fewer = num_methods > 2 and attainable(2, num_seeds) < alpha
+    fewer = num_methods > 2 and attainable(2, number) < alpha
     return (
         f"{design}: without ties no difference can be significant ({level}); {least} ({where}); "
         f"{enough}{' or compare fewer methods' if fewer else ''}."

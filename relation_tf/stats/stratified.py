@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,6 @@ from relation_tf.stats.samples import (
     TaskSamples,
     of_task,
     rank_samples,
-    read_groups,
 )
 from relation_tf.stats.spread import unequal_spread
 from relation_tf.stats.stratified_null import (
@@ -54,8 +53,7 @@ from relation_tf.stats.stratified_null import (
     task_terms,
     weights,
 )
-
-TaskScores: TypeAlias = dict[Hashable, dict[Hashable, FloatArray]]
+from relation_tf.stats.task_samples import TaskScores, in_task, read_tasks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,7 +179,7 @@ def stratified_steel_dwass(
         D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
-    tasks = _read(samples)
+    tasks = read_tasks(samples)
     ranked = _rank(tasks, higher_is_better, nan, rtol)
     return _compare("steel-dwass", tasks, ranked, alpha, method, permutations, rng)
 
@@ -239,7 +237,7 @@ def stratified_steel(
         Biometrics 15, 560-572.
         P. van Elteren (1960), see `stratified_steel_dwass`.
     """
-    tasks = _read(samples, control)
+    tasks = read_tasks(samples, control)
     ranked = _rank(tasks, higher_is_better, nan, rtol)
     return _compare("steel", tasks, ranked, alpha, method, permutations, rng)
 
@@ -292,45 +290,6 @@ def _largest(tasks: Sequence[Sequence[int]], test: RankTest) -> tuple[float, flo
     return max(bounds), min(1.0, bounds[max(bounds)])
 
 
-def _read(samples: TaskSamples | pd.DataFrame, control: Hashable | None = None) -> TaskScores:
-    """Return the scores of each task and method in the same order of methods, the control first."""
-    if isinstance(samples, pd.DataFrame):
-        samples = _from_table(samples)
-    if not isinstance(samples, Mapping):
-        raise TypeError(
-            "`samples` must be {task: {method: scores}}, or a pandas.DataFrame with columns 'task',"
-            f" 'method' and 'score'. Received: {type(samples).__name__}"
-        )
-    if not samples:
-        raise ValueError("`samples` must have at least one task. Received: 0 tasks")
-    tasks = {task: _in_task(task, read_groups, own) for task, own in samples.items()}
-    methods = list(dict.fromkeys(name for own in tasks.values() for name in own))
-    if control is not None:
-        if control not in methods:
-            raise ValueError(f"`control` must be one of {methods}. Received: control={control!r}")
-        methods = list(dict.fromkeys([control, *methods]))
-    for task, own in tasks.items():
-        if missing := [name for name in methods if name not in own]:
-            raise ValueError(
-                "all tasks must have the same methods. Received: no scores of "
-                f"{', '.join(map(repr, missing))} for {task!r}"
-            )
-    return {task: {name: own[name] for name in methods} for task, own in tasks.items()}
-
-
-def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
-    """Return the samples of a table with a row per score."""
-    if not {"task", "method", "score"} <= {*table.columns}:
-        raise TypeError(
-            "a table must have columns 'task', 'method' and 'score', with a row for each score. "
-            f"Received: columns {list(table.columns)}"
-        )
-    return {
-        task: {name: group["score"] for name, group in own.groupby("method", sort=False)}
-        for task, own in table.groupby("task", sort=False)
-    }
-
-
 def _rank(
     tasks: TaskScores, higher_is_better: bool | Mapping[Any, bool], nan: NanPolicy, rtol: float
 ) -> dict[Hashable, RankedSamples]:
@@ -339,16 +298,8 @@ def _rank(
     for task, own in tasks.items():
         turned = 1 if of_task("higher_is_better", higher_is_better, task) else -1
         scores = {name: turned * values for name, values in own.items()}
-        ranked[task] = _in_task(task, rank_samples, scores, nan=nan, rtol=rtol)
+        ranked[task] = in_task(task, rank_samples, scores, nan=nan, rtol=rtol)
     return ranked
-
-
-def _in_task(task: Hashable, read: Any, *args: Any, **options: Any) -> Any:
-    """Call a function and name the task in its errors."""
-    try:
-        return read(*args, **options)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"task {task!r}: {error}") from error
 
 
 def _compare(

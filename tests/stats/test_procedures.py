@@ -16,9 +16,10 @@ from relation_tf.stats import (
     stratified_steel_dwass,
     welch,
     what_can_be_shown,
+    wilcoxon_holm,
 )
 from relation_tf.stats.design import samples_needed
-from relation_tf.stats.procedures import default_procedure
+from relation_tf.stats.procedures import default_over_tasks, default_procedure
 
 SCORES = {"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}
 
@@ -30,6 +31,7 @@ TABLE = {
     "brunner-munzel-control": ("against-control", "seed", brunner_munzel),
     "welch": ("all-pairs", "seed", welch),
     "welch-control": ("against-control", "seed", welch),
+    "wilcoxon-holm": ("over-tasks", "task", wilcoxon_holm),
     "stratified-steel-dwass": ("over-tasks", "task", stratified_steel_dwass),
     "stratified-steel": ("over-tasks", "task", stratified_steel),
     "friedman-nemenyi": ("over-tasks", "task", friedman_nemenyi),
@@ -44,6 +46,11 @@ def test_the_table(name):
 
 def test_default_test_depends_on_the_control():
     assert [default_procedure(), default_procedure("a")] == ["steel-dwass", "steel"]
+    over_tasks = [default_over_tasks(), default_over_tasks("a")]
+    assert over_tasks == ["stratified-steel-dwass", "stratified-steel"]
+    needs_control = [name for name in TABLE if PROCEDURES[name].against_control]
+    assert needs_control == ["steel", "brunner-munzel-control", "welch-control", "wilcoxon-holm",
+                             "stratified-steel"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -53,21 +60,31 @@ def test_default_test_depends_on_the_control():
         ("steel", (SCORES, "a")),
         ("brunner-munzel", (SCORES,)),
         ("friedman-nemenyi", (dict.fromkeys(["RTE", "MRPC", "CoLA"], SCORES),)),
+        ("wilcoxon-holm", (dict.fromkeys(["RTE", "MRPC", "CoLA"], SCORES), "a")),
     ],
 )
 def test_no_p_is_below_the_attainable_one(name, data):
     """Use scores without overlap."""
     procedure = PROCEDURES[name]
     smallest = procedure.function(*data).pairs()["pvalue"].min()
-    assert smallest == pytest.approx(procedure.attainable_pvalue(3, 3), rel=1e-9)
+    numbers = (3, 3, 3) if procedure.unit == "task" else (3, 3)
+    assert smallest == pytest.approx(procedure.attainable_pvalue(*numbers), rel=1e-9)
 
 
 def test_a_test_over_tasks_counts_tasks():
-    assert what_can_be_shown(4, 2, test="friedman-nemenyi") == (
-        "4 methods x 2 tasks: without ties no difference can be significant (p < .05); the "
-        "smallest possible p of Nemenyi's test is .093 (if one method is the best on every task "
-        "and another the worst); use at least 3 tasks."
+    assert what_can_be_shown(4, 5, test="friedman-nemenyi", num_tasks=2) == (
+        "4 methods x 2 tasks x 5 seeds: without ties no difference can be significant (p < .05); "
+        "the smallest possible p of Nemenyi's test is .093 (if one method is better than another "
+        "on every task, as clearly as possible); use at least 3 tasks."
     )
+    stratified = what_can_be_shown(3, 2, test="stratified-steel-dwass", num_tasks=3)
+    assert "3 methods x 3 tasks x 2 seeds: " in stratified
+    assert "is .028" in stratified  # 6 / 6^3
+    against = what_can_be_shown(3, 2, test="stratified-steel", num_tasks=3)
+    assert "3 methods x 3 tasks x 2 seeds, one against all: " in against
+    assert "is .019" in against  # 4 / 6^3
+    with pytest.raises(TypeError, match="`num_tasks` must be a whole number"):
+        what_can_be_shown(3, 2, test="stratified-steel")
 
 
 def test_no_number_of_seeds_may_be_enough(monkeypatch):
