@@ -268,7 +268,7 @@ def test_help_texts_list_choices_and_defaults(call, monkeypatch):
     assert all(name in page for name in ("local", "ray", "jsonl"))
     page = call("compare", "--help")[1]
     assert all(name in page for name in ("steel-dwass", "steel"))
-    assert "friedman-nemenyi" not in page  # compare refuses tests over tasks
+    assert "--test-over-tasks NAME" in page
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,12 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import align
 from relation_tf.registry import STOPPING_RULES
-from relation_tf.stats import default_procedure, what_can_be_shown, what_margin_can_be_shown
+from relation_tf.stats import (
+    default_over_tasks,
+    default_procedure,
+    what_can_be_shown,
+    what_margin_can_be_shown,
+)
 from relation_tf.tasks.catalogue import find_task
 
 _FILES = 8_000  # bytes of a run's small files
@@ -133,7 +138,7 @@ class SuitePlan:
         if self.outlook is not None:
             lines.append(self.outlook.sentence)
         elif len(methods) > 1 and self.seeds > 1:
-            lines += shown_by_design(self.suite, methods, self.seeds)
+            lines += shown_by_design(self.suite, methods, self.seeds, len(tasks))
             largest = max(family_sizes(self.suite, methods))
             if self.spread is not None and largest > 1:
                 lines.append(self._margin(self.spread, largest))
@@ -178,18 +183,24 @@ def family_sizes(suite: Suite, methods: Collection[str]) -> list[int]:
     return sorted({len({*own} & {*methods}) for own in families} - {0})
 
 
-def shown_by_design(suite: Suite, methods: Collection[str], num_seeds: int) -> Iterator[str]:
+def shown_by_design(
+    suite: Suite, methods: Collection[str], num_seeds: int, num_tasks: int = 1
+) -> Iterator[str]:
     """Yield what the tests of a suite can show, for each size of its families.
 
     Args:
         suite: The suite.
         methods: The requested methods.
         num_seeds: Number of seeds per method.
+        num_tasks: Number of tasks; with several, also what the test over tasks can show.
     """
-    test = suite.test or default_procedure(suite.control)
+    tests: dict[str, dict[str, int]] = {suite.test or default_procedure(suite.control): {}}
+    if num_tasks > 1 and not suite.timed:
+        over_tasks = suite.test_over_tasks or default_over_tasks(suite.control)
+        tests[over_tasks] = {"num_tasks": num_tasks}
     for size in family_sizes(suite, methods):
-        if size > 1:
-            said = what_can_be_shown(size, num_seeds, suite.alpha, test=test)
+        for test, options in tests.items() if size > 1 else ():
+            said = what_can_be_shown(size, num_seeds, suite.alpha, test=test, **options)
             yield said if suite.families is None else f"In each family: {said}"
 
 

@@ -51,6 +51,13 @@ class ComparisonOptions:
         "NAME",
         shown="test of the suites, or steel-dwass; with --control: steel",
     )
+    test_over_tasks: str | None = option(
+        None,
+        "Test over tasks: stratified-steel-dwass, friedman-nemenyi; with --control: "
+        "stratified-steel, wilcoxon-holm; or a plugin's.",
+        "NAME",
+        shown="that of the suites, or stratified-steel-dwass; with --control: stratified-steel",
+    )
     reference: str | None = option(
         None,
         "Judge all methods against this one: better, no worse, worse or inconclusive.",

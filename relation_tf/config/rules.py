@@ -41,6 +41,8 @@ class Facts:
         self.keys = {"task", "method", "mechanism", "units", "size"}
         self.keys |= {option for method in self.methods for option in method.options}
         self.compares = suite.test and PROCEDURES[suite.test].compares
+        over_tasks = suite.test_over_tasks
+        self.over_tasks = None if over_tasks is None else PROCEDURES[over_tasks]
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,26 @@ _RULES = (
         lambda f, m: f.compares == "against-control" and f.suite.control is None and f.suite.test,
         {"control": ()},
         "a method of the suite with test = '{}', which compares with it",
+    ),
+    Rule(
+        lambda f, m: f.over_tasks and f.over_tasks.compares != "over-tasks",
+        {"test_over_tasks": ()},
+        "a test over tasks",
+    ),
+    Rule(
+        lambda f, m: f.over_tasks and not f.over_tasks.needs_control and f.suite.test_over_tasks,
+        {"control": _NONE},
+        "with test_over_tasks = '{}', which compares all pairs",
+    ),
+    Rule(
+        lambda f, m: (
+            f.over_tasks
+            and f.over_tasks.needs_control
+            and f.suite.control is None
+            and f.suite.test_over_tasks
+        ),
+        {"control": ()},
+        "a method of the suite with test_over_tasks = '{}', which compares with it",
     ),
     Rule(
         lambda f, m: f.suite.reference is None and f.suite.control is None,

@@ -50,6 +50,9 @@ class Suite(TrainingSettings):
             it before training: fewer comparisons have more statistical power.
         test: Statistical procedure, a name of `relation_tf.registry.PROCEDURES`; by default
             Steel-Dwass, or Steel's test with a control.
+        test_over_tasks: Procedure over all tasks together; by default `stratified-steel-dwass`, or
+            `stratified-steel` with a control. Others: `friedman-nemenyi`; `wilcoxon-holm` (with a
+            control).
         families: Blocks of methods that are compared only within themselves: `"units"`,
             `"mechanism"`, `"size"` or an option of the methods, for one family per value; or lists
             of names of methods. Smaller families have more statistical power. `control` and
@@ -79,6 +82,7 @@ class Suite(TrainingSettings):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     control: str | None = None
     test: Annotated[str, name_in(PROCEDURES)] | None = None
+    test_over_tasks: Annotated[str, name_in(PROCEDURES)] | None = None
     reference: str | None = None
     margin: Margin | None = None
     families: str | list[list[str]] | None = None

@@ -7,13 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import pandas as pd
 
 from relation_tf.report.comparisons import all_pvalues, rows_of
+from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
-from relation_tf.stats import (
-    FriedmanNemenyiResult,
-    PairwiseResult,
-    default_procedure,
-    what_can_be_shown,
-)
+from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
 from relation_tf.stats.design import format_level, format_pvalue
 
 _MOST_PAIRS = 12  # more are counted, not listed
@@ -37,18 +33,19 @@ def short_answer(
     ]
 
 
-def ranked_over_tasks(several: FriedmanNemenyiResult | None, scores: Scores) -> Iterator[str]:
-    """Name the pairs that differ significantly over all tasks by Nemenyi's test.
-
-    Nemenyi's test compares all pairs, so a comparison with a control yields nothing.
-    """
-    if several is None or scores.control is not None:
+def ranked_over_tasks(several: OverTasks | None, scores: Scores) -> Iterator[str]:
+    """Name the pairs that differ significantly over all tasks together."""
+    if several is None:
         return
-    if found := better_of(several.pairs()):
-        yield (
-            f"Over the {len(several.ranks)} tasks together, by ranks of mean scores "
-            f"(Nemenyi's test, {format_level(scores.alpha)}): {_first(found)}."
-        )
+    where = f"Over the {len(several.tasks)} tasks together ({several.procedure.title}"
+    found = better_of(several.pairs)
+    if not found:
+        yield f"{where}): {_no_difference(scores)}."
+        return
+    others = len(several.pairs) - len(found)
+    rest = f"; no significant difference for {others} other pairs" if others > 1 else ""
+    rest = "; no significant difference for the other pair" if others == 1 else rest
+    yield f"{where}, {format_level(scores.alpha)}): {_first(found)}{rest}."
 
 
 def better_of(pairs: pd.DataFrame, words: str = "better than") -> list[str]:

@@ -1,4 +1,4 @@
-"""Means, tests of each task, and tests over tasks."""
+"""Means, tests of each task, and wins over tasks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ import pandas as pd
 from relation_tf.registry import PROCEDURES, Procedure
 from relation_tf.report.scores import Scores
 from relation_tf.stats import (
-    FriedmanNemenyiResult,
     PairwiseResult,
     default_procedure,
-    friedman_nemenyi,
     pairwise_result,
     win_tie_loss,
 )
@@ -154,24 +152,6 @@ def _adapt(
 def test_name(procedure: Procedure, control: str | None) -> str:
     """Return the name of a test, with its control."""
     return procedure.title if control is None else f"{procedure.title} against {control}"
-
-
-def over_tasks(scores: Scores) -> FriedmanNemenyiResult | None:
-    """Return Friedman's and Nemenyi's tests of the means of the tasks that all methods have.
-
-    MNLI counts once, with the mean of both sets. None for fewer than two such tasks or three
-    methods.
-    """
-    means = scores.table.pivot_table(
-        index="task", columns="method", values="score", aggfunc="mean", sort=False
-    )
-    tasks = [task for task in scores.own_tasks if task in means.index]
-    means = means.reindex(index=tasks, columns=[*scores.methods]).dropna()
-    lower = means.index.isin(scores.lower_is_better)
-    means = means.mul(np.where(lower, -1, 1), axis=0).groupby(scores.network, sort=False).mean()
-    if len(means) < 2 or len(scores.methods) < 3:
-        return None
-    return friedman_nemenyi(means, scores.alpha)
 
 
 def wins(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> pd.DataFrame | None:

@@ -30,20 +30,20 @@ from relation_tf.report.comparisons import (
     all_pvalues,
     compare,
     letters_of,
-    over_tasks,
     rows_of,
     summarize,
     test_name,
     wins,
 )
 from relation_tf.report.families import of_family
+from relation_tf.report.over_tasks import OverTasks, over_tasks
 from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import collapse_warnings, collapsed_runs, spread_warnings
 from relation_tf.report.scores import Scores
 from relation_tf.report.verdicts import Verdicts, headline, judge
-from relation_tf.stats import FriedmanNemenyiResult, PairwiseResult, PublishedTable
+from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.stats.design import format_level
 from relation_tf.tasks import GLUE
 from relation_tf.tasks.metrics import find_metric
@@ -142,7 +142,7 @@ class ReportContext:
             "scores": self._all_scores,
             "table": self.summary,
             "pvalues": self.pvalues,
-            **self.joined(ReportContext._ranks),
+            **self.joined(ReportContext._over_tasks),
             **({} if self.results is None else {"runs": self.runs}),
             **({} if self.collapsed.empty else {"collapsed": self.collapsed}),
         }
@@ -151,9 +151,13 @@ class ReportContext:
             tables |= self.joined(section.tables) if by_family else section.tables(self)
         return tables
 
-    def _ranks(self) -> dict[str, pd.DataFrame]:
-        ranks = None if self.several is None else self.several.ranks
-        return {} if ranks is None else {"ranks": ranks.rename_axis("task").reset_index()}
+    def _over_tasks(self) -> dict[str, pd.DataFrame]:
+        if self.several is None:
+            return {}
+        ranks, tables = self.several.ranks, {"over_tasks": self.several.pairs}
+        return (
+            tables if ranks is None else tables | {"ranks": ranks.rename_axis("task").reset_index()}
+        )
 
     def joined(
         self, tables: Callable[[ReportContext], Mapping[str, pd.DataFrame]]
@@ -189,8 +193,8 @@ class ReportContext:
             yield from section.answer(self) if section.by_family else ()
         if self.results is not None:
             yield from tested_among(self.scores, self.comparisons)
-        yield from short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
         yield from ranked_over_tasks(self.several, self.scores) if self.comparisons else ()
+        yield from short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
 
     @cached_property
     def verdicts(self) -> Verdicts | None:
@@ -272,7 +276,7 @@ class ReportContext:
         return any(part.comparisons for part in self.parts.values())
 
     @cached_property
-    def several(self) -> FriedmanNemenyiResult | None:
+    def several(self) -> OverTasks | None:
         """Test over tasks; None for timed suites: text lengths are not a sample of tasks."""
         single = not self.scores.families and self.looks is None
         return over_tasks(self.scores) if single and not self.scores.timed else None

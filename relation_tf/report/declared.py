@@ -20,27 +20,41 @@ _COMPARES = {
 
 
 def with_test(
-    scores: Scores, mechanisms: Mapping[str, str], control: str | None, test: str | None
+    scores: Scores,
+    mechanisms: Mapping[str, str],
+    control: str | None,
+    test: str | None,
+    over_tasks: str | None = None,
 ) -> Scores:
-    """Replace the control and the test.
+    """Replace the control and the tests.
 
     Args:
         scores: The scores.
         mechanisms: Mechanism of each method, if known.
         control: Method to compare all others with; with families also a mechanism.
-        test: Name of a procedure.
+        test: Name of a procedure for the seeds of a task.
+        over_tasks: Name of a procedure over tasks.
 
     Raises:
-        SuiteError: If the control is not a method, or the test does not match it.
+        SuiteError: If the control is not a method, or a test does not match it.
         UnknownNameError: If no test has this name.
     """
     if control is not None:
-        scores = replace(_with_method(scores, mechanisms, "control", control), test=None)
+        scores = _with_method(scores, mechanisms, "control", control)
+        scores = replace(scores, test=None, test_over_tasks=None)
     if test is not None:
         compares = PROCEDURES.find(test).compares
         if compares != ("all-pairs" if scores.control is None else "against-control"):
             raise SuiteError(f"test: {test!r} {_COMPARES[compares]}")
         scores = replace(scores, test=test)
+    if over_tasks is not None:
+        procedure = PROCEDURES.find(over_tasks)
+        if procedure.compares != "over-tasks":
+            raise SuiteError(f"test-over-tasks: {over_tasks!r} compares methods on one task")
+        if procedure.needs_control != (scores.control is not None):
+            wrong = "against-control" if procedure.needs_control else "all-pairs"
+            raise SuiteError(f"test-over-tasks: {over_tasks!r} {_COMPARES[wrong]}")
+        scores = replace(scores, test_over_tasks=over_tasks)
     return scores
 
 

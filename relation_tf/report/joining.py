@@ -75,11 +75,18 @@ def join(
     points = {task: own for source in sources for task, own in source.scores.points.items()}
     known = {source.scores.noun for source in sources}
     tests = {
-        (source.scores.alpha, source.scores.control, source.scores.test)
+        (
+            source.scores.alpha,
+            source.scores.control,
+            source.scores.test,
+            source.scores.test_over_tasks,
+        )
         for source in sources
         if source.results is not None
     }
-    level, control, test = tests.pop() if len(tests) == 1 else (_LEVEL, None, None)
+    level, control, test, over_tasks = (
+        tests.pop() if len(tests) == 1 else (_LEVEL, None, None, None)
+    )
     judged = {_judged(source.scores) for source in sources if source.results is not None}
     reference, margin, margins = judged.pop() if len(judged) == 1 else (None, None, ())
     return (
@@ -98,6 +105,7 @@ def join(
             alpha=level if alpha is None else alpha,
             points=points,
             test=test,
+            test_over_tasks=over_tasks,
             reference=reference,
             margin=margin,
             margins=dict(margins),
@@ -127,8 +135,10 @@ def _test(scores: Scores) -> str:
     reference = "" if scores.reference is None else f", reference {scores.reference}"
     margin = "" if scores.margin is None else f", margin {scores.margin:g}"
     test = test_name(scores.procedure, scores.control)
+    over_tasks = scores.procedure_over_tasks.title if scores.test_over_tasks else ""
+    over_tasks = f", {over_tasks} over tasks" if over_tasks else ""
     families = f", {len(scores.families)} families" if scores.families else ""
-    return f"{test}, {format_level(scores.alpha)}{reference}{margin}{families}"
+    return f"{test}, {format_level(scores.alpha)}{over_tasks}{reference}{margin}{families}"
 
 
 def _judged(scores: Scores) -> tuple[str | None, float | None, tuple[tuple[str, float], ...]]:
@@ -313,6 +323,7 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
             "alpha": scores.alpha,
             "control": scores.control,
             "test": scores.test,
+            "test_over_tasks": scores.test_over_tasks,
             "reference": scores.reference,
             "margin": scores.margin,
             "families": None,

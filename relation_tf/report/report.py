@@ -227,6 +227,7 @@ def compare(
     alpha: float | None = None,
     control: str | None = None,
     test: str | None = None,
+    test_over_tasks: str | None = None,
     reference: str | None = None,
     margin: float | None = None,
     title: str = "",
@@ -250,6 +251,8 @@ def compare(
             control of the suites, else all pairs are compared.
         test: Statistical procedure, a name in `relation_tf.registry.PROCEDURES`; by default the
             procedure of the suites, else Steel-Dwass, or Steel's test with a control.
+        test_over_tasks: Procedure over all tasks together; by default that of the suites, else
+            stratified Steel-Dwass, or stratified Steel with a control.
         reference: Method to judge the others against: better, no worse, worse or inconclusive. By
             default the reference of the suites, else the control.
         margin: Largest loss against the reference that does not matter, in the unit of the tables
@@ -295,7 +298,7 @@ def compare(
         if source.results is not None
         for method in source.results.suite.methods()
     }
-    scores = with_test(scores, mechanisms, control, test)
+    scores = with_test(scores, mechanisms, control, test, test_over_tasks)
     scores = with_margin(scores, mechanisms, reference, margin)
     joined = join_results(read, scores)
     options = {
@@ -305,6 +308,7 @@ def compare(
         "--alpha": alpha,
         "--control": control,
         "--test": test,
+        "--test-over-tasks": test_over_tasks,
         "--reference": reference,
         "--margin": margin,
         "--title": title,

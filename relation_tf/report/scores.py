@@ -13,7 +13,7 @@ import pandas as pd
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS, Results
 from relation_tf.config.families import Family, families_of
 from relation_tf.registry import PROCEDURES, TASKS, Procedure
-from relation_tf.stats import default_procedure
+from relation_tf.stats import default_over_tasks, default_procedure
 from relation_tf.tasks.metrics import find_metric
 
 
@@ -41,6 +41,7 @@ class Scores:
         metrics: Metrics of each task, if a table names them; a score is their mean.
         timed: If True, nothing was trained and the scores are speeds.
         test: Statistical procedure, by default Steel-Dwass, or Steel's test with a control.
+        test_over_tasks: Procedure over tasks, by default stratified Steel-Dwass or Steel.
         reference: Method to judge the others against; by default the control.
         margin: Largest loss against it that does not matter, in the unit of a page.
         margins: Margins of single tasks.
@@ -63,6 +64,7 @@ class Scores:
     timed: bool = False
     points: Mapping[str, float] = field(default_factory=dict)
     test: str | None = None
+    test_over_tasks: str | None = None
     reference: str | None = None
     margin: float | None = None
     margins: Mapping[str, float] = field(default_factory=dict)
@@ -99,6 +101,7 @@ class Scores:
             alpha=results.suite.alpha,
             timed=results.suite.timed,
             test=results.suite.test,
+            test_over_tasks=results.suite.test_over_tasks,
             reference=results.suite.reference,
             margin=results.suite.margin,
             families=families_of(results.suite),
@@ -172,6 +175,11 @@ class Scores:
     def procedure(self) -> Procedure:
         """The statistical procedure."""
         return PROCEDURES.find(self.test or default_procedure(self.control))
+
+    @property
+    def procedure_over_tasks(self) -> Procedure:
+        """The statistical procedure over tasks."""
+        return PROCEDURES.find(self.test_over_tasks or default_over_tasks(self.control))
 
     @property
     def judged_against(self) -> str | None:

@@ -19,9 +19,9 @@ from relation_tf.report.markdown import escape_markdown
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 FILES = {
     "report.html", "report.md", "report.tex", "report.json",
-    "scores.csv", "table.csv", "pvalues.csv", "runs.csv", "ranks.csv",
+    "scores.csv", "table.csv", "pvalues.csv", "runs.csv", "over_tasks.csv",
     "figures/scores.svg", "figures/scores.png", "figures/pvalues.svg", "figures/effects.svg",
-    "figures/ranks.svg", "figures/learning.svg", "figures/time.svg", "figures/parameters.svg",
+    "figures/learning.svg", "figures/time.svg", "figures/parameters.svg",
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_page_is_self_contained_and_has_each_section_once(folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert not re.findall(r"<(?:script \w|link|img|iframe)\b|@import|url\(['\"]?http", page)
     assert not re.findall(
-        r"(?:src|href)=[\"'](?!#|scores\.csv|table\.csv|pvalues|ranks|runs)", page
+        r"(?:src|href)=[\"'](?!#|scores\.csv|table\.csv|pvalues|over_tasks|runs)", page
     )
     headings = re.findall(r'<h2 id="(\w+)"', page)
     assert headings == [
@@ -66,7 +66,7 @@ def test_page_is_self_contained_and_has_each_section_once(folder):
     ]  # fmt: skip
     # Each panel has an alternative text; swatches are hidden.
     labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
-    assert len(labels) == 3 + 3 + 3 + 1 + 2 + 2 + 2
+    assert len(labels) == 3 + 3 + 3 + 2 + 2 + 2
     assert all(page.count(f'id="{heading}"') == 1 for heading in headings)
 
 
@@ -214,13 +214,13 @@ def test_writing_is_reproducible(folder, tmp_path):
 def test_markdown_links_and_tables(folder):
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
-    drawn = ["scores", "pvalues", "effects", "ranks", "learning", "time", "parameters"]
+    drawn = ["scores", "pvalues", "effects", "learning", "time", "parameters"]
     assert links == [f"figures/{name}.svg" for name in drawn]
     for link in links:
         assert ElementTree.parse(folder / link).getroot().get("aria-label")
     assert (folder / "figures" / "scores.png").read_bytes().startswith(b"\x89PNG")
     tables = re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE)
-    rows = [2 + 4, 2 + 4, *[2 + 6] * 5, 2 + 4, 2 + 2 * 4, 2 + 2]
+    rows = [2 + 4, 2 + 4, *[2 + 6] * 6, 2 + 4, 2 + 2 * 4, 2 + 2]
     assert [table.count("\n") for table in tables] == rows
     for table in tables:
         assert len({row.replace(r"\|", "").count("|") for row in table.splitlines()}) == 1

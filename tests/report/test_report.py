@@ -49,7 +49,7 @@ def test_json_has_answer_and_tables(suite_of, fabricate):
     report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
     content = json.loads(report.json())
     assert content["answer"] == report.context.answer
-    assert set(content["tables"]) == {"scores", "table", "pvalues", "ranks", "runs"}
+    assert set(content["tables"]) == {"scores", "table", "pvalues", "over_tasks", "runs"}
     assert content["tables"]["scores"][0] == {
         "task": "CoLA", "method": "attention", "seed": 1, "metric": "matthews", "value": 1 / 7
     }  # fmt: skip

@@ -529,7 +529,7 @@ def test_caption_refers_to_n_for_unequal_seeds(csv):
 @pytest.mark.parametrize(
     ("name", "earlier"),
     [("report.html", False), ("figures/scores.svg", False), ("report.md", False),
-     ("ranks.csv", False), ("ranks.csv", True)],
+     ("over_tasks.csv", False), ("over_tasks.csv", True)],
 )  # fmt: skip
 def test_other_files_are_not_overwritten(tmp_path, name, earlier):
     if earlier:

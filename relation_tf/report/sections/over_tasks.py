@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import better_of
+from relation_tf.report.answer import better_of, in_words
 from relation_tf.report.blocks import (
     Block,
+    Cell,
     Column,
     Figure,
     Paragraph,
@@ -16,61 +17,150 @@ from relation_tf.report.blocks import (
     Section,
     Table,
     number,
+    plural,
 )
 from relation_tf.report.context import ReportContext
+from relation_tf.report.over_tasks import OverTasks
+from relation_tf.report.pictures.drawing import signed
 from relation_tf.report.pictures.significance import critical_difference
-from relation_tf.stats import FriedmanNemenyiResult
-from relation_tf.stats.design import format_pvalue
+from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, StratifiedResult
+from relation_tf.stats.design import format_pvalue, pvalue_only
 from relation_tf.stats.over_tasks import FEW_TASKS
 
 
 @register_section("several")
-class OverTasks(Section):
-    """Friedman's and Nemenyi's tests, and the number of tasks each method wins."""
+class OverTasksSection(Section):
+    """Test of all tasks together, and the number of tasks each method wins."""
 
     heading = "Tests over several tasks"
     by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the tests, the figure of average ranks and the table of wins."""
+        """Return the test with its pairs or average ranks, and the table of wins."""
         several = context.several
-        return [
-            *(() if several is None else _ranks(several, context)),
-            *(_wins(context) if context.wins else ()),
-        ]
+        blocks: list[Block] = []
+        if several is not None and isinstance(several.result, FriedmanNemenyiResult):
+            blocks += _ranks(several.result, several, context)
+        elif several is not None:
+            blocks += [
+                Paragraph("".join(_described(several, context))),
+                *([_pairs(several, context)] if context.pairs_listed else []),
+                Paragraph(" ".join(_remarks(several, context)), "note"),
+            ]
+        return [*blocks, *(_wins(context) if context.wins else ())]
 
 
-def _both_mnli(context: ReportContext) -> bool:
-    return {"MNLI-m", "MNLI-mm"} <= {*context.scores.tasks}
+def _described(several: OverTasks, context: ReportContext) -> Iterator[str]:
+    """Yield the test in words."""
+    against = "" if context.scores.control is None else f" against {context.scores.control}"
+    yield f"{several.procedure.title}{against} over {plural(len(several.tasks), 'task')}"
+    result = several.result
+    if isinstance(result, StratifiedResult):
+        yield (
+            ", with every seed: scores are ranked within each task, and rank differences are added "
+            "over tasks, so seeds of different tasks are never joined. p is family-wise over all "
+            "pairs, from "
+        )
+        drawn = result.method == "monte-carlo" and result.null is not None
+        yield f"{result.null.permutations:,} random" if drawn and result.null else "all"
+        yield (
+            " permutations of the scores within tasks. The test is about these tasks, not about "
+            "new ones."
+        )
+    elif isinstance(result, SignedRankResult):
+        yield (
+            " ranks the differences of means across tasks; p is adjusted for the number of methods "
+            "by Holm's method. It generalizes to similar tasks."
+        )
+    else:
+        yield "."
 
 
-def _ranks(several: FriedmanNemenyiResult, context: ReportContext) -> list[Block]:
-    scores, alpha, tasks = context.scores, context.scores.alpha, len(several.ranks)
-    blocks: list[Block] = [Paragraph(_tests(several, context))]
+def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
+    yield (
+        f"{several.procedure.symbol} and the effect are positive if the second method is better."
+    )
+    if isinstance(several.result, StratifiedResult):
+        yield "Effect: mean Cliff's delta over tasks, with a nominal 95 % interval."
+    bound = several.procedure.attainable_pvalue
+    if bound is not None:
+        seeds = min(len(own) for own in context.scores.by_network()[several.tasks[0]].values())
+        best = bound(len(context.scores.methods), len(several.tasks), seeds)
+        yield (
+            "Without ties, this number of methods, tasks and seeds can reach "
+            f"{format_pvalue(best, context.scores.alpha)} at best."
+        )
+    yield from _counting(several, context)
+
+
+def _counting(several: OverTasks, context: ReportContext) -> Iterator[str]:
+    """Yield sentences on the tasks that count once or not at all, and notes."""
+    for network, tasks in context.scores.shared.items():
+        if network in several.tasks:
+            counted = context.scores.counted(network)
+            how = "by their mean per seed" if len(counted) > 1 else f"by {counted[0]}"
+            yield f"{in_words(tasks)} are scored from one network and count once, {how}."
+    if several.left_out:
+        yield f"Left out, because a method has no scores: {in_words(several.left_out)}."
+    yield from (f"{note[:1].upper()}{note[1:]}." for note in several.notes)
+
+
+def _pairs(several: OverTasks, context: ReportContext) -> Table:
+    alpha = context.scores.alpha
+    rows = []
+    for pair in several.pairs.to_dict("records"):
+        names = [pair["a"], pair["b"]]
+        low, high = pair["effect_low"], pair["effect_high"]
+        known = pair["effect_size"] == pair["effect_size"]
+        verdict = f"{pair['better']} better" if pair["better"] else "no significant difference"
+        rows.append(
+            Row(
+                [
+                    *names,
+                    signed(pair["statistic"]),
+                    Cell(pvalue_only(pair["pvalue"], alpha), significant=pair["significant"]),
+                    Cell(
+                        signed(pair["effect_size"]) if known else "–",
+                        notes=[f"{signed(low)} to {signed(high)}"] if low == low else [],
+                    ),
+                    Cell(verdict, significant=pair["significant"]),
+                ],
+                names,
+            )
+        )
+    numbers = [Column(name, "number") for name in (several.procedure.symbol, "p", "Effect")]
+    columns = [Column("First", "method"), Column("Second", "method"), *numbers, Column("Verdict")]
+    return Table("Pairs of methods over all tasks", columns, rows)
+
+
+def _ranks(
+    result: FriedmanNemenyiResult, several: OverTasks, context: ReportContext
+) -> list[Block]:
+    scores, alpha = context.scores, context.scores.alpha
+    blocks: list[Block] = [Paragraph(_tests(result, context))]
     picture = critical_difference(
-        {str(name): float(rank) for name, rank in several.average_ranks.items()},
-        [[str(name) for name in clique] for clique in several.cliques()],
-        several.critical_difference,
-        # MNLI is one task of two dev sets.
-        f"{tasks} {scores.noun if {*several.ranks.index} <= {*scores.tasks} else 'tasks'}",
+        {str(name): float(rank) for name, rank in result.average_ranks.items()},
+        [[str(name) for name in clique] for clique in result.cliques()],
+        result.critical_difference,
+        # A network with two dev sets is one task.
+        f"{len(several.tasks)} {'tasks' if scores.shared else scores.noun}",
         context.look,
     )
     if picture is not None:
         blocks.append(Figure(picture))
-    notes = "".join(f" {note[:1].upper()}{note[1:]}." for note in several.notes)
     note = (
         "Average ranks, 1 is the best; bars join methods that do not differ significantly. "
         "Differences between ranks above "
-        f"{number(several.critical_difference, 2)} are significant. With this number of tasks and "
-        f"methods, Nemenyi's test can reach {format_pvalue(several.attainable_pvalue, alpha)} at "
-        f"best; {context.level} needs at least {several.tasks_needed} tasks.{notes}"
+        f"{number(result.critical_difference, 2)} are significant. With this number of tasks and "
+        f"methods, Nemenyi's test can reach {format_pvalue(result.attainable_pvalue, alpha)} at "
+        f"best; {context.level} needs at least {result.tasks_needed} tasks. Its verdict on a pair "
+        "depends on the other methods in the comparison (Benavoli, Corani and Mangili 2016)."
     )
-    return [*blocks, Paragraph(note, "note")]
+    return [*blocks, Paragraph(" ".join([note, *_counting(several, context)]), "note")]
 
 
 def _tests(several: FriedmanNemenyiResult, context: ReportContext) -> str:
     alpha, tasks = context.scores.alpha, len(several.ranks)
-    mnli = " (MNLI: mean of both sets)" if _both_mnli(context) else ""
     friedman = format_pvalue(several.friedman_pvalue, alpha)
     exact = "exact" if several.exact else "approximate"
     # With few tasks this p is too small to be valid.
@@ -82,7 +172,7 @@ def _tests(several: FriedmanNemenyiResult, context: ReportContext) -> str:
         else "Nemenyi's test finds no significant difference."
     )
     return (
-        f"Friedman's test over the means of {tasks} tasks{mnli}: {friedman} ({exact})"
+        f"Friedman's test over the means of {tasks} tasks: {friedman} ({exact})"
         f"{iman if tasks >= FEW_TASKS else ''}. {verdict} These tests generalize to similar "
         "tasks; the tests above compare seeds on one task."
     )
@@ -101,9 +191,10 @@ def _wins(context: ReportContext) -> list[Block]:
         )
         for row in context.wins
     ]
-    mnli = " MNLI counts once, by MNLI-m." if _both_mnli(context) else ""
+    once = [tasks[0] for tasks in context.scores.shared.values()]
+    counted = f" Tasks of one network count once, by {in_words(once)}." if once else ""
     note = (
         "Number of tasks with and without a significant difference. Each task is tested "
-        f"separately, without a correction for the number of tasks.{mnli}"
+        f"separately, without a correction for the number of tasks.{counted}"
     )
     return [Table("Wins and losses", columns, rows), Paragraph(note, "note")]

@@ -63,7 +63,10 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
         "for the number of tasks; seeds are never pooled over tasks. "
     )
     if scores.averages:
-        yield "The average is tested like a task, with one value per seed. "
+        yield (
+            "The average is tested like a task, with one value per seed. Which seeds of different "
+            "tasks are joined is arbitrary; the test over tasks does not join them. "
+        )
     positive = "Cliff's delta is"
     if context.pvalues["asymptotic_pvalue"].notna().any():
         yield (

@@ -1,0 +1,123 @@
+"""Test of all tasks together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.registry import Procedure
+from relation_tf.report.scores import Scores
+from relation_tf.stats import FriedmanNemenyiResult, SignedRankResult, friedman_nemenyi
+from relation_tf.stats.presentation import name_pairs
+
+_COLUMNS = ["a", "b", "statistic", "pvalue", "effect_size", "effect_low", "effect_high",
+            "significant", "better"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OverTasks:
+    """Test over tasks.
+
+    Attributes:
+        procedure: The test.
+        result: Its result.
+        pairs: A row per pair with `a`, `b`, `statistic`, `pvalue`, `effect_size` with its interval
+            from `effect_low` to `effect_high` (NaN if unknown), `significant`, and `better` (the
+            better method of a significant pair, else None).
+        tasks: The tasks; those scored from one network are one task.
+        left_out: Tasks without scores of all methods.
+        notes: Remarks on scores and p.
+    """
+
+    procedure: Procedure
+    result: Any
+    pairs: pd.DataFrame
+    tasks: list[str]
+    left_out: list[str]
+    notes: list[str]
+
+    @property
+    def ranks(self) -> pd.DataFrame | None:
+        """Ranks of the methods on each task, for Friedman's and Nemenyi's tests."""
+        return self.result.ranks if isinstance(self.result, FriedmanNemenyiResult) else None
+
+
+def over_tasks(scores: Scores) -> OverTasks | None:
+    """Test the tasks that all methods with scores have.
+
+    Tasks scored from one network count once, with their mean per seed. None for fewer than two such
+    tasks or two methods (three for Friedman's test), or without scores of the control.
+    """
+    procedure = scores.procedure_over_tasks
+    networks = scores.by_network()
+    methods = [name for name in scores.methods if any(name in own for own in networks.values())]
+    common = {task: own for task, own in networks.items() if {*methods} == {*own}}
+    fewest = 3 if procedure.function is friedman_nemenyi else 2
+    without_control = procedure.against_control and scores.control not in methods
+    if len(common) < 2 or len(methods) < fewest or without_control:
+        return None
+    samples: dict[Any, Any] = {
+        task: {name: np.multiply(_turned(task, scores), own[name]) for name in methods}
+        for task, own in common.items()
+    }
+    options: dict[str, Any] = {"alpha": scores.alpha}
+    options |= {"control": scores.control} if procedure.needs_control else {}
+    found = procedure.function(samples, **options)
+    pairs = found.pairs() if hasattr(found, "pairs") else _adapt(found, samples, **options)
+    if "statistic" not in pairs:
+        pairs["statistic"] = pairs["rank_a"] - pairs["rank_b"]
+    if hasattr(found, "effect_sizes") and not isinstance(found, SignedRankResult):
+        intervals = found.effect_sizes()
+        pairs["effect_low"], pairs["effect_high"] = intervals["low"], intervals["high"]
+    return OverTasks(
+        procedure=procedure,
+        result=found,
+        pairs=pairs.reindex(columns=_COLUMNS),
+        tasks=[*common],
+        left_out=[task for task in networks if task not in common],
+        notes=[*getattr(found, "notes", ()), *_notes(found, scores)],
+    )
+
+
+def _turned(network: str, scores: Scores) -> int:
+    return -1 if scores.counted(network)[0] in scores.lower_is_better else 1
+
+
+def _notes(found: Any, scores: Scores) -> Iterator[str]:
+    if isinstance(found, SignedRankResult) and not scores.alike:
+        yield (
+            "the tasks have different units or directions, so the ranks of differences depend on "
+            "the units"
+        )
+
+
+def _adapt(
+    found: Any, samples: dict[Any, dict[str, Any]], *, alpha: float, control: str | None = None
+) -> pd.DataFrame:
+    """Return the pairs of another library's result with `pvalue` and, if present, `statistic`.
+
+    The better method of a significant pair is the one with the higher average rank of its means.
+    """
+    means = pd.DataFrame(
+        {task: {name: np.mean(x) for name, x in own.items()} for task, own in samples.items()}
+    )
+    ranks = means.rank().mean(axis=1)
+    names = [*ranks.index]
+    if control is not None:
+        names = [control, *(name for name in names if name != control)]
+    pairs = name_pairs(names, control is not None)
+
+    def of_pairs(values: Any) -> Any:
+        numbers = np.array(values, dtype=float)
+        return numbers if numbers.ndim < 2 else numbers[np.triu_indices(len(names), 1)]
+
+    pairs["pvalue"] = of_pairs(found.pvalue)
+    pairs["statistic"] = of_pairs(getattr(found, "statistic", np.full(len(pairs), np.nan)))
+    pairs["significant"] = pairs["pvalue"] < alpha
+    higher = np.where(pairs["b"].map(ranks) > pairs["a"].map(ranks), pairs["b"], pairs["a"])
+    pairs["better"] = pd.Series(higher, dtype=object).where(pairs["significant"], None)
+    return pairs

@@ -1,0 +1,201 @@
+"""The test of all tasks together, in reports."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relation_tf.bench.results import read_results
+from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.registry import PROCEDURES, register_procedure
+from relation_tf.report import compare, make_report
+from relation_tf.report.over_tasks import over_tasks
+from relation_tf.report.scores import Scores
+from relation_tf.stats import (
+    friedman_nemenyi,
+    stratified_steel,
+    stratified_steel_dwass,
+    wilcoxon_holm,
+)
+
+LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
+
+
+def separated(config, *_):
+    return LEVEL[config.method] + config.seed / 100
+
+
+def noisy(config, task, metric):
+    where = [config.seed, *task.encode(), *config.method.encode(), *metric.encode()]
+    return float(np.random.default_rng(where).uniform(0.4, 0.8))
+
+
+def text_of(page):
+    return " ".join(html.unescape(page).split())
+
+
+@pytest.fixture
+def noisy_table(table_of):
+    rng = np.random.default_rng(0)
+    return table_of(
+        {t: {m: list(rng.normal(m == "b", 1, 3)) for m in "abc"} for t in ("x", "y", "z", "loss")}
+    )
+
+
+def test_the_default_is_stratified_steel_dwass(noisy_table):
+    report = compare(noisy_table, lower_is_better="loss")
+    several = report.context.several
+    higher = {task: task != "loss" for task in ("x", "y", "z", "loss")}
+    expected = stratified_steel_dwass(noisy_table, higher_is_better=higher).pairs()
+    pd.testing.assert_frame_equal(several.pairs[[*"ab", "statistic", "pvalue"]],
+                                  expected[[*"ab", "statistic", "pvalue"]])  # fmt: skip
+    written = report.tables["over_tasks"]
+    assert written["effect_size"].tolist() == expected["effect_size"].tolist()
+    assert (written["effect_low"] < written["effect_size"]).all()
+    for page in (report.html(), report.markdown()):
+        assert "Stratified Steel-Dwass over 4 tasks, with every seed" in text_of(page)
+        assert "not about new ones" in text_of(page)
+    assert "ranks" not in report.tables
+
+
+def test_a_control_makes_it_stratified_steel(noisy_table):
+    report = compare(noisy_table, control="b")
+    expected = stratified_steel(noisy_table, "b").pairs()
+    assert report.context.several.pairs["pvalue"].tolist() == expected["pvalue"].tolist()
+    assert "Stratified Steel against b over 4 tasks" in text_of(report.markdown())
+
+
+def test_the_answer_begins_with_all_tasks(suite_of, fabricate):
+    report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), separated))
+    first = report.context.answer[0]
+    assert first.startswith("Over the 2 tasks together (Stratified Steel-Dwass, p < .05): ")
+    assert "relation better than baseline" in first
+    equal = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"], seeds=2), noisy, name="b"))
+    assert equal.context.answer[0] == (
+        "Over the 2 tasks together (Stratified Steel-Dwass): no two methods differ significantly."
+    )
+
+
+def test_joining_seeds_of_tasks_is_called_arbitrary(suite_of, fabricate):
+    report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), separated))
+    assert "Which seeds of different tasks are joined is arbitrary" in text_of(report.markdown())
+
+
+def test_nemenyis_test_uses_means(suite_of, fabricate):
+    suite = suite_of(tasks=["CoLA", "RTE", "WNLI"], test_over_tasks="friedman-nemenyi")
+    scores = Scores.of(read_results(fabricate(suite, noisy)))
+    means = scores.table.groupby(["task", "method"])["score"].mean().unstack()
+    means = means.loc[["CoLA", "RTE", "WNLI"], scores.methods]
+    several = over_tasks(scores)
+    expected = friedman_nemenyi(means)
+    assert several.result.average_ranks.to_numpy() == pytest.approx(expected.average_ranks)
+    # The average does not count as a task.
+    assert several.tasks == ["CoLA", "RTE", "WNLI"]
+    turned = over_tasks(replace(scores, lower_is_better=frozenset(several.tasks)))
+    assert turned.result.average_ranks.to_numpy() == pytest.approx(5 - expected.average_ranks)
+    two = replace(scores, methods=["relation", "linear"])
+    two = replace(two, table=scores.table[scores.table["method"].isin(two.methods)])
+    assert over_tasks(two) is None
+
+
+def test_nemenyis_test_warns_of_few_tasks_and_of_the_pool(suite_of, fabricate):
+    """HTML and Markdown show the exact p, warn about Nemenyi's p, and omit Iman and Davenport."""
+    suite = suite_of(tasks=["CoLA", "RTE", "WNLI"], test_over_tasks="friedman-nemenyi")
+    report = make_report(fabricate(suite, separated))
+    assert "ranks" in report.tables
+    for page in (report.html(), report.markdown()):
+        text = text_of(page)
+        assert "p = .002 (exact). Significant by Nemenyi's test" in text
+        assert "relation better than baseline. " in text
+        assert "With fewer than 10 tasks Nemenyi's p is a rough approximation" in text
+        assert "depends on the other methods in the comparison (Benavoli" in text
+        assert "Iman" not in text
+
+
+def test_wilcoxons_test_against_a_control(noisy_table):
+    report = compare(noisy_table, control="a", test_over_tasks="wilcoxon-holm")
+    expected = wilcoxon_holm(noisy_table, "a").pairs()
+    assert report.context.several.pairs["pvalue"].tolist() == expected["pvalue"].tolist()
+    text = text_of(report.markdown())
+    assert "Wilcoxon's signed-rank test with Holm against a over 4 tasks" in text
+    assert "different units" not in text
+    mixed = compare(
+        noisy_table, control="a", test_over_tasks="wilcoxon-holm", lower_is_better="loss"
+    )
+    assert "The tasks have different units or directions" in text_of(mixed.markdown())
+
+
+def test_halves_of_mnli_count_once(suite_of, fabricate):
+    tasks = ["CoLA", "MNLI", "RTE"]
+    report = make_report(fabricate(suite_of(tasks=tasks), noisy))
+    assert report.context.several.tasks == tasks
+    assert "MNLI-m and MNLI-mm are scored from one network and count once" in text_of(
+        report.markdown()
+    )
+    alone = Scores.of(read_results(fabricate(suite_of(tasks=["MNLI"]), noisy, name="alone")))
+    assert over_tasks(alone) is None
+
+
+def test_a_task_without_all_methods_is_left_out(suite_of, fabricate):
+    def score(config, *_):
+        return None if config.task == "RTE" and config.method == "linear" else separated(config)
+
+    report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE", "WNLI"]), score))
+    assert report.context.several.tasks == ["CoLA", "WNLI"]
+    assert "Left out, because a method has no scores: RTE." in report.markdown()
+
+
+def test_a_plugins_test_over_tasks(monkeypatch, noisy_table):
+    """Only `pvalue` is needed; scores are turned so that higher is better."""
+    monkeypatch.setattr(PROCEDURES, "_entries", {**PROCEDURES})
+    seen = {}
+
+    @register_procedure("own", compares="over-tasks", title="Own test", symbol="t")
+    def own(samples, alpha=0.05):
+        seen.update(samples)
+        return SimpleNamespace(pvalue=[[1, 0.01, 0.3], [0.01, 1, 0.02], [0.3, 0.02, 1]])
+
+    report = compare(noisy_table, test_over_tasks="own", lower_is_better="loss")
+    losses = noisy_table.query("task == 'loss' and method == 'a'")["score"]
+    assert seen["loss"]["a"].tolist() == (-losses).tolist()
+    pairs = report.context.several.pairs
+    assert pairs["pvalue"].tolist() == [0.01, 0.3, 0.02]
+    assert pairs["better"].tolist()[1] is None
+    assert {pairs["better"][0], pairs["better"][2]} <= {"a", "b", "c"}
+    assert "Own test over 4 tasks." in text_of(report.markdown())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"test_over_tasks": "steel"}, "test-over-tasks: 'steel' compares methods on one task"),
+        ({"test_over_tasks": "stratified-steel"}, "needs a control"),
+        ({"test_over_tasks": "wilcoxon-holm"}, "needs a control"),
+        ({"test_over_tasks": "friedman-nemenyi", "control": "a"}, "compares all pairs"),
+        ({"test_over_tasks": "nemenyi"}, "unknown test 'nemenyi'"),
+    ],
+)
+def test_refusals(noisy_table, options, message):
+    with pytest.raises((SuiteError, UnknownNameError), match=message):
+        compare(noisy_table, **options)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"test_over_tasks": "steel"}, "key 'test_over_tasks': must be a test over tasks"),
+        ({"test_over_tasks": "wilcoxon-holm"}, "key 'control': must be a method of the suite with"),
+        (
+            {"test_over_tasks": "friedman-nemenyi", "control": "relation"},
+            "key 'control': must be none with test_over_tasks = 'friedman-nemenyi'",
+        ),
+    ],
+)
+def test_rules_of_suites(suite_of, keys, message):
+    with pytest.raises(SuiteError, match=message):
+        suite_of(**keys)
