@@ -192,7 +192,7 @@ def welch(
     Example:
         >>> scores = {"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10], "c": [0, 4.5, 7.5, 8.5, 20]}
         >>> welch(scores).pairs()["pvalue"].round(4).tolist()
-        [0.0032, 0.3298, 0.977]
+        [0.0032, 0.4036, 0.9778]
 
     References:
         B. L. Welch (1947), The generalization of "Student's" problem when several different
