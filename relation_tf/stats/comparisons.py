@@ -128,7 +128,8 @@ class PairwiseResult(Shown):
         limits are two of the ordered differences between the scores of b and of a. The estimate is
         their median (Hodges and Lehmann). No interval excludes 0 if p is at least
         `1 - confidence`; without ties it excludes 0 exactly if p is below. A limit is infinite if
-        this number of methods and scores cannot give such a p.
+        this number of methods and scores cannot give such a p. Methods whose scores are constant
+        show no variance; their interval can be a point.
 
         Args:
             confidence: Joint coverage of all intervals, between 0 and 1; by default 1 - alpha.

@@ -141,8 +141,8 @@ def _pairs(context: ReportContext, tests: Mapping[str, PairwiseResult]) -> list[
         "p of Steel-Dwass tests on these times; a seed that did not reach the target counts as "
         "slower than all that did. ▲: the first method takes longer, ▼: less time. ",
         SHADED,
-        f": significant, {context.level}. Small: difference in s, second minus first method, with "
-        f"a simultaneous interval.{''.join(notes)}",
+        f": significant, {context.level}. With p: the difference in s, second minus first method, "
+        f"and its simultaneous interval.{''.join(notes)}",
     ]
     pvalues, marks = all_pvalues(tests), {"▼": "faster", "▲": "slower"}
     table = pair_table(
