@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_written(suite_of, fabricate, small, tmp_path, m
     for out in (file, file / "out"):
         with pytest.raises(SuiteError, match=r"file.*: cannot be written: "):
             small().write(out)
-        with pytest.raises(SuiteError, match=r"file: cannot be written: a folder is expected"):
+        with pytest.raises(SuiteError, match=r"file: cannot be written: must be a folder"):
             check_folder(out)
     with pytest.raises(SuiteError, match="xxx: cannot be written: File name too long"):
         check_folder(tmp_path / ("x" * 300))
