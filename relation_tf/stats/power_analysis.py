@@ -18,7 +18,7 @@ from relation_tf.stats.design import RankTest, format_level, seeds_needed
 from relation_tf.stats.null_distribution import PvalueMethod, null_distribution
 from relation_tf.stats.presentation import Shown, count
 
-Separated: TypeAlias = Literal["one", "any", "all"]
+DiffersFrom: TypeAlias = Literal["one", "any", "all"]
 
 MAX_SEEDS = 1000
 _FEW_SEEDS = 30  # above, the asymptotic p is almost exact and permutations are slow
@@ -64,7 +64,7 @@ class Power(Shown):
 
     def _shown(self) -> pd.DataFrame:
         rows = [("one", *self.one), ("any", *self.any), ("all", *self.all)]
-        return pd.DataFrame(rows, columns=["separated_from", "power", "low", "high"])
+        return pd.DataFrame(rows, columns=["differs_from", "power", "low", "high"])
 
     def _title(self) -> str:
         return (
@@ -134,16 +134,16 @@ def power(
     wins = _wins_needed(num_methods, num_seeds, alpha, test, seed)
     rng = np.random.default_rng(seed)
     step = max(1, _SCORES // (num_methods * num_seeds))
-    separated = np.concatenate(
+    different = np.concatenate(
         [
             _wins(rng, min(step, simulations - start), num_methods, num_seeds, shift) >= wins
             for start in range(0, simulations, step)
         ]
     )
     return Power(
-        one=_estimate(separated[:, 0]),
-        any=_estimate(np.any(separated, axis=1)),
-        all=_estimate(np.all(separated, axis=1)),
+        one=_estimate(different[:, 0]),
+        any=_estimate(np.any(different, axis=1)),
+        all=_estimate(np.all(different, axis=1)),
         num_methods=num_methods,
         num_seeds=num_seeds,
         shift=shift,
@@ -161,7 +161,7 @@ def seeds_for_power(
     alpha: float = 0.05,
     test: RankTest = "steel-dwass",
     *,
-    separated_from: Separated = "one",
+    differs_from: DiffersFrom = "one",
     simulations: int = 10_000,
     seed: int = 0,
 ) -> int:
@@ -175,7 +175,7 @@ def seeds_for_power(
         power: Required probability of a significant difference, between 0 and 1.
         alpha: Level of the test.
         test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
-        separated_from: Other methods that must differ significantly from the shifted one: `"one"`
+        differs_from: Other methods that must differ significantly from the shifted one: `"one"`
             (a given one), `"any"` (at least one) or `"all"`.
         simulations: Number of simulated experiments for each number of seeds; more simulations
             give a more precise answer.
@@ -189,10 +189,10 @@ def seeds_for_power(
         ValueError: If a number or an option is out of range, or 1,000 seeds are not enough.
 
     Example:
-        >>> seeds_for_power(4, shift=2), seeds_for_power(4, shift=2, separated_from="all")
+        >>> seeds_for_power(4, shift=2), seeds_for_power(4, shift=2, differs_from="all")
         (9, 11)
     """
-    check_option("separated_from", separated_from, Separated)
+    check_option("differs_from", differs_from, DiffersFrom)
     check_probability("power", power)
     check_number("shift", shift)
     if not shift > 0:
@@ -202,7 +202,7 @@ def seeds_for_power(
         found = _power(
             num_methods, num_seeds, shift, alpha, test, simulations=simulations, seed=seed
         )
-        estimate: Estimate = getattr(found, separated_from)
+        estimate: Estimate = getattr(found, differs_from)
         return estimate.probability >= power
 
     received = f"power={power}, shift={shift}, num_methods={num_methods}"

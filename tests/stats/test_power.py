@@ -26,7 +26,7 @@ def test_power_is_the_share_of_significant_experiments(test, num_methods, num_se
     counts = np.int8(num_methods), np.int8(num_seeds)
     found = power(*counts, shift, alpha, test=test, simulations=simulations)
     rng = np.random.default_rng(0)
-    separated = []
+    different = []
     for scores in rng.standard_normal((simulations, num_methods, num_seeds)):
         scores[0] += shift
         samples = dict(enumerate(scores))
@@ -36,15 +36,15 @@ def test_power_is_the_share_of_significant_experiments(test, num_methods, num_se
         else:
             result = steel(samples, 0, alpha)
             significant, effect = result.significant, result.effect_size
-        separated.append((significant & (effect < 0))[range(1, num_methods)].to_numpy())
-    separated = np.array(separated)
-    assert found.one.probability == separated[:, 0].mean()
-    assert found.any.probability == separated.any(axis=1).mean()
-    assert found.all.probability == separated.all(axis=1).mean()
+        different.append((significant & (effect < 0))[range(1, num_methods)].to_numpy())
+    different = np.array(different)
+    assert found.one.probability == different[:, 0].mean()
+    assert found.any.probability == different.any(axis=1).mean()
+    assert found.all.probability == different.all(axis=1).mean()
 
 
-def test_complete_separation_of_two_methods_has_a_closed_form():
-    # Four and four at alpha .03: only complete separation is significant (p = .0209).
+def test_power_of_two_methods_without_overlap_has_a_closed_form():
+    # Four and four at alpha .03: only scores without overlap are significant (p = .0209).
     shift, n = 1.5, 4
     chance, _ = quad(
         lambda x: n * norm.pdf(x, shift) * norm.sf(x, shift) ** (n - 1) * norm.cdf(x) ** n, -9, 9
@@ -109,11 +109,11 @@ def test_printed_result():
     assert "<td>one</td>" in found._repr_html_()
 
 
-@pytest.mark.parametrize("separated_from", ["one", "any", "all"])
-def test_seeds_for_power_reach_it_and_one_fewer_do_not(separated_from):
-    n = seeds_for_power(4, 1.5, 0.7, separated_from=separated_from, simulations=2_000)
+@pytest.mark.parametrize("differs_from", ["one", "any", "all"])
+def test_seeds_for_power_reach_it_and_one_fewer_do_not(differs_from):
+    n = seeds_for_power(4, 1.5, 0.7, differs_from=differs_from, simulations=2_000)
     reached, missed = (
-        getattr(power(4, seeds, 1.5, simulations=2_000), separated_from).probability
+        getattr(power(4, seeds, 1.5, simulations=2_000), differs_from).probability
         for seeds in (n, n - 1)
     )
     assert missed < 0.7 <= reached
@@ -136,7 +136,7 @@ def test_seeds_for_power_are_at_least_seeds_needed():
         (lambda: power(3, 5, 1, test="pairs"), "Received: test='pairs'"),
         (lambda: seeds_for_power(3, 0), "Received: shift=0"),
         (lambda: seeds_for_power(3, 1, 1), "Received: power=1"),
-        (lambda: seeds_for_power(3, 1, separated_from="two"), "Received: separated_from='two'"),
+        (lambda: seeds_for_power(3, 1, differs_from="two"), "Received: differs_from='two'"),
         (lambda: seeds_for_power(3, 1, test="pairs"), "Received: test='pairs'"),
         (lambda: seeds_for_power(2, 1e-9, simulations=9), "1,000 seeds do not reach this power"),
     ],
