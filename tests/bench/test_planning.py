@@ -207,3 +207,16 @@ def test_plan_of_families():
     assert [*shown_by_design(suite, chosen, 3)] == [
         f"In each family: {what_can_be_shown(size, 3)}" for size in (2, 3)
     ]
+
+
+def test_plan_names_what_the_test_over_tasks_can_show():
+    suite = load_suite("demo", {"tasks": ["CoLA", "MNLI", "RTE"]})
+    costs = {(run.task, run.method): Cost(1.0, 1.0, measured=True) for run in suite.runs()}
+    plan = str(SuitePlan(suite, 60, [], costs, 0.0, 0, 1, 5))
+    # MNLI is one network, so one task.
+    assert what_can_be_shown(4, 5, test="stratified-steel-dwass", num_tasks=3) in plan
+    control = load_suite("demo", {"control": "relation-64", "test_over_tasks": "wilcoxon-holm"})
+    assert [*shown_by_design(control, ["relation-64", "attention-64"], 5, num_tasks=9)] == [
+        what_can_be_shown(2, 5, test="steel"),
+        what_can_be_shown(2, 5, test="wilcoxon-holm", num_tasks=9),
+    ]
