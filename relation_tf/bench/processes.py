@@ -271,7 +271,7 @@ class _Process(Worker):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _interrupts_blocked():
+        with _interrupts_delayed():
             self._process.start()
         theirs.close()  # the process has the only other end: ours closes when it ends
 
@@ -317,17 +317,28 @@ def _wait_for_processes(processes: Sequence[_Process], seconds: float) -> None:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def _interrupts_delayed() -> Iterator[None]:
     """Delay Ctrl-C; a process that starts meanwhile never receives it.
 
-    Its imports come before it can ignore Ctrl-C, which would end them with a traceback.
+    Its imports come before it can ignore Ctrl-C, which would end them with a traceback. The mask
+    protects the new process; the handler protects this one: other threads do not block the signal,
+    and a process that receives only a part of its data ends with a traceback, too.
     """
     resource_tracker.ensure_running()  # the first process starts it, and it unblocks Ctrl-C
+    received: list[int] = []
+    mine = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    if mine:
+        signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if mine:
+            signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+        if received:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _serve(connection: Connection) -> None:

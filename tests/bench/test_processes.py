@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
+import time
 import types
 
 import pytest
@@ -91,10 +95,10 @@ def test_a_process_that_dies_costs_only_its_run(mortal, tmp_path, small_glue, su
     results = run_suite(asked, tmp_path / "out", data=small_glue, quiet=True, jobs=2)
     names = ["mortal-SIGTERM", "baseline-8"]  # the first dies once, and is forgiven
     assert [run["method"] for run in results.runs] == [name for name in names for _ in (1, 2)]
-    for signal, why in (("SIGKILL", " (out of memory?)"), ("SIGSEGV", "")):
+    for ended_by, why in (("SIGKILL", " (out of memory?)"), ("SIGSEGV", "")):
         for seed in (1, 2):
-            error = error_of(tmp_path / "out", f"CoLA/mortal-{signal}/seed-{seed}")
-            assert error == f"its process was ended by {signal}{why}, 2 times"
+            error = error_of(tmp_path / "out", f"CoLA/mortal-{ended_by}/seed-{seed}")
+            assert error == f"its process was ended by {ended_by}{why}, 2 times"
 
 
 @pytest.mark.slow
@@ -201,3 +205,27 @@ def test_an_error_of_the_command_ends_its_workers(tmp_path, suite):
     with pytest.raises(BrokenPipeError):
         run_in_workers([RunGroup(runs, tmp_path)], 1, lambda: worker, lambda *_: None, notify, None)
     assert worker.killed
+
+
+def test_ctrl_c_waits_until_a_process_has_started():
+    """Also if another thread receives the signal."""
+    started, end = [], threading.Event()
+    thread = threading.Thread(target=end.wait)
+
+    def start():
+        with processes._interrupts_delayed():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)  # Python raises KeyboardInterrupt at the end of it, if at all
+            started.append(True)
+
+    thread.start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+        end.set()
+        thread.join()
+    assert started == [True]
