@@ -664,5 +664,5 @@ def test_single_and_multi_task_training_are_compared(tmp_path, small_glue, suite
         assert {*report.tables["scores"]["task"]} >= {"RTE", "WNLI"}
         methods = methods_as_asked(report.context.results)
         assert sorted("sharing" in method["options"] for method in methods) == [False, True]
-    with pytest.raises(SuiteError, match="group two: expected the same tasks in all sources"):
+    with pytest.raises(SuiteError, match="group two: must have the same tasks in all sources"):
         compare(tmp_path / "two", tmp_path / "other")

@@ -220,7 +220,7 @@ def test_timed_suites_are_not_compared_with_trained_ones(results, tmp_path, suit
     timed, _ = results
     trained = suite(source="miniglue", tasks=["WNLI"], seeds=[1], epochs=1)
     trained = run_suite(trained, tmp_path / "trained", quiet=True)
-    with pytest.raises(SuiteError, match=r"all of timed suites, or none\. Received: timed, which"):
+    with pytest.raises(SuiteError, match="timed suites cannot be compared with trained ones"):
         compare(timed, trained, labels=["timed", "trained"])
     again = str(compare(timed, timed, labels=["a", "b"]))
     assert "decoder-relation (b)" in again
