@@ -87,8 +87,8 @@ def tested_among(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> I
     best = attainable(declared, scores.seeds)
     yield (
         f"Tests include only the {_between(fewest)} of the suite's {declared} methods that have "
-        f"runs. With all {declared}, p is larger ({format_pvalue(best, scores.alpha)} at best with "
-        f"{scores.seeds} seeds)."
+        f"runs. With all {declared}, p is larger (with {scores.seeds} seeds without ties "
+        f"{format_pvalue(best, scores.alpha)} or more)."
     )
 
 
@@ -164,8 +164,8 @@ def _findings(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iter
             yield _on_average(name, pvalues[pvalues["task"] == name], scores)
     if own["task"].nunique() > 1 and own["significant"].any():
         yield (
-            "Each task is tested separately: if methods do not differ, at most about one task in "
-            f"{1 / alpha:.0f} shows a significant pair by chance."
+            "Each task is tested separately. If methods do not differ, about one task in "
+            f"{1 / alpha:.0f} or fewer shows a significant pair by chance."
         )
     tied = [
         _place(task, scores)
@@ -175,8 +175,8 @@ def _findings(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iter
     if tied:
         places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns (see their notes)"
         yield (
-            f"On {places}, tied scores (rounded, or from a constant method) lower the smallest p "
-            "below what these seeds can reach without ties."
+            f"On {places}, some scores are equal (rounded, or from a constant method). Without "
+            "ties, these seeds cannot reach so small a p."
         )
     yield from _against_means(pvalues[pvalues["significant"]], scores)
 

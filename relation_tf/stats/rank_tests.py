@@ -224,8 +224,8 @@ def _compare(
         attainable = attainable_pvalue(len(sizes), sizes, "asymptotic", test=test)
         if attainable < alpha <= exact:
             notes.append(
-                "the asymptotic p is too small for so few scores: without ties the exact "
-                f"{format_pvalue(exact, alpha).replace('p =', 'p is')} at best"
+                "the asymptotic p is too small for so few scores: the smallest exact p without "
+                f"ties is {format_pvalue(exact, alpha).removeprefix('p = ')}"
             )
     if due_to_ties(pvalue, attainable, null.standard_error(attainable)):
         notes.append(f"p below {attainable:.3g} is due to ties: rounded or constant scores")

@@ -53,7 +53,7 @@ def test_all_pairs_significant(answer):
     assert "linear is better than baseline on both dev sets (p < .05)." in sentences
     assert len(sentences) == 1 + 6 + 1 + 1
     assert sentences[-1] == (
-        "Each task is tested separately: if methods do not differ, at most about one task in 20 "
+        "Each task is tested separately. If methods do not differ, about one task in 20 or fewer "
         "shows a significant pair by chance."
     )
     assert not any("not significant" in sentence for sentence in sentences)
@@ -104,10 +104,10 @@ def test_ties_can_lower_p_below_the_attainable_one(answer):
     sentences = answer(score, method=methods)
     assert any("better" in sentence for sentence in sentences)
     assert not any("no difference can be" in sentence for sentence in sentences)
-    ties = "On CoLA, MRPC and the mean of the tasks, tied scores (rounded, or from a constant"
+    ties = "On CoLA, MRPC and the mean of the tasks, some scores are equal (rounded, or from a"
     assert any(sentence.startswith(ties) for sentence in sentences)
     sentences = answer(score, method=methods, tasks=["CoLA", "MRPC", "RTE", "WNLI"])
-    assert "On 5 columns (see their notes), tied scores (rounded" in " ".join(sentences)
+    assert "On 5 columns (see their notes), some scores are equal" in " ".join(sentences)
 
 
 def test_significantly_better_with_worse_mean_is_reported(table_of):
@@ -150,7 +150,7 @@ def test_each_sentence_counts_only_tasks_with_both_methods(answer_of):
         "d is better than a on both tasks with both methods (p < .05).",
         "No significant difference with 4 to 5 seeds on t1: a and c; b and c; c and d.",
         "No significant difference with 5 seeds on any of the 2 tasks with both methods: b and d.",
-        "Each task is tested separately: if methods do not differ, at most about one task in 20 "
+        "Each task is tested separately. If methods do not differ, about one task in 20 or fewer "
         "shows a significant pair by chance.",
     ]
 
@@ -196,9 +196,9 @@ def test_significant_pairs_over_all_tasks_are_named(table_of):
     ("only", "control", "words"),
     [
         (("relation", "baseline"), None, "2 of the suite's 4 methods that have runs. With all 4, p "
-         "is larger (p = .040 at best with 5 seeds)."),
+         "is larger (with 5 seeds without ties p = .040 or more)."),
         (("relation", "baseline", "linear"), None, "3 of the suite's 4 methods"),
-        (("relation", "baseline"), "baseline", "larger (p = .022 at best with 5 seeds)."),
+        (("relation", "baseline"), "baseline", "without ties p = .022 or more)."),
         (tuple(LEVEL), None, ""),
     ],
 )  # fmt: skip

@@ -305,7 +305,8 @@ def test_asymptotic_p_that_is_too_small_is_noted():
     result = steel_dwass({"a": [1, 2, 3], "b": [4, 5, 6]}, method="asymptotic")
     assert result.significant.loc["a", "b"]
     assert result.notes == (
-        "the asymptotic p is too small for so few scores: without ties the exact p is .100 at best",
+        "the asymptotic p is too small for so few scores: "
+        "the smallest exact p without ties is .100",
     )
 
 

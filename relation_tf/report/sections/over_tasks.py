@@ -87,8 +87,8 @@ def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
         seeds = min(len(own) for own in context.scores.by_network()[several.tasks[0]].values())
         best = bound(len(context.scores.methods), len(several.tasks), seeds)
         yield (
-            "Without ties, this number of methods, tasks and seeds can reach "
-            f"{format_pvalue(best, context.scores.alpha)} at best."
+            "Smallest possible p of this number of methods, tasks and seeds without ties: "
+            f"{format_pvalue(best, context.scores.alpha)}."
         )
     yield from _counting(several, context)
 
