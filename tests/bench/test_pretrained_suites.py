@@ -193,7 +193,7 @@ def test_another_encoder_is_not_mixed_in(tmp_path, asked, small_glue, pretrained
     [
         (
             {**FINE_TUNED, "options": {**OPTIONS, "mechanism": "linear-attention"}},
-            "of linear-attention, found attention, relation; fine-tuned needs it",
+            "of linear-attention, only of attention, relation; fine-tuned needs it",
         ),
         (
             {"mechanism": "baseline", "units": 8},  # says nothing, and is not left random
