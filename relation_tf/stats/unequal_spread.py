@@ -34,7 +34,7 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.comparisons import PairwiseResult, pairwise_result
 from relation_tf.stats.design import samples_needed
-from relation_tf.stats.null_distribution import RandomSource, random_seed
+from relation_tf.stats.null_distribution import PERMUTATIONS, RandomSource, random_seed
 from relation_tf.stats.pairwise import index_pairs
 from relation_tf.stats.samples import (
     TIE_RTOL,
@@ -46,7 +46,6 @@ from relation_tf.stats.samples import (
     rank_samples,
 )
 
-PERMUTATIONS = 200_000
 _ROUNDING = 1e-9  # closer statistics are equal
 _CHUNK = 20_000  # arrangements at once
 
