@@ -11,6 +11,7 @@ import pandas as pd
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.config.published import Published, PublishedFigure
 from relation_tf.config.suite import Suite
+from relation_tf.registry import SOURCES
 from relation_tf.report.comparisons import rows_of
 from relation_tf.stats import PublishedTable, read_published
 
@@ -109,7 +110,7 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
     averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
     splits = {name: split for task in suite.learned() for name, split in task.scored.items()}
     unlike = {name for name, split in splits.items() if not split.startswith(published.split)}
-    if suite.source == "miniglue":
+    if SOURCES[suite.source].artificial:
         general.append("this suite uses built-in data")
         unlike = set()
     elif unlike:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -127,18 +127,49 @@ def null_distribution(
         TypeError: If `rng` is something else.
         ValueError: If an option is out of range, or `"exact"` needs more arrangements.
     """
+    total = num_arrangements(sizes)
+    possible = total <= MAX_ARRANGEMENTS
+    refusal = (
+        f"method='exact' allows at most {MAX_ARRANGEMENTS:,} arrangements; use method="
+        f"'monte-carlo'. Received: about 10^{math.log10(total):.1f} arrangements"
+    )
+    return choose_method(test, method, permutations, rng, lambda: possible, refusal)
+
+
+def choose_method(
+    test: RankTest,
+    method: PvalueMethod,
+    permutations: int,
+    rng: RandomSource,
+    enumerable: Callable[[], bool],
+    refusal: str,
+) -> NullDistribution:
+    """Return the null distribution of a requested method, or the best one for `"auto"`.
+
+    Args:
+        test: `"steel-dwass"` for all pairs, `"steel"` for each method against one control.
+        method: Kind of the distribution; `"auto"` is `"exact"` if it is enumerable, else
+            `"monte-carlo"`.
+        permutations: Number of random arrangements.
+        rng: A seed, or a generator from which a seed is drawn; None for a fixed seed.
+        enumerable: Returns True if the exact distribution can be enumerated; called only if needed.
+        refusal: Message of the error if `"exact"` is requested and not enumerable.
+
+    Raises:
+        TypeError: If `rng` is something else.
+        ValueError: If an option is out of range, or the exact distribution is not enumerable.
+    """
     check_option("method", method, PvalueMethod)
     check_count("permutations", permutations)
-    total = num_arrangements(sizes)
-    if method == "auto":
-        method = "exact" if total <= MAX_ARRANGEMENTS else "monte-carlo"
-    if method == "exact" and total > MAX_ARRANGEMENTS:
-        raise ValueError(
-            f"method='exact' allows at most {MAX_ARRANGEMENTS:,} arrangements; use method="
-            f"'monte-carlo'. Received: about 10^{math.log10(total):.1f} arrangements"
-        )
-    seed = random_seed(rng, drawn=method == "monte-carlo")
-    return NullDistribution(test, method, int(permutations), seed)
+    kind: NullMethod = "exact"
+    if method in ("asymptotic", "monte-carlo"):
+        kind = method
+    elif not enumerable():
+        if method == "exact":
+            raise ValueError(refusal)
+        kind = "monte-carlo"
+    seed = random_seed(rng, drawn=kind == "monte-carlo")
+    return NullDistribution(test, kind, int(permutations), seed)
 
 
 def random_seed(rng: RandomSource, *, drawn: bool) -> int:

@@ -13,17 +13,15 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from relation_tf.stats.checks import check_count, check_option
 from relation_tf.stats.design import RankTest, asymptotic_pvalues
 from relation_tf.stats.dunnett import largest_exceeds, rank_loadings
 from relation_tf.stats.null_distribution import (
     PERMUTATIONS,
     NullDistribution,
-    NullMethod,
     PvalueMethod,
     RandomSource,
+    choose_method,
     null_distribution,
-    random_seed,
 )
 from relation_tf.stats.pairwise import (
     ROUNDING,
@@ -111,20 +109,18 @@ def choose_null(
     if len(tasks) == 1:
         sizes = [len(group) for group in tasks[0]]
         return null_distribution(test, sizes, method, permutations, rng)
-    check_option("method", method, PvalueMethod)
-    check_count("permutations", permutations)
-    kind: NullMethod = "exact"
-    if method in ("asymptotic", "monte-carlo"):
-        kind = method
-    elif exact_maxima(_strata(tasks), _pairs(test, tasks)) is None:
-        if method == "exact":
-            raise ValueError(
-                "method='exact' needs too many arrangements for these tasks, methods and scores; "
-                "use method='monte-carlo'"
-            )
-        kind = "monte-carlo"
-    seed = random_seed(rng, drawn=kind == "monte-carlo")
-    return NullDistribution(test, kind, int(permutations), seed)
+    refusal = (
+        "method='exact' needs too many arrangements for these tasks, methods and scores; "
+        "use method='monte-carlo'"
+    )
+    return choose_method(
+        test,
+        method,
+        permutations,
+        rng,
+        lambda: exact_maxima(_strata(tasks), _pairs(test, tasks)) is not None,
+        refusal,
+    )
 
 
 def stratified_pvalues(
