@@ -68,8 +68,28 @@ def python(folder: Path, *arguments: str, code: int = 0) -> str:
     return " ".join((answer.stderr if code else answer.stdout).split())
 
 
+# Several commands in one process, because each start of TensorFlow takes seconds.
+COMMANDS = """
+import sys
+from relation_tf import cli
+
+for line in sys.argv[1:]:
+    sys.argv = ["relation-tf", *line.split()]
+    try:
+        cli.main()
+    except SystemExit as ended:
+        assert not ended.code, line
+    print("END")
+"""
+
+
 def command(folder: Path, arguments: str, code: int = 0) -> str:
     return python(folder, "-m", "relation_tf.cli", *arguments.split(), code=code)
+
+
+def commands(folder: Path, *lines: str) -> list[str]:
+    """Run successful commands; return the output of each."""
+    return python(folder, "-c", COMMANDS, *lines).split("END")
 
 
 def test_every_kind_of_part_is_shown_in_few_lines():
@@ -80,17 +100,23 @@ def test_every_kind_of_part_is_shown_in_few_lines():
 
 
 def test_each_command_knows_the_parts(folder):
-    assert "6 runs" in command(folder, "plan extended.toml")
-
     # Interrupted after its first run, the command keeps the run and resumes.
     interrupted = "run extended.toml --plugin interrupting --track interrupt"
     command(folder, interrupted, code=130)
-    assert "1 of 6 runs done" in command(folder, "status runs/extended")
-    printed = command(folder, "run extended.toml --track print --executor backwards")
+    planned, before, printed, after, *_ = commands(
+        folder,
+        "plan extended.toml",
+        "status runs/extended",
+        "run extended.toml --track print --executor backwards",
+        "status runs/extended",
+        "report runs/extended",
+        "compare runs/extended --out comparison",
+    )
+    assert "6 runs" in planned
+    assert "1 of 6 runs done" in before
     assert printed.count("ended after 2 epochs") == 5
-    assert "6 of 6 runs done" in command(folder, "status runs/extended")
+    assert "6 of 6 runs done" in after
 
-    command(folder, "report runs/extended")
     report = folder / "runs" / "extended" / "report"
     for page in ("report.html", "report.md"):
         text = (report / page).read_text(encoding="utf-8")
@@ -105,7 +131,6 @@ def test_each_command_knows_the_parts(folder):
     if means.nunique() > 1:
         assert f"**{best}**" in text or f"| {best} | **" in text
 
-    command(folder, "compare runs/extended --out comparison")
     assert (folder / "comparison" / "report.html").is_file()
 
 
