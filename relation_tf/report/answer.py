@@ -40,7 +40,7 @@ def ranked_over_tasks(several: OverTasks | None, scores: Scores) -> Iterator[str
     where = f"Over the {len(several.tasks)} tasks together ({several.procedure.title}"
     found = better_of(several.pairs)
     if not found:
-        yield f"{where}): {_no_difference(scores)}."
+        yield f"{where}): {no_difference(scores)}."
         return
     others = len(several.pairs) - len(found)
     rest = f"; no significant difference for {others} other pairs" if others > 1 else ""
@@ -107,6 +107,13 @@ def design_sentence(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -
         scores.alpha,
         test=scores.test or default_procedure(scores.control),
     )
+
+
+def no_difference(scores: Scores) -> str:
+    """Return a phrase for a comparison without a significant pair."""
+    if scores.control is None:
+        return "no two methods differ significantly"
+    return f"no method differs significantly from {scores.control}"
 
 
 def in_words(names: Sequence[str]) -> str:
@@ -190,7 +197,7 @@ def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
         yield f"{len(decided) - _MOST_PAIRS} more pairs differ significantly; see the tables."
     if not decided and len(pairs) > 1:
         where = _any_of([*pvalues["task"].unique()], scores)
-        yield f"{capital(_no_difference(scores))} with {_seeds(pvalues)} on {where}."
+        yield f"{capital(no_difference(scores))} with {_seeds(pvalues)} on {where}."
         return
     by_tasks: dict[str, list[pd.DataFrame]] = {}
     for pair in pairs:
@@ -226,16 +233,10 @@ def _pair_sentence(pair: pd.DataFrame, scores: Scores) -> str:
     return in_words(parts) + "."
 
 
-def _no_difference(scores: Scores) -> str:
-    if scores.control is None:
-        return "no two methods differ significantly"
-    return f"no method differs significantly from {scores.control}"
-
-
 def _on_average(name: str, pairs: pd.DataFrame, scores: Scores) -> str:
     found, others = better_of(pairs), pairs[~pairs["significant"]]
     if not found:
-        return f"On the {_title(name)}, {_no_difference(scores)} with {_seeds(others)}."
+        return f"On the {_title(name)}, {no_difference(scores)} with {_seeds(others)}."
     rest = (
         f"; no significant difference with {_seeds(others)} for other pairs" if len(others) else ""
     )

@@ -42,6 +42,7 @@ from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
 from relation_tf.report.reliability import collapse_warnings, collapsed_runs, spread_warnings
 from relation_tf.report.scores import Scores
+from relation_tf.report.standings import leading
 from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.stats.design import format_level
@@ -211,11 +212,13 @@ class ReportContext:
 
     @cached_property
     def headline(self) -> str:
-        """The verdicts in one sentence for each family; empty without a reference."""
+        """The verdicts, or the best method and the tests, in one sentence for each family."""
         if self.scores.families:
             said = {family: part.headline for family, part in self.parts.items()}
             return " ".join(f"{capital(family)}: {own}" for family, own in said.items() if own)
-        return "" if self.verdicts is None else headline(self.verdicts, self.scores, self.costs)
+        if self.verdicts is None:
+            return leading(self.scores, self.several, self.comparisons, self.looks)
+        return headline(self.verdicts, self.scores, self.costs)
 
     @cached_property
     def costs(self) -> pd.DataFrame:

@@ -68,7 +68,7 @@ class Report:
         """Return the headline and the table of verdicts; nothing without a reference."""
         lines = []
         for family, part in self.context.parts.items():
-            if part.headline:
+            if part.verdicts is not None:
                 table = verdict_table(part)
                 said = f"{capital(family)}: {part.headline}" if family else part.headline
                 lines += [fill(said), *([] if table is None else ["", *table.lines()]), ""]

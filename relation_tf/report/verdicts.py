@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from relation_tf.report.answer import in_words
@@ -105,29 +104,6 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
         mean = _withheld(found.table, reference, own_tasks, failed)
     doubts = [*_doubts(scores, reference, judged, networks, common)]
     return Verdicts(reference, tasks, mean, [*common], doubts, notes)
-
-
-def standings(scores: Scores) -> pd.DataFrame:
-    """Return the `mean` and the mean `rank` (1 is the best) of each method over common tasks.
-
-    Tasks scored from one network count once. Without a common task the table is empty; `mean` is
-    NaN if the tasks have different units, and for speeds.
-
-    Returns:
-        A row per method with scores; `attrs["tasks"]` is the number of tasks.
-    """
-    means = scores.table.pivot_table("score", "task", "method", sort=False, observed=True)
-    means = means.reindex([task for task in scores.own_tasks if task in means.index])
-    means = means.reindex(columns=[name for name in scores.methods if name in means.columns])
-    means = means.mul([scores.factor(str(task)) for task in means.index], axis=0).dropna()
-    signs = [-1 if task in scores.lower_is_better else 1 for task in means.index]
-    ranks = means.mul(signs, axis=0).groupby(scores.network, sort=False).mean()
-    ranks = ranks.rank(axis=1, ascending=False)
-    alike = scores.alike and not scores.timed
-    mean = means.groupby(scores.network, sort=False).mean().mean() if alike else np.nan
-    table = pd.DataFrame({"mean": mean, "rank": ranks.mean()})
-    table.attrs["tasks"] = len(ranks)
-    return table if len(ranks) else table.iloc[:0]
 
 
 def by_method(table: pd.DataFrame) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -100,11 +101,35 @@ def test_section_states_what_p_covers(predicted):
     page = make_report(predicted()).markdown()
     section = page.partition("## Seeds and test rows")[2].partition("\n## ")[0]
     assert "| MRPC | 60 |" in section
-    assert (
-        "The p and intervals on this page are about other seeds on the same test rows; they do not "
-        "cover the choice of the rows." in section
-    )
     assert "McNemar" in section
+    scope = "Scope: p, intervals and verdicts cover the seeds"
+    assert page.count(scope) == 1
+    assert scope in page.partition("## Short answer")[2].partition("\n## ")[0]
+
+
+def test_p_by_rows_is_corrected_over_all_tasks(predicted):
+    folder = predicted(tasks=["MRPC", "RTE"])
+    table = make_report(folder).tables["rows-pvalues"]
+    single = []
+    for task, a, b in table[["task", "a", "b"]].itertuples(index=False):
+        first, second = (read_tables(folder, task, name) for name in (a, b))
+        words = [[run["prediction"] for run in runs] for runs in (first, second)]
+        single.append(mcnemar(*words, first[0]["label"]).pvalue)
+    assert len(single) == 6
+    np.testing.assert_allclose(table["pvalue"], holm(np.array(single)))
+
+
+def test_tasks_with_too_many_predictions_are_named(predicted):
+    folder = predicted()
+    for file in folder.rglob("manifest.json"):
+        content = json.loads(file.read_text())
+        content["data"]["rows"]["dev"] = 60_000
+        file.write_text(json.dumps(content))
+    page = make_report(folder).markdown()
+    section = page.partition("## Seeds and test rows")[2].partition("\n## ")[0]
+    assert (
+        "Left out, because the runs have more than 500,000 predictions: MRPC (540,000)." in section
+    )
 
 
 def test_regressions_have_standard_errors_and_no_mcnemar_test(predicted):

@@ -14,7 +14,6 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.report import compare, make_report
 from relation_tf.report.runs import summarize_costs
-from relation_tf.report.verdicts import standings
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 SEEDS = np.array([-2, -1, 0, 1, 2])
@@ -253,19 +252,6 @@ def test_costs_are_ratios_over_common_tasks():
     assert costs["seconds_epoch"].tolist() == pytest.approx([2 * 8**0.5, 2 * 8**0.5])
     assert costs["peak_memory_mib"].tolist() == pytest.approx([102, 102])
     assert summarize_costs(runs.assign(status="failed"), ["a"]).empty
-
-
-def test_standings_without_a_reference(judged):
-    means = {"MNLI-m": {"r": 40, "a": 44}, "MNLI-mm": {"r": 40, "a": 44}, "RTE": {"r": 50, "a": 40}}
-    context = judged(means, reference=None, margin=None)
-    table = standings(context.scores)
-    assert table["mean"].to_dict() == pytest.approx({"r": 45, "a": 42})
-    assert table["rank"].to_dict() == {"r": 1.5, "a": 1.5}
-    assert context.headline == ""
-    section = context.sections["answer"].blocks(context)
-    assert [column.name for column in section[0].columns] == ["Method", "Mean", "Mean rank"]
-    lower = judged({"x": {"r": 3, "a": 4}}, reference=None, margin=None, lower_is_better="x")
-    assert standings(lower.scores)["rank"].to_dict() == {"r": 1, "a": 2}
 
 
 def test_speeds_have_verdicts_by_task_only():

@@ -30,12 +30,12 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.families import of_family
 from relation_tf.report.runs import scored_on
 from relation_tf.report.scores import Scores
+from relation_tf.report.standings import standings
 from relation_tf.report.verdicts import (
     FAVORABLE,
     Verdicts,
     by_method,
     margin_in_words,
-    standings,
 )
 
 
@@ -82,7 +82,9 @@ def _answer(context: ReportContext) -> list[Block]:
 
 
 def _cautions(context: ReportContext) -> Iterator[Block]:
-    """Yield the rows behind the scores and the number of warnings."""
+    """Yield what p covers, the rows behind the scores and the number of warnings."""
+    if (context.tested or context.looks is not None) and not context.scores.timed:
+        yield Paragraph([*_scope(context)], "note")
     if context.results is not None and (worth := scored_on(context.results)):
         yield Paragraph(worth, "note")
     things = len(context.warnings) + len(context.failures)
@@ -90,6 +92,18 @@ def _cautions(context: ReportContext) -> Iterator[Block]:
         what = "scores" if context.results is None else "runs"
         text = f"{plural(things, 'warning')} about these {what}: see "
         yield Paragraph([text, Span("Warnings and provenance", "section", "made"), "."], "warning")
+
+
+def _scope(context: ReportContext) -> Iterator[str | Span]:
+    """Yield what p covers, and where the uncertainty from test rows is."""
+    yield (
+        "Scope: p, intervals and verdicts cover the seeds (other runs on the same test rows), not "
+        "the choice of the test rows"
+    )
+    if any("variance" in part.row_tables for part in context.parts.values()):
+        yield "; for that see "
+        yield Span("Seeds and test rows", "section", "variance")
+    yield "."
 
 
 def _verdicts_by_task(family: str, context: ReportContext) -> list[Block]:
@@ -227,7 +241,7 @@ def _standing_table(context: ReportContext) -> Table | None:
     table, scores = standings(context.scores), context.scores
     if len(table) < 2:
         return None
-    tasks = int(table.attrs["tasks"])
+    tasks = len(table.attrs["tasks"])
     columns = [Column("Method", "method")]
     means = bool(table["mean"].notna().all())
     if means:

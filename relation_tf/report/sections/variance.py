@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.registry import METRICS, register_section
+from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import (
     Block,
     Column,
@@ -22,7 +23,7 @@ from relation_tf.report.blocks import (
     file_links,
 )
 from relation_tf.report.context import ReportContext
-from relation_tf.report.predicted_rows import PredictedRows
+from relation_tf.report.predicted_rows import MOST_PREDICTIONS, PredictedRows
 from relation_tf.stats import mcnemar, score_errors
 from relation_tf.stats.unequal_spread import holm
 from relation_tf.tasks.metrics import counted
@@ -41,10 +42,11 @@ class Variance(Section):
     by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return a table of the standard errors of each task."""
+        """Return a table of the standard errors of each task, and the tasks that it leaves out."""
         found = self.tables(context)
+        left_out = [*_left_out(context)]
         if "variance" not in found:
-            return []
+            return left_out
         columns = [Column("Task", "head"), Column("Test rows", "number")]
         columns += [Column("SD over seeds", "number")]
         columns += [
@@ -59,6 +61,7 @@ class Variance(Section):
         return [
             Table("Table: seeds and test rows", columns, rows),
             Paragraph([*_note(context, found)], "note"),
+            *left_out,
         ]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
@@ -67,11 +70,16 @@ class Variance(Section):
 
 
 def row_tables(sets: Sequence[PredictedRows]) -> dict[str, pd.DataFrame]:
-    """Return the table of standard errors and the table of tests by rows, without empty ones."""
+    """Return the table of standard errors and the table of tests by rows, without empty ones.
+
+    Holm's method adjusts the p of the tests over all pairs and tasks together.
+    """
     tables = {
         "variance": pd.DataFrame([row for own in sets for row in _errors(own)], columns=_ERRORS),
         "rows-pvalues": pd.DataFrame([row for own in sets for row in _pairs(own)], columns=_PAIRS),
     }
+    tests = tables["rows-pvalues"]
+    tests["pvalue"] = holm(tests["pvalue"].to_numpy(dtype=float))
     return {name: table for name, table in tables.items() if len(table)}
 
 
@@ -90,20 +98,32 @@ def _cells(task: str, own: pd.DataFrame, context: ReportContext) -> list[str]:
 
 def _note(context: ReportContext, found: Mapping[str, pd.DataFrame]) -> Iterator[str | Span]:
     yield (
-        "The p and intervals on this page are about other seeds on the same test rows; they do not "
-        "cover the choice of the rows. Standard errors of a method's mean over its seeds, root "
-        f"mean squares over methods: other seeds: SD / √n; other rows: bootstrap, {DRAWS} draws; "
-        "both: two-way bootstrap. "
+        "Standard errors of a method's mean over its seeds, root mean squares over methods: other "
+        f"seeds: SD / √n; other rows: bootstrap, {DRAWS} draws; both: two-way bootstrap. "
     )
     if "rows-pvalues" in found:
         significant = (found["rows-pvalues"]["pvalue"] < context.scores.alpha).sum()
         yield (
-            "McNemar's test over seeds (exact sign flips of rows, mid-p, Holm within a task) is "
-            f"about other rows for the same trained networks: {significant} of "
-            f"{len(found['rows-pvalues'])} pairs have {context.level}. "
+            "McNemar's test over seeds (exact sign flips of rows, mid-p) is about other rows for "
+            f"the same trained networks: {significant} of {len(found['rows-pvalues'])} differences "
+            f"between two methods on one task have {context.level}, corrected for all of these "
+            "tests together (Holm). "
         )
     yield "Tables: "
     yield from file_links(found)
+
+
+def _left_out(context: ReportContext) -> Iterator[Paragraph]:
+    """Yield a note on the tasks whose predictions are not read."""
+    many = context.predicted_rows.too_many
+    if many:
+        tasks = in_words([f"{name} ({number:,})" for name, number in many.items()])
+        yield Paragraph(
+            f"Left out, because the runs have more than {MOST_PREDICTIONS:,} predictions: {tasks}. "
+            "There are no standard errors for other rows, no tests by rows and no search for "
+            "collapsed runs.",
+            "warning",
+        )
 
 
 def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
@@ -119,17 +139,16 @@ def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
 
 
 def _pairs(own: PredictedRows) -> list[tuple[object, ...]]:
-    """Return the tests of all pairs of methods of a task with classes."""
+    """Return the tests of all pairs of methods of a task with classes, with unadjusted p."""
     methods = _by_method(own) if own.classes else {}
     pairs = [
         (a, b, mcnemar(methods[a][1], methods[b][1], methods[a][0]))
         for a, b in itertools.combinations(methods, 2)
         if np.array_equal(methods[a][0], methods[b][0])
     ]
-    pvalues = holm(np.array([test.pvalue for *_, test in pairs]))
     return [
-        (own.name, a, b, test.difference, pvalue, test.discordant, test.num_rows)
-        for (a, b, test), pvalue in zip(pairs, pvalues.tolist(), strict=True)
+        (own.name, a, b, test.difference, test.pvalue, test.discordant, test.num_rows)
+        for a, b, test in pairs
     ]
 
 

@@ -1,0 +1,172 @@
+"""Means and mean ranks of the methods, and a sentence on the best one and the tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.bench.looks import Looks
+from relation_tf.report.answer import better_of, in_words, no_difference
+from relation_tf.report.comparisons import test_name
+from relation_tf.report.over_tasks import OverTasks
+from relation_tf.report.scores import Scores
+from relation_tf.stats import PairwiseResult
+from relation_tf.stats.design import format_level
+from relation_tf.stats.sequential import UNDECIDED
+
+
+class Tested(NamedTuple):
+    """Pairs of methods with one verdict each, as the opening sentence reports them.
+
+    Attributes:
+        pairs: Columns `a`, `b` and `better` (None without a significant difference).
+        how: Name and level of the test.
+        undecided: Number of pairs without a verdict.
+        possible: If False, no p can be below the level.
+    """
+
+    pairs: pd.DataFrame
+    how: str
+    undecided: int = 0
+    possible: bool = True
+
+
+def leading(
+    scores: Scores,
+    several: OverTasks | None,
+    comparisons: Mapping[str, PairwiseResult],
+    looks: Looks | None = None,
+) -> str:
+    """Return a sentence with the best method and the number of pairs that differ significantly.
+
+    Empty if fewer than two methods have a common task.
+
+    Args:
+        scores: The scores of a family.
+        several: Test over tasks, if there is one.
+        comparisons: The test of each task.
+        looks: Sequential verdicts; they replace the tests.
+    """
+    table = standings(scores)
+    if len(table) < 2:
+        return ""
+    names, best = _best(table, scores)
+    tested = _tested(scores, several, comparisons, looks)
+    if tested is None:
+        single = {task: test for task, test in comparisons.items() if task in scores.own_tasks}
+        return f"{best}; {_by_task(single, scores)}."
+    return f"{best}{_found(tested, names, scores)}."
+
+
+def _best(table: pd.DataFrame, scores: Scores) -> tuple[list[str], str]:
+    """Return the methods with the best mean, or the best rank without a mean, and a phrase."""
+    tasks = table.attrs["tasks"]
+    lower, what = True, "best mean rank" if len(tasks) > 1 else "best score"
+    values = table["rank"]
+    if table["mean"].notna().all():
+        values, lower = table["mean"], scores.own_tasks[0] in scores.lower_is_better
+        what = f"{'lowest' if lower else 'highest'} mean"
+    best = values.min() if lower else values.max()
+    names = [str(name) for name, value in values.items() if math.isclose(value, best)]
+    where = f"over {len(tasks)} tasks" if len(tasks) > 1 else f"on {tasks[0]}"
+    return names, f"{in_words(names)} {'has' if len(names) == 1 else 'have'} the {what} {where}"
+
+
+def _tested(
+    scores: Scores,
+    several: OverTasks | None,
+    comparisons: Mapping[str, PairwiseResult],
+    looks: Looks | None,
+) -> Tested | None:
+    """Return the pairs over all tasks or on the only one; None if there are tests by task only."""
+    level = format_level(scores.alpha)
+    if looks is not None:
+        own = {*scores.methods}
+        seen = [pair for state in looks.states for pair in state.pairs if {pair.a, pair.b} <= own]
+        rows = [(pair.a, pair.b, pair.better) for pair in seen]
+        how = f"family-wise error {looks.plan.alpha:g} over all pairs and looks"
+        undecided = sum(pair.verdict == UNDECIDED for pair in seen)
+        return Tested(pd.DataFrame(rows, columns=["a", "b", "better"]), how, undecided)
+    if several is not None:
+        return Tested(several.pairs, f"{several.procedure.title}, {level}")
+    if len(scores.own_tasks) == 1 and scores.own_tasks[0] in comparisons:
+        test = comparisons[scores.own_tasks[0]]
+        how = f"{test_name(scores.procedure, scores.control)}, {level}"
+        return Tested(test.pairs(), how, possible=test.attainable_pvalue < scores.alpha)
+    return None
+
+
+def _found(tested: Tested, names: list[str], scores: Scores) -> str:
+    """Return the end of the sentence, after the best methods."""
+    pairs, how = tested.pairs, tested.how
+    different, total = int(pairs["better"].notna().sum()), len(pairs)
+    if not total:
+        return "; no verdict yet"
+    if not different and not tested.possible:
+        return f", but no difference can be significant with so few seeds ({how})"
+    if total == 1 and different:
+        return f"; {better_of(pairs, 'is significantly better than')[0]} ({how})"
+    if total == 1:
+        return (
+            f"; the difference is {'undecided' if tested.undecided else 'not significant'} ({how})"
+        )
+    are = "is" if tested.undecided == 1 else "are"
+    rest = f" and {tested.undecided} of {total} {are} undecided" if tested.undecided else ""
+    if not different:
+        return f", but {no_difference(scores)}{rest} ({how})"
+    said, verb = "", "differs" if different == 1 else "differ"
+    if scores.control is None and len(names) == 1:
+        beaten, others = int((pairs["better"] == names[0]).sum()), len(scores.methods) - 1
+        said = f" and is significantly better than {_of(beaten, others)} other methods"
+        if not beaten:
+            said = " but is not significantly better than any other method"
+    return f"{said}; {_of(different, total)} pairs of methods {verb} significantly{rest} ({how})"
+
+
+def _of(number: int, total: int) -> str:
+    if number == total:
+        return "both" if total == 2 else f"all {total}"
+    return f"{number} of {total}"
+
+
+def _by_task(comparisons: Mapping[str, PairwiseResult], scores: Scores) -> str:
+    """Return what the tests of single tasks found."""
+    if not comparisons:
+        return "no test yet"
+    better = [name for test in comparisons.values() for name in test.pairs()["better"]]
+    different = sum(name is not None for name in better)
+    how = f"{test_name(scores.procedure, scores.control)}, {format_level(scores.alpha)}"
+    if not different:
+        return f"{no_difference(scores)} on any task ({how})"
+    verb = "is" if different == 1 else "are"
+    return (
+        f"{_of(different, len(better))} differences between two methods on one task {verb} "
+        f"significant ({how}, without a correction for the number of tasks)"
+    )
+
+
+def standings(scores: Scores) -> pd.DataFrame:
+    """Return the `mean` and the mean `rank` (1 is the best) of each method over common tasks.
+
+    Tasks scored from one network count once. Without a common task the table is empty; `mean` is
+    NaN if the tasks have different units, and for speeds.
+
+    Returns:
+        A row per method with scores; `attrs["tasks"]` is a list of the tasks.
+    """
+    means = scores.table.pivot_table("score", "task", "method", sort=False, observed=True)
+    means = means.reindex([task for task in scores.own_tasks if task in means.index])
+    means = means.reindex(columns=[name for name in scores.methods if name in means.columns])
+    means = means.mul([scores.factor(str(task)) for task in means.index], axis=0).dropna()
+    signs = [-1 if task in scores.lower_is_better else 1 for task in means.index]
+    ranks = means.mul(signs, axis=0).groupby(scores.network, sort=False).mean()
+    ranks = ranks.rank(axis=1, ascending=False)
+    alike = scores.alike and not scores.timed
+    mean = means.groupby(scores.network, sort=False).mean().mean() if alike else np.nan
+    table = pd.DataFrame({"mean": mean, "rank": ranks.mean()})
+    table.attrs["tasks"] = [str(task) for task in ranks.index]
+    return table if len(ranks) else table.iloc[:0]
