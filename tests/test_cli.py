@@ -299,6 +299,7 @@ def test_help_texts_list_choices_and_defaults(call, monkeypatch):
         ("compare scores.csv --test steel-dwas", "steel-dwass"),
         ("compare scores.csv --control atention", "attention"),
         ("compare scores.csv --lower-is-better rte", "RTE"),
+        ("compare scores.csv --families atention,relation", "attention"),
         ("pretrain small.toml --objective maskd", "masked"),
         ("pretrain small.toml --norm prr", "pre"),
         ("pretrain small.toml --mechanisms relatn", "relation"),

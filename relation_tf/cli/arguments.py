@@ -78,6 +78,13 @@ def split_names(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
 
+def split_families(families: str | None) -> str | list[list[str]] | None:
+    """Split `NAME,NAME;NAME,NAME` into lists; return one word, or None, as it is."""
+    if families is None or not {",", ";"} & {*families}:
+        return families
+    return [split_names(block) or [] for block in families.split(";") if block.strip()]
+
+
 def parse_seeds(seeds: str | None) -> list[int] | None:
     """Parse `1,2`; return None for None.
 

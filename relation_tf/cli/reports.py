@@ -14,6 +14,7 @@ from relation_tf.cli.application import command, complain
 from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
+    split_families,
     split_names,
     with_options,
 )
@@ -70,6 +71,12 @@ class ComparisonOptions:
         "POINTS",
         shown="margin of the suites",
     )
+    families: str | None = option(
+        None,
+        "Methods to compare only with each other; or a key of suites, such as units.",
+        "NAME,NAME;NAME,NAME",
+        shown="families of the suites",
+    )
     title: str = option("", "Title of the report.", "TEXT")
 
 
@@ -112,6 +119,7 @@ def report(folder: Folder) -> None:
     "relation-tf compare scores.csv --out comparison",
     "relation-tf compare runs/first runs/second --labels first,second",
     "relation-tf compare runs/glue-small --reference attention-64 --margin 1",
+    'relation-tf compare scores.csv --families "CNN-64,GRU-64;CNN-256,GRU-256"',
 )
 @with_options(RunOptions, "plugins")
 @with_options(ComparisonOptions)
@@ -134,6 +142,7 @@ def compare(
     folder = expand_home(options.pop("out"))
     check_folder(folder)
     options["labels"] = split_names(options["labels"])
+    options["families"] = split_families(options["families"])
     options["lower_is_better"] = split_names(options["lower_is_better"]) or ()
     _print_report(compare_scores(*sources, **options), folder)
 

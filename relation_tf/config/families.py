@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,21 +67,51 @@ def families_of(suite: Suite) -> list[Family]:
     if suite.families is None:
         return []
     methods = suite.methods()
-    mechanisms = {str(method.name): method.mechanism for method in methods}
+    mechanisms = mechanisms_of(methods)
     return [
         Family(name, own).judged(mechanisms, control=suite.control, reference=suite.reference)
-        for name, own in _blocks(suite.families, methods).items()
+        for name, own in blocks(suite.families, methods).items()
     ]
 
 
-def _blocks(
+def mechanisms_of(methods: Sequence[Method]) -> dict[str, str]:
+    """Return the mechanism of each method."""
+    return {str(method.name): method.mechanism for method in methods}
+
+
+def faults(families: Sequence[Family], names: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with families.
+
+    Args:
+        families: The families.
+        names: All methods; each must be in one family.
+    """
+    times = Counter(name for family in families for name in family.methods)
+    for name in names:
+        if times[name] != 1:
+            yield f"must have each method in one list. Received: {name!r} in {times[name]}"
+    for family in families:
+        if len(family.methods) < 2:
+            yield (
+                "must give two or more methods in each family. Received: only "
+                f"{', '.join(family.methods)} in {family.name}"
+            )
+
+
+def blocks(
     families: str | Sequence[Sequence[str]], methods: Sequence[Method]
 ) -> dict[str, list[str]]:
+    """Return the methods of each family by its name.
+
+    Args:
+        families: A key of the methods, such as `"units"`, or lists of names.
+        methods: The methods, for a key.
+    """
     if not isinstance(families, str):
         return {f"family {number}": [*own] for number, own in enumerate(families, start=1)}
-    blocks: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for method in methods:
         value = values_of(method).get(families)
         name = f"{families} {'–' if value is None else value}"
-        blocks.setdefault(name, []).append(str(method.name))
-    return blocks
+        found.setdefault(name, []).append(str(method.name))
+    return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from relation_tf.config.families import families_of
+from relation_tf.config.families import families_of, faults
 from relation_tf.config.method import NAME_PATTERN, Method
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, did_you_mean, join_names
@@ -354,19 +354,9 @@ def _check_families(facts: Facts) -> None:
     families = families_of(facts.suite)
     if not families:
         return
-    times = Counter(name for family in families for name in family.methods)
-    for name in facts.names:
-        if times[name] != 1:
-            raise ValueError(
-                f"key 'families': must have each method in one list. Received: {name!r} in "
-                f"{times[name]}"
-            )
+    for fault in faults(families, facts.names):
+        raise ValueError(f"key 'families': {fault}")
     for family in families:
-        if len(family.methods) < 2:
-            raise ValueError(
-                "key 'families': must give two or more methods in each family. Received: only "
-                f"{', '.join(family.methods)} in {family.name}"
-            )
         for key in ("control", "reference"):
             name = getattr(facts.suite, key)
             if name is not None and getattr(family, key) is None:

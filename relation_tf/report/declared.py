@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from relation_tf.errors import SuiteError, did_you_mean
+from relation_tf.config.families import Family, blocks, faults, mechanisms_of
+from relation_tf.config.method import Method
+from relation_tf.errors import SuiteError, did_you_mean, join_names
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.answer import in_words
 from relation_tf.report.scores import Scores
@@ -19,9 +21,69 @@ _COMPARES = {
 }
 
 
+def with_families(
+    scores: Scores,
+    methods: Sequence[Method],
+    families: str | Sequence[Sequence[str]] | None = None,
+    control: str | None = None,
+    reference: str | None = None,
+) -> Scores:
+    """Replace the families of methods.
+
+    Args:
+        scores: The scores.
+        methods: The methods of the suites.
+        families: Lists of names of methods; or a key, such as `"units"`, if suites have all
+            methods.
+        control: As for `with_test`; by default the declared one.
+        reference: As for `with_margin`; by default the declared one.
+
+    Raises:
+        SuiteError: If a name or key is unknown, a method is not in exactly one family of two or
+            more, or the control or reference is not in each family.
+    """
+    if families is None:
+        return scores
+    names = [*scores.methods]
+    if isinstance(families, str):
+        named = _by_key(families, names, {str(method.name): method for method in methods})
+    else:
+        named = blocks(families, ())
+    for name in (name for block in named.values() for name in block if name not in names):
+        raise SuiteError(
+            f"families: must be lists of {join_names(names)}. Received: {name!r:.80}."
+            f"{did_you_mean(name, names)}"
+        )
+    found = [Family(name, own) for name, own in named.items()]
+    for fault in faults(found, names):
+        raise SuiteError(f"families: {fault}")
+    scores = replace(scores, families=found)
+    for key, chosen in (
+        ("control", control or scores.control),
+        ("reference", reference or scores.reference),
+    ):
+        if chosen is not None:
+            scores = _with_method(scores, methods, key, chosen)
+    return scores
+
+
+def _by_key(key: str, names: Sequence[str], known: Mapping[str, Method]) -> dict[str, list[str]]:
+    keys: list[str] = []
+    if {*names} <= {*known}:
+        own = [known[name] for name in names]
+        keys = sorted({"mechanism", "units", "size"}.union(*(method.options for method in own)))
+        if key in keys:
+            return blocks(key, own)
+    also = f", or one of {join_names(keys)}" if keys else ""
+    raise SuiteError(
+        f"families: must be lists of methods, such as 'a,b;c,d'{also}. Received: {key!r:.80}."
+        f"{did_you_mean(key, keys)}"
+    )
+
+
 def with_test(
     scores: Scores,
-    mechanisms: Mapping[str, str],
+    methods: Sequence[Method],
     control: str | None,
     test: str | None,
     over_tasks: str | None = None,
@@ -30,7 +92,7 @@ def with_test(
 
     Args:
         scores: The scores.
-        mechanisms: Mechanism of each method, if known.
+        methods: The methods of the suites.
         control: Method to compare all others with; with families also a mechanism.
         test: Name of a procedure for the seeds of a task.
         over_tasks: Name of a procedure over tasks.
@@ -40,7 +102,7 @@ def with_test(
         UnknownNameError: If no test has this name.
     """
     if control is not None:
-        scores = _with_method(scores, mechanisms, "control", control)
+        scores = _with_method(scores, methods, "control", control)
         scores = replace(scores, test=None, test_over_tasks=None)
     if test is not None:
         compares = PROCEDURES.find(test).compares
@@ -59,13 +121,13 @@ def with_test(
 
 
 def with_margin(
-    scores: Scores, mechanisms: Mapping[str, str], reference: str | None, margin: float | None
+    scores: Scores, methods: Sequence[Method], reference: str | None, margin: float | None
 ) -> Scores:
     """Replace the reference and the margin.
 
     Args:
         scores: The scores.
-        mechanisms: Mechanism of each method, if known.
+        methods: The methods of the suites.
         reference: Method to judge the others against; with families also a mechanism.
         margin: Largest loss that counts as none, in the unit of a page.
 
@@ -74,7 +136,7 @@ def with_margin(
             margin is not in the unit of the tables.
     """
     if reference is not None:
-        scores = _with_method(scores, mechanisms, "reference", reference)
+        scores = _with_method(scores, methods, "reference", reference)
     if margin is None:
         return scores
     if scores.judged_against is None:
@@ -91,7 +153,8 @@ def with_margin(
     return replace(scores, margin=margin, margins={})
 
 
-def _with_method(scores: Scores, mechanisms: Mapping[str, str], key: str, name: str) -> Scores:
+def _with_method(scores: Scores, methods: Sequence[Method], key: str, name: str) -> Scores:
+    mechanisms = mechanisms_of(methods)
     families = [family.judged(mechanisms, **{key: name}) for family in scores.families]
     known = [*scores.methods, *(dict.fromkeys(mechanisms.values()) if families else ())]
     lacking = [family.name for family in families if getattr(family, key) is None]

@@ -25,7 +25,7 @@ from relation_tf.files import align, write_bytes
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import capital, in_words
 from relation_tf.report.context import ReportContext
-from relation_tf.report.declared import with_margin, with_test
+from relation_tf.report.declared import with_families, with_margin, with_test
 from relation_tf.report.joining import doubts, join, join_results, unused_tests
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
@@ -230,6 +230,7 @@ def compare(
     test_over_tasks: str | None = None,
     reference: str | None = None,
     margin: float | None = None,
+    families: str | Sequence[Sequence[str]] | None = None,
     title: str = "",
     question: str = "",
 ) -> Report:
@@ -258,6 +259,10 @@ def compare(
         margin: Largest loss against the reference that does not matter, in the unit of the tables
             (points for suites), above 0; choose it before the runs. By default the margin of the
             suites; without a margin no method can be no worse, only better.
+        families: Lists of methods that are compared only with each other; or `"units"`,
+            `"mechanism"`, `"size"` or an option of the methods of suites, for one family per value.
+            Control and reference are then also mechanisms, found in each family. By default the
+            families of the suites.
         title: Title of the report, by default the labels.
         question: Research question of the comparison.
 
@@ -292,14 +297,11 @@ def compare(
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
     scores, read = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
-    mechanisms = {
-        str(method.name): method.mechanism
-        for source in read
-        if source.results is not None
-        for method in source.results.suite.methods()
-    }
-    scores = with_test(scores, mechanisms, control, test, test_over_tasks)
-    scores = with_margin(scores, mechanisms, reference, margin)
+    suites = [source.results.suite for source in read if source.results is not None]
+    methods = [method for suite in suites for method in suite.methods()]
+    scores = with_families(scores, methods, families, control, reference)
+    scores = with_test(scores, methods, control, test, test_over_tasks)
+    scores = with_margin(scores, methods, reference, margin)
     joined = join_results(read, scores)
     options = {
         "--labels": [*(labels or ())],
@@ -311,6 +313,7 @@ def compare(
         "--test-over-tasks": test_over_tasks,
         "--reference": reference,
         "--margin": margin,
+        "--families": families if isinstance(families, str) else [*(families or ())],
         "--title": title,
     }
     pretraining = [source.pretraining for source in read if source.pretraining]
@@ -341,10 +344,12 @@ def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list
     words = ["relation-tf", "compare", *map(str, sources)]
     for option, value in options.items():
         names = value if isinstance(value, list) else []
-        if any("," in name for name in names):
+        blocks = names if option == "--families" else [names]
+        if any({",", ";"} & {*name} for block in blocks for name in block):
             return []
         if value:
-            words += [option] if value is True else [option, ",".join(names) or str(value)]
+            listed = ";".join(",".join(block) for block in blocks)
+            words += [option] if value is True else [option, listed or str(value)]
     return [shlex.join(words)]
 
 

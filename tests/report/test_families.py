@@ -153,3 +153,76 @@ def test_a_mechanism_is_the_reference_of_each_family(suite_of, fabricate):
     for name, message in (("basline", "Did you mean 'baseline'"), ("baseline-64", "not in units")):
         with pytest.raises(SuiteError, match=message):
             compare(folder, reference=name)
+
+
+@pytest.fixture
+def table(table_of):
+    """Scores of four methods that do not overlap."""
+    levels = {"a": 10, "b": 20, "c": 30, "d": 40}
+    return table_of(
+        {"x": {name: [level + seed for seed in range(5)] for name, level in levels.items()}}
+    )
+
+
+def test_a_comparison_sets_families_by_lists(table):
+    report = compare(table, families=[["a", "b"], ["d", "c"]])
+    pvalues = report.tables["pvalues"].set_index("family")
+    assert pvalues[["a", "b"]].T.to_dict("list") == {
+        "family 1": ["a", "b"],
+        "family 2": ["c", "d"],
+    }
+    # The smallest p of two methods; that of four methods is .040.
+    assert pvalues["pvalue"].tolist() == pytest.approx([2 / 252] * 2)
+    assert "Family 2: d has the highest mean on x" in report.context.headline
+
+
+def test_the_command_of_a_comparison_names_its_families(table, tmp_path):
+    path = tmp_path / "scores.csv"
+    table.to_csv(path, index=False)
+    report = compare(path, families=[["a", "b"], ["c", "d"]], control=None)
+    assert report.context.made["compare command"] == [
+        f"relation-tf compare {path} --families 'a,b;c,d'"
+    ]
+
+
+def test_a_comparison_of_suites_sets_families_by_key(suite_of, fabricate):
+    suite = suite_of(**{**VALUES, "families": None, "tasks": ["RTE"]})
+    folder = fabricate(suite, score)
+    context = compare(folder, families="units", reference="attention").context
+    assert [family.name for family in context.scores.families] == ["units 64", "units 128"]
+    assert context.headline.count("2 methods") == 2
+
+
+def test_a_declared_reference_holds_in_new_families(suite_of, fabricate):
+    suite = suite_of(**VALUES, reference="attention", margin=1.0)
+    folder = fabricate(suite, score)
+    families = [
+        ["attention-64", "relation-64", "attention-128", "relation-128"],
+        ["baseline-64", "baseline-128"],
+    ]
+    with pytest.raises(SuiteError, match="reference: must be a method of each family"):
+        compare(folder, families=families)
+    context = compare(folder, families="units", reference="baseline").context
+    assert [part.scores.reference for part in context.parts.values()] == [
+        "baseline-64", "baseline-128",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("families", "message"),
+    [
+        ([["a", "b"]], "families: must have each method in one list. Received: 'c' in 0"),
+        ([["a", "b"], ["a", "c", "d"]], "families: must have each method in one list. Received: "
+         "'a' in 2"),
+        ([["a", "b", "c"], ["d"]], "families: must give two or more methods in each family. "
+         "Received: only d in family 2"),
+        ([["a", "b"], ["c", "dd"]], "families: must be lists of a, b, c, d. Received: 'dd'. Did "
+         "you mean 'd'?"),
+        ("units", "families: must be lists of methods, such as 'a,b;c,d'. Received: 'units'."),
+        ([], "families: must have each method in one list. Received: 'a' in 0"),
+    ],
+)  # fmt: skip
+def test_wrong_families_of_a_comparison_are_named(table, families, message):
+    with pytest.raises(SuiteError) as error:
+        compare(table, families=families)
+    assert str(error.value) == message
