@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,10 @@ from relation_tf.stats.design import format_level, format_pvalue
 from relation_tf.stats.effect_size import delta_interval
 from relation_tf.stats.kruskal import Kruskal, kruskal_wallis
 from relation_tf.stats.null_distribution import NullDistribution, NullMethod
-from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups
+from relation_tf.stats.pairwise import dominance, index_pairs, observed_groups, untied_groups
 from relation_tf.stats.presentation import Shown, count, labels, name_pairs
 from relation_tf.stats.samples import FloatArray, RankedSamples
+from relation_tf.stats.shifts import differences_of, shift_interval
 from relation_tf.stats.spread import spread_notes
 
 NOT_SIGNIFICANT = "no significant difference"
@@ -71,6 +73,8 @@ class PairwiseResult(Shown):
     seeds_needed: int
     kruskal: Kruskal | None
     notes: tuple[str, ...]
+
+    _ahead: ClassVar[str] = "higher"  # of a method with a positive sign
 
     @property
     def tied(self) -> bool:
@@ -161,15 +165,18 @@ class PairwiseResult(Shown):
         if confidence is not None:
             check_probability("confidence", confidence)
         level = self.alpha if confidence is None else 1 - confidence
-        worst = -np.inf if self.higher_is_better else np.inf
-        scores = {name: np.where(np.isnan(x), worst, x) for name, x in self.samples.items()}
-        sizes = [own.size for own in scores.values()]
+        null, worst = self.null, -np.inf if self.higher_is_better else np.inf
+        untied = untied_groups([scores.size for scores in self.samples.values()])
         table, rows = self._table("pvalue"), []
         for a, b, pvalue in table.itertuples(index=False):
-            rejected = self.null.num_rejected(sizes, scores[a].size, scores[b].size, level)
-            rows.append(
-                shift_interval(scores[a], scores[b], rejected, accepts_zero=pvalue >= level)
-            )
+            m, n = self.samples[a].size, self.samples[b].size
+
+            def rejects(deviation: float, scale: float = m * n * (m + n + 1) / 12) -> bool:
+                return bool(null.pvalues(np.array(deviation / math.sqrt(scale)), untied) < level)
+
+            differences = differences_of(self.samples[a], self.samples[b], worst)
+            equal = np.ones(differences.size)
+            rows.append(shift_interval(differences, equal, rejects, accepts_zero=pvalue >= level))
         table[["difference", "low", "high"]] = rows
         return table.drop(columns="pvalue")
 
@@ -205,7 +212,8 @@ class PairwiseResult(Shown):
         if not sign:
             return NOT_SIGNIFICANT
         high, low = (b, a) if sign > 0 else (a, b)
-        return f"{high} higher" if self.higher_is_better else f"{high} higher, {low} better"
+        said = f"{high} {self._ahead}"
+        return said if self.higher_is_better else f"{said}, {low} better"
 
     def _shown(self) -> pd.DataFrame:
         return self.pairs().drop(columns=["better", "asymptotic_pvalue"], errors="ignore")
@@ -345,34 +353,6 @@ def table_of_pairs(
     square[first, second] = numbers
     square[second, first] = below * numbers
     return pd.DataFrame(square, index=index, columns=index)
-
-
-def shift_interval(
-    a: FloatArray, b: FloatArray, rejected: int, *, accepts_zero: bool
-) -> tuple[float, float, float]:
-    """Return the shift from a to b by Hodges and Lehmann, and its limits.
-
-    Args:
-        a: Scores without NaN, shape `(m,)`.
-        b: Scores without NaN, shape `(n,)`.
-        rejected: Number of the smallest, and of the largest, values of U that the test rejects.
-        accepts_zero: If True, the interval must contain 0: ties can make the test of the scores
-            accept 0 where it rejects small shifts, which break the ties.
-
-    Returns:
-        Median difference, lower and upper limit.
-    """
-    with np.errstate(invalid="ignore"):
-        differences = np.subtract.outer(b, a).ravel()
-        undefined = np.isnan(differences)  # two infinite scores are tied at any shift
-
-        def ordered(fill: float) -> FloatArray:
-            return np.sort(np.where(undefined, fill, differences))
-
-        low = float(ordered(-np.inf)[rejected - 1]) if rejected else -np.inf
-        high = float(ordered(np.inf)[-rejected]) if rejected else np.inf
-        middle = float(np.median(ordered(0.0)))
-    return (middle, min(low, 0.0), max(high, 0.0)) if accepts_zero else (middle, low, high)
 
 
 def due_to_ties(pvalues: FloatArray, attainable: float, error: float = 0.0) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,18 +13,11 @@ import pandas as pd
 from relation_tf.stats.checks import check_number, check_option, check_probability
 from relation_tf.stats.design import format_level
 from relation_tf.stats.presentation import Shown, count
-from relation_tf.stats.samples import (
-    FloatArray,
-    Samples,
-    TaskSamples,
-    has_tasks,
-    of_task,
-    read_groups,
-)
+from relation_tf.stats.samples import FloatArray, Samples, TaskSamples
+from relation_tf.stats.task_samples import TaskScores, of_task, read_one_or_more
 
 IntervalMethod: TypeAlias = Literal["welch", "hodges-lehmann"]
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]
-Groups: TypeAlias = dict[Hashable, FloatArray]
 
 MEAN = "mean"  # the row of the mean difference in a table of tasks
 COLUMNS = ["difference", "low", "high", "margin", "pvalue", "verdict", "beyond_margin"]
@@ -127,7 +120,8 @@ def non_inferiority(
 
     Args:
         samples: `{method: scores}` or another form that `steel_dwass` takes; or
-            `{task: {method: scores}}`. At least two finite scores per method and task.
+            `{task: {method: scores}}`, or a `pandas.DataFrame` with columns `task`, `method` and
+            `score`. At least two finite scores per method and task.
         reference: Name of the reference method.
         margin: Largest loss that does not matter, in the unit of the scores, at least 0; or
             `{task: margin}`.
@@ -162,8 +156,8 @@ def non_inferiority(
     """
     check_probability("alpha", alpha)
     check_option("method", method, IntervalMethod)
-    several = has_tasks(samples)
-    tasks = _read_tasks(cast(TaskSamples, samples if several else {None: samples}), reference)
+    tasks, several = read_one_or_more(samples, reference, "reference")
+    _check_finite(tasks)
     margins = {task: of_task("margin", margin, task) for task in tasks}
     for value in margins.values():
         check_number("margin", value)
@@ -274,30 +268,17 @@ def _verdict(limits: _Limits, margin: float) -> Verdict:
     return "worse" if limits.high < 0 else "inconclusive"
 
 
-def _read_tasks(samples: TaskSamples, reference: Hashable) -> dict[Hashable, Groups]:
-    """Read the samples of each task, with the reference first."""
-    tasks = {task: read_groups(own) for task, own in samples.items()}
-    first = next(iter(tasks.values()))
+def _check_finite(tasks: TaskScores) -> None:
     for task, groups in tasks.items():
-        if groups.keys() != first.keys():
-            raise ValueError(
-                f"all tasks must have the same methods. Received: {list(first)} and {list(groups)} "
-                f"({task})"
-            )
         for name, scores in groups.items():
             if scores.size < 2 or not np.isfinite(scores).all():
                 raise ValueError(
                     f"scores of {name!r} must be two or more finite numbers. "
                     f"Received: {scores.tolist()}{'' if task is None else f' ({task})'}"
                 )
-    if reference not in first:
-        raise ValueError(
-            f"`reference` must be one of {list(first)}. Received: reference={reference!r}"
-        )
-    return tasks
 
 
-def _notes(tasks: Mapping[Hashable, Groups]) -> Iterator[str]:
+def _notes(tasks: TaskScores) -> Iterator[str]:
     for task, groups in tasks.items():
         constant = [str(name) for name, scores in groups.items() if np.ptp(scores) == 0]
         if constant:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from relation_tf.stats.checks import check_count, check_number, check_option, check_probability
-from relation_tf.stats.design import RankTest, asymptotic_pvalues
+from relation_tf.stats.design import RankTest
+from relation_tf.stats.null_distribution import NullDistribution
 from relation_tf.stats.samples import FloatArray
 
 DRAWS = 200_000
@@ -86,7 +86,8 @@ def plausible_share(
     wins = np.zeros(draws, dtype=np.intp)
     for score in high.T:
         wins += np.count_nonzero(score[:, None] > low, axis=1)
-    return float(np.mean(wins >= _wins_needed(n, num_methods, alpha, test)))
+    null = NullDistribution(test, "asymptotic")
+    return float(np.mean(wins > n**2 - null.num_rejected([n] * num_methods, n, n, alpha)))
 
 
 def _checked(name: str, figures: tuple[float, float]) -> MeanSD:
@@ -107,18 +108,3 @@ def _standardized(rng: np.random.Generator, draws: int, n: int, ddof: int) -> Fl
     scores = rng.standard_normal((draws, n))
     scores -= scores.mean(axis=1, keepdims=True)
     return scores / scores.std(axis=1, ddof=ddof, keepdims=True)
-
-
-def _wins_needed(n: int, num_methods: int, alpha: float, test: RankTest) -> int:
-    """Return the wins among a pair's n^2 comparisons that p < alpha requires, without ties.
-
-    Returns n^2 + 1 if no number is enough.
-    """
-    deviation = math.sqrt(n**2 * (2 * n + 1) / 12)
-
-    def significant(wins: int) -> bool:
-        statistic = np.array([(wins - n**2 / 2) / deviation])
-        return bool(asymptotic_pvalues(statistic, [n] * num_methods, test)[0] < alpha)
-
-    more_than_half = range(n**2 // 2 + 1, n**2 + 1)
-    return more_than_half.start + bisect.bisect_left(more_than_half, True, key=significant)

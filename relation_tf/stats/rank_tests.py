@@ -27,9 +27,11 @@ from relation_tf.stats.samples import (
     NanPolicy,
     RankedSamples,
     Samples,
+    control_first,
     groups_of,
     rank_samples,
 )
+from relation_tf.stats.unequal_spread import brunner_munzel
 
 
 def steel_dwass(
@@ -37,6 +39,7 @@ def steel_dwass(
     alpha: float = 0.05,
     method: PvalueMethod = "auto",
     *,
+    equal_spread: bool = True,
     higher_is_better: bool = True,
     nan: NanPolicy = "worst",
     rtol: float = TIE_RTOL,
@@ -75,6 +78,8 @@ def steel_dwass(
             cell of a `DataFrame` is NaN.
         alpha: Level of the test; p < alpha is significant.
         method: Computation of p: `"auto"`, `"exact"`, `"monte-carlo"` or `"asymptotic"`.
+        equal_spread: If True, all methods are assumed to have the same spread. If False, return the
+            result of the studentized test `brunner_munzel`, which has only the method `"auto"`.
         higher_is_better: If True, the higher method of a pair is better and NaN is ranked lowest;
             else the lower method is better and NaN is ranked highest. Signs do not depend on it:
             "higher" always means a higher score.
@@ -111,6 +116,18 @@ def steel_dwass(
         D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
+    if not equal_spread:
+        if method != "auto":
+            raise ValueError(f"`method` must be 'auto' without equal_spread. Received: {method!r}")
+        return brunner_munzel(
+            samples,
+            alpha,
+            higher_is_better=higher_is_better,
+            nan=nan,
+            rtol=rtol,
+            permutations=permutations,
+            rng=rng,
+        )
     ranked = rank_samples(samples, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
     return _compare(ranked, None, alpha, method, higher_is_better, permutations, rng)
 
@@ -189,15 +206,8 @@ def steel(
         Biometrics 15, 560-572.
         F. W. Scholz (2023), On Steel's test with ties, arXiv:2308.05873, for the correlations.
     """
-    groups = groups_of(samples)
-    if control not in groups:
-        raise ValueError(f"`control` must be one of {list(groups)}. Received: control={control!r}")
-    ranked = rank_samples(
-        {control: groups[control], **groups},
-        higher_is_better=higher_is_better,
-        nan=nan,
-        rtol=rtol,
-    )
+    groups = control_first(groups_of(samples), control)
+    ranked = rank_samples(groups, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
     return _compare(ranked, control, alpha, method, higher_is_better, permutations, rng)
 
 

@@ -169,20 +169,17 @@ def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
     return ranks
 
 
-def has_tasks(samples: Samples | TaskSamples) -> bool:
-    """Return True for `{task: samples}`, False for the samples of one task."""
-    return isinstance(samples, Mapping) and any(
-        isinstance(each, Mapping | pd.DataFrame) for each in samples.values()
-    )
+def control_first(groups: Mapping[Any, Any], control: Hashable | None) -> dict[Hashable, Any]:
+    """Return the groups with the control first.
 
-
-def of_task(name: str, value: Any, task: Hashable) -> Any:
-    """Return an option's value for a task, if it has one for each."""
-    if not isinstance(value, Mapping):
-        return value
-    if task not in value:
-        raise ValueError(f"`{name}` must have a value for each task. Received: none for {task!r}")
-    return value[task]
+    Raises:
+        ValueError: If the control is not among them.
+    """
+    if control is None:
+        return dict(groups)
+    if control not in groups:
+        raise ValueError(f"`control` must be one of {list(groups)}. Received: control={control!r}")
+    return {control: groups[control], **groups}
 
 
 def groups_of(samples: Samples) -> dict[Hashable, Any]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,14 +21,8 @@ from relation_tf.stats.comparisons import NOT_SIGNIFICANT
 from relation_tf.stats.design import format_level
 from relation_tf.stats.pairwise import Groups, Pairs, index_pairs, net_wins
 from relation_tf.stats.presentation import Shown, count, name_pairs
-from relation_tf.stats.samples import (
-    FloatArray,
-    Samples,
-    TaskSamples,
-    has_tasks,
-    of_task,
-    rank_samples,
-)
+from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, rank_samples
+from relation_tf.stats.task_samples import of_task, read_one_or_more
 
 DRAWS = 20_000
 """Random orders of the scores from which boundaries are computed."""
@@ -263,8 +257,13 @@ def sequential_test(
         J. P. Romano, M. Wolf (2005), Exact and approximate stepdown methods for multiple
         hypothesis testing, JASA 100, 94-108.
     """
-    tasks = cast(TaskSamples, samples if has_tasks(samples) else {None: samples})
-    names, groups = _read(tasks, control, higher_is_better)
+    tasks, _ = read_one_or_more(samples, control)
+    names = list(next(iter(tasks.values())))
+    groups = []
+    for task, own in tasks.items():
+        higher = of_task("higher_is_better", higher_is_better, task)
+        codes = rank_samples(own, higher_is_better=higher).codes.values()
+        groups.append([(1 if higher else -1) * each[:, None] for each in codes])
     design = sequential_design(
         len(names),
         looks,
@@ -352,32 +351,6 @@ def _result(course: _Course, names: Sequence[Hashable]) -> SequentialResult:
     }
     looks = pd.DataFrame(course.looks, columns=["seeds", "boundary", "alpha_spent", "decided"])
     return SequentialResult(table, looks, due, design.looks[-1], design.num_tasks, design.alpha)
-
-
-def _read(
-    samples: TaskSamples,
-    control: Hashable | None,
-    higher_is_better: bool | Mapping[Hashable, bool],
-) -> tuple[list[Hashable], list[Groups]]:
-    """Return the names of the methods, a control first, and the ranks of each task."""
-    names: list[Hashable] = []
-    tasks: list[Groups] = []
-    for task, own in samples.items():
-        higher = of_task("higher_is_better", higher_is_better, task)
-        codes = rank_samples(own, higher_is_better=higher).codes
-        names = names or [*codes]
-        if codes.keys() != {*names}:
-            raise ValueError(
-                f"all tasks must have the same methods. Received: {names} and {list(codes)} "
-                f"({task})"
-            )
-        if control is not None:
-            if control not in names:
-                raise ValueError(f"`control` must be one of {names}. Received: control={control!r}")
-            names = [control, *(name for name in names if name != control)]
-        sign = 1 if higher else -1
-        tasks.append([sign * codes[name][:, None] for name in names])
-    return names, tasks
 
 
 def _statistics(tasks: Sequence[Groups], pairs: Pairs, n: int) -> FloatArray:

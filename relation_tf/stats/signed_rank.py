@@ -29,13 +29,11 @@ class SignedRankResult(PairwiseResult):
     `seeds_needed` is a number of tasks.
     """
 
+    _ahead = "better"
+
     def effect_sizes(self, confidence: float = 0.95) -> pd.DataFrame:
         """Raise an error: this effect size has no interval here."""
         raise ValueError("wilcoxon_holm gives no intervals of its effect sizes")
-
-    def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
-        verdict = super()._verdict(a, b, sign)
-        return verdict.replace(" higher", " better") if sign else verdict
 
     def _title(self) -> str:
         tasks = len(next(iter(self.samples.values())))

@@ -42,9 +42,9 @@ from relation_tf.stats.samples import (
     NanPolicy,
     RankedSamples,
     TaskSamples,
-    of_task,
     rank_samples,
 )
+from relation_tf.stats.shifts import differences_of, shift_interval
 from relation_tf.stats.spread import unequal_spread
 from relation_tf.stats.stratified_null import (
     add_terms,
@@ -53,7 +53,7 @@ from relation_tf.stats.stratified_null import (
     task_terms,
     weights,
 )
-from relation_tf.stats.task_samples import TaskScores, in_task, read_tasks
+from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_tasks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,25 +63,67 @@ class StratifiedResult(PairwiseResult):
     It has the attributes and tables of `PairwiseResult`, with these differences: signs are positive
     where the column's method (or the method compared with the control) is better; the effect size
     is the mean of Cliff's delta over tasks, with the weights of the test; `samples` has the scores
-    of all tasks; there is no Kruskal-Wallis test and no interval of a shift, because each task has
-    its own scale.
+    of all tasks; there is no Kruskal-Wallis test.
 
     Attributes:
         tasks: Task -> method -> its scores as given.
+        signs: Task -> 1, or -1 where lower scores are better.
     """
 
     tasks: TaskScores
+    signs: Mapping[Hashable, int]
+
+    _ahead = "better"
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
-        """Raise an error: a shift in scores has no common unit over tasks."""
-        raise ValueError(
-            "a test over tasks has no confidence interval of a shift, because each task has its "
-            "own scale; use effect_sizes()"
-        )
+        """Return simultaneous confidence intervals of a shift that is the same on each task.
 
-    def _verdict(self, a: Hashable, b: Hashable, sign: float) -> str:
-        verdict = super()._verdict(a, b, sign)
-        return verdict.replace(" higher", " better") if sign else verdict
+        Use it only if all tasks have the same unit. It inverts the test as
+        `PairwiseResult.confidence_interval` does, with the differences of all tasks: the estimate
+        is their median and the limits are two of them, ordered and with the weights of the test.
+        Without ties an interval excludes 0 exactly if p is below `1 - confidence`.
+
+        Args:
+            confidence: Joint coverage of all intervals, between 0 and 1; by default 1 - alpha.
+
+        Returns:
+            A table with columns `a`, `b`, `difference` (positive where b is better), `low` and
+            `high`.
+
+        Raises:
+            ValueError: If the confidence is out of range.
+        """
+        if confidence is not None:
+            check_probability("confidence", confidence)
+        level = self.alpha if confidence is None else 1 - confidence
+        table, null = self._table("pvalue"), self.null
+        assert null is not None
+        untied = [untied_groups([x.size for x in own.values()]) for own in self.tasks.values()]
+        kind: PvalueMethod = "asymptotic" if null.method == "asymptotic" else "auto"
+        null = choose_null(null.test, untied, kind, null.permutations, null.seed)
+        rows = []
+        for a, b, pvalue in table.itertuples(index=False):
+            differences, weights, variance = self._differences(a, b)
+
+            def rejects(deviation: float, scale: float = math.sqrt(variance)) -> bool:
+                statistic = np.array([deviation / scale])
+                return bool(stratified_pvalues(null, statistic, untied)[0] < level)
+
+            rows.append(shift_interval(differences, weights, rejects, accepts_zero=pvalue >= level))
+        table[["difference", "low", "high"]] = rows
+        return table.drop(columns="pvalue")
+
+    def _differences(self, a: Hashable, b: Hashable) -> tuple[FloatArray, FloatArray, float]:
+        """Return all differences, their weights, and the variance of their weight above 0."""
+        differences, weight, variance = [], [], 0.0
+        for task, own in self.tasks.items():
+            sign = self.signs[task]
+            found = differences_of(sign * own[a], sign * own[b], -np.inf)
+            total = own[a].size + own[b].size + 1
+            differences.append(found)
+            weight.append(np.full(found.size, 1 / total))
+            variance += found.size / (12 * total)
+        return np.concatenate(differences), np.concatenate(weight), variance
 
     def _title(self) -> str:
         sizes = [scores.size for task in self.tasks.values() for scores in task.values()]
@@ -109,6 +151,7 @@ class StratifiedResult(PairwiseResult):
 
 def stratified_steel_dwass(
     samples: TaskSamples | pd.DataFrame,
+    control: Hashable | None = None,
     alpha: float = 0.05,
     method: PvalueMethod = "auto",
     *,
@@ -141,6 +184,8 @@ def stratified_steel_dwass(
         samples: `{task: {method: scores}}`; the scores of a task can have any form that
             `steel_dwass` takes. Or a `pandas.DataFrame` with columns `task`, `method` and `score`.
             All tasks must have the same methods.
+        control: Method to compare all others with, as in `stratified_steel`; by default all pairs
+            are compared.
         alpha: Level of the test; p < alpha is significant.
         method: Computation of p: `"exact"` (all arrangements), `"monte-carlo"` (random ones),
             `"auto"` (exact if it takes about a second, else Monte Carlo), or `"asymptotic"` (the
@@ -179,9 +224,21 @@ def stratified_steel_dwass(
         D. E. Critchlow, M. A. Fligner (1991), On distribution-free multiple comparisons in the
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
-    tasks = read_tasks(samples)
-    ranked = _rank(tasks, higher_is_better, nan, rtol)
-    return _compare("steel-dwass", tasks, ranked, alpha, method, permutations, rng)
+    tasks = read_tasks(samples, control)
+    signs = {
+        task: 1 if of_task("higher_is_better", higher_is_better, task) else -1 for task in tasks
+    }
+    ranked = {
+        task: in_task(
+            task,
+            rank_samples,
+            {name: signs[task] * x for name, x in own.items()},
+            nan=nan,
+            rtol=rtol,
+        )
+        for task, own in tasks.items()
+    }
+    return _compare(tasks, ranked, signs, control, alpha, method, permutations, rng)
 
 
 def stratified_steel(
@@ -237,9 +294,17 @@ def stratified_steel(
         Biometrics 15, 560-572.
         P. van Elteren (1960), see `stratified_steel_dwass`.
     """
-    tasks = read_tasks(samples, control)
-    ranked = _rank(tasks, higher_is_better, nan, rtol)
-    return _compare("steel", tasks, ranked, alpha, method, permutations, rng)
+    return stratified_steel_dwass(
+        samples,
+        control,
+        alpha,
+        method,
+        higher_is_better=higher_is_better,
+        nan=nan,
+        rtol=rtol,
+        permutations=permutations,
+        rng=rng,
+    )
 
 
 def stratified_attainable_pvalue(
@@ -290,22 +355,11 @@ def _largest(tasks: Sequence[Sequence[int]], test: RankTest) -> tuple[float, flo
     return max(bounds), min(1.0, bounds[max(bounds)])
 
 
-def _rank(
-    tasks: TaskScores, higher_is_better: bool | Mapping[Any, bool], nan: NanPolicy, rtol: float
-) -> dict[Hashable, RankedSamples]:
-    """Rank the scores of each task, turned so that higher is better."""
-    ranked = {}
-    for task, own in tasks.items():
-        turned = 1 if of_task("higher_is_better", higher_is_better, task) else -1
-        scores = {name: turned * values for name, values in own.items()}
-        ranked[task] = in_task(task, rank_samples, scores, nan=nan, rtol=rtol)
-    return ranked
-
-
 def _compare(
-    test: RankTest,
     tasks: TaskScores,
     ranked: Mapping[Hashable, RankedSamples],
+    signs: Mapping[Hashable, int],
+    control: Hashable | None,
     alpha: float,
     method: PvalueMethod,
     permutations: int,
@@ -313,7 +367,8 @@ def _compare(
 ) -> StratifiedResult:
     check_probability("alpha", alpha)
     methods = list(next(iter(tasks.values())))
-    against = test == "steel"
+    against = control is not None
+    test: RankTest = "steel" if against else "steel-dwass"
     pairs = index_pairs(len(methods), against)
     groups = [observed_groups(each) for each in ranked.values()]
     sizes = [each.sizes.tolist() for each in ranked.values()]
@@ -329,7 +384,7 @@ def _compare(
         significant=pvalues < alpha,
         effect_size=table_of_pairs(_mean_dominance(groups, pairs), methods, against),
         samples={name: np.concatenate([own[name] for own in tasks.values()]) for name in methods},
-        control=methods[0] if against else None,
+        control=control,
         alpha=alpha,
         method=null.method,
         null=null,
@@ -341,6 +396,7 @@ def _compare(
         kruskal=None,
         notes=tuple(_notes(tasks, ranked)),
         tasks=tasks,
+        signs=signs,
     )
 
 

@@ -7,22 +7,27 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from relation_tf.stats.samples import FloatArray, TaskSamples, read_groups
+from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, read_groups
 
 TaskScores: TypeAlias = dict[Hashable, dict[Hashable, FloatArray]]
 Read = TypeVar("Read")
 
+_COLUMNS = {"task", "method", "score"}
 
-def read_tasks(samples: TaskSamples | pd.DataFrame, control: Hashable | None = None) -> TaskScores:
+
+def read_tasks(
+    samples: Samples | TaskSamples, first: Hashable | None = None, name: str = "control"
+) -> TaskScores:
     """Return the scores of each task and method, in the same order of methods on each task.
 
     Args:
         samples: `{task: {method: scores}}`, or a table with columns `task`, `method` and `score`.
-        control: Name of a method to put first, or None.
+        first: A method to put first, or None.
+        name: Name of the argument `first` in errors.
 
     Raises:
         TypeError: If the samples have an unknown form or contain something other than numbers.
-        ValueError: If there is no task, or a method or the control has no scores on a task.
+        ValueError: If there is no task, or a method or the first one has no scores on a task.
     """
     if isinstance(samples, pd.DataFrame):
         samples = _from_table(samples)
@@ -34,23 +39,39 @@ def read_tasks(samples: TaskSamples | pd.DataFrame, control: Hashable | None = N
     if not samples:
         raise ValueError("`samples` must have at least one task. Received: 0 tasks")
     tasks = {task: in_task(task, read_groups, own) for task, own in samples.items()}
-    methods = list(dict.fromkeys(name for own in tasks.values() for name in own))
-    if control is not None:
-        if control not in methods:
-            raise ValueError(f"`control` must be one of {methods}. Received: control={control!r}")
-        methods = list(dict.fromkeys([control, *methods]))
+    methods = list(dict.fromkeys(method for own in tasks.values() for method in own))
+    if first is not None:
+        if first not in methods:
+            raise ValueError(f"`{name}` must be one of {methods}. Received: {name}={first!r}")
+        methods = list(dict.fromkeys([first, *methods]))
     for task, own in tasks.items():
-        if missing := [name for name in methods if name not in own]:
+        if missing := [method for method in methods if method not in own]:
             raise ValueError(
                 "all tasks must have the same methods. Received: no scores of "
                 f"{', '.join(map(repr, missing))} for {task!r}"
             )
-    return {task: {name: own[name] for name in methods} for task, own in tasks.items()}
+    return {task: {method: own[method] for method in methods} for task, own in tasks.items()}
+
+
+def read_one_or_more(
+    samples: Samples | TaskSamples, first: Hashable | None = None, name: str = "control"
+) -> tuple[TaskScores, bool]:
+    """Return the scores as `read_tasks`, and True if there are tasks.
+
+    The samples of one task, in any form that `steel_dwass` takes, have the task None.
+    """
+    table = isinstance(samples, pd.DataFrame) and {*samples.columns} >= _COLUMNS
+    several = table or (
+        isinstance(samples, Mapping)
+        and any(isinstance(each, Mapping | pd.DataFrame) for each in samples.values())
+    )
+    tasks: Any = samples if several else {None: samples}
+    return read_tasks(tasks, first, name), several
 
 
 def _from_table(table: pd.DataFrame) -> dict[Hashable, dict[Hashable, Any]]:
     """Return the samples of a table with a row per score."""
-    if not {"task", "method", "score"} <= {*table.columns}:
+    if not {*table.columns} >= _COLUMNS:
         raise TypeError(
             "a table must have columns 'task', 'method' and 'score', with a row for each score. "
             f"Received: columns {list(table.columns)}"
@@ -66,4 +87,15 @@ def in_task(task: Hashable, read: Callable[..., Read], *args: Any, **options: An
     try:
         return read(*args, **options)
     except (TypeError, ValueError) as error:
+        if task is None:
+            raise
         raise type(error)(f"task {task!r}: {error}") from error
+
+
+def of_task(name: str, value: Any, task: Hashable) -> Any:
+    """Return an option's value for a task, if it has one for each."""
+    if not isinstance(value, Mapping):
+        return value
+    if task not in value:
+        raise ValueError(f"`{name}` must have a value for each task. Received: none for {task!r}")
+    return value[task]

@@ -40,8 +40,8 @@ from relation_tf.stats.samples import (
     TIE_RTOL,
     FloatArray,
     NanPolicy,
-    RankedSamples,
     Samples,
+    control_first,
     groups_of,
     rank_samples,
 )
@@ -120,7 +120,8 @@ def brunner_munzel(
     """
     check_probability("alpha", alpha)
     check_count("permutations", permutations)
-    ranked = _ranked(samples, control, higher_is_better, nan, rtol)
+    groups = control_first(groups_of(samples), control)
+    ranked = rank_samples(groups, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
     codes, sizes = list(ranked.codes.values()), ranked.sizes.tolist()
     pairs = index_pairs(len(codes), control is not None)
     drawn = any(math.comb(sizes[i] + sizes[j], sizes[i]) > permutations for i, j in pairs)
@@ -198,7 +199,8 @@ def welch(
         population variances are involved, Biometrika 34, 28-35.
     """
     check_probability("alpha", alpha)
-    ranked = _ranked(samples, control, higher_is_better, "worst", TIE_RTOL)
+    ordered = control_first(groups_of(samples), control)
+    ranked = rank_samples(ordered, higher_is_better=higher_is_better)
     names, groups = list(ranked.scores), list(ranked.scores.values())
     pairs = index_pairs(len(groups), control is not None)
     tests = [_welch(groups[i], groups[j]) for i, j in pairs]
@@ -266,23 +268,6 @@ def _attainable(n: int, m: int, permutations: int) -> float:
     """Return the smallest p of a pair: no overlap, in either order."""
     exact = 2 / math.comb(n + m, n)
     return exact if math.comb(n + m, n) <= permutations else max(exact, 1 / (permutations + 1))
-
-
-def _ranked(
-    samples: Samples,
-    control: Hashable | None,
-    higher_is_better: bool,
-    nan: NanPolicy,
-    rtol: float,
-) -> RankedSamples:
-    groups = groups_of(samples)
-    if control is not None:
-        if control not in groups:
-            raise ValueError(
-                f"`control` must be one of {list(groups)}. Received: control={control!r}"
-            )
-        groups = {control: groups[control], **groups}
-    return rank_samples(groups, higher_is_better=higher_is_better, nan=nan, rtol=rtol)
 
 
 def _share(null: FloatArray, statistic: float, arrangements: int) -> float:

@@ -187,3 +187,13 @@ def test_constant_scores_are_noted():
 def test_wrong_input_is_refused(samples, arguments, message):
     with pytest.raises(ValueError, match=message):
         non_inferiority(samples, **{"reference": "r", "margin": 1, **arguments})
+
+
+def test_a_table_of_tasks_is_read():
+    rows = [(task, name, seed, level + seed / 10 + shift)
+            for task, shift in (("x", 0), ("y", 5)) for name, level in (("r", 1), ("a", 2))
+            for seed in range(5)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+    found = non_inferiority(table, reference="r", margin=0.1)
+    assert list(found.tasks) == ["x", "y"]
+    assert found.table["difference"]["a"] == pytest.approx(1)

@@ -266,8 +266,61 @@ def test_print_names_the_design():
     )
     assert "not about new ones" in text
     assert "Kruskal" not in text
-    with pytest.raises(ValueError, match="no confidence interval of a shift"):
-        stratified_steel_dwass(SAMPLES).confidence_interval()
+
+
+def test_with_a_control_it_is_the_test_of_steel():
+    found, expected = stratified_steel_dwass(SAMPLES, "b"), stratified_steel(SAMPLES, "b")
+    pd.testing.assert_frame_equal(found.pairs(), expected.pairs())
+    assert found.control == "b"
+    assert [*found.pvalue.index] == ["a", "c"]
+
+
+def test_intervals_of_one_task_are_those_of_the_test_of_one_task():
+    rng = np.random.default_rng(0)
+    own = {name: rng.normal(size=n) for name, n in (("a", 5), ("b", 4), ("c", 5))}
+    own["a"][0] = np.nan
+    found = stratified_steel_dwass({"x": own}).confidence_interval()
+    pd.testing.assert_frame_equal(found, steel_dwass(own).confidence_interval())
+    pd.testing.assert_frame_equal(
+        stratified_steel({"x": own}, "c").confidence_interval(0.8),
+        steel(own, "c").confidence_interval(0.8),
+    )
+
+
+@pytest.mark.parametrize("control", [None, "b"])
+def test_intervals_hold_the_shifts_that_the_test_does_not_reject(control):
+    """With unequal numbers of seeds, so that the weights of the tasks differ."""
+    rng = np.random.default_rng(1)
+    samples = {
+        task: {"a": rng.normal(size=n), "b": rng.normal(size=3) - 1}
+        for task, n in (("x", 4), ("y", 2))
+    }
+    found = stratified_steel_dwass(samples, control, alpha=0.2).confidence_interval().iloc[0]
+    assert found["low"] < found["difference"] < found["high"]
+    sign = 1 if found["b"] == "b" else -1
+    for limit, inside in ((found["low"], 1), (found["high"], -1)):
+        for step in (1e-6, -1e-6):
+            shift = limit + step
+            moved = {
+                task: {"a": own["a"], "b": own["b"] - sign * shift} for task, own in samples.items()
+            }
+            pvalue = np.max(stratified_steel_dwass(moved, control).pairs()["pvalue"])
+            assert (pvalue >= 0.2) == (step * inside > 0)
+
+
+def test_intervals_are_positive_where_the_second_method_is_better():
+    samples = {t: {"a": [1.0, 2, 3, 4], "b": [11.0, 12, 13, 14]} for t in "xy"}
+    higher, lower = (
+        stratified_steel_dwass(samples, higher_is_better=better).confidence_interval()
+        for better in (True, False)
+    )
+    assert higher.iloc[0].tolist()[2] == 10
+    assert lower[["difference", "low", "high"]].to_numpy() == pytest.approx(
+        -higher[["difference", "high", "low"]].to_numpy()
+    )
+    assert higher["low"][0] > 0
+    with pytest.raises(ValueError, match="`confidence`"):
+        stratified_steel_dwass(samples).confidence_interval(2)
 
 
 LONG = {"x": {m: range(30) for m in "abcd"}, "y": {m: range(30) for m in "abcd"}}
