@@ -119,7 +119,6 @@ def report(folder: Folder) -> None:
     "relation-tf compare scores.csv --out comparison",
     "relation-tf compare runs/first runs/second --labels first,second",
     "relation-tf compare runs/glue-small --reference attention-64 --margin 1",
-    'relation-tf compare scores.csv --families "CNN-64,GRU-64;CNN-256,GRU-256"',
 )
 @with_options(RunOptions, "plugins")
 @with_options(ComparisonOptions)

@@ -19,7 +19,7 @@ from relation_tf.stats.design import format_level
 from relation_tf.stats.sequential import UNDECIDED
 
 
-class Tested(NamedTuple):
+class Outcome(NamedTuple):
     """Pairs of methods with one verdict each, as the opening sentence reports them.
 
     Attributes:
@@ -55,11 +55,11 @@ def leading(
     if len(table) < 2:
         return ""
     names, best = _best(table, scores)
-    tested = _tested(scores, several, comparisons, looks)
-    if tested is None:
+    outcome = _outcome(scores, several, comparisons, looks)
+    if outcome is None:
         single = {task: test for task, test in comparisons.items() if task in scores.own_tasks}
         return f"{best}; {_by_task(single, scores)}."
-    return f"{best}{_found(tested, names, scores)}."
+    return f"{best}{_found(outcome, names, scores)}."
 
 
 def _best(table: pd.DataFrame, scores: Scores) -> tuple[list[str], str]:
@@ -76,12 +76,12 @@ def _best(table: pd.DataFrame, scores: Scores) -> tuple[list[str], str]:
     return names, f"{in_words(names)} {'has' if len(names) == 1 else 'have'} the {what} {where}"
 
 
-def _tested(
+def _outcome(
     scores: Scores,
     several: OverTasks | None,
     comparisons: Mapping[str, PairwiseResult],
     looks: Looks | None,
-) -> Tested | None:
+) -> Outcome | None:
     """Return the pairs over all tasks or on the only one; None if there are tests by task only."""
     level = format_level(scores.alpha)
     if looks is not None:
@@ -90,32 +90,32 @@ def _tested(
         rows = [(pair.a, pair.b, pair.better) for pair in seen]
         how = f"family-wise error {looks.plan.alpha:g} over all pairs and looks"
         undecided = sum(pair.verdict == UNDECIDED for pair in seen)
-        return Tested(pd.DataFrame(rows, columns=["a", "b", "better"]), how, undecided)
+        return Outcome(pd.DataFrame(rows, columns=["a", "b", "better"]), how, undecided)
     if several is not None:
-        return Tested(several.pairs, f"{several.procedure.title}, {level}")
+        return Outcome(several.pairs, f"{several.procedure.title}, {level}")
     if len(scores.own_tasks) == 1 and scores.own_tasks[0] in comparisons:
         test = comparisons[scores.own_tasks[0]]
         how = f"{test_name(scores.procedure, scores.control)}, {level}"
-        return Tested(test.pairs(), how, possible=test.attainable_pvalue < scores.alpha)
+        return Outcome(test.pairs(), how, possible=test.attainable_pvalue < scores.alpha)
     return None
 
 
-def _found(tested: Tested, names: list[str], scores: Scores) -> str:
+def _found(outcome: Outcome, names: list[str], scores: Scores) -> str:
     """Return the end of the sentence, after the best methods."""
-    pairs, how = tested.pairs, tested.how
+    pairs, how = outcome.pairs, outcome.how
     different, total = int(pairs["better"].notna().sum()), len(pairs)
     if not total:
         return "; no verdict yet"
-    if not different and not tested.possible:
+    if not different and not outcome.possible:
         return f", but no difference can be significant with so few seeds ({how})"
     if total == 1 and different:
         return f"; {better_of(pairs, 'is significantly better than')[0]} ({how})"
     if total == 1:
         return (
-            f"; the difference is {'undecided' if tested.undecided else 'not significant'} ({how})"
+            f"; the difference is {'undecided' if outcome.undecided else 'not significant'} ({how})"
         )
-    are = "is" if tested.undecided == 1 else "are"
-    rest = f" and {tested.undecided} of {total} {are} undecided" if tested.undecided else ""
+    are = "is" if outcome.undecided == 1 else "are"
+    rest = f" and {outcome.undecided} of {total} {are} undecided" if outcome.undecided else ""
     if not different:
         return f", but {no_difference(scores)}{rest} ({how})"
     said, verb = "", "differs" if different == 1 else "differ"
