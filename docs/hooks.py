@@ -148,7 +148,7 @@ def _commands() -> str:
     from typer.main import get_command
 
     from glue_submit.cli import app as glue_submit
-    from relation_tf.cli import app as relation_tf
+    from relation_tf.cli.commands import app as relation_tf
 
     pages = ["# Commands\n"]
     for name, app in (("relation-tf", relation_tf), ("glue-submit", glue_submit)):

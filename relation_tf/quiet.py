@@ -1,4 +1,4 @@
-"""Keep output on stderr out of the terminal. Imports nothing of the package."""
+"""Keep output on stderr out of the terminal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from relation_tf.interrupts import interrupts_delayed
+
 
 @contextlib.contextmanager
 def loading_quietly() -> Iterator[None]:
-    """Discard what is written to stderr while user code is imported, which may load TensorFlow."""
+    """Import user code, which may load TensorFlow: discard its stderr and delay Ctrl-C."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with tempfile.TemporaryDirectory() as folder, stderr_to(Path(folder) / "stderr"):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        stderr_to(Path(folder) / "stderr"),
+        interrupts_delayed(),
+    ):
         yield
 
 

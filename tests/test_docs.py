@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from glue_submit.cli import app as glue_submit
 from relation_tf import cli
+from relation_tf.cli.commands import app as relation_tf
 from relation_tf.config import Suite, list_suites, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.registry import MECHANISMS, TASKS
@@ -134,7 +135,7 @@ def test_commands_are_understood(page, line):
     elif program == "python":
         assert arguments == ["my_program.py"]
     else:
-        app = {"relation-tf": cli.app, "glue-submit": glue_submit}[program]
+        app = {"relation-tf": relation_tf, "glue-submit": glue_submit}[program]
         command = get_command(app).commands[arguments[0]]
         values = command.make_context(arguments[0], arguments[1:]).params  # parsed, not run
         suite = values.get("suite")

@@ -22,6 +22,7 @@ from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import write_json, write_table
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_task
@@ -169,7 +170,8 @@ def check_methods(
     if known:
         start_tensorflow(folder / LOG, known[0].threads, distribution)
     for config in known:
-        _trainer_class(config).check(config)
+        with interrupts_delayed():
+            _trainer_class(config).check(config)
 
 
 def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
@@ -185,7 +187,8 @@ def compile_network(group: RunGroup, config: RunConfig) -> SuiteTrainer:
         raise group.inputs
     inputs = group.inputs or _inputs.of(group, config)
     # Custom layers may print messages for their author.
-    with quietly() if config.has_built_in_layer else contextlib.nullcontext():
+    hidden = quietly() if config.has_built_in_layer else contextlib.nullcontext()
+    with hidden, interrupts_delayed():
         return _trainer_class(config)(config, *inputs, quietly, replicas)
 
 
@@ -305,7 +308,8 @@ def train_run(
     state = folder / STATE
     made = made_by(run, distribution)
     checkpoint = Checkpoint(state, made, checkpoint_every) if resumable else None
-    trained = trainer.run(run.seed, on_progress, checkpoint)
+    with interrupts_delayed():
+        trained = trainer.run(run.seed, on_progress, checkpoint)
     facts, result = write(trained)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")

@@ -25,6 +25,7 @@ from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import align
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.stats import (
     default_over_tasks,
@@ -325,7 +326,8 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
             raise
         except Exception as error:  # a custom layer may raise anything
             raise SuiteError(f"method {run.method}: {one_line(error)}") from error
-    epoch, answers = trainer.estimate()
+    with interrupts_delayed():
+        epoch, answers = trainer.estimate()
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
     return _Timed(epoch, compiling, answers)
 

@@ -26,6 +26,7 @@ from relation_tf.config.plugins import (
 from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import custom_layer, find_mechanism, is_built_in
 from relation_tf.registry import MECHANISMS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
@@ -242,7 +243,8 @@ def _check(
     make_optimizer(settings.optimizer, settings.learning_rate)
     for mechanism in dict.fromkeys(run.mechanism for run in pending):
         if mechanism in MECHANISMS:
-            build_model(mechanism, settings, text.vocabulary.size)
+            with interrupts_delayed():
+                build_model(mechanism, settings, text.vocabulary.size)
             keras.backend.clear_session()
 
 
@@ -261,7 +263,8 @@ def _train(
         # Compile for each run: memory is measured per run, and custom layers may have random
         # state outside their variables.
         keras.backend.clear_session()  # frees the memory of the previous run
-        trainer = LanguageModelTrainer(run.mechanism, settings, text)
+        with interrupts_delayed():
+            trainer = LanguageModelTrainer(run.mechanism, settings, text)
 
         def on_step(step: int, row: Any) -> None:
             event = {"event": "step", "run": run.key, "step": step, "steps": settings.steps}

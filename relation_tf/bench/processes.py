@@ -38,6 +38,7 @@ from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import RunConfig
 from relation_tf.errors import RelationError, SuiteError
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.registry import register_executor
 
 _TRIES = 2  # of a run whose worker died
@@ -321,24 +322,16 @@ def _interrupts_delayed() -> Iterator[None]:
     """Delay Ctrl-C; a process that starts meanwhile never receives it.
 
     Its imports come before it can ignore Ctrl-C, which would end them with a traceback. The mask
-    protects the new process; the handler protects this one: other threads do not block the signal,
-    and a process that receives only a part of its data ends with a traceback, too.
+    protects the new process; `interrupts_delayed` protects this one: other threads do not block
+    the signal, and a process that receives only a part of its data ends with a traceback, too.
     """
     resource_tracker.ensure_running()  # the first process starts it, and it unblocks Ctrl-C
-    received: list[int] = []
-    mine = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT)
-    if mine:
-        signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if mine:
-            signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
-        if received:
-            signal.raise_signal(signal.SIGINT)
+    with interrupts_delayed():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(connection: Connection) -> None:

@@ -1,6 +1,17 @@
 """The command `relation-tf`. Commands import their dependencies late, so that `--help` is fast."""
 
-from relation_tf.cli import listing, reports, runs  # noqa: F401  # they register the commands
-from relation_tf.cli.application import app, main
+import sys
 
-__all__ = ["app", "main"]
+from relation_tf.interrupts import interrupts_delayed
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command; exit with code 130 after Ctrl-C."""
+    try:
+        with interrupts_delayed():
+            from relation_tf.cli import commands
+        commands.run_app()
+    except KeyboardInterrupt:
+        sys.exit(130)

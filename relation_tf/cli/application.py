@@ -48,19 +48,14 @@ def complain(message: str) -> int:
     return 2
 
 
-def main() -> None:
-    """Run the command.
-
-    Print bad input on one line and exit with code 2; exit with 130 after an interruption.
-    """
+def run_app() -> None:
+    """Run the command; print bad input on one line and exit with code 2."""
     from glue_submit import SubmissionError
 
     try:
         sys.exit(app(prog_name="relation-tf", standalone_mode=False))
     except UsageError as error:
         sys.exit(complain(describe_usage_error(error)))
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:
         # `head` closed the output; Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,6 +20,7 @@ from relation_tf.cli.arguments import (
 )
 from relation_tf.errors import SuiteError
 from relation_tf.files import align, expand_home
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.option_fields import option
 from relation_tf.registry import SOURCES
 
@@ -167,8 +168,9 @@ def submit(folder: Folder, **options: Any) -> None:
 
 def write_report(results: Results) -> None:
     """Write the report of a suite into its folder and print its summary."""
-    from relation_tf.report import make_report
-    from relation_tf.report.report import check_folder
+    with interrupts_delayed():
+        from relation_tf.report import make_report
+        from relation_tf.report.report import check_folder
 
     folder = results.folder / "report"
     check_folder(folder)

@@ -21,6 +21,7 @@ from relation_tf.cli.arguments import (
     with_options,
 )
 from relation_tf.cli.reports import print_failures, write_report, write_zips
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.training.pretraining_settings import PretrainingSettings
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def run(suite: SuiteName, **options: Any) -> None:
 
     Safe to interrupt: run the same command again to resume.
     """
-    from relation_tf.bench import run_suite
-    from relation_tf.config.loading import select
+    with interrupts_delayed():
+        from relation_tf.bench import run_suite
+        from relation_tf.config.loading import select
 
     options = parse_selection(options)
     fill_missing = options.pop("fill_missing")
@@ -70,7 +72,8 @@ def plan(suite: SuiteName, **options: Any) -> None:
 
     Nothing is trained: a few steps of some methods and tasks are timed on this machine.
     """
-    from relation_tf.bench import plan_suite
+    with interrupts_delayed():
+        from relation_tf.bench import plan_suite
 
     import_from_here(suite)
     typer.echo(plan_suite(suite, **parse_selection(options)))
@@ -107,7 +110,8 @@ def pretrain(
 
     Safe to interrupt: run the same command again to resume.
     """
-    from relation_tf.bench.pretraining import pretrain as train
+    with interrupts_delayed():
+        from relation_tf.bench.pretraining import pretrain as train
 
     import_from_here()
     plugins = options.pop("plugins") or ()

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from relation_tf.interrupts import check_interrupts
 from relation_tf.registry import METRICS
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
@@ -101,6 +102,7 @@ class TaskSteps:
 
     def _fill(self, outputs: np.ndarray, split: EncodedSplit) -> np.ndarray:
         for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):
+            check_interrupts()
             outputs[rows] = self._predict(tuple(map(tf.constant, self.pad(split, rows)))).numpy()
         return outputs
 

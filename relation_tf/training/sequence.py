@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from relation_tf import networks
+from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.encoding import EncodedSplit
 from relation_tf.training.classification import EVALUATION_BATCH, TaskSteps
@@ -45,6 +46,7 @@ class SequenceSteps(TaskSteps):
         """Return the mean over rows of the mean teacher-forced loss over tokens."""
         total = 0.0
         for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):
+            check_interrupts()
             texts = map(tf.constant, self.pad(split, rows))
             total += float(tf.reduce_sum(self._row_losses(*texts)))
         return total / len(split)

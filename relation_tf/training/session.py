@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
 from relation_tf.training.distribution import Distribution
 
@@ -46,10 +47,11 @@ def start_tensorflow(
         SuiteError: If the devices are missing.
     """
     first = "relation_tf.training.task_trainer" not in sys.modules
-    with stderr_to(log):
+    with stderr_to(log), interrupts_delayed():
         replicas = _replicas(threads, distribution)
     if first:
-        import relation_tf.training.task_trainer  # noqa: F401
+        with interrupts_delayed():
+            import relation_tf.training.task_trainer  # noqa: F401
 
         # Exclude half a million permanent objects from garbage collection, which would take 0.3 s
         # per deleted network.

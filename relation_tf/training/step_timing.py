@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
+from relation_tf.interrupts import check_interrupts
 from relation_tf.networks.next_token import NextTokenNetwork
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask
@@ -97,6 +98,7 @@ class StepTimer(SuiteTrainer):
         self.reset(seed)
         passes: list[float] = []
         while len(passes) < PASSES or sum(passes) < SECONDS:
+            check_interrupts()
             passes.append(self._time_pass())
         typical, total = median(passes), sum(passes)
         (metric,) = self.task.task.metrics

@@ -17,6 +17,7 @@ import tensorflow as tf
 from relation_tf import networks
 from relation_tf.config.run import RunConfig, seed_of
 from relation_tf.errors import SuiteError
+from relation_tf.interrupts import check_interrupts
 from relation_tf.tasks.batches import pad_to_bucket, padding_share, plan_batches, widths
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
@@ -130,6 +131,7 @@ class TaskTrainer(SuiteTrainer):
         stop: Stop | None = None
         padding = 0.0
         while stop is None:
+            check_interrupts()
             row, padding = self._epoch(order, history)
             *values, spent = self.replicas.broadcast_from_chief(*row.values(), clock.seconds())
             row = dict(zip(row, values, strict=True))
@@ -174,6 +176,7 @@ class TaskTrainer(SuiteTrainer):
         self.prepare(batches)
         steps = []
         for part, rows in batches:
+            check_interrupts()
             start = time.perf_counter()
             batch = self._batch(part, rows)
             input_seconds += time.perf_counter() - start
@@ -275,6 +278,7 @@ class TaskTrainer(SuiteTrainer):
         try:
             with self._quietly():
                 for shape in shapes:
+                    check_interrupts()
                     ids = tuple(np.ones((size, width), np.int32) for width in shape)
                     self.train(part, ids, labels)
         except tf.errors.OpError as error:

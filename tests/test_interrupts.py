@@ -1,0 +1,120 @@
+"""Tests of Ctrl-C at chosen places."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from relation_tf.interrupts import check_interrupts, interrupts_delayed
+
+
+@pytest.fixture(autouse=True)
+def handler():
+    """Python's own handler; a background shell may have left another one."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_it_is_raised_at_the_end_of_the_block():
+    done = []
+
+    @interrupts_delayed()
+    def step():
+        press()
+        done.append("the rest")
+
+    with pytest.raises(KeyboardInterrupt):
+        step()
+    assert done == ["the rest"]
+
+
+def test_it_is_raised_between_steps():
+    done = []
+
+    @interrupts_delayed()
+    def steps():
+        for step in range(3):
+            check_interrupts()
+            done.append(step)
+            press()
+
+    with pytest.raises(KeyboardInterrupt):
+        steps()
+    assert done == [0]
+
+
+def test_it_replaces_an_error_that_it_caused():
+    @interrupts_delayed()
+    def step():
+        press()
+        raise TypeError("converted")
+
+    with pytest.raises(KeyboardInterrupt):
+        step()
+
+
+def test_the_second_press_is_immediate():
+    done = []
+
+    @interrupts_delayed()
+    def step():
+        press()
+        done.append("first")
+        press()
+        done.append("second")
+
+    with pytest.raises(KeyboardInterrupt):
+        step()
+    assert done == ["first"]
+
+
+def test_an_inner_block_leaves_it_to_the_outer_one():
+    done = []
+
+    @interrupts_delayed()
+    def outer():
+        with interrupts_delayed():
+            press()
+        done.append("between")
+
+    with pytest.raises(KeyboardInterrupt):
+        outer()
+    assert done == ["between"]
+
+
+def test_a_block_without_a_press_changes_nothing():
+    with interrupts_delayed():
+        check_interrupts()
+    check_interrupts()
+
+
+@pytest.mark.parametrize("action", [signal.SIG_IGN, signal.SIG_DFL])
+def test_the_action_of_the_system_is_kept(action):
+    """Background jobs ignore it; connecting to hosts, which blocks Python, ends at once."""
+    before = signal.signal(signal.SIGINT, action)
+    try:
+        with interrupts_delayed():
+            assert signal.getsignal(signal.SIGINT) == action
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_another_thread_changes_nothing():
+    seen = []
+
+    def delay():
+        with interrupts_delayed():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=delay)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
