@@ -23,6 +23,13 @@ _HYPHEN = "\N{NON-BREAKING HYPHEN}"
 class _Command(TyperCommand):
     """Command whose help page shows arguments by their metavars, without types."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            vars(error)["ctx"] = getattr(error, "ctx", None) or ctx  # its help page is suggested
+            raise
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = [each for each in self.params if each.param_type_name == "argument"]
         return ["[OPTIONS]", *(str(each.metavar) for each in arguments)]
@@ -44,7 +51,7 @@ class _Command(TyperCommand):
 
 
 def make_app(name: str, text: str, **settings: Any) -> typer.Typer:
-    """Return an application with plain help pages, for `-h` as for `--help`."""
+    """Return an application with plain help pages, for `-h` as for `--help`, and completion."""
     return typer.Typer(
         name=name,
         help=text,
@@ -53,7 +60,6 @@ def make_app(name: str, text: str, **settings: Any) -> typer.Typer:
             "max_content_width": _WIDEST_PAGE,
         },
         rich_markup_mode=None,
-        add_completion=False,
         pretty_exceptions_enable=False,
         **settings,
     )

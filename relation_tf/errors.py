@@ -10,7 +10,9 @@ import contextlib
 import difflib
 import importlib.util
 import pkgutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 _NAMES_SHOWN = 8
 _LONGEST_NAME = 40
@@ -50,24 +52,29 @@ class SuiteError(RelationError):
 
 
 class UnknownNameError(RelationError):
-    """An unknown name; the message lists the known names and suggests the nearest one.
+    """An unknown name; the message suggests the nearest known name and lists the known names.
 
     Args:
         kind: The kind of thing, such as `"task"`.
         name: The unknown name.
         known: The allowed names.
         or_else: Other allowed values, such as `"'package.module:Name'"`.
+        listed_by: Command that lists the known names, for a message without them.
 
     Example:
         >>> print(UnknownNameError("task", "COLA", ["CoLA", "RTE"]))
         unknown task 'COLA'. Did you mean 'CoLA'? Must be one of CoLA, RTE.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], or_else: str = "") -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], or_else: str = "", listed_by: str = ""
+    ) -> None:
         known = [*known]
-        allowed = ", ".join(known) + (f", {or_else}" if or_else else "")
+        allowed = f"Must be one of {', '.join(known)}" + (f", {or_else}" if or_else else "")
+        if listed_by:
+            allowed = f"Run `{listed_by}` to list all {kind}s" + (f"; {or_else}" if or_else else "")
         hint = did_you_mean(name, known)
-        super().__init__(f"unknown {kind} {quote(name)}.{hint} Must be one of {allowed}.")
+        super().__init__(f"unknown {kind} {quote(name)}.{hint} {allowed}.")
 
 
 @contextlib.contextmanager
@@ -130,6 +137,15 @@ def did_you_mean_module(name: str) -> str:
     prefix = f"{parent}." if parent else ""
     known = [each.name for each in pkgutil.iter_modules(folders, prefix)]
     return "" if name in known else did_you_mean(name, known, cutoff=0.75)
+
+
+def no_such_module(name: str) -> str:
+    """Say that a module does not exist, where Python looked for it, and the nearest module."""
+    installed = (sys.prefix, sys.base_prefix)
+    places = [str(Path(place).resolve()) for place in sys.path if not place.startswith(installed)]
+    where = " and ".join(dict.fromkeys(places))
+    hint = did_you_mean_module(name)
+    return f"no such module in {where} or among installed packages{hint and f'.{hint}'}"
 
 
 def escape(text: str) -> str:

@@ -30,6 +30,7 @@ class Registry(Mapping[str, T], Generic[T]):
         kind: The kind of part, for messages, such as `"metric"`.
         builtin: Modules that register the parts of the package.
         shapes_runs: If False, such parts do not change the results of runs.
+        listed_by: Command that lists the names, for messages.
 
     Example:
         >>> colors: Registry[int] = Registry("color")
@@ -41,8 +42,11 @@ class Registry(Mapping[str, T], Generic[T]):
         relation_tf.errors.UnknownNameError: unknown color 'rde'. Did you mean 'red'? ...
     """
 
-    def __init__(self, kind: str, *builtin: str, shapes_runs: bool = True) -> None:
+    def __init__(
+        self, kind: str, *builtin: str, shapes_runs: bool = True, listed_by: str = ""
+    ) -> None:
         self.kind = kind
+        self.listed_by = listed_by
         self.shapes_runs = shapes_runs
         self._builtin = [*builtin]
         self._entries: dict[str, T] = {}
@@ -82,7 +86,7 @@ class Registry(Mapping[str, T], Generic[T]):
             UnknownNameError: If the name is unknown; the message suggests the nearest one.
         """
         if name not in self:
-            raise UnknownNameError(self.kind, name, self, or_else)
+            raise UnknownNameError(self.kind, name, self, or_else, self.listed_by)
         return self._entries[name]
 
     def remove(self, name: str) -> T:
@@ -381,7 +385,9 @@ def register_section(name: str) -> Callable[[Any], Any]:
     return _decorator(SECTIONS, name, lambda section: section)
 
 
-TASKS: Registry[Any] = Registry("task", "relation_tf.tasks.catalogue")
+TASKS: Registry[Any] = Registry(
+    "task", "relation_tf.tasks.catalogue", listed_by="relation-tf tasks"
+)
 
 
 def register_task(task: Any, **declaration: Any) -> None:

@@ -84,6 +84,7 @@ def test_run_status_and_report(work, call):
     code, out, _ = call(*SMALL)
     assert code == 0
     assert "2 methods x 2 seeds: without ties no difference can be significant" in out
+    assert "0/8 runs, starting\n" in out
     assert re.search(r"8 of 8 runs done, [\d.]+ min, [\d,]+ runs an hour", out)
     assert "report: out/report/report.html" in out
     assert (work / "out" / "report" / "report.html").exists()
@@ -94,6 +95,7 @@ def test_run_status_and_report(work, call):
     code, out, _ = call(*SMALL, "--tasks", "RTE")
     assert code == 0
     assert "4 of 4 runs are done already" in out
+    assert "starting" not in out
     assert out.endswith("4 of 4 requested runs are done; 0 other runs of the suite are pending\n")
 
     code, _, err = call(*SMALL, "--set", "dropout=0.25")
@@ -259,6 +261,70 @@ def test_help_pages(call, monkeypatch, command, width):
     assert all(f"relation-tf {command}" in line for line in examples.splitlines())
 
 
+def completions(call, monkeypatch, shell, line):
+    """Return what Tab offers at the end of a line."""
+    monkeypatch.setenv("_RELATION_TF_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    return call()[1]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("relation-tf che", "check-layer"),
+        ("relation-tf run --jo", "--jobs"),
+        ("relation-tf run dem", "demo"),
+        ("relation-tf plan sma", "small.toml"),
+        ("relation-tf run demo --tasks CoLA,R", "CoLA,RTE"),
+        ("relation-tf run demo --methods rel", "relation-64"),
+        ("relation-tf tasks TREC-", "TREC-fine"),
+        ("relation-tf check-layer multi", "multi-head-attention"),
+    ],
+)
+def test_tab_completes_names(call, monkeypatch, tmp_path, shell, line, offered):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SUITE.format(seeds=2, epochs=2))
+    assert offered in re.split(r'[\s":]+', completions(call, monkeypatch, shell, line))
+
+
+def test_tab_after_a_wrong_suite_offers_nothing(call, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert completions(call, monkeypatch, "bash", "relation-tf run dmeo --tasks C").strip() == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_installed(call, monkeypatch, shell):
+    assert "--install-completion" in call("--help")[1]
+    monkeypatch.setenv("_RELATION_TF_COMPLETE", f"source_{shell}")
+    assert "_RELATION_TF_COMPLETE" in call()[1]
+
+
+def test_lines_are_wrapped_between_words_in_a_terminal(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    whole = call("suites")[1], call("run", "dmeo")[2]
+    assert max(map(len, whole[0].splitlines())) > 60
+    assert whole[1].count("\n") == 1
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    for text, before in zip((call("suites")[1], call("run", "dmeo")[2]), whole, strict=True):
+        assert max(map(len, text.splitlines())) <= 60
+        assert text.split() == before.split()
+
+
+def test_a_suite_that_fails_before_its_first_run_leaves_no_folder(work, call):
+    text = SUITE.format(seeds=1, epochs=1).replace("units = 8", "units = 8\noptions = {foo = 1}", 1)
+    (work / "wrong.toml").write_text(text, encoding="utf-8")
+    before = {*work.rglob("*")}
+    code, _, err = call("run", "wrong.toml", "--data", ".")
+    assert code == 2
+    assert "foo" in err
+    assert {path for path in {*work.rglob("*")} - before if "cache" not in path.parts} == set()
+
+
 def test_help_texts_list_choices_and_defaults(call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     page = call("run", "--help")[1]
@@ -266,6 +332,7 @@ def test_help_texts_list_choices_and_defaults(call, monkeypatch):
     assert "--out DIR                 Folder of the runs.  [default: (runs/SUITE)]\n" in page
     # By name: other tests and doctests register executors and procedures too.
     assert all(name in page for name in ("local", "ray", "jsonl"))
+    assert "ray" not in call("plan", "--help")[1].replace("--help", "")
     page = call("compare", "--help")[1]
     assert all(name in page for name in ("steel-dwass", "steel"))
     assert "--test-over-tasks NAME" in page
@@ -328,7 +395,8 @@ def test_suites_are_listed(call):
     [
         (["run", "glue-small"], "task CoLA: needs --data DIR"),
         (["run", "demo", "--data", "."], "suite demo has source = 'miniglue', which reads no"),
-        (["run", "dmeo"], "unknown suite 'dmeo'. Did you mean 'demo'? Must be one of "),
+        (["run", "dmeo"], "suite 'dmeo'. Did you mean 'demo'? Run `relation-tf suites` to list"),
+        (["tasks", "COLA"], "Did you mean 'CoLA'? Run `relation-tf tasks` to list all tasks.\n"),
         (["run", "missing.toml"], "missing.toml: cannot be read"),
         (["run", "demo", "--set", "epochs"], "--set: must be KEY=VALUE. Received: 'epochs'"),
         (["run", "demo", "--set", "epochs=many"], "key 'epochs'"),
@@ -344,6 +412,12 @@ def test_suites_are_listed(call):
         (["run", "demo", "--plugin", "no_such_module"], "no_such_module"),
         (["run", "demo", "--speed", "9"], "No such option"),
         (["run"], "Missing argument"),
+        (["run", "--speed"], "(see relation-tf run --help)\n"),
+        (["run", "demo", "--tasks"], "requires an argument. (see relation-tf run --help)\n"),
+        (["run", "demo", "--seeds", "a"], "(see relation-tf run --help)\n"),
+        (["tasks", "--set", "a=1"], "(see relation-tf tasks --help)\n"),
+        (["status", "a", "b"], "(see relation-tf status --help)\n"),
+        (["check-layer", "keras.layers.LSTM"], "Did you mean 'keras.layers:LSTM'?"),
         (["status", "."], "a folder written by `relation-tf run`, with suite.toml\n"),
         (["status", "runs/none"], "by `relation-tf run`, with suite.toml. Received"),
         (["report", "nowhere"], "must be a folder written by `relation-tf run`"),

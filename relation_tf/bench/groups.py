@@ -87,8 +87,8 @@ def run_group(group: RunGroup, notify: EventCallback) -> None:
 
     Args:
         group: The runs.
-        notify: Called with each event: `{"event": "start" | "note" | "epoch" | "done" | "failed",
-            "run": key, ...}`.
+        notify: Called with each event: `{"event": "start" | "compile" | "note" | "epoch" |
+            "done" | "failed", "run": key, ...}`.
 
     Raises:
         SuiteError: If no run can be written, or if one of several hosts is lost or cannot
@@ -101,6 +101,7 @@ def run_group(group: RunGroup, notify: EventCallback) -> None:
         if compiled:
             trainer = compiled.pop()
         else:
+            notify({"event": "compile", "run": config.key})
             trainer = compile_network(group, config)
             for note in _notes(trainer):
                 notify({"event": "note", "run": config.key, "note": note})

@@ -43,9 +43,7 @@ class RunOptions:
     )
     glove: Path | None = option(None, "Text file of word vectors for embeddings = 'glove'.", "FILE")
     skip_bad_lines: bool = option(False, "Skip and count malformed lines of training files.")
-    jobs: int | None = option(
-        None, "Number of parallel runs.", "N", shown="1; ray: as many as fit", least=1
-    )
+    jobs: int | None = option(None, "Number of parallel runs.", "N", shown="1", least=1)
     run_timeout: float | None = option(
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
     )
@@ -55,7 +53,11 @@ class RunOptions:
     max_seeds: int | None = option(
         None, "Largest number of seeds with --until-decided.", "N", shown="15", least=3
     )
-    executor: str = option("local", "Executor of the runs: local, ray, or a plugin's.", "NAME")
+    executor: str = option(
+        "local",
+        "Executor of the runs: local, ray (by default, as many jobs as fit), or a plugin's.",
+        "NAME",
+    )
     address: str | None = option(
         None, "Head node of the Ray cluster; auto: the cluster on this machine.", "HOST:PORT"
     )

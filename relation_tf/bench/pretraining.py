@@ -263,6 +263,7 @@ def _train(
         # Compile for each run: memory is measured per run, and custom layers may have random
         # state outside their variables.
         keras.backend.clear_session()  # frees the memory of the previous run
+        progress.notify({"event": "compile", "run": run.key})
         with interrupts_delayed():
             trainer = LanguageModelTrainer(run.mechanism, settings, text)
 

@@ -103,7 +103,7 @@ class Progress:
     def __init__(
         self, folder: Path, total: int, pending: Sequence[AnyRun], *, quiet: bool = False
     ) -> None:
-        self._console = Console(quiet=quiet, highlight=False, soft_wrap=True)
+        self._console = Console(quiet=quiet, highlight=False)
         self._folder, self._total = folder, total
         self._names = {run.key: str(run) for run in pending}
         self._pending = {*self._names}
@@ -122,6 +122,7 @@ class Progress:
             self.say(f"{self._done} of {self._total} runs are done already, in {self._folder}")
         if self._pending:
             self._bar = _start_bar(self._console, self._total, self._done)
+            self._show("starting", always=True)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -151,7 +152,8 @@ class Progress:
     def say(self, text: str) -> None:
         """Print a line."""
         if not self._console.is_jupyter:
-            self._console.print(text, markup=False)
+            # Wrap between words in a terminal; a log keeps whole lines.
+            self._console.print(text, markup=False, soft_wrap=not self._console.is_terminal)
         elif not self._console.quiet:
             print(text)  # rich's own output does not wrap there
 
@@ -161,16 +163,19 @@ class Progress:
         if event["event"] == "note" and event["note"] not in self._notes:
             self._notes.add(event["note"])
             self.say(event["note"])
+        elif event["event"] == "compile":
+            first, method, _ = event["run"]
+            self._show(f"compiling {method}" + (f" for {first}" if first != method else ""))
         elif event["event"] == "epoch":
             self._show(
-                f"{name} epoch {event['epoch']}, validation loss {event['row']['val_loss']:.4f}"
+                f"at {name} epoch {event['epoch']}, validation loss {event['row']['val_loss']:.4f}"
             )
         elif event["event"] == "step":
             share = event["step"] / event["steps"]
             # Steps before an interruption took no time in this process.
             self._count(event["run"], share, timed=event["run"] == self._running)
             self._running, self._share = event["run"], share
-            self._show(f"{name} step {event['step']:,} of {event['steps']:,}")
+            self._show(f"at {name} step {event['step']:,} of {event['steps']:,}")
         elif event["event"] in ("done", "failed"):
             self._end(event, name)
 
@@ -185,7 +190,7 @@ class Progress:
                 self.say(f"        where: {self._folder / 'runs' / name / 'error.json'}")
         else:
             self._done += 1
-        self._show(name, always=not self._pending)
+        self._show(f"at {name}", always=not self._pending)
 
     def _count(self, run: Key, share: float, timed: bool) -> None:
         """Add what has been done of a run since the last event that counts."""
@@ -201,7 +206,7 @@ class Progress:
             self._bar.update(self._done, f"{self._time_left()}{note}")
         elif always or time.monotonic() - self._last_line >= _PLAIN_EVERY:
             self._last_line = time.monotonic()
-            self.say(f"{self._done}/{self._total} runs, {self._time_left()}at {note}")
+            self.say(f"{self._done}/{self._total} runs, {self._time_left()}{note}")
 
     def _time_left(self) -> str:
         """Estimate from the mean seconds of runs of the same task, or of all tasks."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from relation_tf.config.loading import load_suite
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import SuiteError
+from relation_tf.errors import RelationError, SuiteError
 from relation_tf.files import read_json, write_json, write_text
 from relation_tf.training.checkpoint import STATE
 
@@ -57,9 +57,12 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Create the folder and lock it; the lock ends with the process.
 
+        After an error before the first run, a new folder is deleted again.
+
         Raises:
             SuiteError: If the folder cannot be written, or another process uses it.
         """
+        new = [path for path in (self.path, *self.path.parents) if not path.exists()]
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
@@ -71,7 +74,15 @@ class RunFolder:
                     f"{self.path}: another process is running a suite in this folder. Wait for it, "
                     "or choose another --out"
                 ) from error
-            yield
+            try:
+                yield
+            except RelationError:
+                if new and not (self.path / "runs").exists():
+                    shutil.rmtree(self.path)
+                    with suppress(OSError):  # another process uses the folder above
+                        for path in new[1:]:
+                            path.rmdir()
+                raise
 
     def open(self, suite: Suite) -> None:
         """Create the folder and write `suite.toml`.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import sys
+import textwrap
 from typing import Annotated
 
 import typer
@@ -44,8 +46,22 @@ def options(
 
 def complain(message: str) -> int:
     """Print an error; return the exit code 2."""
-    typer.echo(f"relation-tf: {message}", err=True)
+    message = f"relation-tf: {message}"
+    if sys.stderr.isatty():
+        message = "\n".join(map(wrap, message.splitlines()))
+    typer.echo(message, err=True)
     return 2
+
+
+def wrap(line: str, indent: int = 2) -> str:
+    """Wrap a line between words to the width of the terminal; further lines are indented."""
+    return textwrap.fill(
+        line,
+        shutil.get_terminal_size().columns,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def run_app() -> None:

@@ -12,10 +12,16 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from relation_tf.cli.completion import COMPLETED, complete_suite
 from relation_tf.option_fields import Function, option, take_options
 
 SuiteName = Annotated[
-    str, typer.Argument(metavar="SUITE", help="Name of a suite (see `suites`), or a TOML file.")
+    str,
+    typer.Argument(
+        metavar="SUITE",
+        help="Name of a suite (see `suites`), or a TOML file.",
+        autocompletion=complete_suite,
+    ),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the runs of a suite.")]
 
@@ -64,6 +70,7 @@ def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
         metavar=metadata["metavar"],
         help=metadata["help"],
         show_default=True if shown is None else shown,
+        autocompletion=COMPLETED.get(declared.name),
     )
     return inspect.Parameter(
         declared.name,

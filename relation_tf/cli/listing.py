@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from typing import Annotated, Any
 
 import typer
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.cli.application import command
+from relation_tf.cli.application import command, wrap
 from relation_tf.cli.arguments import (
     SuiteOptions,
     import_from_here,
     parse_settings,
     with_options,
 )
+from relation_tf.cli.completion import complete_mechanism, complete_suite, complete_task
 from relation_tf.errors import SuiteError, did_you_mean_module
 
 
@@ -27,7 +29,8 @@ def suites() -> None:
     width = max(map(len, names))
     for name in names:
         suite = load_suite(name)
-        typer.echo(f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}")
+        line = f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}"
+        typer.echo(wrap(line, width + 12) if sys.stdout.isatty() else line)
 
 
 @command(
@@ -39,11 +42,18 @@ def suites() -> None:
 @with_options(SuiteOptions, "settings")
 def tasks(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="Tasks to show examples of.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME...]", help="Tasks to show examples of.", autocompletion=complete_task
+        ),
     ] = None,
     suite: Annotated[
         str | None,
-        typer.Option(metavar="SUITE", help="List the tasks of this suite, with its settings."),
+        typer.Option(
+            metavar="SUITE",
+            help="List the tasks of this suite, with its settings.",
+            autocompletion=complete_suite,
+        ),
     ] = None,
     **options: Any,
 ) -> None:
@@ -81,7 +91,10 @@ def tasks(
 @with_options(RunOptions, "tfds_folder", "plugins")
 def download(
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Tasks that TFDS provides.")
+        list[str],
+        typer.Argument(
+            metavar="NAME...", help="Tasks that TFDS provides.", autocompletion=complete_task
+        ),
     ],
     **options: Any,
 ) -> None:
@@ -104,7 +117,9 @@ def check_layer(
     layer: Annotated[
         str,
         typer.Argument(
-            metavar="LAYER", help="Custom layer package.module:Name, or name of a mechanism."
+            metavar="LAYER",
+            help="Custom layer package.module:Name, or name of a mechanism.",
+            autocompletion=complete_mechanism,
         ),
     ],
     units: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the output.")] = 8,

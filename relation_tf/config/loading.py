@@ -60,7 +60,9 @@ def load_suite(
     elif str(suite).endswith(".toml"):
         where, values, folder = str(suite), _read(Path(suite)), Path(suite).parent
     else:
-        raise UnknownNameError("suite", str(suite), list_suites(), "or a TOML file")
+        raise UnknownNameError(
+            "suite", str(suite), list_suites(), "a file must end in .toml", "relation-tf suites"
+        )
     _replace(values, settings or {})
     if plugins:
         values["plugins"] = [*dict.fromkeys([*values.get("plugins", []), *plugins])]

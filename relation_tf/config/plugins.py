@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import Field
 
 from relation_tf import registry
-from relation_tf.errors import SuiteError, did_you_mean_module
+from relation_tf.errors import SuiteError, no_such_module
 from relation_tf.quiet import loading_quietly
 
 ENTRY_POINTS = "relation_tf.plugins"
@@ -55,9 +55,7 @@ def load_plugins(modules: Iterable[str], folder: str | Path | None = None) -> No
         except Exception as error:
             name = getattr(error, "name", None)
             if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{name}."):
-                where = " and ".join(places)
-                reason = f"no such module in {where} or among installed packages"
-                reason += f".{hint}" if (hint := did_you_mean_module(module)) else ""
+                reason = no_such_module(module)
             else:
                 reason = _line(error)
             raise SuiteError(f"plugin {module!r} cannot be imported: {reason}") from error

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from relation_tf.errors import did_you_mean, did_you_mean_module, escape
+from relation_tf.errors import SuiteError, did_you_mean, escape, no_such_module, quote
 from relation_tf.registry import MECHANISMS, Mechanism
 
 __all__ = ["MECHANISMS", "Mechanism"]
@@ -97,6 +97,7 @@ def find_mechanism(name: str) -> Mechanism:
 
     Raises:
         UnknownNameError: If the name is none of these.
+        SuiteError: If a custom layer is given without the colon.
 
     Example:
         >>> find_mechanism("relation").factory
@@ -111,6 +112,12 @@ def find_mechanism(name: str) -> Mechanism:
         )
     if name not in MECHANISMS and ":" in name:
         return Mechanism(name)
+    package, dot, layer = name.rpartition(".")
+    if name not in MECHANISMS and dot and package.replace(".", "").isidentifier():
+        raise SuiteError(
+            f"unknown mechanism {quote(name)}. Did you mean {quote(f'{package}:{layer}')}? "
+            "A custom layer must be 'package.module:Name', with a colon before its name."
+        )
     return MECHANISMS.find(name, "'saved-model:PATH', or 'package.module:Name' for a custom layer")
 
 
@@ -209,14 +216,13 @@ def load(path: str) -> Any:
         module = importlib.import_module(module_name)
         return operator.attrgetter(attribute)(module)
     except (ImportError, AttributeError) as error:
-        hint = (
-            did_you_mean_module(module_name)
-            if module_name not in sys.modules
-            else did_you_mean(attribute, dir(sys.modules[module_name]))
-        )
-        raise ValueError(
-            f"cannot import mechanism {_cut(path)!r}: {_line(str(error), 200)}{hint and f'.{hint}'}"
-        ) from error
+        reason = _line(str(error), 200)
+        if module_name in sys.modules:
+            hint = did_you_mean(attribute, dir(sys.modules[module_name]))
+            reason += hint and f".{hint}"
+        elif f"{module_name}.".startswith(f"{getattr(error, 'name', None)}."):
+            reason = no_such_module(module_name)
+        raise ValueError(f"cannot import mechanism {_cut(path)!r}: {reason}") from error
 
 
 def _declares(factory: Any, argument: str) -> bool:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shlex
+import shutil
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +55,8 @@ class Report:
 
     def __str__(self) -> str:
         """Return the verdicts, means, findings and warnings, for a terminal."""
-        fill = partial(textwrap.fill, width=100, subsequent_indent="  ")
+        width = min(100, shutil.get_terminal_size((100, 24)).columns)
+        fill = partial(textwrap.fill, width=width, subsequent_indent="  ", break_long_words=False)
         bullets = [fill(sentence, initial_indent="- ") for sentence in self.context.answer]
         warnings = [
             fill(f"Warning: {warning}", break_on_hyphens=False) for warning in self.context.warnings
@@ -78,9 +80,12 @@ class Report:
         context = self.context
         if not context.cells:
             return []
-        methods = context.scores.methods
+        # Of a suite that is not finished, only what has scores.
+        methods = [name for name in context.scores.methods if name in {m for m, _ in context.cells}]
         rows = [["", *methods]]
         for task, metrics in context.columns.items():
+            if task not in {name for _, name in context.cells}:
+                continue
             cells = [context.cells.get((method, task)) for method in methods]
             notes = [metrics] if metrics else []
             notes += ["lower is better"] if task in context.scores.lower_is_better else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 
@@ -52,7 +53,8 @@ def run_two(tmp_path, monkeypatch, quiet=False, **console):
 def test_a_notebook_has_one_bar(tmp_path, monkeypatch, shown, capsys):
     run_two(tmp_path, monkeypatch, force_jupyter=True)
     assert shown[0] == '<progress value="1" max="3"></progress> 1/3 runs'
-    assert shown[1].endswith("1/3 runs CoLA/attention-64/seed-1 epoch 1, validation loss 0.5000")
+    assert shown[1].endswith("1/3 runs starting")
+    assert shown[2].endswith("1/3 runs at CoLA/attention-64/seed-1 epoch 1, validation loss 0.5000")
     assert shown[-1] == '<progress value="3" max="3"></progress> 3/3 runs'
     assert "3 of 3 runs done" in capsys.readouterr().out
 
@@ -69,6 +71,33 @@ def test_a_terminal_has_a_bar(tmp_path, monkeypatch, shown, capsys):
     assert "3/3" in printed
     assert "━" in printed
     assert shown == []
+
+
+def test_starting_and_compiling_are_shown(tmp_path, monkeypatch, suite, capsys):
+    clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(progress, "time", clock)
+    run = suite(tasks=["CoLA"]).runs()[0]
+    pretraining = PretrainingRun(mechanism="relation", mechanism_digest=None, seed=1)
+    for each, compiling in ((run, "relation-8 for CoLA"), (pretraining, "relation")):
+        with Progress(tmp_path, 2, [each]) as bar:
+            assert capsys.readouterr().out.endswith("\n1/2 runs, starting\n")
+            clock.now += 20.0
+            bar.notify({"event": "compile", "run": each.key})
+            assert capsys.readouterr().out == f"1/2 runs, compiling {compiling}\n"
+
+
+def test_a_terminal_wraps_between_words(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    for is_terminal, lines in ((True, 3), (False, 1)):
+        monkeypatch.setattr(
+            progress,
+            "Console",
+            functools.partial(Console, force_terminal=is_terminal, force_jupyter=False),
+        )
+        Progress(tmp_path, 2, []).say("all words are whole, " * 5)
+        printed = capsys.readouterr().out
+        assert len(printed.splitlines()) == lines
+        assert printed.split() == ("all words are whole, " * 5).split()
 
 
 def test_without_a_terminal_lines_are_plain(tmp_path, monkeypatch, shown, capsys):

@@ -45,6 +45,13 @@ def test_a_suite_imports_its_plugins_before_it_is_checked(tmp_path):
     assert load_suite(suite, {"epochs": 2}).plugins == ["plug_metric"]
 
 
+def test_a_missing_plugin_names_each_searched_folder_once(tmp_path):
+    (tmp_path / "x.toml").write_text(SUITE.format("plug_missing"))
+    with pytest.raises(SuiteError) as raised:
+        load_suite(tmp_path / "x.toml")
+    assert str(raised.value).count(f"{tmp_path} ") == 1
+
+
 def test_plugins_are_added_to_those_of_the_suite(tmp_path):
     for name in ("plug_a", "plug_b"):
         (tmp_path / f"{name}.py").write_text("")
