@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from relation_tf.interrupts import interrupts_delayed
 
@@ -22,6 +24,24 @@ def loading_quietly() -> Iterator[None]:
         interrupts_delayed(),
     ):
         yield
+
+
+def start_quietly(get: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Wrap the `__getattr__` of a package: the first import of Keras prints no log messages.
+
+    A `TF_CPP_MIN_LOG_LEVEL` of the user is kept. Nothing changes if Keras is imported already.
+    """
+
+    @functools.wraps(get)
+    def get_quietly(name: str) -> Any:
+        if "keras" in sys.modules:
+            return get(name)
+        # TensorFlow also logs later, at the first use of a device. Errors are still raised.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        with loading_quietly():
+            return get(name)
+
+    return get_quietly
 
 
 @contextlib.contextmanager

@@ -1,0 +1,30 @@
+"""Tests of output on stderr when Keras is imported and used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+USE = "import keras; keras.ops.ones(1)"
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["from relation_tf.layers import Relation", "from relation_tf.networks import check_layer"],
+)
+def test_the_package_starts_tensorflow_without_log_messages(first):
+    environment = {key: value for key, value in os.environ.items() if "LOG_LEVEL" not in key}
+    answer = subprocess.run(
+        [sys.executable, "-c", f"{first}; {USE}"],
+        env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stderr == ""
