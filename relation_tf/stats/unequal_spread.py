@@ -23,7 +23,6 @@ means, 20,000 simulations each, `tests/stats/test_unequal_spread.py`):
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Hashable, Sequence
 
@@ -35,7 +34,7 @@ from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.comparisons import PairwiseResult, pairwise_result
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.null_distribution import PERMUTATIONS, RandomSource, random_seed
-from relation_tf.stats.pairwise import index_pairs
+from relation_tf.stats.pairwise import arrangements, index_pairs, permutation_pvalues
 from relation_tf.stats.samples import (
     TIE_RTOL,
     FloatArray,
@@ -46,7 +45,6 @@ from relation_tf.stats.samples import (
     rank_samples,
 )
 
-_ROUNDING = 1e-9  # closer statistics are equal
 _CHUNK = 20_000  # arrangements at once
 
 Labels = NDArray[np.int64]
@@ -134,7 +132,8 @@ def brunner_munzel(
         null = _null(ties, sizes[j], permutations, seed)
         observed = _statistics((order >= sizes[i]).astype(np.int64)[None], ties)
         statistics.append(observed[0])
-        pvalues.append(_share(null, abs(observed[0]), math.comb(pooled.size, sizes[i])))
+        drawn_pair = null.size < math.comb(pooled.size, sizes[i])
+        pvalues.append(permutation_pvalues(observed, null, drawn=drawn_pair)[0])
     attainable = min(_attainable(sizes[i], sizes[j], permutations) for i, j in pairs)
     name = "brunner-munzel" if control is None else "brunner-munzel-control"
     bound = PROCEDURES[name].attainable_pvalue
@@ -270,19 +269,6 @@ def _attainable(n: int, m: int, permutations: int) -> float:
     return exact if math.comb(n + m, n) <= permutations else max(exact, 1 / (permutations + 1))
 
 
-def _share(null: FloatArray, statistic: float, arrangements: int) -> float:
-    """Return the share of absolute statistics that are at least as large.
-
-    Args:
-        null: Sorted absolute statistics, of all arrangements or of a random sample of them.
-        statistic: Observed absolute statistic.
-        arrangements: Number of all arrangements. Of a random sample, p is `(1 + #) / (B + 1)`.
-    """
-    reached = null.size - np.searchsorted(null, statistic - _ROUNDING)
-    drawn = int(null.size < arrangements)
-    return float((reached + drawn) / (null.size + drawn))
-
-
 # Pairs without ties and with the same numbers of scores share one distribution.
 @functools.lru_cache(maxsize=64)
 def _null(ties: tuple[int, ...], second: int, permutations: int, seed: int) -> FloatArray:
@@ -297,10 +283,7 @@ def _null(ties: tuple[int, ...], second: int, permutations: int, seed: int) -> F
     total = sum(ties)
     count = math.comb(total, second)
     if count <= permutations:
-        places = itertools.combinations(range(total), second)
-        flat = np.fromiter(itertools.chain.from_iterable(places), np.int64, count * second)
-        labels = np.zeros((count, total), np.int64)
-        np.put_along_axis(labels, flat.reshape(count, second), 1, axis=1)
+        labels = arrangements((total - second, second), np.arange(count)).astype(np.int64)
     else:
         one = np.repeat([0, 1], [total - second, second])
         labels = np.random.default_rng(seed).permuted(np.tile(one, (permutations, 1)), axis=1)
