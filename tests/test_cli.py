@@ -491,6 +491,9 @@ def test_filtered_run_lists_missing_predictions(tmp_path, call):
     lacking = "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE and 1 more"
     assert f"no submissions: {lacking} lack predictions (--fill-missing" in out
     assert out.endswith("1 of 1 requested runs are done; 35 other runs of the suite are pending\n")
+    # The table has only what was requested.
+    assert re.search(r"^WNLI", out, re.MULTILINE)
+    assert not re.search(r"^CoLA| relation-64", out, re.MULTILINE)
 
 
 CUSTOM_TASK = """

@@ -46,22 +46,30 @@ def options(
 
 def complain(message: str) -> int:
     """Print an error; return the exit code 2."""
-    message = f"relation-tf: {message}"
-    if sys.stderr.isatty():
-        message = "\n".join(map(wrap, message.splitlines()))
-    typer.echo(message, err=True)
+    echo(f"relation-tf: {message}", to_stderr=True)
     return 2
 
 
-def wrap(line: str, indent: int = 2) -> str:
-    """Wrap a line between words to the width of the terminal; further lines are indented."""
-    return textwrap.fill(
-        line,
-        shutil.get_terminal_size().columns,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def echo(text: object, *, indent: int = 2, to_stderr: bool = False) -> None:
+    """Print a text; a terminal would break words of lines that are wider than it.
+
+    Args:
+        text: The text.
+        indent: Spaces before the continuation of a wide line.
+        to_stderr: If True, print to stderr.
+    """
+    lines = str(text).split("\n")
+    if (sys.stderr if to_stderr else sys.stdout).isatty():
+        width = shutil.get_terminal_size().columns
+        wrap = functools.partial(
+            textwrap.fill,
+            width=width,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines = [line if len(line) <= width else wrap(line) for line in lines]
+    typer.echo("\n".join(lines), err=to_stderr)
 
 
 def run_app() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.cli.application import command, wrap
+from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
     SuiteOptions,
     import_from_here,
@@ -29,8 +28,7 @@ def suites() -> None:
     width = max(map(len, names))
     for name in names:
         suite = load_suite(name)
-        line = f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}"
-        typer.echo(wrap(line, width + 12) if sys.stdout.isatty() else line)
+        echo(f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}", indent=width + 12)
 
 
 @command(
@@ -81,10 +79,10 @@ def tasks(
     if names:
         for name in names:
             described = listing.describe(entries.get(name, name), *folders, reading.get(name, {}))
-            typer.echo(described)
+            echo(described)
     else:
         for line in listing.lines(entries.values(), *folders, reading):
-            typer.echo(line)
+            echo(line)
 
 
 @command("relation-tf download CoLA RTE --tfds tfds_data")
@@ -105,7 +103,7 @@ def download(
     made = RunOptions(**options)
     load_plugins(made.plugins)
     for name in names:
-        typer.echo(f"{name}: {prepare(name, made.tfds_folder)}")
+        echo(f"{name}: {prepare(name, made.tfds_folder)}")
 
 
 @command(
@@ -156,6 +154,6 @@ def check_layer(
         report = check_layer(layer, units, width, layer_options)
     except ValueError as error:  # an unknown name; the report contains errors of the layer
         raise SuiteError(str(error)) from None
-    typer.echo(str(report))
+    echo(report)
     if not report.passed:
         raise typer.Exit(1)

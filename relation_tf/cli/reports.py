@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.cli.application import command, complain
+from relation_tf.cli.application import command, complain, echo
 from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
@@ -99,10 +99,10 @@ def status(folder: Folder) -> None:
             faults = f" ({failed[task, name]} failed)" if failed[task, name] else ""
             cells.append(f"{done[task, name]}/{asked[task, name]}{faults}")
         rows.append(cells)
-    typer.echo("\n".join(align(rows)))
-    typer.echo(f"{done.total()} of {asked.total()} runs done, {failed.total()} failed")
+    echo("\n".join(align(rows)))
+    echo(f"{done.total()} of {asked.total()} runs done, {failed.total()} failed")
     if results.looks is not None:
-        typer.echo(results.looks.sentence())
+        echo(results.looks.sentence())
     print_failures(results)
 
 
@@ -178,8 +178,8 @@ def write_report(results: Results) -> None:
 
 
 def _print_report(report: Report, folder: Path) -> None:
-    typer.echo(f"\n{report}\n")
-    typer.echo(f"report: {report.write(folder)}")
+    echo(f"\n{report}\n")
+    echo(f"report: {report.write(folder)}")
 
 
 def write_zips(results: Results, fill_missing: bool) -> Submissions:
@@ -190,12 +190,10 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
     if submissions.refused and not submissions.packed:
         complain("; ".join(str(submissions).splitlines()))
     if submissions.packed:
-        typer.echo(str(submissions))
-        typer.echo(f"zips: {results.folder / 'submissions'}")
+        echo(submissions)
+        echo(f"zips: {results.folder / 'submissions'}")
         if SOURCES[results.suite.source].artificial:
-            typer.echo(
-                "These are predictions for built-in data: the leaderboard cannot score them."
-            )
+            echo("These are predictions for built-in data: the leaderboard cannot score them.")
     return submissions
 
 
@@ -204,4 +202,4 @@ def print_failures(results: Results) -> None:
     if results.failures:
         (name, error), *others = results.failures
         more = f"; and {len(others)} more" if others else ""
-        typer.echo(f"not reported: {name}: {error}{more}")
+        echo(f"not reported: {name}: {error}{more}")

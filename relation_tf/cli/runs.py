@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relation_tf.bench.options import ALL, OF_PLANS, RunOptions
-from relation_tf.cli.application import command
+from relation_tf.cli.application import command, echo
 from relation_tf.cli.arguments import (
     SuiteName,
     SuiteOptions,
@@ -76,7 +76,7 @@ def plan(suite: SuiteName, **options: Any) -> None:
         from relation_tf.bench import plan_suite
 
     import_from_here(suite)
-    typer.echo(plan_suite(suite, **parse_selection(options)))
+    echo(plan_suite(suite, **parse_selection(options)))
 
 
 @command(
@@ -125,7 +125,7 @@ def pretrain(
         plugins=plugins,
     )
     if made.runs:
-        typer.echo(f"\n{made}\n\nscores: {made.folder / 'scores.csv'}")
+        echo(f"\n{made}\n\nscores: {made.folder / 'scores.csv'}")
     if made.failures:
         raise typer.Exit(1)
 
@@ -143,7 +143,7 @@ def _print_progress(results: Results, chosen: Sequence[RunConfig]) -> None:
     done = {(run["task"], run["method"], run["seed"]) for run in results.runs}
     keys = {config.key for config in chosen}
     others = {config.key for config in results.suite.runs()} - keys - done
-    typer.echo(
+    echo(
         f"{len(keys & done)} of {len(keys)} requested runs are done; {len(others)} other "
         "runs of the suite are pending"
     )
@@ -162,9 +162,9 @@ def _submit_if_complete(results: Results, fill_missing: bool) -> None:
     requested = Counter(config.task for config in results.asked)
     unfinished = [name for name in results.suite.tasks if done[name] < requested[name]]
     if missing and not fill_missing:
-        typer.echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")
+        echo(f"no submissions: {', '.join(missing)} not in the suite (see --fill-missing)")
     elif unfinished and not fill_missing:
-        typer.echo(
+        echo(
             f"no submissions: {join_names(unfinished)} lack predictions (--fill-missing fills them)"
         )
     else:
