@@ -203,6 +203,7 @@ def test_status_and_report_show_the_verdicts(tmp_path, instant, suite):
     report = make_report(tmp_path / "runs")
     text = report.markdown()
     assert "relation is better than attention" in text
+    assert report.context.headline.endswith("(family-wise error 0.05 over all pairs and looks).")
     assert "looks after 3, 5, 7 and 9 seeds, all pairs of methods" in text
     assert "this page has none" in text
     assert "Steel-Dwass" not in text
@@ -221,6 +222,7 @@ def test_report_before_the_first_look(tmp_path, instant, suite):
         run_suite(suite(), tmp_path, **UNTIL)
     report = make_report(tmp_path)
     assert "No verdict yet: the first look is not complete." in report.context.answer
+    assert not report.context.headline or report.context.headline.endswith("; no verdict yet.")
     assert "4 of 18 runs are done" in str(report)
     assert "the next look needs these seeds: attention 3" in read_looks(tmp_path).sentence()
 
