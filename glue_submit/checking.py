@@ -61,7 +61,7 @@ class CheckReport:
     Attributes:
         path: The archive.
         faults: Reasons why the leaderboard would refuse or misread the archive.
-        warnings: Findings that the leaderboard accepts.
+        warnings: Findings that the leaderboard accepts, such as a file of equal predictions.
     """
 
     path: Path
@@ -182,9 +182,29 @@ def _check_archive(path: Path, archive: zipfile.ZipFile, counts: Mapping[str, in
         if ends := content.count(b"\r\n"):
             message = f"expected LF line ends, found {ends:,} CRLF"
             warnings.append(Fault(task.file, None, message))
-        findings = _file_faults(content, task, rows)
+        findings = [*_file_faults(content, task, rows)]
         faults += _first_of_each_kind(findings, task.file, _LINES_SHOWN)
+        if not findings and (constant := constant_column(_predictions(content))):
+            warnings.append(Fault(task.file, None, constant))
     return CheckReport(path, tuple(faults), tuple(warnings))
+
+
+def constant_column(predictions: Sequence[str]) -> str | None:
+    """Return a warning if all predictions are equal, else None.
+
+    Example:
+        >>> from glue_submit.checking import constant_column
+        >>> constant_column(["1", "1"]), constant_column(["1", "0"])
+        ('all 2 predictions are 1', None)
+    """
+    if len(predictions) < 2 or len({*predictions}) > 1:
+        return None
+    return f"all {len(predictions):,} predictions are {predictions[0]}"
+
+
+def _predictions(content: bytes) -> list[str]:
+    """Return the predictions of a file without faults."""
+    return [line.partition("\t")[2] for line in content.decode().splitlines()[1:]]
 
 
 def _entry_faults(names: Mapping[str, int]) -> Iterator[_Finding]:

@@ -28,7 +28,7 @@ def pack(
     predictions: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Folder with TASK.tsv or predictions/TASK.tsv for the test sets."
+            metavar="DIR", help="Folder with TASK.tsv or TASK.test.tsv for the test sets."
         ),
     ],
     out: Annotated[
@@ -67,18 +67,28 @@ def check(
     raise typer.Exit(0 if report.ok else 1)
 
 
-@add_command(app, "glue-submit score predictions --labels glue_data")
+@add_command(
+    app,
+    "glue-submit score predictions --labels glue_data",
+    "glue-submit score runs/glue-small/runs/*/relation-64/seed-1",
+)
 def score(
     predictions: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            metavar="DIR", help="Folder with TASK.tsv or predictions/TASK.tsv for the dev sets."
+            metavar="DIR...",
+            help="Folders with TASK.tsv or TASK.dev.tsv for the dev sets, such as runs of a suite.",
         ),
     ],
     labels: Annotated[
-        Path,
-        typer.Option("--labels", metavar="DIR", help="Folder with the GLUE files (TASK/dev.tsv)."),
-    ],
+        Path | None,
+        typer.Option(
+            "--labels",
+            metavar="DIR",
+            help="Folder with the GLUE files (TASK/dev.tsv).",
+            show_default="column label of the predictions",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compute the metrics of each task on the dev sets, and the GLUE average.

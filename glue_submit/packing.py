@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from glue_submit.checking import HEADER, check
+from glue_submit.checking import HEADER, check, constant_column
 from glue_submit.errors import SubmissionError
 from glue_submit.tables import Predictions, in_index_order, locate
 from glue_submit.tasks import TASKS, row_table, short
@@ -53,10 +53,11 @@ def pack(
     `path` is never incomplete. Equal predictions give equal bytes.
 
     Args:
-        predictions: A folder with `<Task>.tsv` or `predictions/<Task>.tsv`, or a mapping from task
-            names to such a file, to a data frame with the columns `index` and `prediction`, or to
-            a sequence of predictions in the order of the test set. Rows of a file or frame may be
-            in any order; other columns are ignored. STS-B scores must be in [0, 5].
+        predictions: A folder with `<Task>.tsv` or `<Task>.test.tsv`, also in its folder
+            `predictions`; or a mapping from task names to such a file, to a data frame with the
+            columns `index` and `prediction`, or to a sequence of predictions in the order of the
+            test set. Rows of a file or frame may be in any order; other columns are ignored. STS-B
+            scores must be in [0, 5].
         path: Path of the zip; its folder is created if necessary.
         fill_missing: If True, fill missing tasks with the majority class of the training set.
         rows: Row counts to use instead of the official ones, by task name.
@@ -76,7 +77,7 @@ def pack(
         ...     check(packed.path).ok, packed.filled[:2]
         (True, ('CoLA', 'SST-2'))
     """
-    path, counts, sources = Path(path), row_table(rows), locate(predictions)
+    path, counts, sources = Path(path), row_table(rows), locate(predictions, "test")
     missing = tuple(name for name in TASKS if name not in sources)
     if missing and not fill_missing:
         raise SubmissionError(
@@ -96,8 +97,8 @@ def pack(
             column = [task.majority] * count
         else:
             column = in_index_order(sources[task.name], task, count, task.spell)
-            if count > 1 and len(set(column)) == 1:
-                warnings.append(f"{task.file}: all {count} predictions are {column[0]}")
+            if constant := constant_column(column):
+                warnings.append(f"{task.file}: {constant}")
         rows_of_task = (f"{index}\t{prediction}\n" for index, prediction in enumerate(column))
         members[task.file] = "".join([f"{HEADER}\n", *rows_of_task]).encode()
     _write(path, members, rows)

@@ -10,7 +10,17 @@ from typing import Any, TypeAlias
 
 from glue_submit.errors import SubmissionError
 from glue_submit.metrics import evaluate, glue_average
-from glue_submit.tables import Predictions, as_list, converted, in_index_order, locate, read_columns
+from glue_submit.tables import (
+    Predictions,
+    Source,
+    as_list,
+    converted,
+    folders_of,
+    in_index_order,
+    locate,
+    read_columns,
+    read_lines,
+)
 from glue_submit.tasks import TASKS, Task, get_task, short
 
 Labels: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
@@ -65,15 +75,17 @@ class Scores:
         return "\n".join(lines)
 
 
-def score(predictions: Predictions, labels: Labels) -> Scores:
+def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
     """Score predictions for the dev sets: each task's metrics and GLUE's average.
 
     Args:
-        predictions: As for `pack`, for the rows of the dev sets; MNLI-m is dev_matched, MNLI-mm
+        predictions: As for `pack`, for the rows of the dev sets, or several such folders, such as
+            the runs of a method, with files `<Task>.dev.tsv`; MNLI-m is dev_matched, MNLI-mm
             dev_mismatched. Tasks may be absent. STS-B is not held to [0, 5].
         labels: A folder in the layout of `glue_data` (or one that holds `glue_data`), or a mapping
             from task names to labels. AX is scored where `diagnostic/diagnostic-full.tsv`,
-            its labelled file, is there.
+            its labelled file, is there. By default the column `label` of the predictions, which
+            files of a suite's runs have.
 
     Returns:
         The scores of the tasks that have predictions.
@@ -87,13 +99,17 @@ def score(predictions: Predictions, labels: Labels) -> Scores:
         >>> score({"RTE": ["entailment"]}, {"RTE": ["entailment"]}).tasks
         {'RTE': {'accuracy': 1.0}}
     """
-    sources = locate(predictions)
+    sources = locate(predictions, "dev")
     if not sources:
         raise SubmissionError(
-            f"predictions must be for one or more of {', '.join(TASKS)}. "
-            f"Received: {short(str(predictions))}"
+            f"predictions must be for one or more of {', '.join(TASKS)}, in files TASK.tsv or "
+            "TASK.dev.tsv of a folder or its folder predictions/. "
+            f"Received: {_shown(predictions)}{_runs_in(predictions)}"
         )
-    true = {name: _labels(labels, TASKS[name]) for name in sources}
+    true = {
+        name: _own_labels(source, TASKS[name]) if labels is None else _labels(labels, TASKS[name])
+        for name, source in sources.items()
+    }
     scores = {}
     for name, own in true.items():
         if own is not None:
@@ -130,6 +146,32 @@ def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | fl
     path, column = _labelled_file(Path(folder), task)
     cells = read_columns(path, column)
     return [converted(cell, task.parse, f"{path}, line {line}") for line, (cell,) in cells]
+
+
+def _shown(predictions: Predictions) -> str:
+    folders = folders_of(predictions)
+    return ", ".join(map(str, folders)) if len(folders) > 1 else short(str(predictions))
+
+
+def _runs_in(predictions: Predictions) -> str:
+    """Return a hint if the folder is a suite's; else nothing."""
+    for folder in folders_of(predictions):
+        run = next(folder.glob("runs/*/*/seed-*/predictions"), None)
+        if run is not None:
+            chosen = folder / "runs" / "*" / run.parts[-3] / run.parts[-2]
+            return f". A suite has several runs: name those of a method and seed, such as {chosen}"
+    return ""
+
+
+def _own_labels(source: Source, task: Task) -> list[Any]:
+    """Return the labels of a file of predictions that has them, in the order of its index."""
+    if not isinstance(source, str | os.PathLike):
+        raise SubmissionError(f"{task.name}: labels are missing")
+    path = Path(source)
+    if "label" not in read_lines(path)[0].split("\t"):
+        raise SubmissionError(f"{path}: has no column 'label'; give labels (--labels DIR)")
+    rows = sum(1 for _ in read_columns(path, "label"))
+    return in_index_order(path, task, rows, task.parse, "label")
 
 
 def _labelled_file(folder: Path, task: Task) -> tuple[Path, str | int]:

@@ -14,8 +14,10 @@ from glue_submit.tasks import TASKS, Task, get_task, short
 Source: TypeAlias = Any
 """A path, a sequence or array, or a data frame with the columns `index` and `prediction`."""
 
-Predictions: TypeAlias = str | os.PathLike[str] | Mapping[str, Source]
-"""A folder of `<Task>.tsv` files, or each task's source by the task's name."""
+Predictions: TypeAlias = (
+    str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Source]
+)
+"""A folder of `<Task>.tsv` files, several folders, or each task's source by the task's name."""
 
 T = TypeVar("T")
 
@@ -81,11 +83,22 @@ def read_columns(path: Path, *columns: str | int) -> Iterator[tuple[int, list[st
         yield number, [cells[position] for position in positions]
 
 
-def locate(predictions: Predictions) -> dict[str, Source]:
+def folders_of(predictions: Predictions) -> list[Path]:
+    """Return the folders of predictions; none for a mapping."""
+    if isinstance(predictions, Mapping):
+        return []
+    if isinstance(predictions, str | os.PathLike):
+        return [Path(predictions)]
+    return [Path(folder) for folder in predictions]
+
+
+def locate(predictions: Predictions, split: str) -> dict[str, Source]:
     """Find each task's predictions.
 
     Args:
-        predictions: A folder, searched for `<Task>.tsv` and `predictions/<Task>.tsv`, or a mapping.
+        predictions: A folder, searched for `<Task>.tsv` and `<Task>.<split>.tsv`, also in its
+            folder `predictions`; several folders; or a mapping.
+        split: Name of the split in files of a suite's runs: "dev" or "test".
 
     Returns:
         The sources that there are, in the order of `TASKS`.
@@ -97,12 +110,19 @@ def locate(predictions: Predictions) -> dict[str, Source]:
         for name in predictions:
             get_task(name)
         return {name: predictions[name] for name in TASKS if name in predictions}
-    folder = Path(predictions)
-    if not folder.is_dir():
-        raise SubmissionError(f"predictions must be a folder. Received: {short(str(folder))}")
+    folders = folders_of(predictions)
+    for folder in folders:
+        if not folder.is_dir():
+            raise SubmissionError(f"predictions must be a folder. Received: {short(str(folder))}")
     found = {}
     for task in TASKS.values():
-        places = folder / task.file, folder / "predictions" / task.file
+        names = task.file, f"{task.name}.{split}.tsv"
+        places = [
+            place / name
+            for folder in folders
+            for place in (folder, folder / "predictions")
+            for name in names
+        ]
         files = [file for file in places if file.is_file()]
         if len(files) > 1:
             raise SubmissionError(
@@ -114,9 +134,13 @@ def locate(predictions: Predictions) -> dict[str, Source]:
 
 
 def in_index_order(
-    source: Source, task: Task, rows: int, convert: Callable[[object], T]
+    source: Source,
+    task: Task,
+    rows: int,
+    convert: Callable[[object], T],
+    column: str = "prediction",
 ) -> list[T]:
-    """Read one task's predictions into the order of their index.
+    """Read one task's predictions, or another column, into the order of their index.
 
     Args:
         source: A path or a data frame, whose rows may come in any order by their `index`, or a
@@ -124,6 +148,7 @@ def in_index_order(
         task: The task, for messages.
         rows: How many there must be; the index runs from 0 to `rows - 1`.
         convert: Applied to each prediction: `task.spell` or `task.parse`.
+        column: Name of the column of a file.
 
     Returns:
         `rows` converted predictions.
@@ -133,7 +158,7 @@ def in_index_order(
             `convert` refuses; the message names the place.
     """
     if isinstance(source, str | os.PathLike):
-        read = read_columns(Path(source), "index", "prediction")
+        read = read_columns(Path(source), "index", column)
         entries = ((f"line {number}", index, prediction) for number, (index, prediction) in read)
         return _placed(entries, str(source), rows, convert)
     if hasattr(source, "columns"):

@@ -29,14 +29,18 @@ class Submissions:
     def _lines(self) -> Iterator[str]:
         if self.packed:
             yield f"submissions: {len(self.packed)} written and checked"
-        filled, refused = defaultdict(list), defaultdict(list)
+        filled, doubtful, refused = defaultdict(list), defaultdict(list), defaultdict(list)
         for packed in self.packed:
             for task in packed.filled:
                 filled[task].append(_name(packed.path))
+            for warning in packed.warnings:
+                doubtful[warning].append(_name(packed.path))
         for path, reason in self.refused:
             refused[reason].append(_name(path))
         for task, names in filled.items():
             yield f"{task}: filled with the majority class of the training set in {_some(names)}"
+        for warning, names in doubtful.items():
+            yield f"warning: {warning} in {_some(names)}"
         for reason, names in refused.items():
             yield f"no submission of {_some(names)}: {reason}"
 

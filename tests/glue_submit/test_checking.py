@@ -115,6 +115,15 @@ def test_crlf_is_a_warning(members, rows, write_zip):
     assert str(report).endswith("accepted (1 warning)")
 
 
+def test_constant_columns_are_warnings(members, rows, write_zip):
+    content = b"index\tprediction\n" + b"".join(b"%d\t1\n" % i for i in range(rows["SST-2"]))
+    report = check(write_zip(members | {"SST-2.tsv": content}), rows=rows)
+    assert report.ok
+    assert [str(warning) for warning in report.warnings] == [
+        f"SST-2.tsv: all {rows['SST-2']} predictions are 1"
+    ]
+
+
 def test_missing_extra_and_nested_files(members, rows, write_zip):
     members = dict(members)
     members["preds/RTE.tsv"] = members.pop("RTE.tsv")
@@ -250,7 +259,7 @@ def test_packed_submission_is_accepted(tmp_path_factory, predictions):
     packed = pack(predictions, tmp_path_factory.mktemp("pack") / "s.zip", rows=rows)
     report = check(packed.path, rows=rows)
     assert report.ok
-    assert not report.warnings
+    assert [str(warning) for warning in report.warnings] == [*packed.warnings]
 
 
 def drop_row(content, data):

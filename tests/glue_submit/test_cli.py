@@ -59,12 +59,19 @@ def test_pack_then_check(run, tmp_path):
         *(f"filled: {name} with {task.majority}" for name, task in TASKS.items() if name != "WNLI"),
         f"{out}: written and checked, 11 files",
     ]
-    assert run("check", out) == (0, f"{out}: accepted\n", "")
+    code, said, _ = run("check", out)
+    assert code == 0
+    assert "warning: QQP.tsv: all 390,965 predictions are 0" in said.splitlines()
+    assert said.splitlines()[-1] == f"{out}: accepted (10 warnings)"
 
 
 def test_check_json(run, accepted, tmp_path):
     content = json.loads(run("check", accepted, "--json")[1])
-    assert content == {"path": str(accepted), "ok": True, "faults": [], "warnings": []}
+    warnings = content.pop("warnings")
+    assert content == {"path": str(accepted), "ok": True, "faults": []}
+    assert warnings[0] == {
+        "file": "CoLA.tsv", "line": None, "message": "all 1,063 predictions are 1",
+    }  # fmt: skip
     broken = tmp_path / "broken.zip"
     broken.write_bytes(accepted.read_bytes()[:100])
     code, said, _ = run("check", broken, "--json")
@@ -98,6 +105,9 @@ def test_score(run, tmp_path):
         "average": None,
         "unlabelled": [],
     }
+    (tmp_path / "SST-2.tsv").rename(tmp_path / "SST-2.dev.tsv")
+    code, said, _ = run("score", tmp_path, "--labels", tmp_path / "glue_data")
+    assert (code, "SST-2    accuracy   50.00" in said) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +118,7 @@ def test_score(run, tmp_path):
         (["check"], "Missing argument"),
         (["check", "--fast", "a.zip"], "No such option: --fast. (see"),
         (["check", "--jsn", "a.zip"], "No such option: --jsn. Did you mean '--json'?"),
-        (["score", "run"], "Missing option"),
+        (["score", "run"], "predictions must be a folder"),
         (["score", ".", "--labels", "none"], "predictions must be for one or more of CoLA"),
         (["check", "none.zip"], "none.zip: cannot be read: No such file"),
     ],

@@ -127,3 +127,36 @@ def test_real_dev_scores(shared):
     labels = read_labels(shared("data/glue_data"), "STS-B")
     assert len(labels) == 1500
     assert sum(labels) / 1500 == pytest.approx(2.364, abs=5e-4)
+
+
+def _write_run(folder, name, predictions, labels):
+    """Write predictions as a suite's run does."""
+    file = folder / "predictions" / f"{name}.dev.tsv"
+    file.parent.mkdir(parents=True)
+    rows = [
+        f"{i}\t{x}\t{y}\t0.5\n" for i, (x, y) in enumerate(zip(predictions, labels, strict=True))
+    ]
+    file.write_text("".join(["index\tprediction\tlabel\tprobability_1\n", *rows]), "utf-8")
+    return folder
+
+
+def test_runs_of_a_suite_are_scored_by_their_own_labels(tmp_path, glue_data):
+    runs = tmp_path / "runs" / "small" / "runs"
+    seeds = [
+        _write_run(runs / "CoLA" / "dan" / "seed-1", "CoLA", "11", "10"),
+        _write_run(runs / "SST-2" / "dan" / "seed-1", "SST-2", "10", "10"),
+    ]
+    expected = {"CoLA": {"matthews": 0.0}, "SST-2": {"accuracy": 1.0}}
+    assert score(seeds).tasks == expected
+    assert score(seeds, glue_data).tasks == expected
+    with pytest.raises(SubmissionError, match=r"several runs.*small/runs/\*/dan/seed-1"):
+        score(tmp_path / "runs" / "small")
+    with pytest.raises(SubmissionError, match=r"CoLA: expected one file .* found .*CoLA"):
+        score([seeds[0], _write_run(runs / "CoLA" / "dan" / "seed-2", "CoLA", "11", "10")])
+
+
+def test_predictions_without_labels_need_a_folder(dev_predictions):
+    with pytest.raises(SubmissionError, match=r"CoLA\.tsv: has no column 'label'.*--labels DIR"):
+        score(dev_predictions)
+    with pytest.raises(SubmissionError, match="RTE: labels are missing"):
+        score({"RTE": ["entailment"]})
