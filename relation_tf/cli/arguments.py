@@ -92,6 +92,23 @@ def split_families(families: str | None) -> str | list[list[str]] | None:
     return [split_names(block) or [] for block in families.split(";") if block.strip()]
 
 
+def parse_columns(columns: str | None) -> dict[str, str]:
+    """Parse `NAME=COLUMN,NAME=COLUMN`; return an empty table for None.
+
+    Raises:
+        BadParameter: If a part has another form, or a name occurs twice.
+    """
+    parsed: dict[str, str] = {}
+    for part in split_names(columns) or []:
+        name, _, column = (each.strip() for each in part.partition("="))
+        if not name or not column or name in parsed:
+            raise typer.BadParameter(
+                f"--columns: must be NAME=COLUMN,..., each name once. Received: {part!r}"
+            )
+        parsed[name] = column
+    return parsed
+
+
 def parse_seeds(seeds: str | None) -> list[int] | None:
     """Parse `1,2`; return None for None.
 

@@ -14,6 +14,7 @@ from relation_tf.cli.application import command, complain, echo
 from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
+    parse_columns,
     split_families,
     split_names,
     with_options,
@@ -38,9 +39,25 @@ class ComparisonOptions:
         None, "Names of the sources.", "NAME[,NAME...]", shown="names of the suites or files"
     )
     merge: bool = option(False, "Pool seeds of same-named methods across sources.")
-    lower_is_better: str | None = option(
-        None, "Tasks with a lower-is-better score.", "NAME[,NAME...]"
+    columns: str | None = option(
+        None,
+        "Columns of tables with other names, such as task=dataset,method=model,score=test_acc.",
+        "NAME=COLUMN[,...]",
     )
+    lower_is_better: str | None = option(
+        None,
+        "Tasks with a lower-is-better score.",
+        "NAME[,NAME...]",
+        shown="names such as perplexity, loss, error, RMSE, seconds",
+    )
+    higher_is_better: str | None = option(
+        None, "Tasks with a higher-is-better score, in spite of their name.", "NAME[,NAME...]"
+    )
+    drop_failed: bool = option(False, "Leave out failed runs of tables (empty or NaN scores).")
+    failed_as: float | None = option(
+        None, "Score of failed runs of tables, in the unit of the table.", "SCORE"
+    )
+    complete_methods: bool = option(False, "Leave out methods without scores on some of the tasks.")
     alpha: float | None = option(
         None, "Significance level.", "P", shown="alpha of the suites, or .05"
     )
@@ -128,7 +145,8 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Folder of a suite or report, or CSV file (columns task, method, seed, score).",
+            help="Folder of a suite or report, or CSV file (columns task, method, seed, score; or "
+            "task, seed and one column per method).",
         ),
     ],
     **options: Any,
@@ -143,7 +161,9 @@ def compare(
     check_folder(folder)
     options["labels"] = split_names(options["labels"])
     options["families"] = split_families(options["families"])
-    options["lower_is_better"] = split_names(options["lower_is_better"]) or ()
+    for name in ("lower_is_better", "higher_is_better"):
+        options[name] = split_names(options[name]) or ()
+    options["columns"] = parse_columns(options["columns"])
     _print_report(compare_scores(*sources, **options), folder)
 
 

@@ -40,7 +40,12 @@ from relation_tf.report.over_tasks import OverTasks, over_tasks
 from relation_tf.report.pictures.drawing import Picture, Style, styles
 from relation_tf.report.predicted_rows import ReadRows, read_rows
 from relation_tf.report.published import check_claims
-from relation_tf.report.reliability import collapse_warnings, collapsed_runs, spread_warnings
+from relation_tf.report.reliability import (
+    collapse_warnings,
+    collapsed_runs,
+    incomplete_warnings,
+    spread_warnings,
+)
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import leading
 from relation_tf.report.verdicts import Verdicts, headline, judge
@@ -237,12 +242,22 @@ class ReportContext:
         runs = [] if self.results is None else provenance.warnings(self.results, self.runs)
         return [
             *self.doubts,
+            *self._incomplete(),
             *runs,
             *collapse_warnings(self.collapsed, self.scores),
             *self._warnings_by_family(),
             *provenance.unlike_machines(self.manifests),
             *provenance.unlike_pretraining(self.pretraining),
         ]
+
+    def _incomplete(self) -> list[str]:
+        """Return a warning if methods lack whole tasks, unless runs are pending."""
+        if self.scores.timed or self.looks is not None:
+            return []
+        if self.results is None:
+            return incomplete_warnings(self.scores, "SOURCE...")
+        pending = self.runs["status"].eq("not done").any()
+        return [] if pending else incomplete_warnings(self.scores, str(self.results.folder))
 
     def _warnings_by_family(self) -> Iterator[str]:
         for family, part in self.parts.items():

@@ -153,6 +153,33 @@ def with_margin(
     return replace(scores, margin=margin, margins={})
 
 
+def only_complete(scores: Scores) -> Scores:
+    """Leave out methods without scores on some of the tasks.
+
+    Raises:
+        SuiteError: If fewer than two methods have all tasks, or the control or reference lacks one.
+    """
+    lacking = scores.lacking_tasks()
+    for name in filter(None, (scores.control, scores.reference)):
+        if name in lacking:
+            raise SuiteError(
+                f"complete_methods: {name} must have scores on all tasks. It has none on "
+                f"{in_words(lacking[name])}"
+            )
+    methods = [name for name in scores.methods if name not in lacking]
+    if len(methods) < 2:
+        raise SuiteError(
+            "complete_methods: at least two methods must have scores on all tasks. Incomplete: "
+            f"{in_words([*lacking])}"
+        )
+    families = [
+        replace(family, methods=[name for name in family.methods if name not in lacking])
+        for family in scores.families
+    ]
+    table = scores.table[scores.table["method"].isin(methods)]
+    return replace(scores, table=table, methods=methods, families=families)
+
+
 def _with_method(scores: Scores, methods: Sequence[Method], key: str, name: str) -> Scores:
     mechanisms = mechanisms_of(methods)
     families = [family.judged(mechanisms, **{key: name}) for family in scores.families]

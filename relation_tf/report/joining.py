@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import fmean
 
 import pandas as pd
@@ -16,8 +16,9 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import SuiteError, did_you_mean, join_names, quote
 from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import test_name
+from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores
-from relation_tf.report.sources import KEY, LoadedScores, are_fractions, is_low
+from relation_tf.report.sources import LoadedScores, are_fractions
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.group import TaskGroup
 
@@ -29,7 +30,8 @@ def join(
     sources: Sequence[LoadedScores],
     *,
     merge: bool = False,
-    lower_is_better: Iterable[str] = (),
+    lower_is_better: Collection[str] = (),
+    higher_is_better: Collection[str] = (),
     alpha: float | None = None,
 ) -> tuple[Scores, list[LoadedScores]]:
     """Join scores into one table.
@@ -40,7 +42,9 @@ def join(
     Args:
         sources: At least one source.
         merge: If True, pool the seeds of same-named methods across sources.
-        lower_is_better: Tasks where lower scores are better, in addition to those in reports.
+        lower_is_better: Tasks where lower scores are better, in addition to those in reports and
+            those with the name of such a metric.
+        higher_is_better: Tasks where higher scores are better, against their name.
         alpha: Level of the tests, by default the level of the suites if all declare the same test,
             else .05.
 
@@ -54,6 +58,7 @@ def join(
     _check_labels(sources)
     _check_timed(sources)
     lower = frozenset(lower_is_better).union(*(own.scores.lower_is_better for own in sources))
+    lower -= {*higher_is_better}
     _check_units(sources, lower)
     if not merge:
         sources = _with_different_names(sources)
@@ -67,11 +72,7 @@ def join(
         for name in sources[0].scores.averages
         if same_tasks and all(name in source.scores.averages for source in sources)
     ]
-    for task in sorted(lower - {*tasks}):
-        raise SuiteError(
-            f"--lower-is-better: must name tasks of {join_names(tasks)}. Received: {task!r}."
-            f"{did_you_mean(task, tasks)}"
-        )
+    _check_directions(lower_is_better, higher_is_better, tasks)
     points = {task: own for source in sources for task, own in source.scores.points.items()}
     known = {source.scores.noun for source in sources}
     tests = {
@@ -114,6 +115,22 @@ def join(
         ),
         [*sources],
     )
+
+
+def _check_directions(
+    lower: Collection[str], higher: Collection[str], tasks: Sequence[str]
+) -> None:
+    for option, given in (("lower", lower), ("higher", higher)):
+        for task in sorted({*given} - {*tasks}):
+            raise SuiteError(
+                f"--{option}-is-better: must name tasks of {join_names(tasks)}. "
+                f"Received: {task!r}.{did_you_mean(task, tasks)}"
+            )
+    for task in sorted({*lower} & {*higher}):
+        raise SuiteError(
+            f"--lower-is-better and --higher-is-better: must name different tasks. Received: "
+            f"{task!r} in both"
+        )
 
 
 def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
@@ -214,22 +231,29 @@ def _check_units(sources: Sequence[LoadedScores], lower_is_better: Collection[st
             )
 
 
-def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
-    """Yield warnings about direction, metrics, units and seeds of scores from tables.
+def doubts(
+    sources: Sequence[LoadedScores], scores: Scores, declared: Collection[str] = ()
+) -> Iterator[str]:
+    """Yield remarks and warnings about direction, metrics, units and seeds of scores from tables.
 
     Args:
         sources: As for `join`.
         scores: The scores that `join` has returned.
+        declared: Tasks whose direction was given.
     """
     theirs = [source.scores for source in sources if source.results is None]
     tasks = [*dict.fromkeys(task for own in theirs for task in own.own_tasks)]
     higher = [task for task in tasks if task not in scores.lower_is_better]
-    for task in higher:
-        if is_low(task):
-            name = shlex.quote(task)
-            yield f"{task}: assumed higher is better; otherwise use --lower-is-better {name}."
+    by_name = {task for source in sources for task in source.judged_by_name} - {*declared}
+    if judged := [task for task in tasks if task in by_name]:
+        whose = "its name or metric" if len(judged) == 1 else "their names or metrics"
+        yield (
+            f"{', '.join(judged)}: lower is better, because of {whose}; otherwise use "
+            f"--higher-is-better {shlex.quote(','.join(judged))}."
+        )
+    yield from (note for source in sources for note in source.notes)
     for task in tasks:
-        yield from _doubtful_metrics(task, theirs, task in scores.lower_is_better)
+        yield from _doubtful_metrics(task, theirs)
     for task in higher:
         yield from _doubtful_units(task, scores.samples(task))
     unequal: dict[str, list[str]] = {}
@@ -239,18 +263,14 @@ def doubts(sources: Sequence[LoadedScores], scores: Scores) -> Iterator[str]:
     yield from (f"{', '.join(of)}: {counts}." for counts, of in unequal.items())
 
 
-def _doubtful_metrics(task: str, theirs: Sequence[Scores], lower: bool) -> Iterator[str]:
-    """Yield warnings about means of metrics, different metrics and their direction."""
+def _doubtful_metrics(task: str, theirs: Sequence[Scores]) -> Iterator[str]:
+    """Yield warnings about means of metrics, and different metrics."""
     known = [own.metrics[task] for own in theirs if task in own.metrics]
     several = dict.fromkeys(map(" and ".join, known))
     if len(several) > 1:
         yield f"{task}: sources have different metrics: {'; '.join(several)}."
     elif any(" and " in metrics for metrics in several):
         yield f"{task}: a score is the mean of {next(iter(several))}."
-    names = {metric for metrics in known for metric in metrics}
-    if names and not lower and all(is_low(name) for name in names):
-        name = shlex.quote(task)
-        yield f"{task}: assumed higher is better; otherwise use --lower-is-better {name}."
 
 
 def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterator[str]:

@@ -27,6 +27,8 @@ _LATEX = {
     "–": "--",
     "▲": r"$\uparrow$",
     "▼": r"$\downarrow$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
 }  # fmt: skip
 _SPANS = {
     "bold": r"\textbf{{{0}}}",
@@ -64,7 +66,7 @@ def escape_latex(value: Any) -> str:
         50 \% of a\_b
     """
     text = " ".join(str(value).split())
-    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼]", lambda found: _LATEX[found[0]], text)
+    return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓]", lambda found: _LATEX[found[0]], text)
 
 
 def _fit(

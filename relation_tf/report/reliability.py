@@ -118,3 +118,27 @@ def spread_warnings(comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
             "equal spread, so its error rate can exceed the level there. Check with "
             f"test = '{companion}'."
         )
+
+
+def incomplete_warnings(scores: Scores, source: str) -> list[str]:
+    """Return a warning if some methods lack whole tasks, which the tests over tasks leave out.
+
+    Args:
+        scores: The scores.
+        source: Argument of `relation-tf compare` for these scores.
+    """
+    tasks, lacking = scores.own_tasks, scores.lacking_tasks()
+    if len(tasks) < 2 or not lacking:
+        return []
+    without = "; ".join(f"{name} on {in_words(own)}" for name, own in lacking.items())
+    left_out = {task for own in lacking.values() for task in own}
+    kept = [task for task in tasks if task not in left_out]
+    used = f"use only {in_words(kept)}" if len(kept) > 1 else "are not possible"
+    warning = f"Methods without scores on whole tasks: {without}. Tests over tasks {used}."
+    complete = [name for name in scores.methods if name not in lacking]
+    if len(complete) > 1:
+        warning += (
+            f" To compare {in_words(complete)} on all tasks: relation-tf compare {source} "
+            "--complete-methods."
+        )
+    return [warning]

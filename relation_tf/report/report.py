@@ -26,10 +26,11 @@ from relation_tf.files import align, write_bytes
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import capital, in_words
 from relation_tf.report.context import ReportContext
-from relation_tf.report.declared import with_families, with_margin, with_test
+from relation_tf.report.declared import only_complete, with_families, with_margin, with_test
 from relation_tf.report.joining import doubts, join, join_results, unused_tests
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
+from relation_tf.report.score_tables import TableOptions
 from relation_tf.report.scores import Scores
 from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import ScoreSource, read_report, read_source
@@ -228,7 +229,12 @@ def compare(
     *sources: ScoreSource,
     labels: Sequence[str] | None = None,
     merge: bool = False,
+    columns: Mapping[str, str] | None = None,
     lower_is_better: Iterable[str] = (),
+    higher_is_better: Iterable[str] = (),
+    drop_failed: bool = False,
+    failed_as: float | None = None,
+    complete_methods: bool = False,
     alpha: float | None = None,
     control: str | None = None,
     test: str | None = None,
@@ -247,10 +253,19 @@ def compare(
     Args:
         sources: Each a suite's folder or its `Results`; a folder with a report's `scores.csv`; or a
             CSV file or `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
-            `value`). A seed with several rows, one per `metric`, has their mean as score.
+            `value`), or `task`, `seed` and one column per method. A seed with several rows, one per
+            `metric`, has their mean as score.
         labels: Names of the sources, by default of their folders or files.
         merge: If True, pool the seeds of same-named methods across sources.
-        lower_is_better: Tasks where lower scores are better, in addition to those in reports.
+        columns: Names of columns in tables, by our names, such as `{"task": "dataset"}`.
+        lower_is_better: Tasks where lower scores are better, in addition to those in reports and
+            those with the name of such a metric (loss, perplexity, error, RMSE, seconds ...).
+        higher_is_better: Tasks where higher scores are better, in spite of such a name.
+        drop_failed: If True, leave out failed runs of tables: scores that are empty or not finite,
+            and unfinished runs in exports of W&B and MLflow. A method with failed runs is never
+            better or no worse than a reference.
+        failed_as: Score of these runs, in the unit of the table.
+        complete_methods: If True, leave out methods without scores on some of the tasks.
         alpha: Level of the tests, between 0 and 1; by default the level of the suites if all
             declare the same test, else .05.
         control: Method to compare all others with; choose it before the runs. By default the
@@ -291,27 +306,45 @@ def compare(
         raise SuiteError(f"alpha: must be a number between 0 and 1. Received: {alpha!r}")
     # A string is one name, not a sequence of letters.
     labels = [labels] if isinstance(labels, str) else labels
-    lower_is_better = [lower_is_better] if isinstance(lower_is_better, str) else [*lower_is_better]
+    lower_is_better, higher_is_better = (
+        [names] if isinstance(names, str) else [*names]
+        for names in (lower_is_better, higher_is_better)
+    )
     if labels is not None and len(labels) != len(sources):
         raise SuiteError(
             f"labels: must be one name per source ({len(sources)}). Received: {len(labels)}"
         )
     named: Sequence[str | None] = labels or [None] * len(sources)
+    reading = TableOptions(columns or {}, drop_failed, failed_as)
     read = [
-        read_source(source, label, number)
+        read_source(source, label, number, reading)
         for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
     ]
-    scores, read = join(read, merge=merge, lower_is_better=lower_is_better, alpha=alpha)
+    scores, read = join(
+        read,
+        merge=merge,
+        lower_is_better=lower_is_better,
+        higher_is_better=higher_is_better,
+        alpha=alpha,
+    )
     suites = [source.results.suite for source in read if source.results is not None]
     methods = [method for suite in suites for method in suite.methods()]
     scores = with_families(scores, methods, families, control, reference)
     scores = with_test(scores, methods, control, test, test_over_tasks)
     scores = with_margin(scores, methods, reference, margin)
     joined = join_results(read, scores)
+    if complete_methods:
+        scores = only_complete(scores)
+        joined = None if joined is None else joined.only(scores.methods)
     options = {
         "--labels": [*(labels or ())],
         "--merge": merge,
+        "--columns": [f"{own}={name}" for own, name in (columns or {}).items()],
         "--lower-is-better": lower_is_better,
+        "--higher-is-better": higher_is_better,
+        "--drop-failed": drop_failed,
+        "--failed-as": None if failed_as is None else f"{failed_as:g}",
+        "--complete-methods": complete_methods,
         "--alpha": alpha,
         "--control": control,
         "--test": test,
@@ -333,7 +366,10 @@ def compare(
         joined,
         title or in_words([source.label for source in read]),
         question,
-        doubts=[*unused_tests(read, scores), *doubts(read, scores)],
+        doubts=[
+            *unused_tests(read, scores),
+            *doubts(read, scores, [*lower_is_better, *higher_is_better]),
+        ],
         origin={key: values for key, values in origin.items() if values},
         manifests=[manifest for source in read for manifest in source.manifests],
         pretraining=pretraining,

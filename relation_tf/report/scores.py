@@ -142,6 +142,24 @@ class Scores:
             by_network.setdefault(self.networks.get(task, task), []).append(task)
         return {network: tasks for network, tasks in by_network.items() if len(tasks) > 1}
 
+    def lacking_tasks(self) -> dict[str, list[str]]:
+        """Return the tasks without scores of each method that has scores on others only."""
+        own: dict[str, set[str]] = {}
+        for task, name in self.table[["task", "method"]].drop_duplicates().to_numpy().tolist():
+            own.setdefault(name, set()).add(task)
+        lacking = {
+            name: [task for task in self.own_tasks if task not in own[name]]
+            for name in self.methods
+            if name in own
+        }
+        return {name: tasks for name, tasks in lacking.items() if tasks}
+
+    def arrow(self, task: str) -> str:
+        """Return an arrow to the better scores of a task; empty if higher is better for all."""
+        if not self.lower_is_better:
+            return ""
+        return " ↓" if task in self.lower_is_better else " ↑"
+
     def network(self, task: str) -> str:
         """Return the network of a task: its name, unless the network has several tasks."""
         return next((name for name, tasks in self.shared.items() if task in tasks), task)

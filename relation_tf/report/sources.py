@@ -6,8 +6,7 @@ import hashlib
 import math
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,23 +22,15 @@ from relation_tf.bench.results import (
     read_results,
 )
 from relation_tf.config.faults import first_fault
-from relation_tf.errors import DataError, SuiteError, join_names, quote
+from relation_tf.errors import DataError, SuiteError, quote
 from relation_tf.files import read_json
-from relation_tf.registry import METRICS
-from relation_tf.report.comparisons import SCORE
 from relation_tf.report.runs import COSTS
+from relation_tf.report.score_tables import KEY, ScoreTable, TableOptions, read_table
 from relation_tf.report.scores import Scores
 from relation_tf.tasks.tables import read_csv
 from relation_tf.training.pretrained import SETTINGS, SPEEDS
 
 ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
-
-KEY = ["task", "method", "seed"]
-_LOWER = re.compile(  # names of tasks where lower scores are better
-    r"(?<![a-z])(?<!neg_)(?<!negative_)(perplexity|perplexities|ppl|loss|log_?loss|nll|bpc|"
-    r"cross.?entropy|error|wer|cer|rmse|mse|mae|seconds|latency)(?![a-z])",
-    re.I,
-)
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,10 @@ class LoadedScores:
         folders: Folder of the scores, and report folder of a suite.
         pretraining: Settings of the pre-training.
         manifests: Manifests of the runs.
-        runs: The runs of a report, from its `runs.csv`; empty with `results`.
+        runs: The runs of a report, from its `runs.csv`, and failed runs of a table; empty with
+            `results`.
+        notes: Remarks on how a table was read.
+        judged_by_name: Tasks whose direction follows from their name or metrics.
     """
 
     label: str
@@ -65,6 +59,8 @@ class LoadedScores:
     pretraining: Mapping[str, Any] = field(default_factory=dict)
     manifests: Sequence[Mapping[str, Any]] = ()
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    notes: Sequence[str] = ()
+    judged_by_name: frozenset[str] = frozenset()
 
     def renamed(self, names: Mapping[str, str]) -> LoadedScores:
         """Return a copy with some methods renamed."""
@@ -87,30 +83,46 @@ class _ScoreFacts(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
     in_points: bool | None = None
-    lower_is_better: list[str] = []
+    lower_is_better: list[str] | None = None
     points: dict[str, float] = {}
     timed: bool = False
     networks: dict[str, str] = {}
 
 
-def read_source(source: ScoreSource, label: str | None = None, number: int = 1) -> LoadedScores:
+def read_source(
+    source: ScoreSource,
+    label: str | None = None,
+    number: int = 1,
+    options: TableOptions | None = None,
+) -> LoadedScores:
     """Read scores.
 
     Args:
         source: A suite's folder or its `Results`; a folder with a report's `scores.csv`; a CSV file
             or a `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
-            `value`). A seed with several rows, one per `metric`, has their mean as score.
+            `value`), or `task`, `seed` and one column per method. A seed with several rows, one per
+            `metric`, has their mean as score.
         label: Name of the source, by default of its folder or file.
         number: Position of the source, used in the name of a data frame.
+        options: Names of columns of tables, and treatment of failed runs.
 
     Raises:
         SuiteError: If a folder has no scores, or a file of a suite is invalid.
         DataError: If a file or table has invalid scores; the message names the line.
     """
+    options = options or TableOptions()
     if isinstance(source, pd.DataFrame):
         name = f"table {number}"
-        scores = _scores(source, [f"{name}, row {index!r}" for index in source.index])
-        return LoadedScores(label or name, scores, f"{name}, in memory")
+        rows = [f"{name}, row {index!r}" for index in source.index]
+        read = read_table(source, rows, "the table", options)
+        return LoadedScores(
+            label or name,
+            read.scores,
+            f"{name}, in memory",
+            runs=_with_costs(read.failed),
+            notes=read.notes,
+            judged_by_name=read.scores.lower_is_better,
+        )
     if isinstance(source, Results):
         return _source_of_runs(label or _label(source.folder), source)
     if not isinstance(source, str | os.PathLike):
@@ -122,9 +134,9 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
     label = label or _label(path)
     if file is None:
         return _source_of_runs(label, read_results(path))
-    scores = _read_table(file)
-    if file != path:
-        scores = _as_reported(scores, path)
+    read = _read_file(file, options)
+    scores = read.scores if file == path else _as_reported(read.scores, path)
+    reported = file != path and (path / "report.json").exists()
     ours = file.name in ("scores.csv", SPEEDS)
     pretraining, manifests = (read_pretraining(file.parent) if ours else None) or ({}, [])
     return LoadedScores(
@@ -134,8 +146,15 @@ def read_source(source: ScoreSource, label: str | None = None, number: int = 1) 
         folders=[file.parent],
         pretraining=pretraining,
         manifests=manifests,
-        runs=_read_runs(path) if file != path else pd.DataFrame(),
+        runs=_with_costs(read.failed) if file == path else _read_runs(path),
+        notes=read.notes,
+        judged_by_name=frozenset() if reported else scores.lower_is_better,
     )
+
+
+def _with_costs(failed: pd.DataFrame) -> pd.DataFrame:
+    """Return the failed runs of a table in the form of a report's runs."""
+    return failed.assign(**dict.fromkeys(COSTS, math.nan)) if len(failed) else pd.DataFrame()
 
 
 def _read_runs(folder: Path) -> pd.DataFrame:
@@ -214,7 +233,9 @@ def _as_reported(scores: Scores, folder: Path) -> Scores:
     return replace(
         scores,
         in_points=in_points,
-        lower_is_better=frozenset(said.lower_is_better) & {*scores.tasks},
+        lower_is_better=scores.lower_is_better
+        if said.lower_is_better is None
+        else frozenset(said.lower_is_better) & {*scores.tasks},
         timed=said.timed,
         points={task: factor for task, factor in said.points.items() if task in scores.tasks},
         networks={**scores.networks, **said.networks},
@@ -231,19 +252,13 @@ def read_report(folder: Path) -> dict[str, Any]:
     return read_json(file) if file.exists() else {}
 
 
-def is_low(name: str) -> bool:
-    """Return True if lower is better for a metric, or for a task with the name of a metric."""
-    known = METRICS.get(name)
-    return bool(_LOWER.search(name)) if known is None else not known.higher_is_better
-
-
 def are_fractions(table: pd.DataFrame) -> bool:
     """Return True if all scores are between −1 and 1."""
     return bool((table["score"].abs() <= 1).all())
 
 
-def _read_table(path: Path) -> Scores:
-    """Return the scores of a file without blank rows and averages over tasks."""
+def _read_file(path: Path, options: TableOptions) -> ScoreTable:
+    """Read the scores of a file without blank rows and averages over tasks."""
     faults: list[str] = []
     file = read_csv(path, skipped=faults)
     header = [*file.columns]
@@ -259,127 +274,4 @@ def _read_table(path: Path) -> Scores:
     table = table[(table != "").any(axis=1)]
     if "task" in table:
         table = table[~table["task"].isin([GLUE_AVERAGE, MEAN_OF_TASKS])]
-    return _scores(table, [*table.index], path)
-
-
-def _scores(table: pd.DataFrame, rows: Sequence[str], path: Path | None = None) -> Scores:
-    """Return the scores of a table with one row per score, or per metric of a score."""
-    where = str(path) if path is not None else "the table"
-    columns = Counter(table.columns)
-    value = "value" if "value" in columns and "score" not in columns else "score"
-    missing = [name for name in (*KEY, value) if name not in columns]
-    if missing:
-        raise DataError(
-            f"{where} must have columns 'task', 'method', 'seed' and 'score' (or 'value'), but has "
-            f"no {quoted(missing, ' and ')}{_odd(columns)}. Received: {quoted(table.columns)}"
-        )
-    key = [*KEY, "metric"] if "metric" in columns else KEY
-    for name in (*key, value):
-        if (times := columns[name]) > 1:
-            raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
-    if table.empty:
-        raise DataError(f"{where} has no rows; it must have one row per score")
-    own = pd.DataFrame(
-        {
-            name: [_text(each, name, row) for each, row in zip(table[name], rows, strict=True)]
-            for name in key
-        },
-        dtype=str,
-    )
-    again = own.duplicated()
-    if again.any():
-        row = int(again.argmax())
-        first = int((own == own.iloc[row]).all(axis=1).argmax())
-        raise DataError(
-            f"{rows[row]}: repeats {quote(' / '.join(own.iloc[row]))} of {rows[first]}; each task, "
-            "method and seed must occur once"
-        )
-    metrics = _check_metrics(own, rows) if "metric" in columns else {}
-    own["score"] = [_number(score, rows[row]) for row, score in enumerate(table[value].tolist())]
-    scores = own.groupby(KEY, sort=False, as_index=False)[["score"]].mean()
-    return Scores(
-        table=scores,
-        methods=[*dict.fromkeys(scores["method"])],
-        tasks=[*dict.fromkeys(scores["task"])],
-        seeds=int(scores.groupby(["task", "method"]).size().max()),
-        metrics=metrics,
-    )
-
-
-def _odd(columns: Iterable[Any]) -> str:
-    """Name unknown columns: one of them may be the missing column under another name."""
-    others = [name for name in columns if name not in {*KEY, "metric", "score", "value"}]
-    return f"; unknown: {quoted(others)}" if others else ""
-
-
-def quoted(names: Iterable[Any], between: str = ", ") -> str:
-    """Quote names for a message."""
-    return join_names([repr(str(name)) for name in names], between)
-
-
-def _text(value: Any, name: str, row: str) -> str:
-    """Return a task, method, seed or metric as text.
-
-    Raises:
-        DataError: If it is empty or not printable.
-    """
-    if pd.api.types.is_scalar(value) and pd.isna(value):
-        raise DataError(
-            f"{row}: the {name} is missing ({value!r}). pandas reads 'NA' and 'None' as missing; "
-            "read the file with keep_default_na=False"
-        )
-    text = str(value).strip()
-    if not text:
-        raise DataError(f"{row}: the {name} is empty")
-    if not text.isprintable():
-        raise DataError(f"{row}: the {name} must be printable text. Received: {quote(text)}")
-    # 1, 01 and 1.0 are the same seed; pandas reads 1 as 1.0 if the column has an empty cell.
-    whole = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text) if name == "seed" else None
-    return str(int(whole[1])) if whole else text
-
-
-def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[str]]:
-    """Return the metrics of each task; a score is their mean.
-
-    All scores of a task must have the same metrics. The metric `SCORE` is such a mean already.
-    """
-    expected: dict[str, tuple[str, list[str]]] = {}
-    key: Any
-    for key, own in table.groupby(KEY, sort=False):
-        task, method, seed = key
-        metrics = sorted(own["metric"])
-        if metrics == [SCORE]:
-            continue
-        first, wanted = expected.setdefault(task, (f"{method} / {seed}", metrics))
-        if metrics != wanted:
-            raise DataError(
-                f"{rows[own.index[0]]}: {task} must have the metrics {join_names(wanted)}, as for "
-                f"{first}. Received: {join_names(metrics)} for {method} / {seed}"
-            )
-        lower = [metric for metric in metrics if is_low(metric)]
-        if lower and len(lower) < len(metrics):
-            raise DataError(
-                f"{rows[own.index[0]]}: the metrics of {task} must be all higher-is-better or all "
-                f"lower-is-better. Received: {join_names(metrics, ' and ')}. Keep one of them, or "
-                "use a separate task for each"
-            )
-    return {task: metrics for task, (_, metrics) in expected.items()}
-
-
-def _number(value: object, row: str) -> float:
-    """Return a score.
-
-    Raises:
-        DataError: If it is not a finite number, because it has no mean with others.
-    """
-    try:
-        score = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        score = math.nan
-    # Python reads 8_0.5 as 80.5.
-    if isinstance(value, bool) or "_" in str(value) or not math.isfinite(score):
-        raise DataError(
-            f"{row}: the score must be a finite number; for a failed run, enter the score that "
-            f"you assign to it. Received: {quote(str(value))}"
-        )
-    return score
+    return read_table(table, [*table.index], str(path), options)

@@ -64,7 +64,7 @@ def test_the_default_is_stratified_steel_dwass(noisy_table):
 
 
 def test_a_control_makes_it_stratified_steel(noisy_table):
-    report = compare(noisy_table, control="b")
+    report = compare(noisy_table, control="b", higher_is_better="loss")
     expected = stratified_steel(noisy_table, "b").pairs()
     assert report.context.several.pairs["pvalue"].tolist() == expected["pvalue"].tolist()
     assert "Stratified Steel against b over 4 tasks" in text_of(report.markdown())
@@ -118,7 +118,9 @@ def test_nemenyis_test_warns_of_few_tasks_and_of_the_pool(suite_of, fabricate):
 
 
 def test_wilcoxons_test_against_a_control(noisy_table):
-    report = compare(noisy_table, control="a", test_over_tasks="wilcoxon-holm")
+    report = compare(
+        noisy_table, control="a", test_over_tasks="wilcoxon-holm", higher_is_better="loss"
+    )
     expected = wilcoxon_holm(noisy_table, "a").pairs()
     assert report.context.several.pairs["pvalue"].tolist() == expected["pvalue"].tolist()
     text = text_of(report.markdown())

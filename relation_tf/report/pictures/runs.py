@@ -77,8 +77,10 @@ def _score_panels(
                 for name, own in shown.items()
             )
             unit = " in points" if scores.factor(task) == 100 else ""
-            alt = f"{task}, scores of all seeds{unit}; means (and seeds): {means}."
-            panels.append(Panel(task, alt, partial(_draw_scores, shown, out, look)))
+            better = ", lower is better" if task in scores.lower_is_better else ""
+            alt = f"{task}{better}, scores of all seeds{unit}; means (and seeds): {means}."
+            title = f"{task}{scores.arrow(task)}"
+            panels.append(Panel(title, alt, partial(_draw_scores, shown, out, look)))
     return panels
 
 

@@ -115,7 +115,8 @@ def score_against(
                     task not in lower_is_better,
                 )
             ]
-            panels.append(_score_panel(task, points, front, label, score_label, look))
+            better = f"{score_label}, lower is better" if task in lower_is_better else score_label
+            panels.append(_score_panel(task, points, front, label, better, look))
     if not panels:
         return None
     return Picture(

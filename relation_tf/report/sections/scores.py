@@ -37,7 +37,13 @@ class ScoresTable(Section):
         scores = context.scores
         columns = [Column("Method", "method")]
         columns += [
-            Column(name, "number", note=note, task=name, average=name in scores.averages)
+            Column(
+                f"{name}{scores.arrow(name)}",
+                "number",
+                note=note,
+                task=name,
+                average=name in scores.averages,
+            )
             for name, note in context.columns.items()
         ]
         rows = [

@@ -1,0 +1,360 @@
+"""Tables of scores: long, wide (one column per method), and exports of W&B and MLflow."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from relation_tf.errors import DataError, SuiteError, did_you_mean, join_names, quote
+from relation_tf.registry import METRICS
+from relation_tf.report.comparisons import SCORE
+from relation_tf.report.scores import Scores
+
+KEY = ["task", "method", "seed"]
+COLUMNS = (*KEY, "score", "metric")
+"""Columns of a table that can have another name."""
+
+_EXPORTED = ("params.", "metrics.", "tags.")  # prefixes of MLflow's columns
+_LOWER = re.compile(  # names of tasks and metrics where lower scores are better
+    r"(?<![a-z])(perplexity|perplexities|ppl|loss|log_?loss|nll|bpc|cross.?entropy|errors?|wer|cer|"
+    r"rmse|mse|mae|seconds|latency)(?![a-z])",
+    re.I,
+)
+_NEGATED = re.compile(r"(?<![a-z])neg(ative)?[_ ]", re.I)  # as in scikit-learn's scorers
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How to read tables of scores.
+
+    Attributes:
+        columns: Names of columns in the tables, by our names (`COLUMNS`).
+        drop_failed: If True, leave failed runs out.
+        failed_as: Score of failed runs, in the unit of the table.
+
+    Raises:
+        SuiteError: If a column is unknown, or both ways to treat failed runs are given.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    drop_failed: bool = False
+    failed_as: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.columns:
+            if name not in COLUMNS:
+                raise SuiteError(
+                    f"columns: must name {join_names(COLUMNS, ' or ')}, as in task=dataset. "
+                    f"Received: {name!r}.{did_you_mean(name, COLUMNS)}"
+                )
+        if self.failed_as is not None and self.drop_failed:
+            raise SuiteError("failed_as: cannot be used with drop_failed; choose one")
+        if self.failed_as is not None and not math.isfinite(self.failed_as):
+            raise SuiteError(f"failed_as: must be a finite number. Received: {self.failed_as}")
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Scores of a table.
+
+    Attributes:
+        scores: The scores.
+        failed: Failed runs that were left out: columns `task`, `method`, `seed`, `status`.
+        notes: Remarks on how the table was read.
+    """
+
+    scores: Scores
+    failed: pd.DataFrame
+    notes: Sequence[str]
+
+
+def is_low(name: str) -> bool:
+    """Return True if lower is better for a metric, or for a task with the name of a metric.
+
+    Example:
+        >>> [is_low(name) for name in ("WikiText perplexity", "neg_log_loss", "accuracy")]
+        [True, False, False]
+    """
+    known = METRICS.get(name)
+    if known is not None:
+        return not known.higher_is_better
+    return bool(_LOWER.search(name)) and not _NEGATED.search(name)
+
+
+def read_table(
+    table: pd.DataFrame, rows: Sequence[str], where: str, options: TableOptions
+) -> ScoreTable:
+    """Read a table with one row per score, per metric of a score, or per seed of all methods.
+
+    Args:
+        table: The table; numbers can be text.
+        rows: Place of each row, for messages.
+        where: Name of the table, for messages.
+        options: Names of columns, and treatment of failed runs.
+
+    Raises:
+        DataError: If a column is missing or a value is invalid; the message names the row.
+    """
+    _check_chart(table.columns, where)
+    unfinished = _unfinished(table)
+    own, notes = _named(table.reset_index(drop=True), where, options.columns)
+    if len(own) > len(unfinished):  # a wide table
+        rows, unfinished = [*rows] * (len(own) // len(rows)), [""] * len(own)
+    if own.empty:
+        raise DataError(f"{where} has no rows; it must have one row per score")
+    key = [name for name in (*KEY, "metric") if name in own]
+    for name in key:
+        own[name] = [_text(each, name, row) for each, row in zip(own[name], rows, strict=True)]
+    _check_unique(own[key], rows)
+    values = [
+        _number(value, state, row, options)
+        for value, state, row in zip(own.pop("score").tolist(), unfinished, rows, strict=True)
+    ]
+    failed = pd.Series([math.isnan(value) for value in values])
+    notes += _failures(own[failed.to_numpy()], options.failed_as)
+    if options.failed_as is not None:
+        values = [options.failed_as if math.isnan(value) else value for value in values]
+    own = own.astype(str).assign(score=values)
+    lost = own.loc[own["score"].isna(), KEY].drop_duplicates()
+    # A seed with a failed metric has no mean.
+    own = own[~pd.MultiIndex.from_frame(own[KEY]).isin(pd.MultiIndex.from_frame(lost))]
+    if own.empty:
+        raise DataError(f"{where}: all runs failed; there is no score to compare")
+    metrics = _check_metrics(own, rows) if "metric" in own else {}
+    scores = own.groupby(KEY, sort=False, as_index=False)[["score"]].mean()
+    tasks = [*dict.fromkeys(scores["task"])]
+    return ScoreTable(
+        Scores(
+            table=scores,
+            methods=[*dict.fromkeys(scores["method"])],
+            tasks=tasks,
+            seeds=int(scores.groupby(["task", "method"]).size().max()),
+            metrics=metrics,
+            lower_is_better=frozenset(
+                task for task in tasks if all(map(is_low, metrics.get(task, [task])))
+            ),
+        ),
+        lost.assign(status="failed"),
+        notes,
+    )
+
+
+def _check_chart(names: Iterable[Any], where: str) -> None:
+    """Refuse the export of a W&B chart: values by step, without seeds."""
+    names = [*map(str, names)]
+    if names[:1] == ["Step"] and any(name.endswith("__MIN") for name in names):
+        raise DataError(
+            f"{where} is the export of a W&B chart, with values by step. Export the table of runs "
+            "instead: it has one row per run"
+        )
+
+
+def _unfinished(table: pd.DataFrame) -> list[str]:
+    """Return the state of each run that has not finished, for exports of W&B and MLflow."""
+    names = {*map(str, table.columns)}
+    for state, others in (
+        ("State", {"Name", "Created", "Runtime"}),
+        ("status", {"run_id", "experiment_id"}),
+        ("Status", {"Run ID", "Start Time"}),
+    ):
+        if state in names and others & names:
+            states = [str(value).strip() for value in table[state]]
+            return ["" if value.lower() == "finished" else value for value in states]
+    return [""] * len(table)
+
+
+def _named(
+    table: pd.DataFrame, where: str, columns: Mapping[str, str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the columns of scores under our names, and notes on their origin."""
+    names = [*map(str, table.columns)]
+    table = table.set_axis(names, axis=1)
+    found = {own: _find_column(own, names, where, columns) for own in (*COLUMNS, "value")}
+    found["score"] = found["score"] or found["value"]
+    there = {own: name for own, name in found.items() if name and own != "value"}
+    for name in there.values():
+        if (times := names.count(name)) > 1:
+            raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
+    if "method" not in there and "score" not in there and "task" in there:
+        wide = [name for name in names if name not in there.values()]
+        if len(wide) > 1 and all(_is_numeric(table[name]) for name in wide):
+            return _long(table, there, wide, where)
+    notes = []
+    own = pd.DataFrame({name: table[column] for name, column in there.items()})
+    if "task" not in there and "score" in columns and "score" in there:
+        task = there["score"].removeprefix("metrics.")
+        own.insert(0, "task", task)
+        notes.append(f"{where}: there is no column for tasks, so all scores are of {task!r}.")
+    missing = [name for name in (*KEY, "score") if name not in own]
+    if missing:
+        others = [name for name in names if name not in there.values()]
+        unknown = f"; unknown: {quoted(others)}" if others else ""
+        raise DataError(
+            f"{where} must have columns 'task', 'method', 'seed' and 'score' (or 'value'), but has "
+            f"no {quoted(missing, ' and ')}{unknown}. Received: {quoted(names)}. Columns of other "
+            "names: --columns task=NAME,method=NAME,seed=NAME,score=NAME"
+        )
+    return own, notes
+
+
+def _find_column(
+    own: str, names: Sequence[str], where: str, columns: Mapping[str, str]
+) -> str | None:
+    """Return the table's name of one of our columns; None if it is missing."""
+    wanted = columns.get(own, own)
+    if wanted in names:
+        return wanted
+    exported = [prefix + wanted for prefix in _EXPORTED if prefix + wanted in names]
+    if len(exported) == 1:
+        return exported[0]
+    if own in columns:
+        shown = f"several: {quoted(exported)}" if exported else f"none of {quoted(names)}"
+        raise DataError(
+            f"{where}: --columns {own}={wanted}: must name a column. Received: {shown}."
+            f"{did_you_mean(wanted, names)}"
+        )
+    return None
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    return all(_is_failed(value) or _is_number(value) for value in column.tolist())
+
+
+def _long(
+    table: pd.DataFrame, there: Mapping[str, str], methods: Sequence[str], where: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a wide table with one row per score."""
+    own = table.rename(columns={name: key for key, name in there.items()})
+    said = f"{where}: read as a wide table, one column per method: {join_names(methods)}"
+    if "seed" not in own:
+        own["seed"] = own.groupby([name for name in ("task", "metric") if name in own]).cumcount()
+        own["seed"] += 1
+        said += "; without a column 'seed', the rows of a task are seeds 1, 2, ..."
+    keys = [name for name in ("task", "seed", "metric") if name in own]
+    return own.melt(keys, [*methods], "method", "score"), [f"{said}."]
+
+
+def quoted(names: Iterable[Any], between: str = ", ") -> str:
+    """Quote names for a message."""
+    return join_names([repr(str(name)) for name in names], between)
+
+
+def _text(value: Any, name: str, row: str) -> str:
+    """Return a task, method, seed or metric as text.
+
+    Raises:
+        DataError: If it is empty or not printable.
+    """
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        raise DataError(
+            f"{row}: the {name} is missing ({value!r}). pandas reads 'NA' and 'None' as missing; "
+            "read the file with keep_default_na=False"
+        )
+    text = str(value).strip()
+    if not text:
+        raise DataError(f"{row}: the {name} is empty")
+    if not text.isprintable():
+        raise DataError(f"{row}: the {name} must be printable text. Received: {quote(text)}")
+    # 1, 01 and 1.0 are the same seed; pandas reads 1 as 1.0 if the column has an empty cell.
+    whole = re.fullmatch(r"([+-]?\d{1,18})(\.0*)?", text) if name == "seed" else None
+    return str(int(whole[1])) if whole else text
+
+
+def _check_unique(own: pd.DataFrame, rows: Sequence[str]) -> None:
+    again = own.duplicated()
+    if again.any():
+        row = int(again.argmax())
+        first = int((own == own.iloc[row]).all(axis=1).argmax())
+        raise DataError(
+            f"{rows[row]}: repeats {quote(' / '.join(own.iloc[row]))} of {rows[first]}; each task, "
+            "method and seed must occur once"
+        )
+
+
+def _check_metrics(table: pd.DataFrame, rows: Sequence[str]) -> dict[str, list[str]]:
+    """Return the metrics of each task; a score is their mean.
+
+    All scores of a task must have the same metrics. The metric `SCORE` is such a mean already.
+    """
+    expected: dict[str, tuple[str, list[str]]] = {}
+    key: Any
+    for key, own in table.groupby(KEY, sort=False):
+        task, method, seed = key
+        metrics = sorted(own["metric"])
+        if metrics == [SCORE]:
+            continue
+        first, wanted = expected.setdefault(task, (f"{method} / {seed}", metrics))
+        if metrics != wanted:
+            raise DataError(
+                f"{rows[own.index[0]]}: {task} must have the metrics {join_names(wanted)}, as for "
+                f"{first}. Received: {join_names(metrics)} for {method} / {seed}"
+            )
+        lower = [metric for metric in metrics if is_low(metric)]
+        if lower and len(lower) < len(metrics):
+            raise DataError(
+                f"{rows[own.index[0]]}: the metrics of {task} must be all higher-is-better or all "
+                f"lower-is-better. Received: {join_names(metrics, ' and ')}. Keep one of them, or "
+                "use a separate task for each"
+            )
+    return {task: metrics for task, (_, metrics) in expected.items()}
+
+
+def _is_number(value: object) -> bool:
+    # Python reads 8_0.5 as 80.5.
+    if isinstance(value, bool) or "_" in str(value):
+        return False
+    try:
+        return math.isfinite(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _is_failed(value: object) -> bool:
+    """Return True for an empty cell, NaN or an infinite score."""
+    if value is None or value is pd.NA or not str(value).strip():
+        return True
+    try:
+        return not isinstance(value, bool) and not math.isfinite(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _number(value: object, state: str, row: str, options: TableOptions) -> float:
+    """Return a score, or NaN for a failed run that `options` allow.
+
+    Raises:
+        DataError: If it is not a finite number, because it has no mean with others.
+    """
+    allowed = options.drop_failed or options.failed_as is not None
+    how = "for failed runs, use --drop-failed or --failed-as VALUE"
+    if state:
+        if not allowed:
+            raise DataError(f"{row}: the run must be finished; {how}. Received: {state!r}")
+        return math.nan
+    if _is_number(value):
+        return float(value)  # type: ignore[arg-type]
+    if allowed and _is_failed(value):
+        return math.nan
+    raise DataError(
+        f"{row}: the score must be a finite number; {how}. Received: {quote(str(value))}"
+    )
+
+
+def _failures(failed: pd.DataFrame, score: float | None) -> list[str]:
+    """Return a note that names the failed runs."""
+    names = [*dict.fromkeys(" / ".join(row) for row in failed[KEY].astype(str).to_numpy().tolist())]
+    if not names:
+        return []
+    runs = f"{len(names)} failed runs" if len(names) > 1 else "1 failed run"
+    verb = "have" if len(names) > 1 else "has"
+    shown = join_names(names)
+    if score is not None:
+        return [f"{runs} {verb} the score {score:g} (--failed-as): {shown}."]
+    return [
+        f"{runs} left out (--drop-failed): {shown}. Means without them favor methods that fail."
+    ]

@@ -1,0 +1,260 @@
+"""Tables of scores with other columns, failed runs, directions and incomplete methods."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from relation_tf.errors import DataError, SuiteError
+from relation_tf.report import compare
+from relation_tf.report.score_tables import TableOptions, is_low, read_table
+
+
+def read(table, **options):
+    rows = [f"row {i}" for i in range(len(table))]
+    return read_table(table, rows, "scores.csv", TableOptions(**options))
+
+
+def long_table(tasks=("A",), methods=("a", "b"), seeds=3, columns=("task", "method", "seed")):
+    rows = [
+        (task, method, seed, 0.5 + 0.1 * number + seed / 100)
+        for task in tasks
+        for number, method in enumerate(methods)
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(rows, columns=[*columns, "score"])
+
+
+# Direction
+
+
+@pytest.mark.parametrize(
+    ("name", "low"),
+    [
+        ("WikiText perplexity", True), ("val_loss", True), ("word error rate", True),
+        ("test/errors", True), ("RMSE", True), ("seconds per token", True), ("latency (ms)", True),
+        ("accuracy", False), ("neg_mean_squared_error", False), ("neg_log_loss", False),
+        ("tokens per second", False), ("terrors glossary", False),
+    ],
+)  # fmt: skip
+def test_direction_of_a_name(name, low):
+    assert is_low(name) == low
+
+
+def test_lowest_perplexity_is_best_without_an_option():
+    report = compare(long_table(["WikiText perplexity", "SST-2"]))
+    scores = report.context.scores
+    assert scores.lower_is_better == {"WikiText perplexity"}
+    assert report.context.cells["a", "WikiText perplexity"].bold
+    assert not report.context.cells["b", "WikiText perplexity"].bold
+    (warning,) = report.context.warnings
+    assert warning == (
+        "WikiText perplexity: lower is better, because of its name or metric; otherwise use "
+        "--higher-is-better 'WikiText perplexity'."
+    )
+    assert (
+        report.context.warnings
+        == compare(
+            long_table(["WikiText perplexity", "SST-2"]), lower_is_better=()
+        ).context.warnings
+    )
+
+
+def test_directions_can_be_given():
+    table = long_table(["val_loss", "SST-2"])
+    report = compare(table, higher_is_better="val_loss")
+    assert report.context.scores.lower_is_better == frozenset()
+    assert report.context.warnings == []
+    assert compare(table, lower_is_better="val_loss").context.warnings == []
+    with pytest.raises(SuiteError, match=r"must name different tasks. Received: 'SST-2' in both"):
+        compare(table, lower_is_better="SST-2", higher_is_better="SST-2")
+    with pytest.raises(SuiteError, match=r"--higher-is-better: must name tasks .*'loss'"):
+        compare(table, higher_is_better="loss")
+
+
+def test_a_report_keeps_its_directions(tmp_path):
+    folder = compare(long_table(["val_loss"]), higher_is_better="val_loss").write(tmp_path).parent
+    again = compare(folder)
+    assert again.context.scores.lower_is_better == frozenset()
+    assert again.context.warnings == []
+
+
+def test_heads_and_plots_have_arrows():
+    report = compare(long_table(["loss", "SST-2"]))
+    html, latex = report.html(), report.latex()
+    assert "loss ↓" in html
+    assert "SST-2 ↑" in html
+    assert r"loss $\downarrow$ & SST-2 $\uparrow$" in latex
+    (picture,) = (each for each in report.context.pictures if each.name == "scores")
+    assert [panel.title for panel in picture.panels] == ["loss ↓", "SST-2 ↑"]
+    assert "loss, lower is better" in picture.panels[0].alt
+    assert "SST-2 ↑" not in compare(long_table(["SST-2"])).html()
+
+
+# Methods without a whole task
+
+
+@pytest.fixture
+def incomplete():
+    table = long_table(["A", "B", "C"], ["a", "b", "c"], seeds=4)
+    return table[(table["method"] != "c") | (table["task"] == "A")]
+
+
+def test_a_method_without_whole_tasks_is_named(incomplete):
+    (warning,) = (
+        each for each in compare(incomplete).context.warnings if each.startswith("Methods")
+    )
+    assert warning == (
+        "Methods without scores on whole tasks: c on B and C. Tests over tasks are not possible. "
+        "To compare a and b on all tasks: relation-tf compare SOURCE... --complete-methods."
+    )
+    some = incomplete[(incomplete["task"] != "C") | (incomplete["method"] == "a")]
+    some = pd.concat([some, long_table(["D"], ["a", "b", "c"], seeds=4)])
+    assert "Tests over tasks use only A and D." in " ".join(compare(some).context.warnings)
+
+
+def test_complete_methods_are_compared_on_all_tasks(incomplete):
+    assert compare(incomplete).context.several is None
+    report = compare(incomplete, complete_methods=True)
+    assert report.context.scores.methods == ["a", "b"]
+    assert report.context.several.tasks == ["A", "B", "C"]
+    assert report.context.warnings == []
+    with pytest.raises(SuiteError, match="complete_methods: c must have scores on all tasks"):
+        compare(incomplete, complete_methods=True, reference="c")
+    with pytest.raises(SuiteError, match="at least two methods must have scores on all tasks"):
+        compare(incomplete[incomplete["method"] != "b"], complete_methods=True)
+
+
+# Failed runs
+
+
+@pytest.mark.parametrize("failed", ["nan", "", "inf", float("nan"), None])
+def test_failed_runs(failed):
+    table = long_table(seeds=4).astype({"score": object})
+    table.loc[1, "score"] = failed
+    with pytest.raises(DataError, match="use --drop-failed or --failed-as VALUE"):
+        read(table)
+    dropped = read(table, drop_failed=True)
+    assert len(dropped.scores.samples("A")["a"]) == 3
+    assert dropped.failed.to_dict("records") == [
+        {"task": "A", "method": "a", "seed": "1", "status": "failed"}
+    ]
+    assert dropped.notes == [
+        "1 failed run left out (--drop-failed): A / a / 1. Means without them favor methods that "
+        "fail."
+    ]
+    replaced = read(table, failed_as=0.0)
+    assert replaced.scores.samples("A")["a"][1] == 0.0
+    assert replaced.notes == ["1 failed run has the score 0 (--failed-as): A / a / 1."]
+
+
+def test_a_misspelt_score_is_no_failed_run():
+    table = long_table().astype({"score": object})
+    table.loc[1, "score"] = "O.5"
+    with pytest.raises(DataError, match=r"row 1: the score must be a finite number.*'O.5'"):
+        read(table, drop_failed=True)
+
+
+def test_a_seed_with_a_failed_metric_is_dropped():
+    table = pd.concat([long_table().assign(metric=metric) for metric in ("f1", "accuracy")])
+    table = table.reset_index(drop=True)
+    table.loc[0, "score"] = float("nan")
+    assert read(table, drop_failed=True).scores.samples("A")["a"] == [0.51, 0.52]
+
+
+def test_a_method_with_dropped_runs_is_never_better():
+    table = long_table(methods=["a", "b"], seeds=6)
+    table.loc[table["method"] == "b", "score"] += 0.3
+    assert "b is better" in compare(table, reference="a").context.headline
+    table.loc[11, "score"] = float("nan")
+    report = compare(table, reference="a", drop_failed=True)
+    assert report.context.verdicts.tasks["A"]["verdict"].tolist() == ["inconclusive"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drop_failed": True, "failed_as": 0.0}, "failed_as: cannot be used with drop_failed"),
+        ({"failed_as": float("inf")}, "failed_as: must be a finite number"),
+        ({"columns": {"dataset": "task"}}, r"columns: must name task or .* Received: 'dataset'"),
+    ],
+)
+def test_options_that_exclude_each_other(options, message):
+    with pytest.raises(SuiteError, match=message):
+        TableOptions(**options)
+
+
+# Columns
+
+
+def test_columns_of_other_names():
+    table = long_table(columns=("dataset", "model", "run")).rename(columns={"score": "acc"})
+    names = {"task": "dataset", "method": "model", "seed": "run", "score": "acc"}
+    assert read(table, columns=names).scores.samples("A")["a"] == [0.5, 0.51, 0.52]
+    with pytest.raises(DataError, match=r"no 'task' and .*unknown: 'dataset'.*--columns task=NAME"):
+        read(table)
+    with pytest.raises(DataError, match=r"--columns score=ac: must name a column.*mean 'acc'"):
+        read(table, columns=names | {"score": "ac"})
+
+
+def test_wide_table():
+    table = pd.DataFrame(
+        {"task": ["A", "A", "B"], "seed": [1, 2, 1], "x": [1, 2, 3], "y": [4, 5, 6]}
+    )
+    found = read(table)
+    assert found.scores.samples("A") == {"x": [1, 2], "y": [4, 5]}
+    assert found.scores.samples("B") == {"x": [3], "y": [6]}
+    assert found.notes == ["scores.csv: read as a wide table, one column per method: x, y."]
+    numbered = read(table.drop(columns="seed"))
+    assert numbered.scores.table["seed"].tolist() == ["1", "2", "1"] * 2
+    assert "the rows of a task are seeds 1, 2, ..." in numbered.notes[0]
+    table = table.astype({"y": object})
+    table.loc[1, "y"] = ""
+    assert read(table, drop_failed=True).scores.samples("A") == {"x": [1, 2], "y": [4]}
+
+
+def test_a_table_with_words_is_not_wide():
+    with pytest.raises(DataError, match="has no 'method' and 'score'"):
+        read(pd.DataFrame({"task": ["A"], "seed": [1], "model": ["x"], "acc": [0.5]}))
+
+
+def test_export_of_wandb():
+    table = pd.DataFrame(
+        {
+            "Name": ["fast-sky-1", "wild-fog-2", "calm-sea-3"],
+            "State": ["finished", "finished", "crashed"],
+            "Created": ["2026-01-01T10:00:00.000Z"] * 3,
+            "Runtime": ["60", "61", "12"],
+            "model": ["relation", "attention", "attention"],
+            "seed": ["1", "1", "2"],
+            "test/accuracy": ["0.81", "0.79", "0.4"],
+        }
+    )
+    columns = {"method": "model", "score": "test/accuracy"}
+    with pytest.raises(DataError, match=r"row 2: the run must be finished.*Received: 'crashed'"):
+        read(table, columns=columns)
+    found = read(table, columns=columns, drop_failed=True)
+    assert found.scores.samples("test/accuracy") == {"relation": [0.81], "attention": [0.79]}
+    assert "no column for tasks, so all scores are of 'test/accuracy'" in found.notes[0]
+
+
+def test_chart_of_wandb_is_refused():
+    names = ["Step", "a - val_acc", "a - val_acc__MIN", "a - val_acc__MAX"]
+    with pytest.raises(DataError, match="the export of a W&B chart, with values by step"):
+        read(pd.DataFrame([[1, 0.5, 0.5, 0.5]], columns=names))
+
+
+def test_export_of_mlflow():
+    table = pd.DataFrame(
+        {
+            "run_id": ["0a", "0b"],
+            "experiment_id": ["1", "1"],
+            "status": ["FINISHED", "FINISHED"],
+            "metrics.accuracy": [0.81, 0.79],
+            "params.dataset": ["SST-2", "SST-2"],
+            "params.method": ["relation", "attention"],
+            "params.seed": ["1", "1"],
+        }
+    )
+    found = read(table, columns={"task": "dataset", "score": "accuracy"})
+    assert found.scores.samples("SST-2") == {"relation": [0.81], "attention": [0.79]}
