@@ -239,8 +239,8 @@ def test_without_a_command(call):
 
 
 COMMANDS = (
-    "suites", "tasks", "download", "check-layer", "status", "report", "compare", "submit", "run",
-    "plan", "pretrain",
+    "suites", "tasks", "download", "check-layer", "status", "report", "compare", "predict",
+    "submit", "run", "plan", "pretrain",
 )  # fmt: skip
 
 
@@ -542,7 +542,7 @@ def test_a_custom_task(tones, call):
 
 def test_tasks_as_a_suite_reads_them(tones, call):
     table = call("tasks", "--suite", "own.toml", "--data", ".")[1].splitlines()
-    assert [line.split()[0] for line in table] == ["task", "tones", "RTE"]
+    assert [line.split()[0] for line in table] == ["task", "tones", "RTE", "*", "*"]
     code, out, _ = call("tasks", "tones", "--suite", "own.toml", "--data", ".")
     assert code == 0
     assert "own files, tones/train.csv" in out

@@ -1,5 +1,6 @@
 from .options import RunOptions
 from .planning import SuitePlan
+from .predicting import Predictions, predict_missing
 from .pretraining import Pretraining, pretrain
 from .results import Results, read_results
 from .run_folder import RunFolder
@@ -8,6 +9,7 @@ from .submissions import Submissions, write_submissions
 from .trackers import Tracker
 
 __all__ = [
+    "Predictions",
     "Pretraining",
     "Results",
     "RunFolder",
@@ -16,6 +18,7 @@ __all__ = [
     "SuitePlan",
     "Tracker",
     "plan_suite",
+    "predict_missing",
     "pretrain",
     "read_results",
     "run_suite",

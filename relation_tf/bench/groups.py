@@ -21,17 +21,18 @@ from relation_tf.bench.run_folder import RunFolder, unwritable, writing
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import RelationError, SuiteError
-from relation_tf.files import write_json, write_table
+from relation_tf.files import replacing, write_json, write_table
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
-from relation_tf.tasks.catalogue import find_task
+from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
+from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.distribution import Distribution
-from relation_tf.training.pretrained import pretrained_digest
+from relation_tf.training.pretrained import WEIGHTS, pretrained_digest
 from relation_tf.training.session import (
     LOG,
     forget_peaks,
@@ -216,7 +217,7 @@ class LastInputs:
         """Return the inputs of a run of a group."""
         options = group.options
         key = (
-            *(config.entry, config.reading(), config.data_digest),
+            *(config.entry, config.reading(), config.data_digests, _test_files(config, options)),
             *(config.embeddings, config.embedding_dim, config.glove_digest),
             config.pretrained and pretrained_digest(config.pretrained),
             *(options.data, options.tfds_folder, options.glove, options.skip_bad_lines),
@@ -249,6 +250,16 @@ def read_inputs(group: RunGroup, config: RunConfig) -> Inputs:
     return task, read_glove(group.options.glove, task.vocabulary.words, config.embedding_dim)
 
 
+def _test_files(config: RunConfig, options: RunOptions) -> list[tuple[Path, int]]:
+    """Return the test files of a run, which its digests do not cover, and their times."""
+    found = find_source(config.entry, config.source, options.data, options.tfds_folder)
+    return [
+        (path, path.stat().st_mtime_ns)
+        for split, path in found.files.items()
+        if split in found.task.answered.values()
+    ]
+
+
 _inputs = LastInputs(read_inputs)
 
 
@@ -271,7 +282,9 @@ def _run(
         notify({"event": "epoch", "run": config.key, "epoch": epoch, "row": row})
 
     def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
-        _write_predictions(folder / "predictions", trainer, trained.predictions)
+        write_predictions(folder / "predictions", trainer, trained.predictions)
+        if group.options.save_weights or shortfalls(trainer.task.source):
+            write_weights(folder, trainer.weights())
         return made_with(trainer, config), _result(trainer, config, trained)
 
     # Custom layers may have state outside their variables, so their runs start again. Runs on
@@ -348,9 +361,16 @@ def _kind(split: str) -> str:
     return "test" if split == "diagnostic" else split.partition("_")[0]
 
 
-def _write_predictions(
+def write_predictions(
     folder: Path, trainer: SuiteTrainer, predictions: Mapping[tuple[str, str], Any]
 ) -> None:
+    """Write a file of predictions for each scored or answered name.
+
+    Args:
+        folder: Folder of the files.
+        trainer: The trainer of the run.
+        predictions: Outputs by (split, name), see `TrainingResult`.
+    """
     from relation_tf.training.classification import words_of
 
     for (part, name), outputs in predictions.items():
@@ -361,6 +381,14 @@ def _write_predictions(
             columns |= _truth(task, split.labels, outputs)
         folder.mkdir(exist_ok=True)
         write_table(folder / f"{name}.{_kind(part)}.tsv", columns, "\t")
+
+
+def write_weights(folder: Path, weights: Sequence[np.ndarray]) -> None:
+    """Write the weights of a finished run into its folder."""
+    import numpy as np
+
+    with replacing(folder / WEIGHTS) as file:
+        np.savez(file, *weights, allow_pickle=False)
 
 
 def _truth(task: Task, labels: np.ndarray, outputs: np.ndarray) -> dict[str, list[Any]]:

@@ -5,7 +5,8 @@
         config.json  manifest.json  history.csv  predictions/<split>.tsv  result.json
 
 A run is done when its result.json exists; this file is written last. An unfinished run has a
-state.npz, from which it resumes.
+state.npz, from which it resumes. A run whose test predictions are missing, or with save_weights,
+has its weights in weights.npz.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ AnyRun: TypeAlias = "RunConfig | PretrainingRun"
 
 # Messages for digests that differ. All runs have the last two digests.
 _MADE_FROM = {
-    "data_digest": "other data",
+    "data_digest": "other data",  # of older versions
+    "data_digests": "other data",
     "glove_digest": "other word vectors",
     "pretrained_digest": "another pre-trained encoder",
     "plugins_digest": "another version of its plugins",
@@ -200,6 +202,8 @@ class RunFolder:
             ):
                 continue
             differing = _MADE_FROM.get(key, f"{key} = {other!r}, but now {key} = {own!r}")
+            if key == "data_digests" and own and other:
+                differing += f" ({', '.join(differing_splits(own, other))})"
             raise SuiteError(
                 f"{folder}: this run was done with {differing}. Choose another --out (out=), or "
                 f"delete {self.path} to run everything again"
@@ -228,6 +232,12 @@ class RunFolder:
         """Return the folders of runs that have a file, in order of task, method and seed."""
         folders = map(self.run, self.suite().runs())
         return [folder for folder in folders if _is_there(folder / name)]
+
+
+def differing_splits(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Return the splits whose digests differ."""
+    splits = dict.fromkeys([*own, *other])
+    return [split for split in splits if own.get(split) != other.get(split)]
 
 
 def _is_there(path: Path) -> bool:

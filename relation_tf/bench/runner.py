@@ -34,6 +34,7 @@ from relation_tf.errors import SuiteError
 from relation_tf.registry import SOURCES, TRACKERS
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
+from relation_tf.tasks.official import in_a_phrase, shortfalls
 from relation_tf.tasks.sources import TaskSource, digest_of_file
 from relation_tf.training.pretrained import pretrained_digest
 from relation_tf.training.session import LOG
@@ -343,7 +344,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
         for name in dict.fromkeys(config.task for config in whole.runs)
     }
     read: dict[str, dict[str, Any]] = {
-        name: {"data_digest": source.digest(), "glove_digest": vectors}
+        name: {"data_digests": source.training_digests(), "glove_digest": vectors}
         | ({} if source.kind == "generated" else {"source": source.kind})
         for name, source in sources.items()
     }
@@ -377,8 +378,49 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
     for source in request.sources.values():
         if request.suite.source == "auto" and source.kind == "tfds":
             yield f"{source.task.name}: from TFDS, {source}"
+    found = [each for source in request.sources.values() for each in shortfalls(source)]
+    if found:
+        yield (
+            f"warning: no complete test set for {in_a_phrase(found)}. These runs keep their "
+            "weights: when the files are complete, `relation-tf predict` adds the predictions"
+        )
     if options.deterministic and any(config.xla for config in request.chosen):
         yield "XLA is off: its operations are not deterministic"
+
+
+def check_test_sets(
+    suite: str | Path | Suite,
+    *,
+    tasks: str | Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    data: str | Path | None = None,
+    tfds_folder: str | Path | None = None,
+    plugins: Sequence[str] = (),
+) -> None:
+    """Check before training that the test files have the rows that a submission needs.
+
+    Missing files are allowed: their tasks can be filled.
+
+    Args:
+        suite: See `run_suite`, also for the other arguments.
+        tasks: Tasks to run.
+        settings: Suite keys to override.
+        data: Folder of the files.
+        tfds_folder: TFDS folder.
+        plugins: Modules that register custom parts.
+
+    Raises:
+        SuiteError: Names the files, and the found and required rows.
+    """
+    loaded = load_suite(suite, settings, plugins)
+    names = dict.fromkeys(run.task for run in select(loaded, tasks, None, None))
+    sources = [find_source(loaded.entry(name), loaded.source, data, tfds_folder) for name in names]
+    wrong = [each for source in sources for each in shortfalls(source) if each.rows is not None]
+    if wrong:
+        raise SuiteError(
+            f"--fill-missing: test files must have the leaderboard's rows. {in_a_phrase(wrong)}. "
+            "Replace them, or remove them to fill their tasks"
+        )
 
 
 def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iterator[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from glue_submit import Packed, SubmissionError, pack
+from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.results import Results
+from relation_tf.tasks.official import leaderboard_file
 
 
 @dataclass(frozen=True)
@@ -57,19 +58,45 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
         The written submissions, and the refused ones: with missing tasks or invalid predictions.
     """
     predictions: dict[tuple[str, int], dict[str, Path]] = defaultdict(dict)
+    faults: dict[tuple[str, int], dict[str, str]] = defaultdict(dict)
     for run in results.runs:
-        for name in results.suite.find_task(run["task"]).answered:
+        key = run["method"], run["seed"]
+        for name, split in results.suite.find_task(run["task"]).answered.items():
+            files = predictions[key]  # also if it stays empty
             path = Path(run["folder"]) / "predictions" / f"{name}.test.tsv"
-            if path.exists():
-                predictions[run["method"], run["seed"]][name] = path
+            rows = run["manifest"]["data"]["rows"].get(split)
+            if not path.exists():
+                faults[key][name] = f"{leaderboard_file(name)} was missing"
+                continue
+            files[name] = path
+            if rows is not None and rows != TASKS[name].test_rows:
+                faults[key][name] = (
+                    f"{leaderboard_file(name)} had {rows:,} rows, not {TASKS[name].test_rows:,}"
+                )
     packed, refused = [], []
-    for (method, seed), files in predictions.items():
+    for key, files in predictions.items():
+        method, seed = key
         path = results.folder / "submissions" / method / f"seed-{seed}.zip"
+        wrong = {
+            name: fault for name, fault in faults[key].items() if name in files or not fill_missing
+        }
+        if wrong:
+            refused.append((path, _reason(results, wrong)))
+            continue
         try:
             packed.append(pack(files, path, fill_missing=fill_missing))
         except SubmissionError as error:
             refused.append((path, str(error)))
     return Submissions(tuple(packed), tuple(refused))
+
+
+def _reason(results: Results, faults: Mapping[str, str]) -> str:
+    """Return why there is no submission, and what to do."""
+    files = "; ".join(f"{name}: {fault}" for name, fault in faults.items())
+    return (
+        f"{files}. When the files are complete: relation-tf submit {results.folder} --data DIR. "
+        "--fill-missing fills tasks without a file"
+    )
 
 
 def _name(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Commands that read finished runs: `status`, `report`, `compare` and `submit`."""
+"""Commands on finished runs: `status`, `report`, `compare`, `predict` and `submit`."""
 
 from __future__ import annotations
 
@@ -167,12 +167,35 @@ def compare(
     _print_report(compare_scores(*sources, **options), folder)
 
 
-@command("relation-tf submit runs/glue-small --fill-missing")
+@command("relation-tf predict runs/glue-small --data glue_data")
+@with_options(RunOptions, "data", "tfds_folder")
+def predict(folder: Folder, **options: Any) -> None:
+    """Predict test sets that were added or completed after training, with the saved weights.
+
+    Runs save their weights if their test set is missing or incomplete, or with --save-weights.
+    """
+    from relation_tf.bench import predict_missing
+
+    made = predict_missing(folder, **options)
+    if made.lacking and not made.added:
+        raise typer.Exit(complain("; ".join(str(made).splitlines())))
+    typer.echo(str(made))
+
+
+@command(
+    "relation-tf submit runs/glue-small --fill-missing",
+    "relation-tf submit runs/glue --data glue_data",
+)
+@with_options(RunOptions, "data", "tfds_folder")
 @with_options(SuiteOptions, "fill_missing")
 def submit(folder: Folder, **options: Any) -> None:
-    """Write and check one GLUE submission per method and seed of a suite."""
-    from relation_tf.bench import read_results
+    """Write and check one GLUE submission per method and seed of a suite.
 
+    With --data, first predict test sets that were added or completed after training.
+    """
+    from relation_tf.bench import predict_missing, read_results
+
+    fill_missing = options.pop("fill_missing")
     results = read_results(folder)
     if not any(results.suite.find_task(name).answered for name in results.suite.tasks):
         raise SuiteError(
@@ -181,7 +204,10 @@ def submit(folder: Folder, **options: Any) -> None:
         )
     if not results.runs:
         raise SuiteError(f"{folder}: nothing to submit: there are no finished runs")
-    submissions = write_zips(results, **options)
+    if any(options.values()):
+        typer.echo(str(predict_missing(folder, **options)))
+        results = read_results(folder)
+    submissions = write_zips(results, fill_missing)
     if submissions.refused:
         raise typer.Exit(1 if submissions.packed else 2)
 

@@ -45,7 +45,7 @@ class RunConfig(TrainingSettings):
     mechanism: str
     custom_task: CustomTask | None = None
     group: TaskGroup | None = None
-    data_digest: str | None = None  # None in runs of older versions
+    data_digests: dict[str, str] | None = None  # by split; None in runs of older versions
     glove_digest: str | None = None
     mechanism_digest: str | None = None  # of the source of a custom layer, or a saved model
     units: Positive

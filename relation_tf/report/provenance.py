@@ -21,8 +21,8 @@ _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "ba
 _BEFORE = {"replicas": 1, "optimizer": "adam", "vary": "init,order"}
 # Data differs between tasks, and pre-training between seeds; data is compared within a task.
 _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
-             "sized_by", "seed", "source", "data_digest", "custom_task", "group", "sharing",
-             "encoder_weights", "pretrained_digest")  # fmt: skip
+             "sized_by", "seed", "source", "data_digest", "data_digests", "custom_task", "group",
+             "sharing", "encoder_weights", "pretrained_digest")  # fmt: skip
 _UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options",
                "schedule_options", "stopping_options")  # fmt: skip
 

@@ -30,7 +30,7 @@ _NEGATED = re.compile(r"(?<![a-z])neg(ative)?[_ ]", re.I)  # as in scikit-learn'
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How to read tables of scores.
+    """Names of columns in tables of scores, and the treatment of failed runs.
 
     Attributes:
         columns: Names of columns in the tables, by our names (`COLUMNS`).

@@ -17,6 +17,7 @@ from relation_tf.tasks import generated
 from relation_tf.tasks.cache import broken_named, made_once
 from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.generated import Characters
+from relation_tf.tasks.official import sample_note
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.sources import TaskSource
 from relation_tf.tasks.splits import cut
@@ -198,7 +199,20 @@ def load_task(
     folder = made_once(f"{task.name}-{key[:32]}", make)
     own = "each task's own" if task.members else _CUT if shares[0] else str(task.validation)
     with broken_named(folder):
-        return _read(folder, found, own, digest)
+        encoded = _read(folder, found, own, digest)
+    return replace(encoded, notes=(*encoded.notes, *_samples(encoded)))
+
+
+def _samples(encoded: EncodedTask) -> list[str]:
+    """Return a note for each task whose files have fewer rows than the official ones."""
+    notes = []
+    sources = encoded.source.members or [encoded.source]
+    for own, source in zip(encoded.members, sources, strict=True):
+        rows = {name: len(split) for name, split in own.splits.items()}
+        rows["train"] += rows.pop(_CUT, 0) + len(own.skipped)
+        if note := sample_note(source, rows):
+            notes.append(f"{own.task.name}: {note}" if encoded.task.members else note)
+    return notes
 
 
 def _generated(source: TaskSource, digest: str) -> EncodedTask:

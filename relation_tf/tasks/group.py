@@ -71,7 +71,8 @@ def joined_source(group: Task, sources: Sequence[TaskSource]) -> TaskSource:
     def read(task: Task, paths: Mapping[str, Path], skip_bad_lines: bool) -> TaskText:
         return _joined_text(task, [source.read(skip_bad_lines) for source in sources])
 
-    return TaskSource(group, sources[0].kind, FileLayout(layouts, read), files)
+    layout = FileLayout(layouts, read)
+    return TaskSource(group, sources[0].kind, layout, files, tuple(sources))
 
 
 def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:

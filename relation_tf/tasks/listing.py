@@ -11,6 +11,7 @@ import numpy as np
 from relation_tf.errors import DataError
 from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
+from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.task import Task
 
@@ -84,7 +85,7 @@ def lines(
         "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
     )
     folder_of(data)
-    missing = []
+    missing, notes = [], []
     for entry in names:
         name = entry if isinstance(entry, str) else entry.name
         settings = (reading or {}).get(name, {})
@@ -96,6 +97,9 @@ def lines(
             yield _line(name, f"cannot be read: {error}")
         else:
             yield from (_line(*_columns(member)) for member in task.members)
+            notes += [f"{name}: {note}" for note in task.notes]
+            notes += [f"no complete test set for {each}" for each in shortfalls(task.source)]
+    yield from (f"* {note}" for note in notes)
     if missing:
         yield f"not found: {', '.join(missing)}"
         yield "`relation-tf tasks NAME` shows the searched locations and how to get the data."
@@ -144,6 +148,7 @@ def _described(task: EncodedTask) -> str:
             classes = zip(words, counts, strict=True)
             facts[f"classes of {name}"] = ", ".join(f"{word} {count:,}" for word, count in classes)
     notes = [f"note: {note}" for note in task.notes]
+    notes += [f"note: no complete test set for {each}" for each in shortfalls(task.source)]
     if task.skipped:
         notes.append(f"{len(task.skipped)} malformed lines skipped, the first: {task.skipped[0]}")
     table = [f"{key + ': ':24}{value}" for key, value in facts.items()]
@@ -157,7 +162,7 @@ def _columns(task: EncodedTask) -> tuple[str, ...]:
     return (
         task.task.name,
         _source(task),
-        f"{len(task.splits['train']):,}",
+        f"{len(task.splits['train']):,}{'*' if task.notes or shortfalls(task.source) else ''}",
         _target(task.task) if labels is None else str(len(labels)),
         *_lengths(task),
         task.digest[:12],

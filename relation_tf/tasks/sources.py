@@ -21,12 +21,14 @@ class TaskSource:
             tasks without files.
         layout: Layout of the files.
         files: File or folder of each split.
+        members: Sources of the tasks of a group.
     """
 
     task: Task
     kind: str
     layout: FileLayout
     files: Mapping[str, Path]
+    members: tuple[TaskSource, ...] = ()
 
     def read(self, skip_bad_lines: bool = False) -> TaskText:
         """Read the text.
@@ -53,6 +55,21 @@ class TaskSource:
             digest.update(split.encode())
             digest.update(of_path(path))
         return digest.hexdigest()
+
+    def training_digests(self) -> dict[str, str]:
+        """Return the SHA-256 of each split that is trained on or scored.
+
+        The unlabelled test files of a leaderboard are left out: they do not change the training.
+        """
+        if self.kind == "generated":
+            return {"text": self.digest()}
+        answered = {*self.task.answered.values()}
+        return {key: found for key, found in self.digests().items() if key not in answered}
+
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of the file or folder of each split."""
+        of_path = functools.cache(digest_of_path)
+        return {split: of_path(path).hex() for split, path in self.files.items()}
 
     def __str__(self) -> str:
         return " ".join([self.layout.name, *map(str, [*self.files.values()][:1])])

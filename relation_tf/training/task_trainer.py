@@ -156,7 +156,7 @@ class TaskTrainer(SuiteTrainer):
                 clock.set_to(spent)  # do not count the time for writing
         if stop.weights is not None:
             self.restore(stop.weights)
-        predictions, metrics = self._predict()
+        predictions, metrics = self.predict()
         seconds = self._seconds(history, clock.seconds())
         return TrainingResult(history, seconds, stop, predictions, metrics, padding, resumed)
 
@@ -254,6 +254,26 @@ class TaskTrainer(SuiteTrainer):
         epoch = float(np.mean(seconds)) * len(batches) + time.perf_counter() - start
         return epoch, sum(map(_prediction_bytes, self.parts))
 
+    def predict(self) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
+        """Predict all scored and answered splits.
+
+        Returns:
+            The outputs by (split, name), and the metrics of each scored name, see `TrainingResult`.
+        """
+        group = self.task.task
+        predictions: dict[tuple[str, str], np.ndarray] = {}
+        metrics: dict[str, dict[str, float]] = {}
+        for part in self.parts:
+            task, splits = part.task.task, part.task.splits
+            for name, split in [*task.scored.items(), *task.answered.items()]:
+                if split in splits:
+                    outputs = part.predict(splits[split])
+                    predictions[group.split_of(task, split), name] = outputs
+            for name, split in task.scored.items():
+                outputs = predictions[group.split_of(task, split), name]
+                metrics[name] = part.score(outputs, splits[split])
+        return predictions, metrics
+
     def _networks(self, seed: int) -> list[keras.Model]:
         with self.replicas.scope():
             return build_networks(self.config, self.task, seed, self.match, self.vectors)
@@ -340,21 +360,6 @@ class TaskTrainer(SuiteTrainer):
             "epoch": epoch,
             "batch": epoch / self._steps,
         }
-
-    def _predict(self) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
-        group = self.task.task
-        predictions: dict[tuple[str, str], np.ndarray] = {}
-        metrics: dict[str, dict[str, float]] = {}
-        for part in self.parts:
-            task, splits = part.task.task, part.task.splits
-            for name, split in [*task.scored.items(), *task.answered.items()]:
-                if split in splits:
-                    outputs = part.predict(splits[split])
-                    predictions[group.split_of(task, split), name] = outputs
-            for name, split in task.scored.items():
-                outputs = predictions[group.split_of(task, split), name]
-                metrics[name] = part.score(outputs, splits[split])
-        return predictions, metrics
 
 
 def _make_optimizer(config: RunConfig, steps_per_epoch: int) -> keras.optimizers.Optimizer:

@@ -309,11 +309,11 @@ def test_other_data_or_vectors_are_not_mixed_in(tmp_path, small_glue, suite):
     train = data / "RTE" / "train.tsv"
     lines = train.read_text().splitlines(keepends=True)
     train.write_text("".join(lines[:-1]))
-    with pytest.raises(SuiteError, match="this run was done with other data"):
+    with pytest.raises(SuiteError, match=r"this run was done with other data \(train\)"):
         run_suite(made, **settings)
     for path in (tmp_path / "out").rglob("config.json"):
         config = json.loads(path.read_text())
-        del config["data_digest"], config["glove_digest"]
+        del config["data_digests"], config["glove_digest"]
         path.write_text(json.dumps(config))
     assert len(run_suite(made, **settings).runs) == 1
 
@@ -567,13 +567,13 @@ def test_full_disk_stops_the_suite_with_one_line(tmp_path, small_glue, suite, jo
 
 
 def test_deleted_folder_stops_the_suite_with_one_line(tmp_path, small_glue, suite, monkeypatch):
-    write = groups._write_predictions
+    write = groups.write_predictions
 
     def write_where_nothing_is(path, *arguments):
         shutil.rmtree(tmp_path / "runs", ignore_errors=True)
         write(path, *arguments)
 
-    monkeypatch.setattr(groups, "_write_predictions", write_where_nothing_is)
+    monkeypatch.setattr(groups, "write_predictions", write_where_nothing_is)
     asked = suite(**ONE, epochs=1)
     with pytest.raises(SuiteError, match=r"CoLA/baseline-8/seed-1: cannot be written: .*resume"):
         run_suite(asked, tmp_path, data=small_glue, quiet=True)

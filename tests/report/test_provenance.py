@@ -72,7 +72,7 @@ def older(config, files):
     [
         (lambda config, files: None, {}),
         (older, {}),
-        (lambda config, files: files["config"].update(data_digest=config.task), {}),
+        (lambda config, files: files["config"].update(data_digests={"train": config.task}), {}),
         (lambda config, files: None,
          {"method": [{"mechanism": "contextualizer", "size": ["50K", "0.1M"], "sized_by": "rank"},
                      {"mechanism": "transformer", "size": "50K", "sized_by": "num_layers"}]}),

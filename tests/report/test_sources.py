@@ -446,7 +446,7 @@ def warned(path, **options):
 
 
 @pytest.mark.parametrize("task", ["PTB perplexity", "val_loss", "NLL", "word error rate"])
-def test_direction_from_a_name_is_told(csv, task):
+def test_direction_from_a_name_is_reported(csv, task):
     path = csv(HEAD + rows("a", 87.4, task=task) + rows("b", 79.1, task=task))
     (warning,) = warned(path)
     assert warning.startswith(f"{task}: lower is better, because of its name or metric; otherwise ")

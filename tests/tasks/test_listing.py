@@ -9,11 +9,11 @@ from relation_tf.tasks import TaskGroup, examples, listing, load_task
 
 def test_line_of_a_task(small_glue):
     task = load_task("MNLI", data=small_glue)
-    _, line = listing.lines(["MNLI"], small_glue)
-    cells = [cell for cell in line.split("  ") if cell]
+    _, line, *_ = listing.lines(["MNLI"], small_glue)
+    cells = [cell.strip() for cell in line.split("  ") if cell]
     mean = task.splits["train"].lengths.mean(axis=1)
     longest = [max(split.inputs[i].lengths.max() for split in task.splits.values()) for i in (0, 1)]
-    assert cells[:4] == ["MNLI", "files: TSV", "40", "3"]
+    assert cells[:4] == ["MNLI", "files: TSV", "40*", "3"]
     assert cells[4].strip() == f"{mean[0]:.1f} + {mean[1]:.1f}"
     assert cells[5].strip() == f"{longest[0]} + {longest[1]}"
     assert cells[6].strip() == task.digest[:12]
@@ -47,9 +47,9 @@ def test_scores_and_text_are_shown_unchanged(small_glue):
 def test_table_lists_missing_tasks(small_glue, tmp_path):
     table = list(listing.lines(["CoLA", "MR", "RTE"], small_glue, tmp_path))
     assert [line.split()[0] for line in table[1:3]] == ["CoLA", "RTE"]
-    assert table[3] == "not found: MR"
-    assert "relation-tf tasks NAME" in table[4]
-    assert len(list(listing.lines(["RTE"], small_glue, tmp_path))) == 2
+    assert table[-2] == "not found: MR"
+    assert "relation-tf tasks NAME" in table[-1]
+    assert "not found" not in "".join(listing.lines(["RTE"], small_glue, tmp_path))
 
 
 def test_description_of_a_task(small_glue, tmp_path):
@@ -100,5 +100,5 @@ def test_tasks_of_a_group_are_described():
     ("task", "target"), [("STS-B", "score"), ("dates", "written"), ("decode-128", "timed")]
 )
 def test_listing_shows_the_target(task, target, small_glue):
-    _, line = listing.lines([task], small_glue)
+    _, line, *_ = listing.lines([task], small_glue)
     assert target in line.split()

@@ -1,0 +1,223 @@
+"""Predict test sets with the saved weights of finished runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relation_tf.bench.groups import write_predictions
+from relation_tf.bench.layer_source import custom_digest
+from relation_tf.bench.results import read_results
+from relation_tf.bench.run_folder import RunFolder, differing_splits, writing
+from relation_tf.config.plugins import load_plugins
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import SuiteError, join_names
+from relation_tf.files import write_json
+from relation_tf.quiet import stderr_to
+from relation_tf.tasks.catalogue import find_source, find_task
+from relation_tf.tasks.encoding import load_task
+from relation_tf.tasks.sources import TaskSource
+from relation_tf.training.pretrained import WEIGHTS
+from relation_tf.training.session import LOG, start_tensorflow
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from relation_tf.training.task_trainer import TaskTrainer
+
+_TOLERANCE = 0.005  # of a metric on the dev set; other machines round differently
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Test predictions that `predict_missing` has added.
+
+    Attributes:
+        added: Leaderboard names that were predicted, by run.
+        lacking: Runs without predictions, by reason.
+    """
+
+    added: Mapping[str, Sequence[str]]
+    lacking: Mapping[str, Sequence[str]]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        names = dict.fromkeys(name for own in self.added.values() for name in own)
+        if self.added:
+            yield f"predicted {', '.join(names)} for {_runs([*self.added])}"
+        for reason, runs in self.lacking.items():
+            yield f"not predicted: {_runs(runs)}: {reason}"
+        if not self.added and not self.lacking:
+            yield "All runs have their test predictions."
+
+
+def predict_missing(
+    folder: str | Path, data: str | Path | None = None, tfds_folder: str | Path | None = None
+) -> Predictions:
+    """Predict the test sets that finished runs of a suite lack, with their saved weights.
+
+    A test file that was added or changed after training is predicted. The network must reproduce
+    the run's metrics on the dev set.
+
+    Args:
+        folder: The suite's folder.
+        data: Folder of the task files.
+        tfds_folder: TFDS folder.
+
+    Returns:
+        The runs with new predictions, and the others with the reason.
+
+    Raises:
+        SuiteError: If the training data or a custom layer has changed, or the weights do not fit.
+        DataError: If a task is not found or cannot be read.
+    """
+    folder = Path(folder)
+    added: dict[str, list[str]] = {}
+    lacking: dict[str, list[str]] = {}
+    results = read_results(folder)
+    runs = [_FinishedRun.of(run) for run in results.runs]
+    runs = [run for run in runs if find_task(run.config.entry).answered]
+    with RunFolder(folder).locked():
+        for _, group in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
+            pending = []
+            for run in group:
+                names, reason = run.find_pending(data, tfds_folder)
+                if names:
+                    pending.append((run, names))
+                if reason:
+                    lacking.setdefault(reason, []).append(str(run.config))
+            added |= _predict_group(folder, pending, data, tfds_folder)
+    return Predictions(added, lacking)
+
+
+@dataclass(frozen=True)
+class _FinishedRun:
+    config: RunConfig
+    folder: Path
+    metrics: Mapping[str, Mapping[str, float]]
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, run: Mapping[str, Any]) -> _FinishedRun:
+        known = {key: run["config"][key] for key in RunConfig.model_fields if key in run["config"]}
+        return cls(RunConfig(**known), Path(run["folder"]), run["metrics"], run["manifest"])
+
+    def find_pending(
+        self, data: str | Path | None, tfds_folder: str | Path | None
+    ) -> tuple[list[str], str]:
+        """Return the names to predict, and the reason why others have no predictions."""
+        source = find_source(self.config.entry, self.config.source, data, tfds_folder)
+        digests = source.digests()
+        self._check_data(source)
+        recorded = self.manifest["data"].get("digests", {})
+        names, missing = [], []
+        for name, split in source.task.answered.items():
+            there = (self.folder / "predictions" / f"{name}.test.tsv").exists()
+            if split not in digests:
+                missing += [] if there else [name]
+            elif not there or recorded.get(split, digests[split]) != digests[split]:
+                names.append(name)
+        if names and not (self.folder / WEIGHTS).exists():
+            return [], f"no {WEIGHTS}: train the run again, with --save-weights"
+        return names, f"no test file of {', '.join(missing)}" if missing else ""
+
+    def _check_data(self, source: TaskSource) -> None:
+        trained = self.config.data_digests
+        found = source.training_digests()
+        if trained is not None and trained != found:
+            raise SuiteError(
+                f"{self.folder}: this run was trained on other data "
+                f"({', '.join(differing_splits(trained, found))}) than {source}"
+            )
+
+
+def _predict_group(
+    folder: Path,
+    pending: Sequence[tuple[_FinishedRun, Sequence[str]]],
+    data: str | Path | None,
+    tfds_folder: str | Path | None,
+) -> dict[str, list[str]]:
+    """Predict runs of one task and one method; return the names by run."""
+    added: dict[str, list[str]] = {}
+    trainer: TaskTrainer | None = None
+    for run, names in pending:
+        if trainer is None or not trainer.reusable:
+            trainer = _make_trainer(folder, run, data, tfds_folder)
+        tests = {*trainer.task.task.answered.values()}
+        answers = {
+            (split, name): outputs
+            for (split, name), outputs in _outputs(trainer, run).items()
+            if split in tests and name in names
+        }
+        with writing(run.folder):
+            write_predictions(run.folder / "predictions", trainer, answers)
+            manifest = {**run.manifest, "data": {**run.manifest["data"]}}
+            manifest["data"]["rows"] = {
+                name: len(split) for name, split in trainer.task.splits.items()
+            }
+            manifest["data"]["digest"] = trainer.task.digest
+            manifest["data"]["digests"] = trainer.task.source.digests()
+            write_json(run.folder / "manifest.json", manifest)
+        added[str(run.config)] = [*names]
+    return added
+
+
+def _make_trainer(
+    folder: Path, run: _FinishedRun, data: str | Path | None, tfds_folder: str | Path | None
+) -> TaskTrainer:
+    config = run.config
+    load_plugins(config.plugins)
+    digest = custom_digest(config.custom_layer, f"method {config.method}")
+    if digest != config.mechanism_digest:
+        raise SuiteError(f"method {config.method}: its layer has changed since the run")
+    start_tensorflow(folder / LOG, config.threads)
+    import keras
+
+    from relation_tf.training.task_trainer import TaskTrainer
+
+    keras.backend.clear_session()
+    task = load_task(
+        config.entry,
+        data=data,
+        tfds_folder=tfds_folder,
+        skip_bad_lines=bool(run.manifest["data"]["skipped_lines"]),
+        **config.reading(),
+    )
+    with stderr_to(folder / LOG):
+        return TaskTrainer(config, task)
+
+
+def _outputs(trainer: TaskTrainer, run: _FinishedRun) -> dict[tuple[str, str], np.ndarray]:
+    """Return the outputs of a run's network.
+
+    Raises:
+        SuiteError: If the weights do not fit, or do not give the run's metrics.
+    """
+    import numpy as np
+
+    path = run.folder / WEIGHTS
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            trainer.restore([*file.values()])
+    except Exception as error:  # any error in the file
+        raise SuiteError(f"{path}: expected the weights of this run: {error}") from error
+    outputs, metrics = trainer.predict()
+    for name, own in run.metrics.items():
+        for metric, value in own.items():
+            if not math.isclose(metrics[name][metric], value, abs_tol=_TOLERANCE):
+                raise SuiteError(
+                    f"{path}: must give the run's {metric} on {name}, {value:.4f}. Received: "
+                    f"{metrics[name][metric]:.4f}; a layer with state outside its weights must be "
+                    "trained again"
+                )
+    return outputs
+
+
+def _runs(names: Sequence[str]) -> str:
+    return join_names(names) if len(names) <= 3 else f"{len(names)} runs, such as {names[0]}"

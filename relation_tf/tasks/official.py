@@ -1,0 +1,136 @@
+"""Official numbers of rows of the GLUE tasks, and what the files of a task lack of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import glue_submit
+from relation_tf.registry import SOURCES
+from relation_tf.tasks.datasets import DATASETS, GLUE
+from relation_tf.tasks.sources import TaskSource
+
+OFFICIAL_ROWS: Mapping[str, Mapping[str, int]] = {
+    "CoLA": {"train": 8_551, "dev": 1_043},
+    "SST-2": {"train": 67_349, "dev": 872},
+    "MRPC": {"train": 3_668, "dev": 408},
+    "STS-B": {"train": 5_749, "dev": 1_500},
+    "QQP": {"train": 363_846, "dev": 40_430},
+    "MNLI": {"train": 392_702, "dev_matched": 9_815, "dev_mismatched": 9_832},
+    "QNLI": {"train": 104_743, "dev": 5_463},
+    "RTE": {"train": 2_490, "dev": 277},
+    "WNLI": {"train": 635, "dev": 71},
+}
+"""Rows of the labelled splits; those of the test sets are in `glue_submit.TASKS`."""
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A test file that is missing or has another number of rows than the leaderboard's.
+
+    Attributes:
+        name: Name on the leaderboard, such as "MNLI-mm".
+        place: The file.
+        rows: Number of rows; None if the file is missing.
+        expected: Number of rows of the official file.
+    """
+
+    name: str
+    place: str
+    rows: int | None
+    expected: int
+
+    def __str__(self) -> str:
+        if self.rows is None:
+            return f"{self.name}: {self.place} is missing ({self.expected:,} rows)"
+        return f"{self.name}: {self.place} has {self.rows:,} rows, not {self.expected:,}"
+
+
+def sample_note(source: TaskSource, rows: Mapping[str, int]) -> str | None:
+    """Return a note if a GLUE task has fewer labelled rows than the official files.
+
+    Args:
+        source: Source of the task.
+        rows: Number of rows of each split.
+
+    Returns:
+        None for complete data, for generated data and for other tasks.
+    """
+    if not _of_leaderboard(source):
+        return None
+    official = OFFICIAL_ROWS[source.task.name]
+    fewer = [
+        f"{rows[split]:,} of {count:,} {'training' if split == 'train' else split} rows"
+        for split, count in official.items()
+        if split in rows and rows[split] < count
+    ]
+    return f"a sample: {', '.join(fewer)}, not comparable with published results" if fewer else None
+
+
+def shortfalls(source: TaskSource) -> list[Shortfall]:
+    """Return the missing and incomplete test files of a GLUE task, or of the tasks of a group.
+
+    Rows of files are counted; prepared TFDS datasets have the official rows.
+    """
+    if source.members:
+        return [each for member in source.members for each in shortfalls(member)]
+    if not _of_leaderboard(source):
+        return []
+    found = []
+    for name, split in source.task.answered.items():
+        expected = glue_submit.TASKS[name].test_rows
+        path = source.files.get(split)
+        if path is None:
+            found.append(Shortfall(name, _missing_place(source, split), None, expected))
+        elif path.is_file() and (rows := _count_rows(path)) != expected:
+            found.append(Shortfall(name, str(path), rows, expected))
+    return found
+
+
+def leaderboard_file(name: str) -> str:
+    """Return the test file of a leaderboard name, relative to the folder of GLUE's files.
+
+    Example:
+        >>> leaderboard_file("MNLI-mm")
+        'MNLI/test_mismatched.tsv'
+    """
+    task = next(task for task in GLUE.values() if name in task.answered)
+    (layout,) = (each.layouts[0] for each in DATASETS if each.task is task)
+    return layout.files[task.answered[name]]
+
+
+def in_a_phrase(found: Iterable[Shortfall]) -> str:
+    """Join shortfalls to one phrase.
+
+    Example:
+        >>> in_a_phrase([Shortfall("QQP", "QQP/test.tsv", None, 390_965)])
+        'QQP: QQP/test.tsv is missing (390,965 rows)'
+    """
+    return "; ".join(map(str, found))
+
+
+def _of_leaderboard(source: TaskSource) -> bool:
+    """Return True for real data of a GLUE task."""
+    kind = SOURCES.get(source.kind)
+    return source.task.name in GLUE and not (kind is not None and kind.artificial)
+
+
+def _missing_place(source: TaskSource, split: str) -> str:
+    """Return the path where a missing file would be found."""
+    train, relative = source.files["train"], source.layout.files.get(split)
+    if relative is None or not train.is_file():
+        return f"split {split!r} of {source}"
+    return str(train.parents[len(Path(source.layout.files["train"]).parts) - 1] / relative)
+
+
+def _count_rows(path: Path) -> int:
+    """Count the rows of a file with a header; fields contain no line ends."""
+    count, last = 0, b"\n"
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            count += block.count(b"\n")
+            last = block[-1:]
+    return max(0, count - (last == b"\n"))

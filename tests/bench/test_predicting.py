@@ -1,0 +1,141 @@
+"""Test predictions that are added after training."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from relation_tf.bench import predict_missing, run_suite
+from relation_tf.bench.runner import check_test_sets
+from relation_tf.config import Method, Suite
+from relation_tf.errors import SuiteError
+
+pytestmark = pytest.mark.tensorflow
+
+SUITE = Suite(
+    name="small",
+    tasks=["RTE"],
+    seeds=[1, 2],
+    epochs=2,
+    batch_size=16,
+    embedding_dim=12,
+    method=[Method(mechanism="baseline", units=8)],
+)
+
+
+@pytest.fixture(scope="module")
+def trained(small_glue, tmp_path_factory):
+    """Train without a test file; return the data, the runs and the printed lines."""
+    folder = tmp_path_factory.mktemp("trained")
+    shutil.copytree(small_glue / "RTE", folder / "data" / "RTE")
+    (folder / "data" / "RTE" / "test.tsv").unlink()
+    run_suite(SUITE, folder / "runs", data=folder / "data", quiet=True)
+    return folder
+
+
+@pytest.fixture
+def folder(trained, tmp_path):
+    """Copy data and runs."""
+    return shutil.copytree(trained, tmp_path / "copy")
+
+
+def add_test_file(folder, small_glue):
+    shutil.copy(small_glue / "RTE" / "test.tsv", folder / "data" / "RTE")
+
+
+def predictions(run):
+    return run / "predictions" / "RTE.test.tsv"
+
+
+def runs_of(folder):
+    return sorted((folder / "runs").glob("runs/RTE/*/*"))
+
+
+def test_a_missing_test_file_is_named_before_training(folder, capsys):
+    run_suite(SUITE, folder / "again", data=folder / "data")
+    said = capsys.readouterr().out
+    place = folder / "data" / "RTE" / "test.tsv"
+    assert f"warning: no complete test set for RTE: {place} is missing (3,000 rows)." in said
+    assert said.index("warning") < said.index("runs done")
+    assert (folder / "again" / "runs" / "RTE" / "baseline-8" / "seed-1" / "weights.npz").exists()
+
+
+def test_an_added_test_file_is_predicted(folder, small_glue):
+    add_test_file(folder, small_glue)
+    before = [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)]
+    run_suite(SUITE, folder / "runs", data=folder / "data", quiet=True)  # nothing to train
+    assert [(run / "result.json").stat().st_mtime_ns for run in runs_of(folder)] == before
+    made = predict_missing(folder / "runs", folder / "data")
+    assert str(made).startswith("predicted RTE for RTE/baseline-8/seed-1, RTE/baseline-8/seed-2")
+    run_suite(SUITE, folder / "other", data=folder / "data", quiet=True, save_weights=True)
+    for run in runs_of(folder):
+        other = folder / "other" / run.relative_to(folder / "runs")
+        assert predictions(run).read_bytes() == predictions(other).read_bytes()
+        made_with = json.loads((run / "manifest.json").read_text())["data"]
+        assert made_with["rows"]["test"] == 8
+        assert made_with == json.loads((other / "manifest.json").read_text())["data"]
+    assert str(predict_missing(folder / "runs", folder / "data")) == (
+        "All runs have their test predictions."
+    )
+
+
+def test_a_changed_test_file_is_predicted_again(folder, small_glue):
+    add_test_file(folder, small_glue)
+    predict_missing(folder / "runs", folder / "data")
+    test = folder / "data" / "RTE" / "test.tsv"
+    test.write_text("".join(test.read_text("utf-8").splitlines(keepends=True)[:4]), "utf-8")
+    assert predict_missing(folder / "runs", folder / "data").added
+    assert len(predictions(runs_of(folder)[0]).read_text().splitlines()) == 4
+
+
+def test_runs_that_cannot_be_predicted(folder, small_glue):
+    made = predict_missing(folder / "runs", folder / "data")
+    assert made.added == {}
+    assert "no test file of RTE" in str(made)
+    add_test_file(folder, small_glue)
+    first, second = runs_of(folder)
+    (first / "weights.npz").unlink()
+    made = predict_missing(folder / "runs", folder / "data")
+    assert [*made.added] == ["RTE/baseline-8/seed-2"]
+    assert str(made).splitlines()[1] == (
+        "not predicted: RTE/baseline-8/seed-1: no weights.npz: train the run again, with "
+        "--save-weights"
+    )
+    predictions(second).unlink()
+    result = json.loads((second / "result.json").read_text())
+    result["metrics"]["RTE"]["accuracy"] += 0.1
+    (second / "result.json").write_text(json.dumps(result))
+    with pytest.raises(SuiteError, match="must give the run's accuracy on RTE"):
+        predict_missing(folder / "runs", folder / "data")
+    (second / "weights.npz").write_bytes(b"broken")
+    with pytest.raises(SuiteError, match="expected the weights of this run"):
+        predict_missing(folder / "runs", folder / "data")
+
+
+def test_other_training_data_is_refused(folder, small_glue):
+    add_test_file(folder, small_glue)
+    dev = folder / "data" / "RTE" / "dev.tsv"
+    dev.write_text("".join(dev.read_text("utf-8").splitlines(keepends=True)[:-1]), "utf-8")
+    with pytest.raises(SuiteError, match=r"was trained on other data \(dev\)"):
+        predict_missing(folder / "runs", folder / "data")
+
+
+def test_submit_names_the_file(folder, monkeypatch, capsys):
+    from relation_tf import cli
+
+    monkeypatch.setattr("sys.argv", ["relation-tf", "submit", str(folder / "runs")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "RTE: RTE/test.tsv was missing" in said
+    assert f"relation-tf submit {folder / 'runs'} --data DIR" in said
+
+
+def test_a_short_test_file_is_refused_if_a_submission_is_requested(folder, small_glue):
+    check_test_sets(SUITE, data=folder / "data")  # a missing file can be filled
+    add_test_file(folder, small_glue)
+    with pytest.raises(SuiteError, match=r"RTE/test.tsv has 8 rows, not 3,000\. Replace them, or"):
+        check_test_sets(SUITE, data=folder / "data")
