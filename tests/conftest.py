@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -12,6 +13,13 @@ import pytest
 from relation_tf.config import Method, Suite
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often: tracing of graphs takes a third less time."""
+    gc.collect()
+    gc.freeze()  # imported modules are never garbage
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(scope="session")
