@@ -60,6 +60,28 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
 
 
+def align_within(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return the lines of a table in parts that fit a width; each part begins with column one.
+
+    Example:
+        >>> align_within([["", "one", "two"], ["RTE", "51.1", "52.9"]], 10)
+        ['      one', 'RTE  51.1', '', '      two', 'RTE  52.9']
+    """
+    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    parts: list[list[int]] = [[]]
+    left = width - first
+    for column, size in enumerate(others, start=1):
+        if parts[-1] and size + 2 > left:
+            parts.append([])
+            left = width - first
+        parts[-1].append(column)
+        left -= size + 2
+    lines: list[str] = []
+    for part in parts:
+        lines += ["", *align([[row[place] for place in (0, *part)] for row in rows])]
+    return lines[1:]
+
+
 def expand_home(path: str | Path, where: str = "") -> Path:
     """Expand `~` in a path.
 

@@ -322,13 +322,16 @@ def train_run(
     state = folder / STATE
     made = made_by(run, distribution)
     checkpoint = Checkpoint(state, made, checkpoint_every) if resumable else None
+    wall, cpu = time.perf_counter(), time.process_time()
     with interrupts_delayed():
         trained = trainer.run(run.seed, on_progress, checkpoint)
+    # CPU time below wall time shows that other programs had the processor.
+    load = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
     facts, result = write(trained)
     columns = {key: [row[key] for row in trained.history] for key in trained.history[0]}
     write_table(folder / "history.csv", columns, ",")
     write_json(folder / "manifest.json", manifest(started, trained.resumed, distribution) | facts)
-    seconds = {**trained.seconds, "compilation": trainer.compile_seconds}
+    seconds = {**trained.seconds, "compilation": trainer.compile_seconds, **load}
     memory = {**peaks(), "peak_memory_of": peak_of}
     write_json(folder / "result.json", {**result, "seconds": seconds, **memory})
     state.unlink(missing_ok=True)

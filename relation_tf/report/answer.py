@@ -12,7 +12,8 @@ from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
 from relation_tf.stats.design import format_level, format_pvalue
 
-_MOST_PAIRS = 12  # more are counted, not listed
+_MOST_PAIRS = 6  # more are counted, not listed
+_MOST_METHODS = 6  # more are ranked without the middle
 
 
 def short_answer(
@@ -92,6 +93,45 @@ def tested_among(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> I
     )
 
 
+def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
+    """Yield remarks on what the tests of tasks can show.
+
+    Args:
+        scores: The scores.
+        comparisons: The test of each task, from `compare`.
+    """
+    if not comparisons:
+        return
+    alpha, pvalues = scores.alpha, all_pvalues(comparisons)
+    # Ties can give a smaller p than untied seeds, for example with two constant methods.
+    attainable = min(test.attainable_pvalue for test in comparisons.values())
+    if attainable >= alpha and not pvalues["significant"].any():
+        design = design_sentence(scores, comparisons)
+        yield (
+            "With so few seeds and so many methods, no pair can reach significance."
+            if design is None
+            else f"No pair can reach significance on a single task: {design}"
+        )
+    own = pvalues[~pvalues["task"].isin(scores.averages)]
+    if own["task"].nunique() > 1 and own["significant"].any():
+        yield (
+            "Each task is tested separately. If methods do not differ, about one task in "
+            f"{1 / alpha:.0f} or fewer shows a significant pair by chance."
+        )
+    tied = [
+        _place(task, scores)
+        for task, test in comparisons.items()
+        if test.tied and test.attainable_pvalue >= alpha and test.significant.to_numpy().any()
+    ]
+    if tied:
+        places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns (see their notes)"
+        yield (
+            f"On {places}, some scores are equal (rounded, or from a constant method). Without "
+            "ties, these seeds cannot reach so small a p."
+        )
+    yield from _against_means(pvalues[pvalues["significant"]], scores)
+
+
 def design_sentence(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> str | None:
     """Return the smallest p of this number of methods and seeds.
 
@@ -130,7 +170,10 @@ def _averages(scores: Scores) -> Iterator[str]:
             lower = name in scores.lower_is_better
             order = sorted(means, key=means.__getitem__, reverse=not lower)
             factor, digits = scores.factor(name), scores.digits(name)
-            values = ", ".join(f"{method} {factor * means[method]:z.{digits}f}" for method in order)
+            ranked = [f"{method} {factor * means[method]:z.{digits}f}" for method in order]
+            if len(ranked) > _MOST_METHODS:
+                ranked = [*ranked[:3], f"{len(ranked) - 4} others", ranked[-1]]
+            values = ", ".join(ranked)
             unit = " in points" if factor == 100 else ""
             first = "lowest" if lower else "highest"
             yield f"{capital(_title(name))}{unit}, {first} first: {values}."
@@ -153,48 +196,23 @@ def _no_test(scores: Scores) -> Iterator[str]:
 
 
 def _findings(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
-    alpha = scores.alpha
+    yield from cautions(scores, comparisons)
     pvalues = all_pvalues(comparisons)
-    # Ties can give a smaller p than untied seeds, for example with two constant methods.
-    attainable = min(test.attainable_pvalue for test in comparisons.values())
-    if attainable >= alpha and not pvalues["significant"].any():
-        design = design_sentence(scores, comparisons)
-        yield (
-            "With so few seeds and so many methods, no pair can reach significance."
-            if design is None
-            else f"No pair can reach significance on a single task: {design}"
-        )
     own = pvalues[~pvalues["task"].isin(scores.averages)]
     yield from _by_task(own, scores)
     for name in scores.averages:
         if name in comparisons:
             yield _on_average(name, pvalues[pvalues["task"] == name], scores)
-    if own["task"].nunique() > 1 and own["significant"].any():
-        yield (
-            "Each task is tested separately. If methods do not differ, about one task in "
-            f"{1 / alpha:.0f} or fewer shows a significant pair by chance."
-        )
-    tied = [
-        _place(task, scores)
-        for task, test in comparisons.items()
-        if test.tied and test.attainable_pvalue >= alpha and test.significant.to_numpy().any()
-    ]
-    if tied:
-        places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns (see their notes)"
-        yield (
-            f"On {places}, some scores are equal (rounded, or from a constant method). Without "
-            "ties, these seeds cannot reach so small a p."
-        )
-    yield from _against_means(pvalues[pvalues["significant"]], scores)
 
 
 def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:
     pairs = [pair for _, pair in pvalues.groupby(["a", "b"], sort=False)]
     decided = [pair for pair in pairs if pair["significant"].any()]
-    for pair in decided[:_MOST_PAIRS]:
-        yield _pair_sentence(pair, scores)
     if len(decided) > _MOST_PAIRS:
-        yield f"{len(decided) - _MOST_PAIRS} more pairs differ significantly; see the tables."
+        where = _any_of([*pvalues["task"].unique()], scores).replace("any", "at least one")
+        yield f"{len(decided)} of {len(pairs)} pairs of methods differ significantly on {where}."
+        return
+    yield from (_pair_sentence(pair, scores) for pair in decided)
     if not decided and len(pairs) > 1:
         where = _any_of([*pvalues["task"].unique()], scores)
         yield f"{capital(no_difference(scores))} with {_seeds(pvalues)} on {where}."

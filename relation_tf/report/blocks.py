@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
-from relation_tf.files import align
+from relation_tf.files import align_within
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.pictures.drawing import Picture, Style, signed
 from relation_tf.stats.design import pvalue_only
@@ -78,11 +78,11 @@ class Paragraph:
 
     Attributes:
         text: The text.
-        style: `"note"` is small, `"warning"` is highlighted.
+        style: `"headline"` is large, `"note"` is small, `"warning"` is highlighted.
     """
 
     text: Text
-    style: Literal["", "note", "warning"] = ""
+    style: Literal["", "headline", "note", "warning"] = ""
 
 
 @dataclass(frozen=True)
@@ -165,6 +165,10 @@ class Cell:
         """Return the text and deviation on one line, for a terminal."""
         shown = "".join(part if isinstance(part, str) else part.text for part in spans(self.text))
         return f"{shown} ± {self.deviation}" if self.deviation else shown
+
+    def with_notes(self) -> str:
+        """Return the text, deviation and notes on one line, a dash if empty."""
+        return (self.in_words() or "-") + "".join(f" ({note})" for note in self.notes)
 
 
 def inline_cell(
@@ -282,15 +286,11 @@ class Table:
         rows = [[Cell(task), *row] for task, own in self.rows.items() for row in own]
         return [Column("Task"), *self.columns], rows
 
-    def lines(self) -> list[str]:
+    def lines(self, width: int) -> list[str]:
         """Return the lines of the table for a terminal, with the notes of its cells."""
         columns, rows = self.flat()
-
-        def shown(cell: Cell) -> str:
-            return (cell.in_words() or "-") + "".join(f" ({note})" for note in cell.notes)
-
         heads = [column.heading for column in columns]
-        return align([heads, *([shown(cell) for cell in row] for row in rows)])
+        return align_within([heads, *([cell.with_notes() for cell in row] for row in rows)], width)
 
 
 @dataclass(frozen=True)

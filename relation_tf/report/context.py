@@ -244,6 +244,7 @@ class ReportContext:
             *self.doubts,
             *self._incomplete(),
             *runs,
+            *how_runs_went.load_warnings(self._known_runs),
             *collapse_warnings(self.collapsed, self.scores),
             *self._warnings_by_family(),
             *provenance.unlike_machines(self.manifests),

@@ -30,6 +30,12 @@ def page(context: ReportContext) -> str:
         "page.html.jinja",
         context,
         tasks=dict.fromkeys([*context.scores.tasks, *(suite.tasks if suite else ())]),
+        files=[
+            "report.md",
+            "report.tex",
+            "report.json",
+            *(f"{name}.csv" for name in context.tables),
+        ],
         widths={method.name: str(method.units) for method in (suite.methods() if suite else ())},
     )
 

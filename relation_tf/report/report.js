@@ -1,5 +1,13 @@
-// Sorts tables and filters tasks, methods and widths. Without JavaScript the page shows everything.
+// Opens linked sections, sorts tables and filters tasks, methods and widths.
 (() => {
+  const open = () => {
+    const section = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (section?.tagName === "DETAILS") section.open = true;
+  };
+  addEventListener("hashchange", open);
+  for (const link of document.querySelectorAll('a[href^="#"]')) link.addEventListener("click", () => setTimeout(open));
+  open();
+
   const number = (cell) => {
     const text = cell.textContent.replace(/−/g, "-").replace(/,/g, "");
     const found = text.match(/-?(\d+\.?\d*|\.\d+)/);

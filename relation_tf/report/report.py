@@ -22,7 +22,7 @@ import pandas as pd
 from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
 from relation_tf.errors import SuiteError
-from relation_tf.files import align, write_bytes
+from relation_tf.files import align, align_within, write_bytes
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import capital, in_words
 from relation_tf.report.context import ReportContext
@@ -56,7 +56,7 @@ class Report:
 
     def __str__(self) -> str:
         """Return the verdicts, means, findings and warnings, for a terminal."""
-        width = min(100, shutil.get_terminal_size((100, 24)).columns)
+        width = min(100, _columns())
         fill = partial(textwrap.fill, width=width, subsequent_indent="  ", break_long_words=False)
         bullets = [fill(sentence, initial_indent="- ") for sentence in self.context.answer]
         warnings = [
@@ -74,7 +74,11 @@ class Report:
             if part.verdicts is not None:
                 table = verdict_table(part)
                 said = f"{capital(family)}: {part.headline}" if family else part.headline
-                lines += [fill(said), *([] if table is None else ["", *table.lines()]), ""]
+                lines += [
+                    fill(said),
+                    *([] if table is None else ["", *table.lines(_columns())]),
+                    "",
+                ]
         return lines
 
     def _means(self) -> list[str]:
@@ -91,8 +95,10 @@ class Report:
             notes = [metrics] if metrics else []
             notes += ["lower is better"] if task in context.scores.lower_is_better else []
             label = f"{task} ({', '.join(notes)})" if notes else task
-            rows.append([label, *("-" if cell is None else cell.in_words() for cell in cells)])
-        return [*align(rows), ""]
+            rows.append([label, *("-" if cell is None else cell.with_notes() for cell in cells)])
+        if len(align(rows)[0]) > _columns():
+            rows = [[*column] for column in zip(*rows, strict=True)]  # a row for each method
+        return [*align_within(rows, _columns()), ""]
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -376,6 +382,11 @@ def compare(
         other_runs=pd.concat([source.runs for source in read], ignore_index=True),
     )
     return Report(context, [folder for source in read for folder in source.folders])
+
+
+def _columns() -> int:
+    """Return the width of the terminal, by default 100."""
+    return max(60, shutil.get_terminal_size((100, 24)).columns)
 
 
 def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_e
             "tokens_second", "seconds_batch", "seconds_compilation", "padding",
             "mean_length")  # fmt: skip
 
+_LEAST_SHARE = 0.8  # of the time that a run without other load has the processor
+
 COSTS = ("seconds_epoch", "peak_memory_mib", "without_embedding")
 
 _SOURCES = {
@@ -24,6 +26,7 @@ _SOURCES = {
     "order": "batch order and dropout",
     "split": "training and validation rows",
 }
+_UNKNOWN = {"batch": math.nan, "cpu": math.nan, "wall": math.nan}
 _MADE_WITH = ("xla", "started", "finished", "commit", "processor", "threads")
 
 
@@ -58,11 +61,25 @@ def how_run(runs: pd.DataFrame) -> pd.DataFrame:
         "n": ("seed", "size"),
         **{name: (name, "median") for name in _MEDIANS},
         "state_mib": ("state_mib", "max"),
-        "peak_memory_mib": ("peak_memory_mib", "max"),
+        "memory_mib": ("memory_mib", "max"),
+        "above_base": ("base_memory_mib", lambda base: base.notna().all()),
         "of_process": ("peak_memory_of", lambda of: of.eq("process").any()),
         "stopped": ("stopped", _counted),
     }
+    for column in ("seconds_batch", "memory_mib"):
+        how |= {f"{column}_low": (column, "min"), f"{column}_high": (column, "max")}
+    done = done.assign(memory_mib=memory_of(done))
     return done.groupby(["task", "method"], sort=False, as_index=False).agg(**how)
+
+
+def memory_of(runs: pd.DataFrame) -> pd.Series[float]:
+    """Return the peak memory of runs above that of their process before the first run, in MiB.
+
+    If it is unknown for a run (earlier versions), all have the whole peak.
+    """
+    base = runs.get("base_memory_mib", pd.Series(math.nan, runs.index))
+    own = runs["peak_memory_mib"].astype(float)
+    return own - base if base.notna().all() else own
 
 
 def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
@@ -73,26 +90,55 @@ def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
         methods: The methods in display order.
 
     Returns:
-        Columns `seconds_epoch` and `peak_memory_mib` (geometric means over tasks of the median and
-        of the peak over seeds, so that a ratio is the mean ratio), `without_embedding` (parameters,
-        median) and `of_process` (the memory includes earlier runs of the process), by method; empty
-        without a common task.
+        Columns `seconds_epoch` and `memory_mib` (geometric means over tasks of the median and of
+        the peak over seeds, see `memory_of`, so that a ratio is the mean ratio),
+        `without_embedding` (parameters, median), `of_process` (the memory includes earlier runs of
+        the process) and `above_base` (it is that above the process before its first run), by
+        method; empty without a common task.
     """
     done = runs[runs["status"] == "done"] if len(runs) else runs
     if done.empty:
         return pd.DataFrame()
-    done = done.assign(of_process=done.get("peak_memory_of", "process") == "process")
+    above = "base_memory_mib" in done and bool(done["base_memory_mib"].notna().all())
+    done = done.assign(
+        of_process=done.get("peak_memory_of", "process") == "process", memory_mib=memory_of(done)
+    )
     by_task = done.groupby(["method", "task"])
-    costs = by_task[[*COSTS]].median()
-    costs["peak_memory_mib"] = by_task["peak_memory_mib"].max()
+    costs = by_task[["seconds_epoch", "without_embedding"]].median()
+    costs["memory_mib"] = by_task["memory_mib"].max()
     costs["of_process"] = by_task["of_process"].any()
     common = costs["seconds_epoch"].unstack("task").dropna(axis="columns").columns
     costs = costs[costs.index.isin(common, level="task")]
-    positive = costs[["seconds_epoch", "peak_memory_mib"]].clip(lower=1e-9)
+    positive = costs[["seconds_epoch", "memory_mib"]].clip(lower=1e-9)
     own = positive.transform(np.log).groupby("method").mean().transform(np.exp)
     own["without_embedding"] = costs["without_embedding"].groupby("method").median()
     own["of_process"] = costs["of_process"].groupby("method").any()
+    own["above_base"] = above
     return own.reindex([name for name in methods if name in own.index])
+
+
+def load_warnings(runs: pd.DataFrame) -> Iterator[str]:
+    """Warn of runs on a processor that waited for it: other programs made them slower.
+
+    A run without other load uses at least one core all the time. Runs on a GPU, and runs of earlier
+    versions, which did not record their CPU time, are left out.
+
+    Args:
+        runs: As for `summarize_costs`.
+    """
+    if not len(runs) or "seconds_cpu" not in runs:
+        return
+    done = runs[runs["status"] == "done"]
+    if "peak_device_memory_mib" in done:
+        done = done[done["peak_device_memory_mib"].isna()]
+    share = (done["seconds_cpu"] / done["seconds_wall"]).dropna()
+    slow = share[share < _LEAST_SHARE]
+    if len(slow):
+        yield (
+            f"{len(slow)} of {len(share)} runs had the processor for less than "
+            f"{_LEAST_SHARE:.0%} of their time (the least: {slow.min():.0%}), so other programs "
+            "or runs shared it. Their times are too long, and ratios of times may be wrong."
+        )
 
 
 def failed_runs(
@@ -217,9 +263,10 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "tokens_second": tokens / seconds["epoch"],
         "mean_length": tokens / max(1, _training_rows(manifest)),
         # Runs of earlier versions did not count their batches.
-        **{f"seconds_{name}": value for name, value in ({"batch": math.nan} | seconds).items()},
+        **{f"seconds_{name}": value for name, value in (_UNKNOWN | seconds).items()},
         "state_mib": (run.get("state_bytes") or math.nan) / 2**20,
         "peak_memory_mib": run["peak_memory_mib"],
+        "base_memory_mib": run.get("base_memory_mib", math.nan),
         "peak_memory_of": run.get("peak_memory_of", "process"),
         "peak_device_memory_mib": run.get("peak_device_memory_mib"),
         "compute": run["config"]["compute"],

@@ -214,6 +214,11 @@ class Scores:
         return [task for task in self.tasks if self.factor(task) == 100]
 
     @property
+    def unit(self) -> str:
+        """Unit of differences on a page: "points" if all scores are shown times 100, else empty."""
+        return "points" if self.fractions == [*self.tasks] else ""
+
+    @property
     def alike(self) -> bool:
         """If True, all tasks have the same unit and direction, so an average makes sense."""
         own = {(self.factor(task), task in self.lower_is_better) for task in self.own_tasks}

@@ -136,9 +136,9 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
 
 def margin_in_words(margin: float, scores: Scores) -> str:
     """Return a margin with its unit, such as "1 point"."""
-    if {*scores.fractions} != {*scores.tasks}:
+    if not scores.unit:
         return f"{margin:g}"
-    return f"{margin:g} point" if margin == 1 else f"{margin:g} points"
+    return f"{margin:g} point" if margin == 1 else f"{margin:g} {scores.unit}"
 
 
 def _found(mean: pd.DataFrame, reference: str, where: str, scores: Scores) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LOG = "tensorflow.log"
 
+_base: list[int] = []  # resident memory in bytes after the first start, if it is known
+
 
 def start_tensorflow(
     log: Path,
@@ -57,6 +59,9 @@ def start_tensorflow(
         # per deleted network.
         gc.collect()
         gc.freeze()
+    if not _base:
+        with contextlib.suppress(OSError, ValueError):
+            _base.append(_memory("VmRSS"))
     if deterministic:
         import tensorflow as tf
 
@@ -117,34 +122,42 @@ def forget_peaks() -> Literal["run", "process"]:
         tf.config.experimental.reset_memory_stats("GPU:0")
     try:
         _CLEAR_REFS.write_text("5")
-        _high_water_mark()
+        _memory("VmHWM")
     except (OSError, ValueError):
         return "process"
     return "run"
 
 
 def peaks() -> dict[str, int | None]:
-    """Return the peak memory since `forget_peaks`, resident and of the first GPU, in MiB."""
+    """Return the peak memory since `forget_peaks`, resident and of the first GPU, in MiB.
+
+    `base_memory_mib` is the resident memory after TensorFlow's start, before the first run; None
+    if it is unknown.
+    """
     import tensorflow as tf
 
     try:
-        resident = _high_water_mark()
+        resident = _memory("VmHWM")
     except (OSError, ValueError):
         unit = 1 if sys.platform == "darwin" else 1024
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     device = None
     if tf.config.list_logical_devices("GPU"):
         device = tf.config.experimental.get_memory_info("GPU:0")["peak"] // 2**20
-    return {"peak_memory_mib": resident // 2**20, "peak_device_memory_mib": device}
+    return {
+        "peak_memory_mib": resident // 2**20,
+        "base_memory_mib": _base[0] // 2**20 if _base else None,
+        "peak_device_memory_mib": device,
+    }
 
 
-def _high_water_mark() -> int:
-    """Return the peak resident memory of this process in bytes.
+def _memory(name: Literal["VmHWM", "VmRSS"]) -> int:
+    """Return the peak or the present resident memory of this process in bytes.
 
     Raises:
         OSError, ValueError: If the system does not provide it.
     """
-    _, _, rest = _STATUS.read_text().partition("VmHWM:")
+    _, _, rest = _STATUS.read_text().partition(f"{name}:")
     return int(rest.partition("kB")[0]) * 1024
 
 

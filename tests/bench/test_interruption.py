@@ -31,7 +31,8 @@ mechanism = "relation"
 mechanism = "attention"
 options = {algorithm = "direct"}
 """
-TIMES = ("seconds", "peak_memory_mib", "peak_memory_of", "peak_device_memory_mib")
+TIMES = ("seconds", "peak_memory_mib", "base_memory_mib", "peak_memory_of",
+         "peak_device_memory_mib")  # fmt: skip
 
 
 def command(folder, out, jobs):

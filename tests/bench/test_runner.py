@@ -112,6 +112,9 @@ def test_run_folder_has_the_documented_files(tmp_path, small_glue, suite):
     assert result["peak_memory_of"] == ("run" if LINUX else "process")
     assert result["peak_memory_mib"] > 100
     assert result["peak_device_memory_mib"] is None
+    assert not LINUX or 100 < result["base_memory_mib"] < result["peak_memory_mib"]
+    assert result["seconds"]["cpu"] > 0
+    assert result["seconds"]["total"] <= result["seconds"]["wall"]
     assert set(result["metrics"]) == {"MNLI-m", "MNLI-mm"}
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["versions"]["keras"] == keras.__version__

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import shutil
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from relation_tf.report import compare, make_report
 
@@ -16,6 +20,7 @@ if CHROMIUM is None:
     pytest.skip("no Chromium: the page is not looked at in a browser", allow_module_level=True)
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
+GLUE = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
 HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>"\'`{{7*7}}'
 
 
@@ -64,6 +69,35 @@ def page_file(suite_of, fabricate_in, tmp_path_factory):
     return make_report(fabricate_in(parent)(suite, score)).write(parent / "report")
 
 
+@pytest.fixture(scope="module")
+def demo_file(suite_of, fabricate_in, tmp_path_factory):
+    """A page of the size of the demo: four methods, nine tasks, five seeds."""
+    parent = tmp_path_factory.mktemp("demo")
+    suite = suite_of(tasks=GLUE, reference="attention", margin=1.0)
+    folder = fabricate_in(parent)(
+        suite, lambda config, *_: LEVEL[config.method] + config.seed / 100
+    )
+    return make_report(folder).write(parent / "report")
+
+
+@pytest.fixture(scope="module")
+def twelve_file(table_of, tmp_path_factory):
+    """A page of twelve methods and ten tasks."""
+    methods = {
+        f"encoder-{name}-layers{layers}": [
+            0.5 + place / 50 + layers / 99 + seed / 100 for seed in range(3)
+        ]
+        for place, name in enumerate(("attention", "linear-attention", "relation", "baseline"))
+        for layers in (1, 2, 4)
+    }
+    table = table_of({f"Task {task}": methods for task in range(10)})
+    return compare(table).write(tmp_path_factory.mktemp("twelve") / "report")
+
+
+def unfold(page):
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+
+
 def column(page, number):
     return page.locator(f"table.scores tbody tr td:nth-child({number + 1}) .mean").all_inner_texts()
 
@@ -76,6 +110,7 @@ def test_opens_without_messages(opened, page_file):
 
 def test_clicks_sort_a_table_in_both_directions(opened, page_file):
     page = opened(page_file)
+    unfold(page)
     head = page.locator("table.scores").first.locator("thead th").nth(1)
     head.locator("button").click()
     values = [float(text.rstrip("abcd")) for text in column(page, 1)]
@@ -88,7 +123,7 @@ def test_clicks_sort_a_table_in_both_directions(opened, page_file):
 
 def test_filter_by_task_method_and_width(opened, page_file):
     page = opened(page_file)
-    page.locator("#filter summary").click()
+    unfold(page)
     rows = page.locator("table.scores").first.locator("tbody tr:visible")
     heads = page.locator("table.scores").first.locator("thead th:visible")
     assert (rows.count(), heads.count()) == (4, 1 + 4)
@@ -121,21 +156,62 @@ def test_prints(opened, page_file, tmp_path):
     page.emulate_media(media="print")
     assert page.locator("#filter").is_hidden()
     # Collapsed sections are printed.
-    assert page.locator("#tests ~ details table").first.is_visible()
+    assert page.locator("#tests details table").first.is_visible()
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-def test_content_fits_the_page(opened, page_file, width):
-    page = opened(page_file, viewport={"width": width, "height": 800})
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("file", ["page_file", "twelve_file"])
+def test_content_fits_the_page(opened, request, file, width):
+    page = opened(request.getfixturevalue(file), viewport={"width": width, "height": 800})
+    unfold(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 6000), (390, 9000)])
+@pytest.mark.parametrize("file", ["demo_file", "twelve_file"])
+def test_a_folded_page_is_short(opened, request, file, width, height):
+    page = opened(request.getfixturevalue(file), viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollHeight") <= height
+    assert page.locator("#answer svg[role=img]").is_visible()
+    assert not page.locator("table.scores").is_visible()
+
+
+def test_links_open_their_section(opened, demo_file):
+    page = opened(demo_file)
+    table = page.locator("table.scores")
+    page.locator("nav").get_by_role("link", name="Scores", exact=True).click()
+    table.wait_for(state="visible")
+    page.locator("#scores > summary").click()
+    table.wait_for(state="hidden")
+    page.locator("nav").get_by_role("link", name="Scores", exact=True).click()  # the same again
+    table.wait_for(state="visible")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_is_accessible(opened, page_file, scheme):
+@pytest.mark.parametrize("vision", ["none", "protanopia", "deuteranopia", "tritanopia"])
+def test_methods_have_distinct_marks_for_color_blind_readers(opened, demo_file, scheme, vision):
+    page = opened(demo_file, color_scheme=scheme)
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setEmulatedVisionDeficiency", {"type": vision})
+    paper = None
+    seen = []
+    for swatch in page.locator("#answer .method svg").all():
+        pixels = np.asarray(Image.open(io.BytesIO(swatch.screenshot())).convert("RGB"), dtype=float)
+        paper = pixels[0, 0] if paper is None else paper
+        away = np.linalg.norm(pixels - paper, axis=-1)
+        seen.append(pixels[np.unravel_index(away.argmax(), away.shape)])
+        assert away.max() > 60
+    assert len(seen) == 4
+    for one, other in itertools.combinations(seen, 2):
+        assert np.linalg.norm(one - other) > 30
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("file", ["page_file", "demo_file"])
+def test_is_accessible(opened, request, file, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page = opened(page_file, color_scheme=scheme)
-    for details in page.locator("details").all():
-        details.evaluate("each => each.open = true")
+    page = opened(request.getfixturevalue(file), color_scheme=scheme)
+    unfold(page)
     found = axe.run(page)
     assert found.violations_count == 0, found.generate_report()
 

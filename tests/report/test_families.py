@@ -72,12 +72,12 @@ def test_sentences_name_the_family(report, alone):
 
 def test_sections_are_repeated_for_each_family(report):
     markdown, latex, page = report.markdown(), report.latex(), report.html()
-    for heading in ("Short answer", "Pairwise tests", "Effect sizes", "Test details"):
+    for heading in ("Short answer", "Pairwise tests", "Test details"):
         section = markdown.split(f"## {heading}\n")[1].split("\n## ")[0]
         assert section.count("### Units 64\n") == section.count("### Units 128\n") == 1
     names = [picture.name for picture in report.context.pictures]
     assert len(names) == len({*names})
-    assert {"pvalues-units-64", "pvalues-units-128", "scores"} <= {*names}
+    assert {"answer-units-64", "differences-units-128", "scores"} <= {*names}
     labels = re.findall(r"\\label\{([^}]+)\}", latex)
     assert len(labels) == len({*labels})
     assert any(label.endswith("answer-units-64") for label in labels)
@@ -86,7 +86,7 @@ def test_sections_are_repeated_for_each_family(report):
     for units, part in zip((64, 128), report.context.parts.values(), strict=True):
         assert part.look is report.context.look
         assert f"Verdicts by task, units {units}" in page
-    headings = re.findall(r'<h2 id="([^"]+)"', page)
+    headings = re.findall(r'<details class="section" id="([^"]+)"', page)
     assert len(headings) == len({*headings})
 
 
@@ -94,7 +94,7 @@ def test_files_are_written(report, tmp_path):
     report.write(tmp_path / "report")
     written = pd.read_csv(tmp_path / "report" / "verdicts.csv")
     assert written["family"].unique().tolist() == ["units 64", "units 128"]
-    assert (tmp_path / "report" / "figures" / "effects-units-128.svg").exists()
+    assert (tmp_path / "report" / "figures" / "differences-units-128.svg").exists()
 
 
 def test_learning_times_are_tested_within_families(suite_of, fabricate):

@@ -68,10 +68,8 @@ def test_lower_is_better_metric(regression, fabricate):
     assert "lowest for mine" in page
     assert "times 100" not in page
     assert 'aria-label="baseline worse"' in page
-    (costs,) = (each for each in report.context.pictures if each.name == "parameters")
-    assert costs.panels[0].alt.endswith("Pareto front: relation.")
-    (pvalues,) = (each for each in report.context.pictures if each.name == "pvalues")
-    assert "relation better than baseline" in pvalues.panels[0].alt
+    (costs,) = (each for each in report.context.pictures if each.name == "time")
+    assert "baseline 0." in costs.panels[0].alt
 
 
 def test_no_mean_of_metrics_with_different_directions(regression, fabricate):
@@ -183,7 +181,7 @@ def test_custom_section_in_all_formats(table):
 
     report = compare(table({"a": 0.5, "b": 0.8}))
     page, text, latex = report.html(), report.markdown(), report.latex()
-    order = re.findall(r'<h2 id="([\w-]+)"', page)
+    order = re.findall(r'<(?:section|details) [^>]*id="([\w-]+)">', page)
     assert order[order.index("scores") + 1] == "seeds-used"
     assert order[-2:] == ["last", "made"]
     assert "Five &amp; no less." in page

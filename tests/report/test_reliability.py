@@ -128,7 +128,7 @@ def test_a_mean_with_a_collapsed_run_has_no_interval():
     lost = pd.DataFrame([("SST-2", "b", 0)], columns=["task", "method", "seed"])
     before, after = lines(score_dots(scores, look)), lines(score_dots(scores, look, lost))
     intervals = [
-        sum(y == [place - 0.16] * 2 for _, y, _ in drawn)
+        sum(y == [place - 0.25] * 2 for _, y, _ in drawn)
         for drawn in (before, after)
         for place in (0, 1)
     ]

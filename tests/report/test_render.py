@@ -20,8 +20,8 @@ LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 FILES = {
     "report.html", "report.md", "report.tex", "report.json",
     "scores.csv", "table.csv", "pvalues.csv", "runs.csv", "over_tasks.csv",
-    "figures/scores.svg", "figures/scores.png", "figures/pvalues.svg", "figures/effects.svg",
-    "figures/learning.svg", "figures/time.svg", "figures/parameters.svg",
+    "figures/scores.svg", "figures/scores.png", "figures/differences.svg",
+    "figures/answer.svg", "figures/learning.svg", "figures/time.svg",
 }  # fmt: skip
 
 
@@ -56,17 +56,15 @@ def files_of(folder):
 def test_page_is_self_contained_and_has_each_section_once(folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert not re.findall(r"<(?:script \w|link|img|iframe)\b|@import|url\(['\"]?http", page)
-    assert not re.findall(
-        r"(?:src|href)=[\"'](?!#|scores\.csv|table\.csv|pvalues|over_tasks|runs)", page
-    )
-    headings = re.findall(r'<h2 id="(\w+)"', page)
+    assert not re.findall(r"(?:src|href)=[\"'](?!#|report\.(?:md|tex|json)|\w+\.csv)", page)
+    headings = re.findall(r'<details class="section" id="(\w+)">\n<summary><h2>', page)
     assert headings == [
-        "answer", "scores", "seeds", "differences", "effects", "several", "learning", "time",
+        "scores", "seeds", "differences", "several", "learning", "time",
         "tests", "run", "made",
     ]  # fmt: skip
     # Each panel has an alternative text; swatches are hidden.
     labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
-    assert len(labels) == 3 + 3 + 3 + 2 + 2 + 2
+    assert len(labels) == 1 + 3 + 3 + 2 + 2
     assert all(page.count(f'id="{heading}"') == 1 for heading in headings)
 
 
@@ -89,8 +87,8 @@ def test_text_is_escaped_in_page_and_markdown(suite_of, fabricate):
 
 
 def test_no_letters_with_a_control(suite_of, pages_of, folder):
-    _, (page, markdown) = pages_of(suite_of(control="baseline"), separated)
-    assert "is better than baseline on" in page
+    report, (page, markdown) = pages_of(suite_of(control="baseline"), separated)
+    assert "is better than baseline on" in str(report)
     assert "No difference in any column" not in page
     assert "p of Steel's test, each method of a column against baseline." in page.replace(
         "&#39;", "'"
@@ -214,7 +212,7 @@ def test_writing_is_reproducible(folder, tmp_path):
 def test_markdown_links_and_tables(folder):
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     links = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
-    drawn = ["scores", "pvalues", "effects", "learning", "time", "parameters"]
+    drawn = ["answer", "scores", "differences", "learning", "time"]
     assert links == [f"figures/{name}.svg" for name in drawn]
     for link in links:
         assert ElementTree.parse(folder / link).getroot().get("aria-label")
@@ -246,9 +244,10 @@ def test_one_seed_has_no_deviation_and_no_test(suite_of, fabricate):
     folder = fabricate(suite_of(seeds=1), separated)
     page = render(folder).read_text(encoding="utf-8")
     assert "±" not in re.sub(r"<svg.*?</svg>", "", page)
+    assert "Line and band" not in page
     assert 'id="tests"' not in page
     assert pd.read_csv(folder / "report" / "pvalues.csv").empty
-    assert files_of(folder / "report") == FILES - {"figures/pvalues.svg", "figures/effects.svg"}
+    assert files_of(folder / "report") == FILES - {"figures/differences.svg", "figures/answer.svg"}
 
 
 @pytest.mark.parametrize(

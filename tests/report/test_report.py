@@ -39,10 +39,62 @@ def test_notebook_shows_answer_means_and_seeds(suite_of, fabricate):
     shown = report._repr_html_()
     assert "&lt;b&gt;mine&lt;/b&gt;" in shown
     assert title not in shown
-    assert "No two methods differ significantly with 5 seeds" in shown
     assert shown.count("53.0") >= 4 * 2
-    assert shown.count('role="img"') == 3
+    assert shown.count('role="img"') == 1 + 3
     assert repr(report) == f"<Report: {title}>"
+
+
+@pytest.fixture
+def twelve(table_of):
+    """Make a report of twelve methods with long names and ten tasks."""
+    names = [f"encoder-linear-attention-layers{i}" for i in range(12)]
+    scores = {
+        name: [0.5 + i / 50 + seed / 1000 for seed in range(3)] for i, name in enumerate(names)
+    }
+    return compare(table_of({f"Task {task}": scores for task in range(10)}), title="Twelve")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_terminal_shows_twelve_methods_within_its_width(twelve, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = str(twelve).splitlines()
+    assert max(map(len, lines)) <= columns
+    starts = [line.split()[0] for line in lines if line.startswith("encoder-")]
+    assert len({*starts}) == 12  # a row for each method, in each part of the table
+    sentences = [line for line in lines if line.startswith("- ")]
+    assert len(sentences) < 8
+    assert max(line.count("encoder-") for line in sentences) < 5
+
+
+def test_a_page_opens_with_question_answer_figure_and_contents(suite_of, fabricate):
+    suite = suite_of(reference="attention", margin=1.0, seeds=3)
+    page = make_report(fabricate(suite, lambda config, *_: 0.5 + config.seed / 100)).html()
+    assert "<h1>Does it show what it holds?</h1>" in page
+    headline = page.index('<p class="headline">')
+    table, figure = page.index("<table"), page.index('<svg role="img"')
+    assert page.index("<h1>") < headline < table < figure < page.index("<nav")
+    opened, folded = page[page.index("<main>") :].split("<nav", 1)
+    assert "<li>" not in opened  # p is in the table of pairs
+    assert len(re.findall("<p[ >]", opened)) < 8
+    for name in ("scores", "differences", "made"):
+        assert f'<a href="#{name}">' in folded
+        assert f'<details class="section" id="{name}">' in folded
+    for name in ("report.md", "report.tex", "report.json", "verdicts.csv", "pvalues.csv"):
+        assert f'<a href="{name}">' in folded
+    assert not re.search(r"<details[^>]* open", page)
+
+
+def test_collapsed_runs_are_marked_next_to_the_scores(table_of):
+    samples = {"a": [0.5, 0.6, 0.7], "b": [0.6, 0.7, 0.8]}
+    table = table_of({"CoLA": samples, "RTE": samples})
+    report = compare(table, reference="a", margin=0.05)
+    lost = table.iloc[[3]].assign(reason="all predictions are 0")
+    report.context.__dict__["collapsed"] = lost  # of predictions, which a table does not have
+    for name in ("cells", "blocks"):
+        report.context.__dict__.pop(name, None)
+    assert re.search(r"0.70+ ± 0.10+ \(1 collapsed\)", str(report))
+    opened = report.html().partition("<nav")[0]
+    assert "<small>1 collapsed</small>" in opened
 
 
 def test_json_has_answer_and_tables(suite_of, fabricate):
@@ -158,16 +210,19 @@ def test_non_latin_names(small):
     assert picture.png()
 
 
-def test_printed_report(suite_of, fabricate):
+def test_printed_report(suite_of, fabricate, monkeypatch):
     level = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
     score = lambda config, *_: level[config.method] + config.seed / 100  # noqa: E731
-    printed = str(make_report(fabricate(suite_of(), score)))
+    report = make_report(fabricate(suite_of(), score))
+    monkeypatch.setenv("COLUMNS", "140")
+    printed = str(report)
     lines = printed.splitlines()
     assert lines[0].split() == [*level]
     assert lines[1].count(" ± ") == len(level)
     assert "73.0 ± 1.6" in lines[1]
     assert any(line.startswith("- relation is better than attention") for line in lines)
-    assert max(map(len, lines[lines.index("") :])) <= 100
+    monkeypatch.setenv("COLUMNS", "100")
+    assert max(map(len, str(report).splitlines())) <= 100
     assert "\nCoLA (Matthews) " in printed
     assert "\nMRPC (F1 / acc.) " in printed
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from relation_tf.bench.results import read_results
-from relation_tf.report.runs import all_runs, computed, how_run
+from relation_tf.report import make_report
+from relation_tf.report.runs import (
+    all_runs,
+    computed,
+    how_run,
+    load_warnings,
+    memory_of,
+    summarize_costs,
+)
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 
@@ -26,8 +34,55 @@ def test_costs_are_medians_over_seeds(suite_of, fabricate):
     row = how_run(runs).iloc[0]
     assert (row["task"], row["method"], row["n"]) == ("CoLA", "baseline", 3)
     assert (row["parameters"], row["without_embedding"]) == (569_186, 569_186 - 541_600)
-    assert (row["epochs"], row["peak_memory_mib"]) == (20, 300)
+    assert (row["epochs"], row["memory_mib"], row["memory_mib_low"]) == (20, 300, 100)
+    assert not row["above_base"]
     assert row["stopped"] == "not better (2); reached the end (1)"
+
+
+def test_memory_is_that_above_the_base_of_the_process(suite_of, fabricate):
+    def change(config, files):
+        own = 60 if config.method == "relation" else 30
+        files["result"] |= {"base_memory_mib": 900, "peak_memory_mib": 900 + own}
+
+    runs = all_runs(read_results(fabricate(suite_of(method=TWO, seeds=3), noisy, change)))
+    costs = summarize_costs(runs, ["relation", "baseline"])
+    assert costs["memory_mib"].tolist() == pytest.approx([60, 30])
+    assert costs["above_base"].all()
+    assert how_run(runs)["memory_mib"].tolist() == [30, 60, 30, 60]
+    # One run of an earlier version: ratios need one kind of memory.
+    runs.loc[0, "base_memory_mib"] = np.nan
+    assert memory_of(runs).tolist() == runs["peak_memory_mib"].tolist()
+    assert not summarize_costs(runs, ["relation"])["above_base"].any()
+
+
+def test_runs_next_to_other_load_are_named(suite_of, fabricate):
+    def change(config, files):
+        cpu = 4.0 if config.seed == 2 and config.task == "CoLA" else 9.5
+        files["result"]["seconds"] |= {"cpu": cpu, "wall": 10.0}
+        files["result"]["peak_device_memory_mib"] = None
+
+    report = make_report(fabricate(suite_of(method=TWO, seeds=3), noisy, change))
+    (found,) = (each for each in report.context.warnings if "processor" in each)
+    assert found.startswith(
+        "2 of 12 runs had the processor for less than 80% of their time (the least: 40%), so other "
+        "programs or runs shared it."
+    )
+    runs = report.context.runs
+    assert [*load_warnings(runs.assign(peak_device_memory_mib=1.0))] == []  # a GPU
+    assert [*load_warnings(runs.assign(seconds_cpu=np.nan))] == []  # an earlier version
+    assert [*load_warnings(runs.assign(seconds_cpu=20.0))] == []  # two threads
+
+
+def test_figures_of_cost_have_spread_and_only_real_differences(suite_of, fabricate):
+    def change(config, files):
+        files["result"]["seconds"]["epoch"] = config.seed * (2 if config.task == "CoLA" else 1)
+        more = 10 if config.task == "CoLA" and config.method == "relation" else 0
+        files["result"]["parameters"] = {"total": 90 + more, "embedding": 50, "mechanism": 9}
+
+    report = make_report(fabricate(suite_of(method=TWO, seeds=3), noisy, change))
+    pictures = {picture.name: picture for picture in report.context.pictures}
+    assert [panel.title for panel in pictures["parameters"].panels] == ["CoLA"]
+    assert "at 4 (2 to 6)" in pictures["time"].panels[0].alt
 
 
 @pytest.mark.parametrize(

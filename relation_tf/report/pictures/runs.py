@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,26 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from relation_tf.bench.results import Results
-from relation_tf.report.pictures.drawing import Panel, Picture, Style
+from relation_tf.report.pictures.drawing import (
+    Panel,
+    Picture,
+    Style,
+    draw_names,
+    label_width,
+)
 from relation_tf.report.scores import Scores
 from relation_tf.stats import mean_interval
 from relation_tf.tasks.metrics import find_metric
 
+_ROW, _PANEL, _MARK = 0.42, 2.3, 0.06  # row, axes and mark in inches
 _OPEN: Mapping[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.0}  # collapsed runs
 
 
 def score_dots(
-    scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFrame | None = None
+    scores: Scores,
+    look: Mapping[str, Style],
+    collapsed: pd.DataFrame | None = None,
+    limits: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Picture:
     """Return a figure of the scores of all seeds with mean and interval.
 
@@ -30,13 +41,14 @@ def score_dots(
         look: Style of each method.
         collapsed: Runs that learned nothing, columns `task`, `method` and `seed`: open marks,
             without an interval of their mean, also in averages over tasks.
+        limits: Lowest and highest possible score by task; intervals end there.
     """
-    names = 0.15 + 0.075 * max(map(len, look))
+    names = label_width(look)
     return Picture(
         "scores",
         "Scores of all seeds with mean and 95 % t interval, by task and method.",
-        _score_panels(scores, look, collapsed),
-        size=(2.4 + names, 0.6 + 0.27 * len(look)),
+        _score_panels(scores, look, collapsed, limits),
+        size=(2.4 + names, 0.6 + _ROW * len(look)),
         left=names,
         bottom=0.3,
     )
@@ -54,7 +66,10 @@ def learning_curves(results: Results, look: Mapping[str, Style]) -> Picture:
 
 
 def _score_panels(
-    scores: Scores, look: Mapping[str, Style], collapsed: pd.DataFrame | None
+    scores: Scores,
+    look: Mapping[str, Style],
+    collapsed: pd.DataFrame | None,
+    limits: Mapping[str, tuple[float, float]],
 ) -> list[Panel]:
     lost: dict[tuple[str, str], set[int]] = {}
     names = ["task", "method", "seed"]
@@ -77,10 +92,12 @@ def _score_panels(
                 for name, own in shown.items()
             )
             unit = " in points" if scores.factor(task) == 100 else ""
+            low, high = limits.get(task, (-np.inf, np.inf))
+            ends = scores.factor(task) * low, scores.factor(task) * high
             better = ", lower is better" if task in scores.lower_is_better else ""
             alt = f"{task}{better}, scores of all seeds{unit}; means (and seeds): {means}."
             title = f"{task}{scores.arrow(task)}"
-            panels.append(Panel(title, alt, partial(_draw_scores, shown, out, look)))
+            panels.append(Panel(title, alt, partial(_draw_scores, shown, out, look, ends)))
     return panels
 
 
@@ -88,25 +105,53 @@ def _draw_scores(
     samples: Mapping[str, np.ndarray],
     collapsed: Mapping[str, np.ndarray],
     look: Mapping[str, Style],
+    limits: tuple[float, float],
     ax: Axes,
 ) -> None:
+    values = np.concatenate([*samples.values()])
+    values = values[np.isfinite(values)]
+    width = _MARK / _PANEL * (np.ptp(values) if values.size else 0)
     for y, (name, style) in enumerate(look.items()):
         points = np.array(samples.get(name, []), dtype=float)
         lost = collapsed.get(name, np.zeros(len(points), dtype=bool))
+        heights = y + 0.2 + _swarm(points, width)
         for chosen, look_of in ((~lost, {}), (lost, _OPEN)):
             if chosen.any():
-                height = np.full(chosen.sum(), y + 0.16)
-                ax.plot(points[chosen], height, **style.mark, **look_of, markersize=4.5, alpha=0.65)
+                ax.plot(points[chosen], heights[chosen], **style.mark, **look_of, markersize=4,
+                        alpha=0.75)  # fmt: skip
         if len(points) and np.isfinite(points).all():
-            ax.plot([points.mean()] * 2, [y - 0.32, y], color=style.color, linewidth=2)
+            ax.plot([points.mean()] * 2, [y - 0.4, y - 0.1], color=style.color, linewidth=2)
             if len(points) > 1 and not lost.any():
-                ax.plot(mean_interval(points), [y - 0.16] * 2, color=style.color, linewidth=1.2)
-    ax.set_yticks(range(len(look)), list(look))
-    ax.set_ylim(len(look) - 0.5, -0.6)
-    ax.tick_params(axis="y", length=0)
+                interval = np.clip(mean_interval(points), *limits)
+                ax.plot(interval, [y - 0.25] * 2, color=style.color, linewidth=1.2)
+    draw_names(ax, dict(enumerate(look)))
+    ax.set_ylim(len(look) - 0.4, -0.6)
     ax.grid(axis="x")
-    ax.spines["left"].set_visible(False)
     ax.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def _swarm(values: np.ndarray, width: float) -> np.ndarray:
+    """Return heights that move equal and near values apart, at most 0.22 from 0.
+
+    Args:
+        values: The values.
+        width: Width of a mark in the unit of the values.
+
+    Example:
+        >>> _swarm(np.array([1.0, 2.0, 1.0]), 0.1)
+        array([ 0. ,  0. , -0.1])
+    """
+    levels = np.zeros(len(values), dtype=int)
+    placed: list[int] = []
+    for own in np.argsort(values, kind="stable").tolist():
+        near = {levels[other] for other in placed if not values[own] - values[other] > width}
+        levels[own] = next(level for level in range(len(values)) if level not in near)
+        placed.append(own)
+    # 0, 1, 2, 3, 4 become 0, -1, 1, -2, 2.
+    signed = np.where(levels % 2, -(levels + 1) // 2, levels // 2)
+    most = max(1, int(np.abs(signed).max(initial=0)))
+    heights: np.ndarray = signed * min(0.1, 0.22 / most)
+    return heights
 
 
 def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]:
@@ -117,36 +162,43 @@ def _learning_panels(results: Results, look: Mapping[str, Style]) -> list[Panel]
             metrics = results.suite.find_task(task).metrics[:1]  # empty for some groups
             epochs = f"{min(run['epochs'] for run in runs)} to {max(run['epochs'] for run in runs)}"
             alt = (
-                f"{task}, validation {' and '.join(['loss', *metrics])} by epoch, one line per "
-                f"run: {len(runs)} runs of {epochs} epochs."
+                f"{task}, validation {' and '.join(['loss', *metrics])} by epoch, mean and "
+                f"standard deviation by method: {len(runs)} runs of {epochs} epochs."
             )
-            histories = [(look[run["method"]], run, results.history(run)) for run in runs]
+            histories: dict[str, list[tuple[int, pd.DataFrame]]] = {}
+            for run in runs:
+                own = (run["kept_epoch"], results.history(run))
+                histories.setdefault(run["method"], []).append(own)
             panels.append(
-                Panel(task, alt, partial(_draw_learning, histories, metrics), axes=1 + len(metrics))
+                Panel(
+                    task,
+                    alt,
+                    partial(_draw_learning, histories, look, metrics),
+                    axes=1 + len(metrics),
+                )
             )
     return panels
 
 
 def _draw_learning(
-    histories: list[tuple[Style, dict[str, Any], pd.DataFrame]], metrics: Sequence[str], *axes: Axes
+    histories: Mapping[str, Sequence[tuple[int, pd.DataFrame]]],
+    look: Mapping[str, Style],
+    metrics: Sequence[str],
+    *axes: Axes,
 ) -> None:
     shown = [("val_loss", 1.0, "validation loss")]
     for metric in metrics:
         points = find_metric(metric).points
         shown.append((f"val_{metric}", points, f"{metric}, points" if points == 100 else metric))
     for ax, (column, factor, label) in zip(axes, shown, strict=True):
-        for style, run, history in histories:
-            epochs = history["epoch"].to_numpy()
-            values = factor * history[column].to_numpy(dtype=float)
-            values = np.where(np.isfinite(values), values, np.nan)
-            ax.plot(epochs, values, **style.line, alpha=0.75)
-            kept = epochs == run["kept_epoch"]
-            ax.plot(epochs[kept], values[kept], **style.mark, markersize=4.5)
+        for method, runs in histories.items():
+            _draw_runs(ax, runs, column, factor, look[method])
         ax.set_ylabel(label)
         ax.grid(axis="y")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         ax.yaxis.set_major_locator(MaxNLocator(4))
-    costs = np.concatenate([history["val_loss"].to_numpy() for *_, history in histories])
+    kept = [history for own in histories.values() for _, history in own]
+    costs = np.concatenate([history["val_loss"].to_numpy() for history in kept])
     costs = costs[np.isfinite(costs)]
     if costs.size and costs.min() > 0 and costs.max() > 50 * costs.min():
         axes[0].set_yscale("log")  # a diverged run would flatten all others
@@ -155,3 +207,25 @@ def _draw_learning(
     for ax in axes[:-1]:
         ax.tick_params(labelbottom=False)
     axes[-1].set_xlabel("epoch")
+
+
+def _draw_runs(
+    ax: Axes, runs: Sequence[tuple[int, pd.DataFrame]], column: str, factor: float, style: Style
+) -> None:
+    """Draw the runs of a method, and the mean with its SD over the epochs that all runs have."""
+    curves = []
+    for kept, history in runs:
+        values = factor * history[column].to_numpy(dtype=float)
+        values = np.where(np.isfinite(values), values, np.nan)
+        epochs = history["epoch"].to_numpy()
+        faint = 0.3 if len(runs) > 1 else 1.0
+        ax.plot(epochs, values, **style.line, alpha=faint, linewidth=0.6)
+        ax.plot(epochs[epochs == kept], values[epochs == kept], **style.mark, markersize=3.5,
+                alpha=max(faint, 0.6))  # fmt: skip
+        curves.append(values)
+    if len(runs) > 1:
+        common = min(map(len, curves))
+        together = np.stack([values[:common] for values in curves])
+        epochs, mean, sd = epochs[:common], together.mean(axis=0), together.std(axis=0, ddof=1)
+        ax.fill_between(epochs, mean - sd, mean + sd, color=style.color, alpha=0.15, linewidth=0)
+        ax.plot(epochs, mean, **style.line, linewidth=1.6)

@@ -1,161 +1,72 @@
-"""Figures of tests: p of all pairs, effect sizes, average ranks."""
+"""Figures of tests: differences of pairs with intervals, average ranks."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from relation_tf.report.pictures.drawing import (
-    GRID,
     INK,
     Panel,
     Picture,
     Style,
-    draw_strokes,
+    draw_names,
+    label_width,
     signed,
 )
-from relation_tf.stats.design import format_level, pvalue_only
 
-# Okabe and Ito's blue and orange; at this opacity text is readable on white and black pages.
-_ROW_BETTER, _COLUMN_BETTER, _OPACITY = "#0072b2", "#d55e00", 0.5
-_CELL = 0.4  # side in inches
 _MANY = 15  # pairs; if more, the text names only those that differ
 _MOST_DRAWN = 100  # pairs; if more, only those that differ are drawn
+_ROW = 0.27  # height in inches
 
 
-def pvalue_matrix(
-    tests: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
-    methods: Sequence[str],
-    alpha: float,
-    lower_is_better: Collection[str] = (),
+def differences(
+    pairs: Mapping[str, pd.DataFrame],
+    look: Mapping[str, Style],
+    *,
+    name: str = "differences",
+    unit: str = "",
+    ends: tuple[str, str] = ("bold name higher", "row higher"),
+    margins: Mapping[str, float] = MappingProxyType({}),
 ) -> Picture | None:
-    """Return a figure with the p of all pairs of methods, one triangle per task.
-
-    Names are on the diagonal, at the end of their row and above their column. A mark points to the
-    better method of a pair. Significant pairs are shaded: one colour if the method of the row is
-    better, another if the method of the column is.
-
-    Args:
-        tests: Task -> p and signed statistic of its pairs, two k x k tables as in the result of
-            `steel_dwass`: the statistic is positive where the column's method has higher scores.
-        methods: All methods in display order.
-        alpha: Level of the tests.
-        lower_is_better: Tasks where lower scores are better.
-
-    Returns:
-        The picture, or None if no two methods are tested.
-
-    Example:
-        >>> from relation_tf.stats import steel_dwass
-        >>> result = steel_dwass({"mlp": [1.0, 2.0, 3.0, 4.0], "relation": [5.0, 6.0, 7.0, 8.0]})
-        >>> tests = {"CoLA": (result.pvalue, result.statistic)}
-        >>> picture = pvalue_matrix(tests, ["mlp", "relation"], alpha=0.05)
-        >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        CoLA, p of each pair of methods: 1 of 1 pairs significant at p < .05: relation better
-        than mlp .029.
-    """
-    tested = [name for name in methods if any(name in p.index for p, _ in tests.values())]
-    if len(tested) < 2:
-        return None
-    # Names of lower rows begin further to the right.
-    ends = [row * _CELL + 0.25 + 0.075 * len(name) for row, name in enumerate(tested)]
-    width = max(*ends, *(0.3 + 0.1 * len(task) for task in tests))
-    panels = []
-    for task, tables in tests.items():
-        pvalue, statistic = (table.reindex(tested, axis=0).reindex(tested, axis=1).to_numpy(float)
-                             for table in tables)  # fmt: skip
-        better = np.sign(-statistic if task in lower_is_better else statistic)
-        panels.append(_pvalue_panel(task, tested, pvalue, better, alpha, width))
-    return Picture(
-        "pvalues",
-        f"p of all pairs of methods by task, shaded where {format_level(alpha)}.",
-        panels,
-        size=(width, 0.4 + _CELL * len(tested)),
-        left=0.1,
-        bottom=0.1,
-    )
-
-
-def _pvalue_panel(
-    task: str,
-    methods: Sequence[str],
-    pvalue: np.ndarray,
-    better: np.ndarray,
-    alpha: float,
-    width: float,
-) -> Panel:
-    words, others = [], []
-    for i, j in itertools.combinations(range(len(methods)), 2):
-        if pvalue[i, j] < alpha:
-            high, low = (j, i) if better[i, j] > 0 else (i, j)
-            p = pvalue_only(pvalue[i, j], alpha)
-            words.append(f"{methods[high]} better than {methods[low]} {p}")
-        elif np.isfinite(pvalue[i, j]):
-            others.append(pvalue[i, j])
-    count = f"{len(words)} of {len(words) + len(others)} pairs significant at {format_level(alpha)}"
-    found = f"{count}: {', '.join(words)}" if words else count
-    rest = ""
-    if others:
-        least, most = (pvalue_only(value, alpha) for value in (min(others), max(others)))
-        rest = f"; p of {'the others' if words else 'all'} "
-        rest += least if least == most else f"from {least} to {most}"
-    alt = f"{task}, p of each pair of methods: {found}{rest}."
-
-    def draw(ax: Axes) -> None:
-        rows, columns = np.tril_indices(len(methods), -1)
-        # Margins of a tenth of an inch on both sides.
-        ax.set(xlim=(0, (width - 0.2) / _CELL), ylim=(len(methods), 0))
-        ax.axis("off")
-        for marker, color, sign in ((">", _ROW_BETTER, -1), ("^", _COLUMN_BETTER, 1)):
-            points = better[rows, columns] == sign
-            x, y = columns[points] + 0.5, rows[points] + 0.5
-            significant = pvalue[rows, columns][points] < alpha
-            shaded = x[significant]
-            draw_strokes(ax, shaded - 0.49, shaded + 0.49, y[significant], color=color,
-                         alpha=_OPACITY, linewidth=72 * 0.98 * _CELL)  # fmt: skip
-            ax.plot(x, y - 0.22, color=INK, marker=marker, linestyle="none", markersize=4.5)
-        last = len(methods)
-        ax.hlines(range(1, last + 1), 0, [*range(1, last), last - 1], color=GRID, linewidth=0.6)
-        ax.vlines(range(last), [1, *range(1, last)], last, color=GRID, linewidth=0.6)
-        for i, name in enumerate(methods):
-            ax.text(i + 0.2, i + 0.5, name, va="center")
-            for j in np.flatnonzero(np.isfinite(pvalue[i, :i])).tolist():
-                ax.text(j + 0.5, i + 0.7, pvalue_only(pvalue[i, j], alpha), fontsize=7.5,
-                        ha="center", va="center")  # fmt: skip
-
-    return Panel(task, alt, draw)
-
-
-def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -> Picture | None:
-    """Return a figure of Cliff's delta with its interval for all pairs of methods, by task.
+    """Return a forest plot: the difference of each pair of methods with its interval, by task.
 
     Pairs are listed below their first method, in bold. A mark to the right of zero means that the
-    method of the row has higher scores. If there are more than a hundred pairs, only those with an
-    interval that excludes 0 are drawn.
+    method of the row is ahead. An infinite limit ends at the edge. If there are more than a hundred
+    pairs, only those with an interval that excludes 0 are drawn.
 
     Args:
-        pairs: Task -> a table with one row per pair and columns `a`, `b`, `effect_size` (positive
-            where b is higher), `low` and `high` (NaN for a pair without an interval).
+        pairs: Task -> a table with one row per pair and columns `a`, `b`, `difference` (positive
+            where b is ahead), `low` and `high`; NaN for a pair without an interval.
         look: Style of each method.
+        name: Name of the picture's file.
+        unit: Unit of the differences.
+        ends: Words at the negative and at the positive end of the axis.
+        margins: Largest loss that does not matter by task, drawn as a dashed line.
 
     Returns:
-        The picture, or None if there are no pairs.
+        The picture, or None if no pair has a difference.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
-        >>> row = {"a": "mlp", "b": "relation", "effect_size": 0.84, "low": 0.2, "high": 1.0}
-        >>> picture = effect_sizes({"CoLA": pd.DataFrame([row])}, styles(["mlp", "relation"]))
+        >>> row = {"a": "mlp", "b": "relation", "difference": 2.5, "low": 0.4, "high": 4.6}
+        >>> look = styles(["mlp", "relation"])
+        >>> picture = differences({"CoLA": pd.DataFrame([row])}, look, unit="points")
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
-        CoLA, Cliff's delta of each pair, positive where its second method scores higher: mlp and
-        relation +0.84 (+0.20 to +1.00).
+        CoLA, difference of each pair in points, second minus first: mlp and relation +2.5 (+0.4
+        to +4.6).
     """
-    there = {task: table for task, table in pairs.items() if len(table)}
+    there = {
+        task: table[np.isfinite(table["difference"].astype(float))] for task, table in pairs.items()
+    }
+    there = {task: table for task, table in there.items() if len(table)}
     if not there:
         return None
     drawn = {
@@ -164,18 +75,20 @@ def effect_sizes(pairs: Mapping[str, pd.DataFrame], look: Mapping[str, Style]) -
     }
     left_out = {task: len(there[task]) - len(table) for task, table in drawn.items()}
     rows = max(1, *(len(table) + table["a"].nunique() for table in drawn.values()))
-    names = 0.15 + 0.08 * max(map(len, look))
+    names = label_width(look)
     bottom = 0.66 if any(left_out.values()) else 0.5  # with a line for the number of pairs left out
+    panels = []
+    for task, table in there.items():
+        shown = drawn[task], left_out[task], rows, look, ends, margins.get(task, 0)
+        panels.append(Panel(task, _words(task, table, unit), partial(_draw_pairs, *shown)))
     return Picture(
-        "effects",
-        "Cliff's delta of all pairs of methods with intervals, by task.",
-        [Panel(task, _effect_words(task, table),
-               partial(_draw_effects, drawn[task], left_out[task], rows, look))
-         for task, table in there.items()],
-        size=(2.6 + names, 0.35 + bottom + 0.18 * rows),
+        name,
+        "Differences between methods with intervals, by task.",
+        panels,
+        size=(2.4 + names, 0.35 + bottom + _ROW * rows),
         left=names,
         bottom=bottom,
-    )  # fmt: skip
+    )
 
 
 def _differing(table: pd.DataFrame) -> pd.DataFrame:
@@ -183,25 +96,29 @@ def _differing(table: pd.DataFrame) -> pd.DataFrame:
     return table[~((table["low"] <= 0) & (table["high"] >= 0))]
 
 
-def _effect_words(task: str, table: pd.DataFrame) -> str:
+def _words(task: str, table: pd.DataFrame, unit: str) -> str:
     named = _differing(table) if len(table) > _MANY else table
-    columns = ["a", "b", "effect_size", "low", "high"]
+    columns = ["a", "b", "difference", "low", "high"]
     words = [
-        f"{a} and {b} {signed(delta)}"
-        + (f" ({signed(low)} to {signed(high)})" if np.isfinite(low) else "")
-        for a, b, delta, low, high in named[columns].to_numpy(object)
+        f"{a} and {b} {signed(difference, 1)}"
+        + (f" ({signed(low, 1)} to {signed(high, 1)})" if not math.isnan(low) else "")
+        for a, b, difference, low, high in named[columns].to_numpy(object)
     ]
     others = len(table) - len(named)
     if others:
         words.append(f"the intervals of the other {others} include 0")
-    return (
-        f"{task}, Cliff's delta of each pair, positive where its second method scores higher: "
-        f"{', '.join(words)}."
-    )
+    where = f" in {unit}" if unit else ""
+    return f"{task}, difference of each pair{where}, second minus first: {', '.join(words)}."
 
 
-def _draw_effects(
-    table: pd.DataFrame, left_out: int, rows: int, look: Mapping[str, Style], ax: Axes
+def _draw_pairs(
+    table: pd.DataFrame,
+    left_out: int,
+    rows: int,
+    look: Mapping[str, Style],
+    ends: tuple[str, str],
+    margin: float,
+    ax: Axes,
 ) -> None:
     order = {name: place for place, name in enumerate(look)}
     table = table.sort_values(["a", "b"], key=lambda names: names.map(order), kind="stable")
@@ -212,32 +129,39 @@ def _draw_effects(
         int(y[place]) - 1: table["a"].iloc[place]
         for place in np.flatnonzero(~table["a"].duplicated())
     }
+    left, right = _limits(table, margin)
     ax.axvline(0, color=INK, linewidth=0.8)
+    if margin:
+        ax.axvline(-margin, color=INK, linewidth=0.8, linestyle="--")
     for name, own in table.assign(y=y).groupby("b", sort=False):
         style = look[str(name)]
         gap = np.full(len(own), np.nan)
-        ax.plot(np.column_stack((own["low"], own["high"], gap)).ravel(),
-                np.repeat(own["y"], 3), color=style.color, linewidth=1.4)  # fmt: skip
-        ax.plot(own["effect_size"], own["y"], **style.mark, markersize=5.5, clip_on=False)
-    ax.set_yticks([])
-    left = ax.get_yaxis_transform()
-    # Text is several times faster to draw than ticks with labels.
-    for row, name in (labels | heads).items():
-        ax.text(-0.02, row, name, transform=left, ha="right", va="center",
-                fontweight="bold" if row in heads else "normal")  # fmt: skip
-    ax.set(xlim=(-1.06, 1.06), ylim=(rows - 0.4, -0.6))
-    ax.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−.5", "0", ".5", "1"])
+        limits = own["low"].clip(left), own["high"].clip(upper=right), gap
+        ax.plot(np.column_stack(limits).ravel(), np.repeat(own["y"], 3), color=style.color,
+                linewidth=1.4)  # fmt: skip
+        ax.plot(own["difference"], own["y"], **style.mark, markersize=5.5, clip_on=False)
+    draw_names(ax, labels | heads, bold=heads)
+    ax.set(xlim=(left, right), ylim=(rows - 0.4, -0.6))
+    ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.grid(axis="x")
-    ax.spines["left"].set_visible(False)
     below = ax.get_xaxis_transform()
     more = f"{left_out:,} other intervals include 0" if left_out else ""
     for x, down, side, words in (
-        (-1.06, 20, "left", "← bold name higher"),
-        (1.06, 20, "right", "row higher →"),
-        (0, 33, "center", more),
+        (left, 20, "left", f"← {ends[0]}"),
+        (right, 20, "right", f"{ends[1]} →"),
+        ((left + right) / 2, 33, "center", more),
     ):
         ax.annotate(words, (x, 0), (0, -down), xycoords=below, textcoords="offset points",
                     ha=side, va="top")  # fmt: skip
+
+
+def _limits(table: pd.DataFrame, margin: float) -> tuple[float, float]:
+    """Return limits of the axis with all finite values, 0 and the margin."""
+    known = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    values = np.append(known[np.isfinite(known)], [0, -margin])
+    low, high = float(values.min()), float(values.max())
+    space = 0.06 * (high - low) or 1.0
+    return low - space, high + space
 
 
 def critical_difference(
@@ -247,7 +171,7 @@ def critical_difference(
     title: str,
     look: Mapping[str, Style],
 ) -> Picture | None:
-    """Return a critical difference diagram: bars join methods that do not differ significantly.
+    """Return a rank diagram: bars on the right join methods that do not differ significantly.
 
     Args:
         ranks: Method -> its average rank; 1 is the best.
@@ -275,40 +199,36 @@ def critical_difference(
     if len(ranks) < 2:
         return None
     ordered = sorted(ranks, key=lambda name: ranks[name])
-    bars = _bars([sorted(ranks[name] for name in own) for own in cliques if len(own) > 1])
-    joined = [
-        " and ".join(name for name in ordered if name in own) for own in cliques if len(own) > 1
-    ]
+    joined = [[name for name in ordered if name in own] for own in cliques if len(own) > 1]
     values = ", ".join(f"{name} {ranks[name]:.2f}" for name in ordered)
     alt = (
         f"{title}, average ranks, the best first: {values}; "
         f"critical difference {critical_difference:.2f}; "
-        f"no significant difference: {'; '.join(joined) or 'none'}."
+        f"no significant difference: {'; '.join(map(' and '.join, joined)) or 'none'}."
     )
-    side = 0.5 + 0.07 * max(map(len, ranks))
-    deep = _FIRST_BAR + _BAR * len(bars) + 0.12 + _LINE * ((len(ranks) + 1) // 2)
-    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, side, deep, look)
+    places = [(float(ordered.index(own[0])), float(ordered.index(own[-1]))) for own in joined]
+    bars = _bars(places)
+    names, room = label_width(look), _BAR * (len(bars) + 1)
+    draw = partial(_draw_ranks, ranks, ordered, bars, critical_difference, look)
     return Picture(
         "ranks",
         "Average ranks; bars join methods that do not differ significantly.",
         [Panel(title, alt, draw)],
-        size=(2 * side + _AXIS + 0.2, deep + 0.4),
-        left=0.1,
-        bottom=0.1,
+        size=(0.1 + _AXIS + names + room, 0.75 + _ROW * (len(ranks) + 1)),
+        left=names,
+        bottom=0.45,
+        right=0.1 + room,
     )
 
 
-# Lengths in inches.
-_AXIS = 2.4  # axis of ranks
-_SCALE, _FIRST_BAR = 0.55, 0.68  # distance below the title
-_BAR, _LINE = 0.09, 0.2  # distance between bars, and between names
+_AXIS, _BAR = 2.5, 0.11  # axis of ranks and distance between bars, in inches
 
 
-def _bars(spans: Iterable[list[float]]) -> list[list[tuple[float, float]]]:
-    """Return bars from lowest to highest rank, on the fewest lines without overlap."""
+def _bars(spans: Iterable[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """Return bars from first to last row, on the fewest lines without overlap."""
     lines: list[list[tuple[float, float]]] = []
-    for low, *_, high in sorted(spans):
-        free = next((line for line in lines if line[-1][1] < low - 0.1), None)
+    for low, high in sorted(spans):
+        free = next((line for line in lines if line[-1][1] < low), None)
         if free is None:
             lines.append(free := [])
         free.append((low, high))
@@ -320,41 +240,26 @@ def _draw_ranks(
     ordered: Sequence[str],
     bars: Sequence[Sequence[tuple[float, float]]],
     critical_difference: float,
-    side: float,
-    deep: float,
     look: Mapping[str, Style],
     ax: Axes,
 ) -> None:
     last = len(ranks)
-    width = 2 * side + _AXIS
-
     # With few tasks, the critical difference can be longer than the axis.
-    step = _AXIS / max(last - 1, critical_difference)
-
-    def place(rank: float) -> float:
-        return side + step * (rank - 1)
-
-    ax.set(xlim=(0, width), ylim=(deep, 0))
-    ax.axis("off")
-    start, end = place(1), place(1 + critical_difference)
-    ax.plot([start, end], [0.1, 0.1], color=INK, marker="|", markeredgewidth=1, linewidth=1.5)
-    ax.text(start, 0.16, f"critical difference {critical_difference:.2f}", fontsize=8, va="top")
-    ax.plot([start, place(last)], [_SCALE] * 2, color=INK)
-    for rank in range(1, last + 1, math.ceil(0.2 / step)):
-        ax.plot([place(rank)] * 2, [_SCALE - 0.05, _SCALE], color=INK)
-        ax.text(place(rank), _SCALE - 0.07, str(rank), fontsize=8, ha="center", va="bottom")
+    right = max(last, 1 + critical_difference)
+    # Space on the right for the rank of the last method.
+    ax.set(xlim=(0.7, right + 0.16 * right), ylim=(last - 0.5, -1.7))
+    ax.plot([1, 1 + critical_difference], [-1, -1], color=INK, marker="|", markeredgewidth=1,
+            linewidth=1.5)  # fmt: skip
+    ax.text(1, -1.2, f"critical difference {critical_difference:.2f}", fontsize=8, va="bottom")
+    beside = ax.get_yaxis_transform()
+    for y, name in enumerate(ordered):
+        ax.plot(ranks[name], y, **look[name].mark, markersize=6)
+        ax.annotate(f"{ranks[name]:.2f}", (ranks[name], y), (6, 0), textcoords="offset points",
+                    fontsize=7.5, ha="left", va="center")  # fmt: skip
+    draw_names(ax, dict(enumerate(ordered)))
     for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
-        ax.plot([place(low) - 0.03, place(high) + 0.03], [_FIRST_BAR + _BAR * i] * 2,
-                color=INK, linewidth=3.5, solid_capstyle="butt", zorder=3)  # fmt: skip
-    best = ordered[: (last + 1) // 2]
-    first = _FIRST_BAR + _BAR * len(bars) + 0.12
-    for names, outer, gap, inner, align in (
-        (best, side - 0.35, -0.06, "left", "right"),
-        (ordered[: len(best) - 1 : -1], width - side + 0.35, 0.06, "right", "left"),
-    ):
-        for i, name in enumerate(names):
-            x, y, style = place(ranks[name]), first + _LINE * i, look[name]
-            ax.plot([x, x, outer], [_SCALE, y, y], **style.line)
-            ax.plot(x, _SCALE, color=style.color, marker=style.marker, markersize=6, zorder=4)
-            ax.text(outer, y - 0.02, f"{ranks[name]:.2f}", fontsize=7.5, ha=inner, va="bottom")
-            ax.text(outer + gap, y, name, ha=align, va="center")
+        ax.plot([1 + _BAR / _AXIS * (i + 1)] * 2, [low - 0.25, high + 0.25], color=INK,
+                linewidth=3, solid_capstyle="butt", transform=beside, clip_on=False)  # fmt: skip
+    ax.grid(axis="x")
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.set_xlabel("average rank, 1 is the best")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -34,94 +35,90 @@ _COSTS_BY_LENGTH = {
 }
 
 
-def pareto_front(
-    costs: Sequence[float], scores: Sequence[float], higher_is_better: bool = True
-) -> list[int]:
-    """Return the Pareto front: the points that no other point dominates.
+def undominated(
+    costs: Mapping[str, Sequence[float]], better: Collection[tuple[str, str]]
+) -> list[str]:
+    """Return the methods that no significantly better method undercuts.
 
-    A point dominates another if it is no worse in cost and score, and better in one of them.
+    A method is dominated if another is significantly better and none of its runs costs more than
+    any run of the method. Differences within noise dominate nothing.
 
     Args:
-        costs: Finite costs; lower is better.
-        scores: Finite scores, one per cost.
-        higher_is_better: If True, higher scores are better.
+        costs: Method -> costs of its runs.
+        better: Pairs of a method and one that is significantly worse.
 
     Returns:
-        Indices of the points, the cheapest first.
+        The methods in order.
 
     Example:
-        >>> pareto_front([1, 2, 3, 4], [70, 80, 75, 90])
-        [0, 1, 3]
+        >>> undominated({"mlp": [1.0, 1.2], "cnn": [2.0, 2.1]}, {("mlp", "cnn")})
+        ['mlp']
     """
-    x, y = np.array(costs), np.array(scores)
-    loss = -y if higher_is_better else y
     return [
-        place
-        for place in np.argsort(x, kind="stable").tolist()
-        if not (
-            (x <= x[place]) & (loss <= loss[place]) & ((x < x[place]) | (loss < loss[place]))
-        ).any()
+        name
+        for name, own in costs.items()
+        if not any((other, name) in better and max(its) <= min(own) for other, its in costs.items())
     ]
 
 
 def score_against(
     name: str,
-    costs: Mapping[str, Mapping[str, float]],
+    costs: Mapping[str, Mapping[str, Sequence[float]]],
     scores: Mapping[str, Mapping[str, Sequence[float]]],
     label: str,
     look: Mapping[str, Style],
     *,
     score_label: str = "points",
+    better: Mapping[str, Collection[tuple[str, str]]] = MappingProxyType({}),
     lower_is_better: Collection[str] = (),
 ) -> Picture | None:
-    """Return a figure of mean score against cost, by task, with the Pareto front.
+    """Return a figure of mean score against median cost, by task, with the range of the costs.
+
+    If a method is dominated (see `undominated`), the others are ringed.
 
     Args:
         name: Name of the picture's file.
-        costs: Task -> method -> its cost.
+        costs: Task -> method -> costs of its runs.
         scores: Task -> method -> scores of its seeds, in display units.
         label: Name of the cost, such as "seconds per epoch".
         look: Style of each method.
         score_label: Unit of the scores.
+        better: Task -> pairs of a method and one that is significantly worse.
         lower_is_better: Tasks where lower scores are better.
 
     Returns:
-        The picture, or None if no method has both. Methods with a cost or score that is not finite
-        are left out.
+        The picture, or None if no task has two methods of different costs. Methods with a cost or
+        score that is not finite are left out.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
-        >>> costs = {"CoLA": {"mlp": 1.5, "relation": 2.0}}
+        >>> costs = {"CoLA": {"mlp": [1.4, 1.6], "relation": [2.0, 2.0]}}
         >>> scores = {"CoLA": {"mlp": [8.0, 10.0], "relation": [11.0, 13.0]}}
         >>> look = styles(["mlp", "relation"])
         >>> picture = score_against("score-seconds", costs, scores, "seconds per epoch", look)
         >>> print(picture.panels[0].alt)  # doctest: +NORMALIZE_WHITESPACE
         CoLA, mean score in points ± standard deviation against seconds per epoch: mlp 9 ± 1.41 at
-        1.5, relation 12 ± 1.41 at 2; Pareto front: mlp, relation.
+        1.5 (1.4 to 1.6), relation 12 ± 1.41 at 2.
     """
     panels = []
     for task, samples in scores.items():
+        own = costs.get(task, {})
         points = [
-            _Point(name, costs[task][name], fmean(own), stdev(own) if len(own) > 1 else math.nan)
-            for name, own in samples.items()
-            if math.isfinite(costs.get(task, {}).get(name, math.nan)) and np.isfinite(own).all()
+            _Point(name, own[name], fmean(values), stdev(values) if len(values) > 1 else math.nan)
+            for name, values in samples.items()
+            if len(own.get(name, ())) and np.isfinite([*own[name], *values]).all()
         ]
-        if points:
-            front = [
-                points[place]
-                for place in pareto_front(
-                    [point.cost for point in points],
-                    [point.mean for point in points],
-                    task not in lower_is_better,
-                )
-            ]
-            better = f"{score_label}, lower is better" if task in lower_is_better else score_label
-            panels.append(_score_panel(task, points, front, label, better, look))
+        if len({cost for point in points for cost in point.costs}) > 1:
+            by_method = {point.method: point.costs for point in points}
+            best = undominated(by_method, better.get(task, ()))
+            ringed = best if len(best) < len(points) else []
+            unit = f"{score_label}, lower is better" if task in lower_is_better else score_label
+            panels.append(_score_panel(task, points, ringed, label, unit, look))
     if not panels:
         return None
     return Picture(
         name,
-        f"Mean score against {label}, by task and method; ringed: Pareto front.",
+        f"Mean score against {label}, by task and method.",
         panels,
         size=(_WIDTH, _HEIGHT),
         left=_LEFT,
@@ -132,36 +129,45 @@ def score_against(
 
 class _Point(NamedTuple):
     method: str
-    cost: float
+    costs: Sequence[float]
     mean: float
     sd: float  # NaN for one seed
+
+    @property
+    def cost(self) -> float:
+        return median(self.costs)
+
+    @property
+    def words(self) -> str:
+        deviation = "" if math.isnan(self.sd) else f" ± {self.sd:.3g}"
+        low, high = _number(min(self.costs)), _number(max(self.costs))
+        spread = f" ({low} to {high})" if low != high else ""
+        return f"{self.method} {self.mean:.3g}{deviation} at {_number(self.cost)}{spread}"
 
 
 def _score_panel(
     task: str,
     points: Sequence[_Point],
-    front: Sequence[_Point],
+    ringed: Sequence[str],
     label: str,
     score_label: str,
     look: Mapping[str, Style],
 ) -> Panel:
-    values = ", ".join(
-        f"{method} {mean:.3g}{'' if math.isnan(sd) else f' ± {sd:.3g}'} at {_number(cost)}"
-        for method, cost, mean, sd in points
-    )
-    alt = (
-        f"{task}, mean score in {score_label} ± standard deviation against {label}: {values}; "
-        f"Pareto front: {', '.join(point.method for point in front)}."
-    )
+    values = ", ".join(point.words for point in points)
+    alt = f"{task}, mean score in {score_label} ± standard deviation against {label}: {values}"
+    alt += f"; not dominated: {', '.join(ringed)}." if ringed else "."
 
     def draw(ax: Axes) -> None:
-        ax.plot([point.cost for point in front], [point.mean for point in front], color=INK,
-                linewidth=0.8, marker="o", markersize=12, markerfacecolor="none",
-                markeredgewidth=0.8, zorder=1.5)  # fmt: skip
-        for method, cost, mean, sd in points:
-            ax.plot([cost, cost], [mean - sd, mean + sd], color=look[method].color)
-            ax.plot(cost, mean, **look[method].mark, markersize=7)
-        costs = [point.cost for point in points]
+        for point in points:
+            method, cost, mean, sd = point.method, point.cost, point.mean, point.sd
+            style = look[method]
+            ax.plot([cost, cost], [mean - sd, mean + sd], color=style.color)
+            ax.plot([min(point.costs), max(point.costs)], [mean, mean], color=style.color)
+            ax.plot(cost, mean, **style.mark, markersize=7)
+            if method in ringed:
+                ax.plot(cost, mean, "o", color=INK, markersize=12, markerfacecolor="none",
+                        markeredgewidth=0.8, zorder=1.5)  # fmt: skip
+        costs = [cost for point in points for cost in point.costs]
         if 0 < _LOG_BEYOND * min(costs) < max(costs):
             ax.set_xscale("log")
             ax.set_xlim(_logarithmic(ax.xaxis, costs))
@@ -177,13 +183,20 @@ def _score_panel(
     return Panel(task, alt, draw)
 
 
-def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Picture | None:
+def cost_against_length(
+    table: pd.DataFrame, look: Mapping[str, Style], *, joined: bool = False
+) -> Picture | None:
     """Return a figure of time and memory against the mean text length of tasks.
+
+    A vertical line is the range over the runs.
 
     Args:
         table: One row per task and method, with columns `task`, `method`, `mean_length` and any of
-            `milliseconds_per_batch`, `milliseconds_per_step`, `memory_mib` and `state_kib`.
+            `milliseconds_per_batch`, `milliseconds_per_step`, `memory_mib` and `state_kib`;
+            optional columns with `_low` and `_high` have the range over runs.
         look: Style of each method.
+        joined: If True, lines join the lengths; only for one task in several lengths, because
+            different tasks differ in more than their length.
 
     Returns:
         The picture, or None without two tasks of different lengths.
@@ -204,7 +217,7 @@ def cost_against_length(table: pd.DataFrame, look: Mapping[str, Style]) -> Pictu
     for column in (name for name in _COSTS_BY_LENGTH if name in known):
         rows = known[known[column].between(0, math.inf, inclusive="neither")]
         if rows["mean_length"].nunique() > 1:
-            panels.append(_length_panel(rows, column, look, tasks, names))
+            panels.append(_length_panel(rows, column, look, tasks, names, joined))
     if not panels:
         return None
     return Picture(
@@ -224,6 +237,7 @@ def _length_panel(
     look: Mapping[str, Style],
     tasks: pd.Series[float],
     names: float,
+    joined: bool,
 ) -> Panel:
     title, unit = _COSTS_BY_LENGTH[column]
     by_method = {str(method): own for method, own in rows.groupby("method", sort=False)}
@@ -239,12 +253,16 @@ def _length_panel(
     def draw(ax: Axes) -> None:
         for method, own in by_method.items():
             style = look[method]
-            ax.plot(own["mean_length"], own[column], **style.line, marker=style.marker,
-                    markersize=5)  # fmt: skip
+            look_of = {**style.mark, **(style.line if joined else {})}
+            ax.plot(own["mean_length"], own[column], **look_of, markersize=5)
+            if f"{column}_low" in own:
+                ax.vlines(own["mean_length"], own[f"{column}_low"], own[f"{column}_high"],
+                          color=style.color, linewidth=1)  # fmt: skip
         ax.set(xscale="log", yscale="log")
         low, high = _logarithmic(ax.xaxis, rows["mean_length"])
         ax.set_xlim(low, high)
-        bottom, top = _logarithmic(ax.yaxis, rows[column])
+        ranges = [name for name in (column, f"{column}_low", f"{column}_high") if name in rows]
+        bottom, top = _logarithmic(ax.yaxis, rows[ranges].to_numpy(dtype=float).ravel())
         below = 1 - names / (_HEIGHT + names - _BOTTOM)  # the part of the axes with lines
         ax.set_ylim(bottom, bottom * (top / bottom) ** (1 / below))
         ax.grid(axis="y")

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import capital, in_words, progress
+from relation_tf.report.answer import capital, in_words, progress, tested_among
 from relation_tf.report.blocks import (
     Block,
     Bullets,
@@ -23,11 +23,13 @@ from relation_tf.report.blocks import (
     Section,
     Span,
     Table,
+    figure_with_note,
     number,
     plural,
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.families import of_family
+from relation_tf.report.pictures.significance import differences
 from relation_tf.report.runs import scored_on
 from relation_tf.report.scores import Scores
 from relation_tf.report.standings import standings
@@ -41,25 +43,27 @@ from relation_tf.report.verdicts import (
 
 @register_section("answer")
 class Answer(Section):
-    """Verdicts on all methods, or their means, with costs; below it the tests in sentences."""
+    """Verdicts on all methods, or their means, with costs, and their differences as a figure."""
 
     heading = "Short answer"
     notebook = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return a sentence and a table, verdicts by task, and the folded sentences."""
+        """Return a sentence, a table and a figure, and the folded verdicts by task."""
         blocks: list[Block] = []
         if context.results is not None:
             blocks += [Paragraph(sentence, "warning") for sentence in progress(context.runs)]
+            for part in context.parts.values():
+                missing = tested_among(part.scores, part.comparisons)
+                blocks += [Paragraph(sentence, "warning") for sentence in missing]
         answers = {name: _answer(part) for name, part in context.parts.items()}
         for name, own in answers.items():
             blocks += [Heading(capital(name)), *of_family(own, name)] if name and own else own
         blocks += _cautions(context)
         for name, part in context.parts.items():
             blocks += _verdicts_by_task(name, part)
-        findings = Bullets(context.answer, "answer")
         table = any(isinstance(block, Table) for block in blocks)
-        return [*blocks, Folded("Tests in sentences", [findings]) if table else findings]
+        return [*blocks, *([] if table else [Bullets(context.answer, "answer")])]
 
     def tables(self, context: ReportContext) -> Mapping[str, pd.DataFrame]:
         """Return the verdicts of all tasks."""
@@ -74,11 +78,63 @@ def _verdicts(context: ReportContext) -> dict[str, pd.DataFrame]:
 def _answer(context: ReportContext) -> list[Block]:
     """Return the sentence and the table of a family, with a note."""
     table = verdict_table(context)
-    headline: list[Block] = [Paragraph(context.headline)] if context.headline else []
+    headline: list[Block] = [Paragraph(context.headline, "headline")] if context.headline else []
     if table is None or context.verdicts is None:
         return [*headline, *_standing_blocks(context)]
     conditions = " ".join(_conditions(context.scores, context.verdicts))
-    return [*headline, table, Paragraph(conditions, "note")]
+    how = Folded("How to read the verdicts", [Paragraph(conditions, "note")])
+    return [*headline, table, *_verdict_figure(context, context.verdicts), how]
+
+
+def _verdict_figure(context: ReportContext, verdicts: Verdicts) -> list[Block]:
+    """Return the mean differences from the reference as a figure; nothing without a mean."""
+    mean, number = verdicts.mean, len(verdicts.averaged)
+    if mean is None:
+        return []
+    title = f"Mean of {plural(number, 'task')}" if number > 1 else verdicts.averaged[0]
+    picture = differences(
+        {title: mean.rename_axis("b").reset_index().assign(a=verdicts.reference)},
+        context.look,
+        name="answer",
+        unit=context.scores.unit,
+        ends=("worse", "better"),
+        margins={title: float(mean["margin"].iloc[0])},
+    )
+    margin = "; dashed line: the margin" if context.scores.margin else ""
+    unit = f" in {context.scores.unit}" if context.scores.unit else ""
+    note = f"Difference from {verdicts.reference}{unit} with its interval{margin}."
+    return figure_with_note(picture, note)
+
+
+def _best_figure(context: ReportContext) -> list[Block]:
+    """Return the differences from the best method as a figure, for the average or only task.
+
+    The intervals of all pairs hold at once, so the best method can be chosen after the runs.
+    """
+    scores = context.scores
+    shown = [*scores.averages, *(scores.own_tasks if len(scores.own_tasks) == 1 else ())][:1]
+    pairs = context.pvalues[context.pvalues["task"].isin(shown)]
+    if pairs.empty:
+        return []
+    (title,), columns = shown, ["difference", "difference_low", "difference_high"]
+    means = {name: sum(own) / len(own) for name, own in scores.samples(title).items()}
+    lower = title in scores.lower_is_better
+    best = scores.control or (min if lower else max)(means, key=means.__getitem__)
+    first, second = pairs[pairs["a"] == best], pairs[pairs["b"] == best]
+    turned = second.rename(columns={"a": "b", "b": "a"})
+    turned[columns] = -second[[columns[0], columns[2], columns[1]]].to_numpy()
+    table = pd.concat([first, turned]).rename(
+        columns=dict(zip(columns[1:], ("low", "high"), strict=True))
+    )
+    ends = ("lower", "higher")
+    picture = differences({title: table}, context.look, name="answer", unit=scores.unit, ends=ends)
+    which = "the control" if scores.control else "the method with the best mean"
+    unit = f" in {scores.unit}" if scores.unit else ""
+    note = (
+        f"Difference from {best}, {which}{unit}, with simultaneous intervals ({context.test}); "
+        "an interval without an end is infinite."
+    )
+    return figure_with_note(picture, note)
 
 
 def _cautions(context: ReportContext) -> Iterator[Block]:
@@ -113,7 +169,7 @@ def _verdicts_by_task(family: str, context: ReportContext) -> list[Block]:
     note = " ".join([_BY_TASK, *(f"{note}." for note in verdicts.notes)])
     blocks: list[Block] = [_by_task(context, verdicts), Paragraph(note, "note")]
     title = f"Verdicts by task, {family}" if family else "Verdicts by task"
-    return [Folded(title, blocks, open=not family)]
+    return [Folded(title, blocks)]
 
 
 _BY_TASK = (
@@ -141,7 +197,9 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
     for name in [reference, *verdicts.methods]:
         cells: list[Cell | str] = ["reference", ""]
         if name in judged:
-            cells = [_verdict(judged[name]), _difference(judged[name], scores, scores.own_tasks[0])]
+            difference = _difference(judged[name], scores, scores.own_tasks[0])
+            notes = [*difference.notes, *_collapsed(name, context)]
+            cells = [_verdict(judged[name]), replace(difference, notes=notes)]
         elif name != reference:
             counts = verdicts.counts(name).items()
             cells = [in_words([f"{verdict} on {times}" for verdict, times in counts]), ""]
@@ -152,9 +210,19 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
     return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
 
 
+def _collapsed(method: str, context: ReportContext) -> list[str]:
+    """Return a note on the collapsed runs of a method."""
+    lost = int(context.collapsed["method"].eq(method).sum())
+    return [f"{lost} collapsed"] if lost else []
+
+
 def _unit(scores: Scores, tasks: int) -> str:
-    unit = ["points"] if {*scores.fractions} == {*scores.tasks} else []
-    return ", ".join([*unit, *([f"mean of {tasks} tasks"] if tasks > 1 else [])])
+    return ", ".join(
+        [
+            *([scores.unit] if scores.unit else []),
+            *([f"mean of {tasks} tasks"] if tasks > 1 else []),
+        ]
+    )
 
 
 def _verdict(row: Any) -> Cell:
@@ -234,7 +302,7 @@ def _standing_blocks(context: ReportContext) -> list[Block]:
     ]
     if context.scores.judged_against is not None:
         how = [means]
-    return [table, Paragraph(how, "note")]
+    return [table, *_best_figure(context), Paragraph(how, "note")]
 
 
 def _standing_table(context: ReportContext) -> Table | None:
@@ -251,7 +319,11 @@ def _standing_table(context: ReportContext) -> Table | None:
     digits = scores.digits(scores.own_tasks[0])
     rows = []
     for name, row in by_method(table).items():
-        cells = [name, *([f"{row.mean:z.{digits}f}"] if means else [])]
+        lost = _collapsed(name, context)
+        cells: list[Cell | str] = [
+            name,
+            *([Cell(f"{row.mean:z.{digits}f}", notes=lost)] if means else []),
+        ]
         cells.append(f"{row.rank:.1f}" if tasks > 1 else f"{row.rank:g}")
         rows.append(Row([*cells, *(show(name) for show in costs.values())], [name]))
     return Table("Table: means and costs", [*columns, *costs], rows, "verdicts")
@@ -265,12 +337,13 @@ def _cost_columns(
     if costs.empty or (reference is not None and reference not in costs.index):
         return {}
     each = "pass" if context.scores.timed else "epoch"
-    of = " of the process" if costs["of_process"].any() else ""
+    of = "of the process" if costs["of_process"].any() else "peak"
+    of = "peak above the base" if costs["above_base"].all() else of
     time = Column(f"s per {each}", "number"), 2
-    memory = Column("Peak memory, MiB", "number", note=of.strip()), 0
+    memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of), 0
     if reference is not None:
         time = Column("Time", "number", note=f"per {each}, {reference} = 1"), 2
-        memory = Column("Memory", "number", note=f"peak{of}, {reference} = 1"), 2
+        memory = Column("Memory", "number", note=f"{of}, {reference} = 1"), 2
 
     def show(column: str, digits: int, *, relative: bool = True) -> Callable[[str], str]:
         values = {str(name): float(cost) for name, cost in costs[column].items()}
@@ -279,7 +352,7 @@ def _cost_columns(
 
     return {
         time[0]: show("seconds_epoch", time[1]),
-        memory[0]: show("peak_memory_mib", memory[1]),
+        memory[0]: show("memory_mib", memory[1]),
         Column("Parameters", "number", note="without embedding"): show(
             "without_embedding", 0, relative=False
         ),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import pandas as pd
+
 from relation_tf.bench.results import Results
 from relation_tf.registry import register_section
 from relation_tf.report.blocks import Block, Figure, Paragraph, Section, figure_with_note, plural
+from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.runs import learning_curves
@@ -24,6 +27,11 @@ class LearningCurves(Section):
         if context.results is None:
             return []
         note = "Each line is a seed; its mark is the epoch of the kept weights."
+        if context.scores.seeds > 1:
+            note = (
+                "Line and band: mean ± standard deviation over seeds, up to the epoch where the "
+                "first of them stops. Faint lines: seeds; a mark is the epoch of the kept weights."
+            )
         picture = learning_curves(context.results, context.look)
         return figure_with_note(picture, note, context.look)
 
@@ -39,27 +47,41 @@ class Costs(Section):
         results = context.results
         if results is None or results.suite.timed or context.how.empty:
             return []
-        time, parameters = _scores_against(context, results)
-        if time is None or parameters is None:
-            return []
-        suite, how = results.suite, context.how
-        deviation = " ± standard deviation" if context.scores.seeds > 1 else ""
-        note = (
-            f"Mean score{deviation} against the median time of a training epoch (compute: "
-            f"{suite.compute}, {plural(suite.threads, 'thread')} per operation) and against the "
-            "number of parameters without the embedding. Ringed: no other method is better and "
-            "cheaper. Times depend on the processor named below and its load."
+        pictures = [each for each in _scores_against(context, results) if each is not None]
+        lengths = cost_against_length(_by_length(context), context.look)
+        by_length = (
+            "Time per batch and memory of a run against the mean text length of the task, with the "
+            "range over seeds. Points of different tasks are not joined: tasks differ in more than "
+            "their length."
         )
-        lengths = how.assign(
-            milliseconds_per_batch=1000 * how["seconds_batch"], memory_mib=how["peak_memory_mib"]
-        )
-        by_length = "Time per batch and memory of a run against the mean text length of the task."
         return [
-            Figure(time, context.look),
-            Figure(parameters),
-            Paragraph(note, "note"),
-            *figure_with_note(cost_against_length(lengths, context.look), by_length),
+            *(Figure(picture, {} if i else context.look) for i, picture in enumerate(pictures)),
+            *([Paragraph(_note(context), "note")] if pictures else []),
+            *figure_with_note(lengths, by_length),
         ]
+
+
+def _note(context: ReportContext) -> str:
+    assert context.results is not None
+    suite, deviation = context.results.suite, " ± standard deviation"
+    return (
+        f"Mean score{deviation if context.scores.seeds > 1 else ''} against the median time of a "
+        f"training epoch and its range over seeds (compute: {suite.compute}, "
+        f"{plural(suite.threads, 'thread')} per operation), and against the number of parameters "
+        "without the embedding where it differs. Ringed, if any method is left out: no other "
+        "method is significantly better at no greater cost in any run. Times depend on the "
+        "processor named below and its load."
+    )
+
+
+def _by_length(context: ReportContext) -> pd.DataFrame:
+    """Return costs with the names of `cost_against_length`."""
+    how = context.how
+    names = {
+        f"milliseconds_per_batch{end}": 1000 * how[f"seconds_batch{end}"]
+        for end in ("", "_low", "_high")
+    }
+    return how.assign(**names)
 
 
 @register_section("lengths")
@@ -82,13 +104,16 @@ class TokenCosts(Section):
             "all earlier tokens, against the text length. Attention reserves memory for all tokens "
             "at the start and reads all of it at each step."
         )
-        return figure_with_note(cost_against_length(stepped, context.look), note, context.look)
+        picture = cost_against_length(stepped, context.look, joined=True)
+        return figure_with_note(picture, note, context.look)
 
 
 def _scores_against(context: ReportContext, results: Results) -> Iterator[Picture | None]:
     """Iterate over the figures of score against time and against parameters."""
     scores = context.scores
-    samples, lower = {}, set[str]()
+    samples: dict[str, dict[str, list[float]]] = {}
+    better: dict[str, set[tuple[str, str]]] = {}
+    lower: set[str] = set()
     for task in results.suite.tasks:
         # MNLI is trained once and scored on two sets; a group's score is the mean of its tasks.
         firsts = [next(iter(each.scored)) for each in results.suite.find_task(task).each()]
@@ -97,15 +122,23 @@ def _scores_against(context: ReportContext, results: Results) -> Iterator[Pictur
         means = table.groupby(["method", "seed"], sort=False)["score"].mean()
         means *= scores.factor(firsts[0])
         samples[task] = {name: [*means[name]] for name in scores.methods if name in means.index}
+        pairs = context.pvalues[context.pvalues["better"].notna()]
+        won = (_better(pairs[pairs["task"] == first]) for first in firsts)
+        better[task] = set.intersection(*won)
+    done = context.runs[context.runs["status"] == "done"]
     for name, column, label in (
         ("time", "seconds_epoch", "seconds per epoch"),
         ("parameters", "without_embedding", "parameters without embedding"),
     ):
-        costs = {
-            str(task): dict(zip(rows["method"], rows[column], strict=True))
-            for task, rows in context.how.groupby("task", sort=False)
-        }
-        unit = "points" if {*scores.fractions} == {*scores.tasks} else "score"
+        costs: dict[str, dict[str, list[float]]] = {}
+        for (of, method), own in done.groupby(["task", "method"], sort=False)[column]:
+            costs.setdefault(str(of), {})[str(method)] = own.tolist()
         yield score_against(
-            name, costs, samples, label, context.look, score_label=unit, lower_is_better=lower
-        )
+            name, costs, samples, label, context.look, score_label=scores.unit or "score",
+            better=better, lower_is_better=lower,
+        )  # fmt: skip
+
+
+def _better(pairs: pd.DataFrame) -> set[tuple[str, str]]:
+    """Return the better and the worse method of each significant pair."""
+    return {(row.better, row.a if row.better == row.b else row.b) for row in rows_of(pairs)}

@@ -1,4 +1,4 @@
-"""Sections with p and effect size of each pair of methods on each task."""
+"""Section with p and difference of each pair of methods on each task."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from relation_tf.registry import register_section
+from relation_tf.report.answer import cautions
 from relation_tf.report.blocks import (
     SHADED,
     Block,
-    Figure,
-    Folded,
+    Bullets,
     Paper,
     Paragraph,
     Section,
     Span,
     figure_with_note,
     pair_table,
-    plural,
 )
 from relation_tf.report.context import ReportContext
-from relation_tf.report.pictures.significance import effect_sizes, pvalue_matrix
-
-_FEW_PAIRS = 10  # more are folded
+from relation_tf.report.pictures.significance import differences
 
 
 @register_section("differences")
@@ -34,7 +31,7 @@ class Differences(Section):
     by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the table of p, with figures if all pairs are tested."""
+        """Return the table of p and the figure of the differences."""
         if not context.num_pairs:
             return []
         no_evidence = (
@@ -55,6 +52,7 @@ class Differences(Section):
             f": significant, {context.level}. The other pairs do not differ significantly; this is "
             f"no evidence that they are equal.{_intervals(context)}",
         ]
+        remarks = [*cautions(scores, context.comparisons)]
         return [
             pair_table(
                 "Table: pairs of methods",
@@ -66,7 +64,8 @@ class Differences(Section):
                 paper=Paper("pairs", [Span("p", "italic"), f" ({context.test})"], details),
             ),
             Paragraph(note, "note"),
-            *_pictures(context),
+            *([Bullets(remarks)] if remarks else []),
+            *_figure(context),
         ]
 
 
@@ -78,7 +77,7 @@ def _intervals(context: ReportContext) -> str:
     confidence = f"{100 * (1 - context.scores.alpha):g} %"
     if np.isinf(found).all(axis=None):
         return f" So few seeds give no finite {confidence} intervals of the differences."
-    unit = " in points" if context.scores.fractions == [*context.scores.tasks] else ""
+    unit = f" in {context.scores.unit}" if context.scores.unit else ""
     return (
         f" In small type or parentheses: difference{unit}, second minus first method, with a "
         f"simultaneous {confidence} interval for all pairs of a column. The intervals "
@@ -87,47 +86,10 @@ def _intervals(context: ReportContext) -> str:
     )
 
 
-def _pictures(context: ReportContext) -> Sequence[Block]:
-    scores = context.scores
-    tests = {
-        task: (result.pvalue, result.effect_size)
-        for task, result in context.comparisons.items()
-        if result.control is None
-    }
-    picture = pvalue_matrix(tests, scores.methods, scores.alpha, scores.lower_is_better)
-    note = (
-        "Each name is at the end of its row and above its column. A mark points to the better "
-        "method of a pair; shaded cells are significant."
-    )
-    blocks = figure_with_note(picture, note)
-    return [Folded("The same p as figures, one per task", blocks)] if blocks else []
-
-
-@register_section("effects")
-class Effects(Section):
-    """Cliff's delta of each pair."""
-
-    heading = "Effect sizes"
-    by_family = True
-
-    def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the figure."""
-        columns = {"effect_low": "low", "effect_high": "high"}
-        table = context.pvalues[["task", "a", "b", "effect_size", *columns]].rename(columns=columns)
-        effects = {task: table[table["task"] == task] for task in context.comparisons}
-        picture = effect_sizes(effects, context.look)
-        if picture is None:
-            return []
-        return [
-            Folded(
-                f"{plural(context.num_pairs, 'pair')} of methods, by task",
-                [Figure(picture)],
-                open=context.num_pairs <= _FEW_PAIRS,
-            ),
-            Paragraph(
-                "Cliff's delta of each pair, from −1 to 1: the probability that a seed of one "
-                "method scores higher than a seed of the other, minus the reverse probability. "
-                "Intervals are nominally 95 %; with few seeds the coverage can be lower.",
-                "note",
-            ),
-        ]
+def _figure(context: ReportContext) -> Sequence[Block]:
+    """Return the differences of all pairs as a figure; nothing if the test has no differences."""
+    table = context.pvalues.rename(columns={"difference_low": "low", "difference_high": "high"})
+    pairs = {task: table[table["task"] == task] for task in context.comparisons}
+    picture = differences(pairs, context.look, unit=context.scores.unit)
+    note = "The same differences as a figure, in the unit of the table of scores."
+    return figure_with_note(picture, note)

@@ -65,7 +65,7 @@ def _columns(*, timed: bool) -> Mapping[Column, Show]:
     return common | {
         numeric("Padding"): lambda row: f"{100 * row.padding:.1f} %",
         numeric("Memory, MiB"): lambda row: Cell(
-            number(row.peak_memory_mib), notes=["of process"] if row.of_process else []
+            number(row.memory_mib), notes=["of process"] if row.of_process else []
         ),
         Column("Reason to stop", "words"): lambda row: row.stopped,
     }
@@ -109,9 +109,10 @@ def _how(results: Results, how: pd.DataFrame) -> list[Block]:
             if how["of_process"].any()
             else ""
         )
+        base = ", above that of the process before its first run" if how["above_base"].all() else ""
         note = (
             "Time: training without evaluation and compilation; tokens without padding. "
-            f"Padding: share of padding in training batches. Memory: peak of a run{others}."
+            f"Padding: share of padding in training batches. Memory: peak of a run{others}{base}."
         )
     return [
         Paragraph(f"{computed(results)} {varied(results)}".strip()),

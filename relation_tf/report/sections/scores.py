@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from relation_tf.registry import register_section
 from relation_tf.report.answer import in_words
@@ -20,7 +22,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.runs import score_dots
-from relation_tf.tasks.metrics import counted
+from relation_tf.tasks.metrics import counted, find_metric
 
 
 @register_section("scores")
@@ -161,8 +163,34 @@ class Seeds(Section):
         scores = context.scores
         points = "Scores times 100. " if scores.fractions else ""
         points = f"Scores: {scores.times_100}. " if points and scores.points else points
-        interval = ", the horizontal line its 95 % t interval" if scores.seeds > 1 else ""
+        interval = (
+            ", the horizontal line its 95 % t interval, within the range of the metric"
+            if scores.seeds > 1
+            else ""
+        )
         note = f"{points}Each mark is a seed; the vertical line is the mean{interval}."
         if not context.collapsed.empty:
             note += " An open mark is a collapsed run; a mean with such a run has no interval."
-        return figure_with_note(score_dots(scores, context.look, context.collapsed), note)
+        picture = score_dots(scores, context.look, context.collapsed, _limits(context))
+        return figure_with_note(picture, note)
+
+
+def _limits(context: ReportContext) -> dict[str, tuple[float, float]]:
+    """Return the lowest and the highest possible score of each task, infinite if unknown."""
+    scores = context.scores
+    if not scores.in_points:
+        return {}
+    found = dict.fromkeys(scores.tasks, (-1.0, 1.0))  # the metrics of other reports are unknown
+    for task in () if context.results is None else context.results.suite.learned():
+        metrics = [find_metric(name) for name in counted(task.metrics)]
+        low, high = (
+            fmean(infinite if end is None else end for end in ends)
+            for infinite, ends in (
+                (-math.inf, [metric.low for metric in metrics]),
+                (math.inf, [metric.high for metric in metrics]),
+            )
+        )
+        found |= dict.fromkeys(task.scored, (low, high))
+    own = [found[task] for task in scores.own_tasks]
+    average = fmean(low for low, _ in own), fmean(high for _, high in own)
+    return found | dict.fromkeys(scores.averages, average)

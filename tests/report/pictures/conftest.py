@@ -57,12 +57,7 @@ def readable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Picture], None]:
 @pytest.fixture
 def contrast() -> Callable[[str, float], float]:
     """Return the lower contrast of text on a transparent colour, on white and dark pages."""
-    css = files("relation_tf.report").joinpath("report.css").read_text(encoding="utf-8")
-    inks, papers = (
-        [_rgb(value) for value in re.findall(rf"--{name}: (#\w+);", css)[:2]]
-        for name in ("ink", "paper")
-    )
-    assert len(inks) == len(papers) == 2
+    inks, papers = _of_page("ink"), _of_page("paper")
 
     def smallest(color: str, opacity: float) -> float:
         found = []
@@ -76,6 +71,28 @@ def contrast() -> Callable[[str, float], float]:
         return min(found)
 
     return smallest
+
+
+@pytest.fixture
+def contrast_to_page() -> Callable[[str], float]:
+    """Return the lower contrast of a color with a white and with a dark page."""
+
+    def smallest(color: str) -> float:
+        found = []
+        for paper in _of_page("paper"):
+            dark, light = sorted(_luminance(rgb) for rgb in (paper, _rgb(color)))
+            found.append((light + 0.05) / (dark + 0.05))
+        return min(found)
+
+    return smallest
+
+
+def _of_page(name: str) -> list[list[float]]:
+    """Return a color of the light and of the dark page."""
+    css = files("relation_tf.report").joinpath("report.css").read_text(encoding="utf-8")
+    found = [_rgb(value) for value in re.findall(rf"--{name}: (#\w+);", css)[:2]]
+    assert len(found) == 2
+    return found
 
 
 def _rgb(color: str) -> list[float]:

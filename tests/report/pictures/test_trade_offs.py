@@ -1,4 +1,4 @@
-"""Figures of costs: Pareto front and ticks of axes."""
+"""Figures of costs: dominated methods and ticks of axes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from relation_tf.report.pictures import trade_offs
 from relation_tf.report.pictures.drawing import styles
 from relation_tf.report.pictures.trade_offs import (
     cost_against_length,
-    pareto_front,
     score_against,
+    undominated,
 )
 
 
@@ -25,52 +25,75 @@ def axes_of(picture):
     return axes
 
 
-def against(costs, scores, lower_is_better=()):
-    """Return a picture of one task, CoLA."""
+def against(costs, scores, better=()):
+    """Return a picture of one task, CoLA; a cost is a number or the costs of all runs."""
     look = styles(list(scores))
-    return score_against("score", {"CoLA": costs}, {"CoLA": scores}, "seconds per epoch", look,
-                         lower_is_better=lower_is_better)  # fmt: skip
+    runs = {
+        name: own if isinstance(own, list) else [own] * len(scores.get(name, ()))
+        for name, own in costs.items()
+    }
+    return score_against("score", {"CoLA": runs}, {"CoLA": scores}, "seconds per epoch", look,
+                         better={"CoLA": better})  # fmt: skip
 
 
-few = st.sampled_from([1.0, 2.0, 3.0, 4.0])
-
-
-@given(st.lists(st.tuples(few, few), max_size=9), st.booleans())
-def test_front_has_the_points_that_no_other_dominates(points, higher_is_better):
-    sign = -1 if higher_is_better else 1
-    losses = [(cost, sign * score) for cost, score in points]
-    expected = [
-        i
-        for i, own in enumerate(losses)
-        if not any(x <= own[0] and y <= own[1] and (x, y) != own for x, y in losses)
+def test_only_significantly_better_methods_dominate():
+    costs = {"a": [1.0, 2.0], "b": [2.0, 3.0], "c": [1.5, 9.0]}
+    assert undominated(costs, set()) == ["a", "b", "c"]  # differences within noise
+    assert undominated(costs, {("a", "b")}) == ["a", "c"]
+    assert undominated(costs, {("a", "c")}) == ["a", "b", "c"]  # some run of c is cheaper
+    assert undominated(costs, {("b", "a")}) == ["a", "b", "c"]  # better but costlier
+    scores = {name: [1.0, 2.0] for name in costs}
+    alt = against(costs, scores, {("a", "b")}).panels[0].alt
+    assert alt.endswith("; not dominated: a, c.")
+    rings = [
+        line.get_xydata().tolist()
+        for line in axes_of(against(costs, scores, {("a", "b")})).lines
+        if line.get_markerfacecolor() == "none"
     ]
-    found = pareto_front([x for x, _ in points], [y for _, y in points], higher_is_better)
-    assert sorted(found) == expected
-    assert [points[i][0] for i in found] == sorted(points[i][0] for i in found)
+    assert rings == [[[1.5, 1.5]], [[5.25, 1.5]]]  # not joined
+    assert "dominated" not in against(costs, scores).panels[0].alt
 
 
-def test_the_direction_of_the_score_decides_the_front():
-    costs, scores = {"a": 1.0, "b": 2.0}, {"a": [10.0, 12.0], "b": [20.0, 22.0]}
-    alt = against(costs, scores).panels[0].alt
-    assert alt == (
-        "CoLA, mean score in points ± standard deviation against seconds per epoch: "
-        "a 11 ± 1.41 at 1, b 21 ± 1.41 at 2; Pareto front: a, b."
+def test_cost_has_its_range_over_runs():
+    picture = against(
+        {"a": [1.0, 2.0, 6.0], "b": [3.0] * 3}, {"a": [7.0, 8.0, 9.0], "b": [7.0, 8.0, 9.0]}
     )
-    assert against(costs, scores, ["CoLA"]).panels[0].alt.endswith("Pareto front: a.")
+    assert picture.panels[0].alt == (
+        "CoLA, mean score in points ± standard deviation against seconds per epoch: "
+        "a 8 ± 1 at 2 (1 to 6), b 8 ± 1 at 3."
+    )
+    lines = [line.get_xdata().tolist() for line in axes_of(picture).lines]
+    assert [1.0, 6.0] in lines
+
+
+def test_no_panel_where_all_costs_are_equal():
+    scores = {"a": [1.0, 2.0], "b": [1.0, 2.0]}
+    assert against({"a": 23_296.0, "b": 23_296.0}, scores) is None
 
 
 def test_a_method_without_finite_cost_and_score_is_left_out():
     costs = {"a": 1.0, "b": math.nan, "c": 3.0, "d": 4.0}
     scores = {"a": [1.0], "b": [2.0], "c": [3.0, math.nan], "d": [569_186.0], "e": [5.0]}
     alt = against(costs, scores).panels[0].alt
-    assert "a 1 at 1, d 5.69e+05 at 4;" in alt
+    assert "a 1 at 1, d 5.69e+05 at 4." in alt
     assert against({"a": 1.0}, {"b": [2.0]}) is None
 
 
-def test_front_is_ringed_and_joined():
-    axes = axes_of(against({"a": 1.0, "b": 2.0, "c": 3.0}, {"a": [1.0], "b": [0.5], "c": [4.0]}))
-    (rings,) = [line for line in axes.lines if line.get_markerfacecolor() == "none"]
-    assert rings.get_xydata().tolist() == [[1, 1], [3, 4]]
+def test_different_tasks_are_not_joined():
+    table = lengths({"IMDb": 230.0, "CoLA": 9.0}, ["a"])
+    for joined, style in ((False, "None"), (True, "-")):
+        axes = axes_of(cost_against_length(table, styles(["a"]), joined=joined))
+        (marks,) = [
+            line
+            for line in axes.lines
+            if len(line.get_xdata()) == 2 and line.get_marker() != "None"
+        ]
+        assert marks.get_linestyle() == style
+    spread = table.assign(memory_mib_low=100.0, memory_mib_high=900.0)
+    picture = cost_against_length(spread, styles(["a"]))
+    (axes,) = picture._figure(picture.panels[1:], 1).axes
+    assert axes.get_ylim()[0] < 100
+    assert axes.collections  # the ranges
 
 
 @given(st.floats(1e-3, 1e9), st.floats(1, 1e6))
@@ -130,8 +153,9 @@ def test_readable(names, readable):
     for most in (1.0, 15.0, 400.0, 1e6):
         costs = {name: most ** (place / 11) for place, name in enumerate(names)}
         scores = {name: [50.0 + place, 50.0] for place, name in enumerate(names)}
-        readable(against(costs, scores))
-        readable(against(costs, {name: [50.0] for name in names}))
+        if most > 1:
+            readable(against(costs, scores))
+            readable(against(costs, {name: [50.0] for name in names}))
     glue = {"CoLA": 9.0, "SST-2": 11.0, "MRPC": 44.0, "STS-B": 22.0, "QQP": 25.0, "MNLI": 30.0,
             "QNLI": 38.0, "RTE": 52.0, "WNLI": 35.0, "WikiText-103": 30.5}  # fmt: skip
     near = {f"domain-{place}": 100.0 + place / 10 for place in range(20)}
@@ -154,7 +178,7 @@ def test_pictures_are_small_and_equal_numbers_give_equal_bytes(names):
 
 @pytest.mark.parametrize(
     ("costs", "scale", "limits"),
-    [((1.0, 20.0), "linear", (0, 22)), ((1.0, 20.1), "log", None), ((0.0, 0.0), "linear", (0, 1))],
+    [((1.0, 20.0), "linear", (0, 22)), ((1.0, 20.1), "log", None)],
 )
 def test_large_ratio_of_costs_gives_a_logarithmic_axis(costs, scale, limits):
     axes = axes_of(against(dict(zip("ab", costs, strict=True)), {"a": [1.0], "b": [2.0]}))
