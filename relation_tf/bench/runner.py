@@ -59,7 +59,8 @@ def run_suite(
     Args:
         suite: A name of `list_suites()`, a TOML file, or a `Suite`.
         out: The folder of the runs, by default `runs/<suite>`.
-        methods: Names of the methods to run, by default all.
+        methods: Names of the methods to run, by default all. The name of a mechanism, such as
+            `"relation"`, means all its methods.
         tasks: Tasks to run, by default all.
         seeds: Seeds to run, by default all.
         settings: Suite keys to override, such as `{"epochs": 10}`.
@@ -140,7 +141,7 @@ def plan_suite(
     Args:
         suite: See `run_suite`, also for the other arguments.
         out: The folder of the runs.
-        methods: Names of the methods, by default all.
+        methods: Names of methods or mechanisms, by default all.
         tasks: Names of the tasks, by default all.
         seeds: Seeds, by default all.
         settings: Suite keys to override.

@@ -32,7 +32,12 @@ class SuiteOptions:
 
     out: Path | None = option(None, "Folder of the runs.", "DIR", shown="runs/SUITE")
     tasks: str | None = option(None, "Tasks to use.", "NAME[,NAME...]", shown="all")
-    methods: str | None = option(None, "Methods to use.", "NAME[,NAME...]", shown="all")
+    methods: str | None = option(
+        None,
+        "Methods to use. A mechanism, such as relation, means all its methods.",
+        "NAME[,NAME...]",
+        shown="all",
+    )
     seeds: str | None = option(None, "Seeds to use.", "N[,N...]", shown="all")
     settings: tuple[str, ...] = option(
         (), "Set a key of the suite. Repeatable.", "KEY=VALUE", flag="--set"

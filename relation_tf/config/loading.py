@@ -15,7 +15,13 @@ from relation_tf.config.faults import fault_line, shortened
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
-from relation_tf.errors import SuiteError, UnknownNameError, did_you_mean, reason_of
+from relation_tf.errors import (
+    SuiteError,
+    UnknownNameError,
+    did_you_mean,
+    in_one_line,
+    reason_of,
+)
 
 _FAULTS_SHOWN = 10
 
@@ -134,10 +140,19 @@ def select(
 ) -> list[RunConfig]:
     """Return the runs of some tasks, methods and seeds.
 
+    Args:
+        suite: The suite.
+        tasks: Names of tasks, by default all.
+        methods: Names of methods or mechanisms, see `Suite.find_methods`; by default all.
+        seeds: Seeds, by default all.
+
     Raises:
         SuiteError: If the suite does not have the name or seed.
     """
     runs = suite.runs()
+    if methods is not None:
+        with in_one_line(f"suite {suite.name}"):
+            methods = suite.find_methods(methods)
     for key, chosen in (("task", tasks), ("method", methods), ("seed", seeds)):
         if chosen is None:
             continue

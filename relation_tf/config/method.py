@@ -121,9 +121,13 @@ class Method(BaseModel):
         lists = [self.units, self.size, *self.grid.values()]
         return math.prod(len(values) for values in lists if isinstance(values, list))
 
+    @property
+    def stem(self) -> str:
+        """Common first part of the names that `expand` gives: the name or the mechanism's."""
+        return self.name or re.split(r"[:/\\]", self.mechanism.rstrip("/\\"))[-1]
+
     def expand(self) -> list[Self]:
         """Return a named method for each width, size and combination of the grid."""
-        stem = self.name or re.split(r"[:/\\]", self.mechanism.rstrip("/\\"))[-1]
         widths = self.units if isinstance(self.units, list) else [self.units]
         sizes = self.size if isinstance(self.size, list) else [self.size]
         methods = []
@@ -131,7 +135,7 @@ class Method(BaseModel):
             widths, sizes, itertools.product(*self.grid.values())
         ):
             varied = dict(zip(self.grid, values, strict=True))
-            parts = [stem]
+            parts = [self.stem]
             if len(widths) > 1 or not (self.name or self.grid or self.size):
                 parts.append(str(units))
             if size is not None and (len(sizes) > 1 or not self.name):

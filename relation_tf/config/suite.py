@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 import tomli_w
@@ -15,6 +16,7 @@ from relation_tf.config.rules import MAX_RUNS, check
 from relation_tf.config.run import RunConfig
 from relation_tf.config.table_layout import TableLayout
 from relation_tf.config.training import Margin, Override, TrainingSettings, name_in
+from relation_tf.errors import UnknownNameError
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import PROCEDURES
 from relation_tf.tasks.catalogue import Entry, find_task
@@ -154,6 +156,38 @@ class Suite(TrainingSettings):
     def methods(self) -> list[Method]:
         """Return all methods, one per width, size and combination of a grid."""
         return [method for entry in self.method for method in entry.expand()]
+
+    def find_methods(self, names: str | Iterable[str]) -> list[str]:
+        """Return the methods that names mean, in the order of the suite.
+
+        A mechanism means all methods with this mechanism. The name of a `[[method]]` table with
+        several widths, sizes or a grid means all its methods. The exact name of a method means only
+        this method.
+
+        Args:
+            names: One or several names.
+
+        Raises:
+            UnknownNameError: If a name means no method; the message suggests the nearest name.
+
+        Example:
+            >>> from relation_tf.config import load_suite
+            >>> load_suite("glue").find_methods(["relation", "attention-64"])
+            ['attention-64', 'relation-64', 'relation-128', 'relation-256']
+        """
+        found: dict[str, set[str]] = {}
+        for entry in self.method:
+            own = [str(method.name) for method in entry.expand()]
+            for name in (entry.mechanism, entry.stem):
+                found.setdefault(name, set()).update(own)
+        methods = [str(method.name) for method in self.methods()]
+        found |= {name: {name} for name in methods}
+        meant: set[str] = set()
+        for name in [names] if isinstance(names, str) else names:
+            if name not in found:
+                raise UnknownNameError("method", name, found)
+            meant |= found[name]
+        return [name for name in methods if name in meant]
 
     def runs(self) -> list[RunConfig]:
         """Return all runs, ordered by task, method and seed."""

@@ -121,6 +121,31 @@ def test_select(suite):
         select(made, tasks=["RTE"])
 
 
+def test_a_mechanism_means_all_its_methods(suite):
+    methods = [
+        Method(mechanism="relation", units=[8, 16]),
+        Method(mechanism="relation", name="gated", grid={"use_bias": [True, False]}),
+        Method(mechanism="attention", units=8),
+    ]
+    made = suite(tasks=["CoLA"], method=methods)
+    relations = ["relation-8", "relation-16", "gated-use_biastrue", "gated-use_biasfalse"]
+    assert made.find_methods("relation") == relations
+    assert made.find_methods(["attention", "gated"]) == [*relations[2:], "attention-8"]
+    assert made.find_methods(["gated-use_biasfalse", "relation-8"]) == [relations[0], relations[3]]
+    assert {run.method for run in select(made, methods="relation")} == {*relations}
+    custom = suite(tasks=["CoLA"], method=[Method(mechanism="my_layer:Mine", units=[8, 16])])
+    for name in ("Mine", "my_layer:Mine"):
+        assert custom.find_methods(name) == ["Mine-8", "Mine-16"]
+    fault = r"suite small: unknown method 'relatoin'\. Did you mean 'relation'\? Must be one of "
+    with pytest.raises(SuiteError, match=fault):
+        select(made, methods=["relatoin"])
+
+
+def test_the_name_of_a_method_means_only_this_method(suite):
+    methods = [Method(mechanism="relation", name="relation"), Method(mechanism="relation")]
+    assert suite(method=methods).find_methods("relation") == ["relation"]
+
+
 def test_table_2_of_the_relation_paper():
     """Its programs: a start token, a fifth of the training rows, no activation, batches of 50."""
     suite = load_suite("relation-table2")
