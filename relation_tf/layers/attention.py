@@ -12,7 +12,7 @@ from keras import ops
 from relation_tf.layers.causal import CausalMixer, aligned, causal_softmax, up_to_own
 from relation_tf.layers.chunked_attention import causal_chunked_attention, chunked_attention
 from relation_tf.layers.masking import masked_softmax, zero_masked
-from relation_tf.layers.token_mixer import affine
+from relation_tf.layers.token_mixer import Variant, affine
 
 # With at most this many queries or tokens, all weights fit in one chunk.
 _FEW = 512
@@ -53,7 +53,12 @@ class Attention(CausalMixer):
             for the released code, else False.
         algorithm: `"direct"`, `"factored"`, `"chunked"`, `"fused"` or `"auto"`.
         causal: If True, query i attends to tokens 1 to i only.
-        **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -82,8 +87,38 @@ class Attention(CausalMixer):
 
     algorithms: ClassVar[tuple[str, ...]] = ("direct", "factored", "chunked", "fused")
 
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        super().__init__(units, **kwargs)
+    def __init__(
+        self,
+        units: int,
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        causal: bool = False,
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            causal=causal,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         if self.algorithm == "fused" and self.dropout > 0:
             raise ValueError(
                 "algorithm='fused' does not support dropout on the weights. "

@@ -58,7 +58,11 @@ class Contextualizer(WeightedLayer):
         algorithm: `"tokens"`, `"moments"` or `"auto"`.
         epsilon: Positive number added to the variance in LayerNorm.
         seed: Random seed of the uniform initial context.
-        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -85,9 +89,20 @@ class Contextualizer(WeightedLayer):
         algorithm: str = "auto",
         epsilon: float = 1e-5,
         seed: int | None = None,
+        *,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.rank = positive_integer("rank", rank)
         self.num_steps = positive_integer("num_steps", num_steps)
         self.initial_context = one_of("initial_context", initial_context, _INITIAL_CONTEXTS)

@@ -31,7 +31,11 @@ class FCSR(WeightedLayer):
     Args:
         decay: Factor in [0, 1) by which the weight of a token decreases per position of distance.
         window: Number of nearest tokens on each side to include, at least 1; None for all.
-        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -54,8 +58,24 @@ class FCSR(WeightedLayer):
         - The FCSR preprint, "Full-context semantic representation".
     """
 
-    def __init__(self, decay: float = 0.2, window: int | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        decay: float = 0.2,
+        window: int | None = None,
+        *,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.decay, self.window = checked_reach(decay, window)
 
     def build(self, x_shape: tuple[int | None, ...]) -> None:

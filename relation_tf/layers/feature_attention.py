@@ -22,7 +22,11 @@ class FeatureAttention(WeightedLayer):
 
     Args:
         units: Number of features, and width of the output.
-        **kwargs: As in `WeightedLayer`; the layer has no biases.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: No effect: the layer has no biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: No effect.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         r: Tensor of shape `(batch, tokens, width)`.
@@ -44,8 +48,23 @@ class FeatureAttention(WeightedLayer):
         - The FCSR preprint, equation 9.
     """
 
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        units: int,
+        *,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.units = positive_integer("units", units)
 
     def build(self, r_shape: tuple[int | None, ...]) -> None:

@@ -12,7 +12,7 @@ from relation_tf.layers.arguments import one_of
 from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
 from relation_tf.layers.masking import softmax, to_float32, zero_masked
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _NORMALIZATIONS = ("sum", "none", "released_code")
 
@@ -58,7 +58,12 @@ class LinearAttention(CausalMixer):
             for the released code, else False.
         algorithm: `"direct"`, `"factored"`, `"scores"` or `"auto"`.
         causal: If True, query i sees tokens 1 to i only.
-        **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -90,8 +95,39 @@ class LinearAttention(CausalMixer):
         "released_code": {**TokenMixer.presets["released_code"], "normalization": "released_code"},
     }
 
-    def __init__(self, units: int, normalization: str | None = None, **kwargs: Any) -> None:
-        super().__init__(units, **kwargs)
+    def __init__(
+        self,
+        units: int,
+        normalization: str | None = None,
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        causal: bool = False,
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            causal=causal,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         if self.algorithm == "scores" and self.dropout > 0:
             raise ValueError(
                 "algorithm='scores' does not support dropout on t(K)^T V. "

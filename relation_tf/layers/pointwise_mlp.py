@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -31,7 +31,13 @@ class PointwiseMLP(TokenMixer):
             0.5 for the released code.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
-        **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
+        algorithm: `"direct"` or `"auto"`, which are the same.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -62,9 +68,33 @@ class PointwiseMLP(TokenMixer):
         units: int,
         activation: Any = "relu",
         gated: bool | None = None,
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, **kwargs)
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.activation = keras.activations.get(activation)
         self.gated = self.preset("gated", gated)
 

@@ -10,7 +10,7 @@ from keras import ops
 
 from relation_tf.layers.causal import CausalMixer, aligned, running_mean
 from relation_tf.layers.masking import masked_mean, to_float32
-from relation_tf.layers.token_mixer import TokenMixer, affine
+from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -42,7 +42,12 @@ class Relation(CausalMixer):
             for the released code, else False.
         algorithm: `"direct"`, `"folded"` or `"auto"`.
         causal: If True, the mean of query i is over tokens 1 to i only.
-        **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -72,8 +77,39 @@ class Relation(CausalMixer):
         "released_code": {**TokenMixer.presets["released_code"], "use_bias": True},
     }
 
-    def __init__(self, units: int, activation: Any = "relu", **kwargs: Any) -> None:
-        super().__init__(units, **kwargs)
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "relu",
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        causal: bool = False,
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            causal=causal,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         if self.algorithm == "folded" and self.dropout > 0:
             raise ValueError(
                 "algorithm='folded' does not support dropout between G * h' and W. "

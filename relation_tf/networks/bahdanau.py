@@ -64,8 +64,16 @@ class RecurrentEncoderDecoder(EncoderDecoder):
           Translate", section 3 and appendix A.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        units: int,
+        dropout: float = 0.1,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(source_vocabulary, target_vocabulary, units, dropout, seed, **kwargs)
         # XLA needs a maximum number of steps, which `ops.scan` on TensorFlow does not set.
         self.supports_jit = keras.backend.backend() != "tensorflow"
 
@@ -171,7 +179,12 @@ class AdditiveAttention(BaseLayer):
 
 
 def recurrent_encoder_decoder(
-    source_vocabulary: int, target_vocabulary: int, units: int, **kwargs: Any
+    source_vocabulary: int,
+    target_vocabulary: int,
+    units: int,
+    dropout: float = 0.1,
+    seed: int | None = None,
+    **kwargs: Any,
 ) -> RecurrentEncoderDecoder:
     """Build a `RecurrentEncoderDecoder`: GRU with additive attention over a bidirectional GRU.
 
@@ -180,4 +193,6 @@ def recurrent_encoder_decoder(
         >>> recurrent_encoder_decoder(9, 7, units=8).units
         8
     """
-    return RecurrentEncoderDecoder(source_vocabulary, target_vocabulary, units, **kwargs)
+    return RecurrentEncoderDecoder(
+        source_vocabulary, target_vocabulary, units, dropout, seed, **kwargs
+    )

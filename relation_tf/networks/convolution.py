@@ -34,7 +34,11 @@ class ConvolutionalNetwork(SentenceEncoder):
         widths: Widths of the windows, in tokens.
         num_layers: Number of stacked convolutions.
         activation: Activation of each convolution.
-        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -62,9 +66,21 @@ class ConvolutionalNetwork(SentenceEncoder):
         widths: Sequence[int] = (3, 4, 5),
         num_layers: int = 1,
         activation: Any = "relu",
+        *,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, **kwargs)
+        super().__init__(
+            units,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         if isinstance(widths, str) or not isinstance(widths, Sequence) or not widths:
             raise ValueError(
                 f"`widths` must be a list of positive integers. Received: widths={widths!r}"

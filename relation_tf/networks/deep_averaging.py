@@ -26,7 +26,11 @@ class DeepAveragingNetwork(SentenceEncoder):
         activation: Activation of each Dense layer.
         word_dropout: Rate in [0, 1) at which whole tokens are dropped in training.
         seed: Random seed of the word dropout.
-        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -56,9 +60,21 @@ class DeepAveragingNetwork(SentenceEncoder):
         activation: Any = "relu",
         word_dropout: float = 0.3,
         seed: int | None = None,
+        *,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, **kwargs)
+        super().__init__(
+            units,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.num_layers = positive_integer("num_layers", num_layers)
         self.activation = keras.activations.get(activation)
         self.word_dropout = rate("word_dropout", word_dropout)

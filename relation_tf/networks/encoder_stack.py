@@ -357,7 +357,18 @@ def built_norm(parent: Any, name: str, units: int) -> Any:
 
 
 def encoder(
-    mechanism: Any, num_layers: int = 1, units: int | None = None, **kwargs: Any
+    mechanism: Any,
+    num_layers: int = 1,
+    units: int | None = None,
+    num_heads: int | None = None,
+    feed_forward_units: int | None = None,
+    norm: Norm = "post",
+    dropout: float = 0.1,
+    activation: Any = "relu",
+    options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    causal: bool = False,
+    **kwargs: Any,
 ) -> Encoder:
     """Build an `Encoder`, a stack of blocks around any mechanism; the arguments are the same.
 
@@ -366,17 +377,49 @@ def encoder(
         >>> encoder("linear-attention", num_layers=2, norm="pre").num_layers
         2
     """
-    return Encoder(mechanism, num_layers, units, **kwargs)
+    return Encoder(
+        mechanism,
+        num_layers,
+        units,
+        num_heads,
+        feed_forward_units,
+        norm,
+        dropout,
+        activation,
+        options,
+        seed,
+        causal,
+        **kwargs,
+    )
 
 
-def transformer(units: int, num_layers: int = 2, num_heads: int = 4, **kwargs: Any) -> Encoder:
+def transformer(
+    units: int,
+    num_layers: int = 2,
+    num_heads: int = 4,
+    feed_forward_units: int | None = None,
+    norm: Norm = "post",
+    dropout: float = 0.1,
+    activation: Any = "relu",
+    options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    causal: bool = False,
+    **kwargs: Any,
+) -> Encoder:
     """Build a Transformer encoder: an `Encoder` around `"multi-head-attention"`.
 
     Args:
         units: Width of the blocks, a multiple of `num_heads`.
         num_layers: Number of blocks.
         num_heads: Number of heads.
-        **kwargs: Further arguments of `Encoder`.
+        feed_forward_units: Width of the hidden layer of each block. Default: `2 * units`.
+        norm: `"post"` or `"pre"`.
+        dropout: Dropout rate in [0, 1).
+        activation: Activation of the hidden layer.
+        options: Further arguments of the attention.
+        seed: Random seed of the dropout.
+        causal: Must be False: multi-head attention has no causal form.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Returns:
         A layer from `(batch, tokens, width)` to `(batch, tokens, units)`.
@@ -390,7 +433,20 @@ def transformer(units: int, num_layers: int = 2, num_heads: int = 4, **kwargs: A
     References:
         - Vaswani et al. 2017, "Attention Is All You Need", section 3.1.
     """
-    return Encoder("multi-head-attention", num_layers, units, num_heads, **kwargs)
+    return Encoder(
+        "multi-head-attention",
+        num_layers,
+        units,
+        num_heads,
+        feed_forward_units,
+        norm,
+        dropout,
+        activation,
+        options,
+        seed,
+        causal,
+        **kwargs,
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
-from relation_tf.layers.token_mixer import TokenMixer
+from relation_tf.layers.token_mixer import TokenMixer, Variant
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -23,7 +23,16 @@ class MultiHeadSelfAttention(TokenMixer):
         num_heads: Number of heads, a divisor of `units`.
         dropout: Dropout rate in [0, 1), on the attention weights.
         use_bias: If True, the four projections have biases.
-        **kwargs: As in `TokenMixer`: initializers, regularizers, `seed`, `name`, `dtype`.
+        variant: `"equations"` or `"released_code"`; sets the default of `output_projection`.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         query: Tensor of shape `(batch, queries, width)`.
@@ -53,9 +62,31 @@ class MultiHeadSelfAttention(TokenMixer):
         num_heads: int = 4,
         dropout: float = 0.0,
         use_bias: bool = True,
+        *,
+        variant: Variant = "equations",
+        output_projection: bool | None = None,
+        algorithm: str = "auto",
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, dropout=dropout, use_bias=use_bias, **kwargs)
+        super().__init__(
+            units,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            algorithm=algorithm,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.num_heads = positive_integer("num_heads", num_heads)
         if units % num_heads:
             raise ValueError(

@@ -34,7 +34,11 @@ class RecurrentNetwork(SentenceEncoder):
         return_sequences: If True, return the states of all tokens.
         recurrent_initializer: Initializer of the recurrent kernels. The default does not support
             weights in bfloat16 on TensorFlow and in float16 on JAX; mixed precision works.
-        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -69,9 +73,21 @@ class RecurrentNetwork(SentenceEncoder):
         bidirectional: bool = False,
         return_sequences: bool = False,
         recurrent_initializer: Any = "orthogonal",
+        *,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, **kwargs)
+        super().__init__(
+            units,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.cell = one_of("cell", cell, _CELLS)
         self.num_layers = positive_integer("num_layers", num_layers)
         self.bidirectional = bidirectional

@@ -40,7 +40,11 @@ class SentenceStateLSTM(SentenceEncoder):
         num_steps: Number of steps.
         window: Number of words on each side that a word sees in a step.
         return_sequences: If True, return the states of words instead of the sentence state.
-        **kwargs: As in `WeightedLayer`: initializers, regularizers, `name`, `dtype`.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases.
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Call arguments:
         x: Tensor of shape `(batch, tokens, width)`.
@@ -68,9 +72,21 @@ class SentenceStateLSTM(SentenceEncoder):
         num_steps: int = 9,
         window: int = 1,
         return_sequences: bool = False,
+        *,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, **kwargs)
+        super().__init__(
+            units,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
         self.num_steps = positive_integer("num_steps", num_steps)
         self.window = positive_integer("window", window)
         self.return_sequences = return_sequences

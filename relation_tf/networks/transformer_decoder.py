@@ -288,10 +288,11 @@ def transformer_encoder_decoder(
     num_layers: int = 2,
     norm: Norm = "pre",
     dropout: float = 0.1,
+    feed_forward_units: int | None = None,
+    activation: Any = "relu",
     seed: int | None = None,
     name: str | None = None,
     dtype: Any = None,
-    **kwargs: Any,
 ) -> TransformerEncoderDecoder:
     """Build a `TransformerEncoderDecoder` with any mechanism, by default with its equations.
 
@@ -309,10 +310,11 @@ def transformer_encoder_decoder(
         num_layers: Number of blocks of each stack.
         norm: `"pre"` or `"post"`.
         dropout: Dropout rate in [0, 1).
+        feed_forward_units: Width of the hidden layer of each block. Default: `2 * units`.
+        activation: Activation of the hidden layer.
         seed: Random seed of the dropout.
         name: Name of the network.
         dtype: Dtype policy of the network.
-        **kwargs: Further arguments of both stacks: `feed_forward_units`, `activation`.
 
     Returns:
         A `TransformerEncoderDecoder`.
@@ -332,7 +334,8 @@ def transformer_encoder_decoder(
         # Equal to the causal decoder: the released code has no causal form.
         options = {**by_equations(entry_of(mechanism)), **(options or {})}
     stack: dict[str, Any] = {"num_layers": num_layers, "units": units, "norm": norm}
-    stack |= {"dropout": dropout, "dtype": dtype, **kwargs}
+    stack |= {"dropout": dropout, "dtype": dtype}
+    stack |= {"feed_forward_units": feed_forward_units, "activation": activation}
     seeds = [None if seed is None else seed + i * num_layers for i in range(3)]
     encoder = Encoder(mechanism, options=options, seed=seeds[0], name="encoder", **stack)
     stack |= {"source_heads": source_heads, "seed": seeds[1], "name": "decoder"}
