@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import keras
@@ -107,6 +107,22 @@ def contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, 
     Returns:
         Two tensors with the shape and dtype of `x`, zero at masked tokens.
     """
+    compute = _compiled() if keras.backend.backend() == "jax" else _contexts
+    return compute(x, mask, decay, window)
+
+
+@cache
+def _compiled() -> Callable[..., tuple[Any, Any]]:
+    """Return `_contexts` compiled by JAX, once per shape.
+
+    Without it each call outside `jax.jit` would compile the branches of `ops.cond` again.
+    """
+    import jax
+
+    return jax.jit(_contexts, static_argnums=(2, 3))
+
+
+def _contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, Any]:
     wide = zero_masked(to_float32(x), mask)
     left = partial(_left, decay=decay, window=window)
 

@@ -258,3 +258,11 @@ def test_keras_contract() -> None:
         run_training_check=False,  # The layer has no weights.
     )
     assert set(FOFE().get_config()) == {"decay", "window", "name", "dtype", "trainable"}
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="only JAX compiles branches outside of jit again")
+def test_a_second_call_on_jax_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x, mask = FOFE(), tokens(0, 5, 11, 3), masks(11, gaps=True)
+    first = side_by_side(layer, x, mask)
+    monkeypatch.setattr(fofe, "_geometric_sum", None)  # called only to compile
+    close(side_by_side(layer, x, mask), first)
