@@ -360,6 +360,7 @@ def test_help_texts_list_choices_and_defaults(call, monkeypatch):
         ("tasks --suite dmo", "demo"),
         ("download RTe", "RTE"),
         ("check-layer relatn", "relation"),
+        ("check-layer relation --set unitz=3", "units"),
         ("check-layer relation_tf.layers:Relaton", "Relation"),
         ("check-layer relation_tf.layer:Relation", "relation_tf.layers"),
         ("check-layer my_plugn:Layer", "my_plugin"),

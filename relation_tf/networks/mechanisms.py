@@ -9,14 +9,23 @@ import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from relation_tf.errors import SuiteError, did_you_mean, escape, no_such_module, quote
+from relation_tf.errors import (
+    SuiteError,
+    UnknownNameError,
+    did_you_mean,
+    escape,
+    no_such_module,
+    quote,
+)
 from relation_tf.registry import MECHANISMS, Mechanism
 
 __all__ = ["MECHANISMS", "Mechanism"]
 
+# Modules of the bases of all layers, whose arguments are not options.
+_BASES = ("builtins", "keras.src.layers.layer", "keras.src.ops.operation")
 _RELEASED_CODE = {"variant": "released_code"}
 
 
@@ -142,6 +151,7 @@ def make_layer(
         A Keras layer.
 
     Raises:
+        UnknownNameError: If the class does not know an option; the message suggests the nearest.
         ValueError: If the class rejects the options.
     """
     arguments = {**entry.options, **(options or {})}
@@ -153,6 +163,7 @@ def make_layer(
     try:
         return factory(name=name, **arguments)
     except (TypeError, ValueError) as error:
+        _refuse_unknown(factory, arguments.keys() - {entry.size, "causal"}, str(error))
         given = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
         no_causal = arguments.get("causal") and not _declares(factory, "causal")
         reason = "it has no causal form" if no_causal else _line(str(error), 400)
@@ -225,13 +236,32 @@ def load(path: str) -> Any:
         raise ValueError(f"cannot import mechanism {_cut(path)!r}: {reason}") from error
 
 
+def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:
+    """Raise an error that names the option which a factory does not know, if that is the reason."""
+    options = _options(factory)
+    for name in given:
+        if name not in options and f"'{name}'" in reason:
+            raise UnknownNameError(f"{factory.__name__} option", name, options)
+
+
+def _options(factory: Any) -> list[str]:
+    """Return the options that a function, a class and its bases declare, without Keras's Layer."""
+    functions = [factory]
+    if inspect.isclass(factory):
+        own = [base for base in factory.__mro__ if base.__module__ not in _BASES]
+        functions = [vars(base)["__init__"] for base in own if "__init__" in vars(base)]
+    parameters = [each for one in functions for each in inspect.signature(one).parameters.values()]
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    names = dict.fromkeys(each.name for each in parameters if each.kind not in variable)
+    return [name for name in names if name not in ("self", "name", "dtype")]
+
+
 def _declares(factory: Any, argument: str) -> bool:
     """Return True if a function, a class or one of its bases declares the argument."""
     if not inspect.isclass(factory):
         parameters = inspect.signature(factory).parameters.values()
         return any(each.name == argument or each.kind is each.VAR_KEYWORD for each in parameters)
-    functions = [vars(base)["__init__"] for base in factory.__mro__ if "__init__" in vars(base)]
-    return any(argument in inspect.signature(each).parameters for each in functions)
+    return argument in _options(factory)
 
 
 def accepts(layer: Any, argument: str) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from relation_tf.errors import UnknownNameError
 from relation_tf.layers import Relation
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks import LayerCheck, LayerReport, check_layer
@@ -179,6 +180,34 @@ class InfiniteGradient(Mean):
         return super().mean(x, count) + ops.cast(ops.sqrt(zero), x.dtype)
 
 
+class NoisyInInference(Mean):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return super().call(x, mask) + keras.random.normal((*ops.shape(x)[:1], 1, 1))
+
+
+class FailsInAPair(Mean):
+    """Cannot be called twice in a network."""
+
+    calls = 0
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        if self.name == "mechanism" and x.shape[-1] == 6 and x.shape[1] is None:
+            self.calls += 1
+        if self.calls > 1:
+            raise RuntimeError("a second text")
+        return super().call(x, mask)
+
+
+class FailsInHalfPrecision(Mean):
+    """Raises where networks differ from the layer alone: in a graph with half precision."""
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        half = keras.backend.standardize_dtype(x.dtype) == "bfloat16"
+        if half and x.shape[0] is None:
+            raise RuntimeError("half precision")
+        return super().call(x, mask)
+
+
 class OwnSeed(Mean):
     def build(self, x_shape: Any) -> None:
         super().build(x_shape)
@@ -317,6 +346,17 @@ FAULTS = [
         "gradients",
         "Gradients of .*kernel are NaN or infinite",
     ),
+    (
+        NoisyInInference,
+        "inference",
+        r"Two calls in inference .* different outputs: a difference of .*only if training=True",
+    ),
+    (FailsInAPair, "training", "The pair network cannot be trained: RuntimeError: a second text"),
+    (
+        FailsInHalfPrecision,
+        "training in mixed precision",
+        "The network of one text cannot be trained: RuntimeError: half precision",
+    ),
     (OwnSeed, "determinism", "different weights .*kernel: a difference"),
     (OwnNoise, "determinism", "different outputs with training=True: a difference"),
     (SeesLaterTokens, "causality", "Outputs depend on later tokens"),
@@ -347,7 +387,15 @@ FAULTS = [
 
 ADVICE = {
     "NaN padding", "batch in training", "determinism", "steps", "saving", "mixed precision", "XLA",
+    "training in mixed precision",
 }  # fmt: skip
+
+
+@pytest.fixture
+def without_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the checks that train networks, which take most of the time."""
+    kept = [one for one in check.CHECKS if not one.name.startswith("training")]
+    monkeypatch.setattr(check, "CHECKS", kept)
 
 
 def faults(report: LayerReport) -> Mapping[str, str]:
@@ -359,7 +407,8 @@ def test_a_fault_is_found_by_its_check(
     layer: type, name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # These checks take most of the time.
-    slow = {"saving", "mixed precision", "XLA"} - {name}
+    slow = {"saving", "mixed precision", "XLA", "training in mixed precision"} - {name}
+    slow |= set() if name.startswith("training") else {"training"}
     monkeypatch.setattr(check, "CHECKS", [one for one in check.CHECKS if one.name not in slow])
     report = check_layer(layer)
     assert set(faults(report)) == {name}
@@ -381,6 +430,7 @@ def test_correct_layer_passes() -> None:
     assert others == {"causality", "steps", "read-out"} | NOT_ON_TORCH
 
 
+@pytest.mark.usefixtures("without_training")
 def test_steps_of_a_causal_layer_are_checked() -> None:
     by_name = {check.name: check for check in check_layer(RunningMean).checks}
     assert by_name["steps"].message == "steps of one token give the same outputs as the whole text."
@@ -412,6 +462,7 @@ class MeanMixer(keras.layers.Layer):
         return self.dense(x * total / count)
 
 
+@pytest.mark.usefixtures("without_training")
 def test_layer_of_the_guide_passes() -> None:
     assert faults(check_layer(MeanMixer)) == {}
 
@@ -419,6 +470,7 @@ def test_layer_of_the_guide_passes() -> None:
 QUICK = ("attention", "relation", "fcsr", "cnn")
 
 
+@pytest.mark.usefixtures("without_training")
 @pytest.mark.parametrize("name", QUICK)
 def test_built_in_layers_pass(name: str) -> None:
     assert faults(check_layer(name)) == {}
@@ -436,6 +488,7 @@ def test_other_built_in_layers_pass(name: str) -> None:
     assert faults(check_layer(name, units=12, width=5)) == {}
 
 
+@pytest.mark.usefixtures("without_training")
 def test_an_instance_and_its_options() -> None:
     report = check_layer(Relation(5, use_bias=True, name="mine"), width=3)
     assert faults(report) == {}
@@ -445,21 +498,62 @@ def test_an_instance_and_its_options() -> None:
 
 
 def test_unknown_option() -> None:
-    report = check_layer(Mean, options={"colour": "red"})
-    assert set(faults(report)) == {"construction"}
-    assert "colour='red'" in faults(report)["construction"]
-    assert all(check.status == "not applicable" for check in report.checks[1:])
+    message = r"unknown Mean option 'unitz'\. Did you mean 'units'\? Must be one of units\.$"
+    with pytest.raises(UnknownNameError, match=message):
+        check_layer(Mean, options={"unitz": 3})
 
 
+class Pooled(Mean):
+    """Vector layer that declares mask support, as the guide offers."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.supports_masking = True
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        y = super().call(x, mask)
+        return ops.sum(y if mask is None else zero_masked(y, mask), axis=1)
+
+
+def test_vector_layer_with_mask_support_trains_in_both_networks() -> None:
+    report = check_layer(Pooled)
+    by_name = {one.name: one.status for one in report.checks}
+    assert by_name["training"] == by_name["training in mixed precision"] == "ok"
+    assert report.passed
+
+
+@pytest.mark.usefixtures("without_training")
+def test_noise_in_inference_is_no_fault_of_padding() -> None:
+    by_name = {one.name: one for one in check_layer(NoisyInInference, required_only=True).checks}
+    assert by_name["inference"].status == "failed"
+    assert by_name["padding"].message == "Fix 'inference' first."
+
+
+def test_layer_without_mask_passes_if_padding_has_no_effect() -> None:
+    report = check_layer(keras.layers.Dense, required_only=True)
+    assert report.passed
+    assert {one.name for one in report.checks} < {one.name for one in check.CHECKS}
+
+
+def test_half_precision_is_required_with_this_precision() -> None:
+    report = check_layer(FailsInHalfPrecision, precision="bfloat16", required_only=True)
+    assert [one.name for one in report.checks if one.status == "failed"] == [
+        "training in mixed precision"
+    ]
+
+
+@pytest.mark.usefixtures("without_training")
 def test_object_that_is_not_a_layer() -> None:
     assert "not a Keras layer but dict" in faults(check_layer("builtins:dict", 4))["construction"]
 
 
+@pytest.mark.usefixtures("without_training")
 def test_unregistered_class_gets_advice() -> None:
     (check,) = (check for check in check_layer(Unregistered).checks if check.name == "saving")
     assert "register_keras_serializable() before the class" in check.message
 
 
+@pytest.mark.usefixtures("without_training")
 def test_dtype_policy_is_restored() -> None:
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:

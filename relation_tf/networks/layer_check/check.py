@@ -6,10 +6,12 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from relation_tf.layers.arguments import positive_integer
-from relation_tf.networks.layer_check.checks import CHECKS
+from relation_tf.errors import UnknownNameError
+from relation_tf.layers.arguments import one_of, positive_integer
+from relation_tf.networks.layer_check.definition import PRECISIONS
 from relation_tf.networks.layer_check.report import LayerCheck, LayerReport
 from relation_tf.networks.layer_check.subject import Subject, described
+from relation_tf.networks.layer_check.training import CHECKS
 from relation_tf.networks.mechanisms import load
 from relation_tf.networks.mixing import entry_of, refuse_options
 from relation_tf.networks.precision import dtype_policy
@@ -21,6 +23,9 @@ def check_layer(
     units: int = 8,
     width: int = 6,
     options: Mapping[str, Any] | None = None,
+    *,
+    precision: str = "float32",
+    required_only: bool = False,
 ) -> LayerReport:
     """Check that a token-mixing layer works in networks and suites.
 
@@ -36,13 +41,16 @@ def check_layer(
         units: Width of the output, at least 1; ignored for an instance.
         width: Width of the input, at least 1.
         options: Further arguments of the layer.
+        precision: `"float32"` or `"bfloat16"`, the key `precision` of the suite that uses the
+            layer: a fault with the other precision is a warning.
+        required_only: If True, run only the checks that must pass before a suite.
 
     Returns:
         A report with `.checks` and `.passed`; `str()` gives a table.
 
     Raises:
         ValueError: If the name cannot be imported or is not a layer, a size is not a positive
-            integer, or options are given for an instance.
+            integer, an option is unknown, or options are given for an instance.
 
     Example:
         >>> from relation_tf.networks import check_layer
@@ -60,12 +68,26 @@ def check_layer(
         dict(options or {}),
     )
     refuse_options(layer_or_name, options)
+    one_of("precision", precision, PRECISIONS)
     outcomes: dict[str, LayerCheck] = {}
     # Keras's warnings refer to the networks created here, not to the layer.
     with warnings.catch_warnings(action="ignore"), dtype_policy("float32"):
+        _refuse_unknown_options(subject)
         for check in CHECKS:
-            outcomes[check.name] = check.outcome(subject, outcomes)
+            if precision in check.needed or not required_only:
+                outcomes[check.name] = check.outcome(subject, outcomes, precision)
     return LayerReport(str(subject), tuple(outcomes.values()))
+
+
+def _refuse_unknown_options(subject: Subject) -> None:
+    """Raise an error if the layer does not know an option: this is no fault of the layer."""
+    try:
+        subject.layer()
+    except UnknownNameError:
+        raise
+    # The check of the construction reports other exceptions.
+    except Exception:
+        return
 
 
 def _entry(layer_or_name: Any) -> Mechanism:

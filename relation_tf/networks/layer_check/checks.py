@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
-from relation_tf.networks.layer_check.report import LayerCheck, Status
+from relation_tf.networks.layer_check.definition import (
+    CHECKS,
+    TOLERANCE,
+    apart,
+    check,
+    difference_of,
+    expect_finite,
+    expect_same,
+    kept_of,
+    percent,
+)
 from relation_tf.networks.layer_check.subject import (
     BATCH,
     EVERYTHING,
@@ -32,71 +40,21 @@ from relation_tf.networks.mixing import is_layer, mix_all
 from relation_tf.networks.next_token import state_change
 from relation_tf.networks.precision import dtype_policy
 
+__all__ = ["CHECKS"]
+
 _LENGTHS = (1, 2, 7)
 _PADDING = 100.0  # Factor of values in the padding; tokens have values around 1.
-# Relative to the largest entry: in TensorFloat-32, matrix products depend on the shape.
-_TOLERANCE = 1e-3
+# Before checks that compare outputs: random outputs would look like another fault.
+_COMPARED = ("construction", "output shape", "inference")
 _HALF_TOLERANCE = 0.1  # bfloat16 has 8 bits; a layer accumulates some dozen rounding errors.
 
 
-@dataclass(frozen=True)
-class Check:
-    """Check of a layer.
-
-    Attributes:
-        name: Name of the check.
-        run: Function that runs the check.
-        fix: Advice if the layer raises an exception.
-        needed: If True, a fault is a failure, else a warning.
-        after: Checks that must be ok before this check runs.
-    """
-
-    name: str
-    run: Callable[[Subject], str]
-    fix: str
-    needed: bool = True
-    after: Sequence[str] = ("construction", "output shape")
-
-    def outcome(self, subject: Subject, earlier: Mapping[str, LayerCheck]) -> LayerCheck:
-        """Run the check, unless a check that it requires is not ok."""
-        for name in self.after:
-            before = earlier[name]
-            if before.status == "not applicable":
-                return LayerCheck(self.name, "not applicable", before.message)
-            if before.status != "ok":
-                return LayerCheck(self.name, "not applicable", f"Fix {name!r} first.")
-        bad: Status = "failed" if self.needed else "warning"
-        try:
-            return LayerCheck(self.name, "ok", self.run(subject))
-        except NotApplicableError as reason:
-            return LayerCheck(self.name, "not applicable", str(reason))
-        except FaultError as fault:
-            return LayerCheck(self.name, bad, str(fault))
-        # The layer may raise any exception.
-        except Exception as error:
-            found = f"The layer raises {described(error)}"
-            return LayerCheck(self.name, bad, f"{found} To fix: {self.fix}")
-
-
-CHECKS: list[Check] = []
-
-
-def _check(name: str, fix: str, **declaration: Any) -> Callable[[Any], Any]:
-    """Return a decorator that adds a function to `CHECKS`."""
-
-    def add(run: Callable[[Subject], str]) -> Callable[[Subject], str]:
-        CHECKS.append(Check(name, run, fix, **declaration))
-        return run
-
-    return add
-
-
-@_check("construction", "__init__ must accept `units`, the options and **kwargs.", after=())
+@check("construction", "__init__ must accept `units`, the options and **kwargs.", after=())
 def _made(subject: Subject) -> str:
     return f"{type(subject.layer()).__name__} is created."
 
 
-@_check(
+@check(
     "output shape",
     "`call` must accept tokens of shape (batch, tokens, width), also in a keras.Model.",
     after=("construction",),
@@ -121,7 +79,17 @@ def _output_shape(subject: Subject) -> str:
     return f"input {subject.x.shape}, output {shape}."
 
 
-@_check("lengths", "use keras.ops.shape(x)[1] and no Python `if` on it.")
+@check("inference", "`call` must accept training=False.")
+def _inference(subject: Subject) -> str:
+    model = subject.model()
+    first, again = (array(model([subject.x, KEPT], training=False)) for _ in range(2))
+    what = "Two calls in inference (training=False) give different outputs"
+    fix = "add noise and dropout only if training=True."
+    expect_same(again, first, what, fix, tolerance=0)
+    return "two calls give the same outputs."
+
+
+@check("lengths", "use keras.ops.shape(x)[1] and no Python `if` on it.")
 def _lengths(subject: Subject) -> str:
     model = subject.model(None)
     for length in _LENGTHS:
@@ -135,42 +103,43 @@ def _lengths(subject: Subject) -> str:
                 "get the number of tokens from keras.ops.shape(x)[1].",
             )
         fix = "avoid division by (tokens - 1) and the variance of one token."
-        _expect_finite(output, f"Outputs for length {length}", fix)
+        expect_finite(output, f"Outputs for length {length}", fix)
     return f"works for lengths {', '.join(map(str, _LENGTHS))}."
 
 
-@_check(
+@check(
     "padding",
     "`call` must accept a boolean mask of shape (batch, tokens).",
-    after=("construction", "output shape", "lengths"),
+    after=(*_COMPARED, "lengths"),
 )
 def _padding(subject: Subject) -> str:
+    names = " and ".join(f"`{name}`" for name in subject.masks)
+    expected = kept_of(subject.mixed(subject.x, KEPT))
+    other = np.where(KEPT[..., None], subject.x, _PADDING * subject.x[::-1])
+    output = kept_of(subject.mixed(other, KEPT))
     if not subject.masks:
         missing = "query_mask=None and value_mask" if accepts(subject.mixer, "value") else "mask"
-        raise FaultError(
-            "`call` takes no mask: padding changes the outputs.",
-            f"add the argument {missing}=None to `call`, with True for kept tokens.",
-        )
-    names = " and ".join(f"`{name}`" for name in subject.masks)
-    expected = _kept(subject.mixed(subject.x, KEPT))
-    other = np.where(KEPT[..., None], subject.x, _PADDING * subject.x[::-1])
+        what = "`call` takes no mask: padding changes the outputs"
+        fix = f"add the argument {missing}=None to `call`, with True for kept tokens."
+        expect_same(output, expected, what, fix)
+        return "the layer takes no mask; padding does not change outputs."
     what = f"Outputs depend on the values of masked tokens ({names})"
     fix = f"set masked tokens to zero first: ops.where({subject.masks[-1]}[..., None], x, 0.)."
-    _expect_same(_kept(subject.mixed(other, KEPT)), expected, what, fix)
+    expect_same(output, expected, what, fix)
     longer = np.pad(other, ((0, 0), (0, 3), (0, 0)), constant_values=_PADDING)
     output = subject.mixed(longer, np.pad(KEPT, ((0, 0), (0, 3))))
-    kept = _kept(output[:, :TOKENS] if output.ndim == 3 else output)
+    kept = kept_of(output[:, :TOKENS] if output.ndim == 3 else output)
     what = f"Outputs depend on the number of padded tokens ({names})"
-    _expect_same(kept, expected, what, "divide by the number of kept tokens, not of all tokens.")
+    expect_same(kept, expected, what, "divide by the number of kept tokens, not of all tokens.")
     return f"{names}: padding does not change outputs."
 
 
-@_check("gradients", "use operations with gradients, also with training=True.")
+@check("gradients", "use operations with gradients, also with training=True.")
 def _gradient(subject: Subject) -> str:
     weights, gradients = gradients_of(subject, subject.x)
     fix = "look for a square root or norm at zero, a logarithm or a division."
     for name, gradient in gradients.items():
-        _expect_finite(gradient, f"Gradients of {name}", fix)
+        expect_finite(gradient, f"Gradients of {name}", fix)
     dead = [name for name in weights if not gradients[name].any()]
     if dead:
         raise FaultError(
@@ -181,11 +150,11 @@ def _gradient(subject: Subject) -> str:
     return f"finite and nonzero for all {len(weights)} trainable weights."
 
 
-@_check(
+@check(
     "NaN padding",
     "set masked tokens to zero with ops.where.",
     # Advice only: padding in a suite is a finite embedding.
-    needed=False,
+    needed=(),
     after=("construction", "output shape", "padding", "gradients"),
 )
 def _nan_padding(subject: Subject) -> str:
@@ -193,45 +162,45 @@ def _nan_padding(subject: Subject) -> str:
         "set masked tokens to zero first, "
         f"ops.where({subject.masks[-1]}[..., None], x, 0.), because NaN * 0 is NaN."
     )
-    expected = _kept(subject.mixed(subject.x, KEPT))
+    expected = kept_of(subject.mixed(subject.x, KEPT))
     holding = [np.where(KEPT[..., None], subject.x, np.float32(v)) for v in (np.nan, np.inf)]
     for value, x in zip(("nan", "inf"), holding, strict=True):
         what = f"Outputs change with {value} at masked tokens"
-        _expect_same(_kept(subject.mixed(x, KEPT)), expected, what, fix)
+        expect_same(kept_of(subject.mixed(x, KEPT)), expected, what, fix)
     for name, gradient in gradients_of(subject, holding[0])[1].items():
-        _expect_finite(gradient, f"With NaN at masked tokens, gradients of {name}", fix)
+        expect_finite(gradient, f"With NaN at masked tokens, gradients of {name}", fix)
     return "NaN and inf at masked tokens do not change outputs and gradients."
 
 
-@_check("empty row", "return finite values for a row without kept tokens.")
+@check("empty row", "return finite values for a row without kept tokens.")
 def _empty_row(subject: Subject) -> str:
     mask = KEPT.copy()
     mask[1] = False
     fix = "divide by ops.maximum(count, 1); mask softmax with -1e9, not -inf."
     what = "For a row without kept tokens, outputs"
-    _expect_finite(subject.mixed(subject.x, mask)[1], what, fix)
+    expect_finite(subject.mixed(subject.x, mask)[1], what, fix)
     return "outputs are finite for a row without kept tokens."
 
 
-@_check("batch order", "accept any number of rows.")
+@check("batch order", "accept any number of rows.", after=_COMPARED)
 def _batch_order(subject: Subject) -> str:
     expected = subject.mixed(subject.x, KEPT)
     order = [2, 0, 3, 1]
-    permuted = _difference(subject.mixed(subject.x[order], KEPT[order]), expected[order])
-    alone = _difference(subject.mixed(subject.x[1:2], KEPT[1:2]), expected[1:2])
-    if max(permuted, alone) > _TOLERANCE:
+    permuted = difference_of(subject.mixed(subject.x[order], KEPT[order]), expected[order])
+    alone = difference_of(subject.mixed(subject.x[1:2], KEPT[1:2]), expected[1:2])
+    if max(permuted, alone) > TOLERANCE:
         raise FaultError(
-            f"Outputs of a row depend on other rows: {_apart(permuted)} in another order, "
-            f"{_apart(alone)} for a single row.",
+            f"Outputs of a row depend on other rows: {apart(permuted)} in another order, "
+            f"{apart(alone)} for a single row.",
             "do not sum, average or normalize over axis 0, the batch.",
         )
     return "outputs do not depend on other rows or their order."
 
 
-@_check(
+@check(
     "determinism",
     "`call` must work with training=True.",
-    needed=False,
+    needed=(),
     after=("construction", "output shape", "gradients"),
 )
 def _determinism(subject: Subject) -> str:
@@ -242,33 +211,33 @@ def _determinism(subject: Subject) -> str:
     fix = "create weights with Keras initializers."
     for one, other in zip(*(model.weights for model in models), strict=True):
         what = f"Equal seeds give different weights {one.path}"
-        _expect_same(array(other), array(one), what, fix, tolerance=0)
+        expect_same(array(other), array(one), what, fix, tolerance=0)
     what = "Equal seeds give different outputs with training=True"
     fix = "use keras.random with a keras.random.SeedGenerator created in __init__."
-    _expect_same(outputs[1], outputs[0], what, fix)
+    expect_same(outputs[1], outputs[0], what, fix)
     return "equal seeds give equal weights and equal outputs in training."
 
 
-@_check(
+@check(
     "batch in training",
     "accept any number of rows.",
-    needed=False,
+    needed=(),
     after=("construction", "output shape", "gradients", "batch order", "determinism"),
 )
 def _training_batch(subject: Subject) -> str:
     model = subject.model()
     alone, again = (array(model([subject.x[:1], KEPT[:1]], training=True)) for _ in range(2))
-    if _difference(again, alone) > _TOLERANCE:
+    if difference_of(again, alone) > TOLERANCE:
         raise NotApplicableError("Outputs in training are random, rows cannot be compared.")
     # A new model, because the first call may have changed the state.
     together = array(subject.model()([subject.x, KEPT], training=True))
     what = "With training=True, outputs of a row depend on other rows and padding"
     fix = "if this is not intended, use LayerNormalization instead of BatchNormalization."
-    _expect_same(alone, together[:1], what, fix)
+    expect_same(alone, together[:1], what, fix)
     return "in training outputs do not depend on other rows."
 
 
-@_check("read-out", "`call` must accept x[:, :1] and value=x.")
+@check("read-out", "`call` must accept x[:, :1] and value=x.", after=_COMPARED)
 def _read_out(subject: Subject) -> str:
     if not accepts(subject.mixer, "value"):
         raise NotApplicableError("`call` takes no `value`, networks compute all tokens.")
@@ -284,11 +253,11 @@ def _read_out(subject: Subject) -> str:
         )
     what = "layer(x[:, :1], value=x) differs from the first token of layer(x)"
     fix = "use `value` as the tokens to mix, or rename this argument."
-    _expect_same(first, expected, what, fix)
+    expect_same(first, expected, what, fix)
     return "layer(x[:, :1], value=x) equals the first token of layer(x)."
 
 
-@_check("causality", "a causal layer must accept any tokens.")
+@check("causality", "a causal layer must accept any tokens.", after=_COMPARED)
 def _causal(subject: Subject) -> str:
     if not getattr(subject.mixer, "causal", False):
         raise NotApplicableError("The layer is not `causal`.")
@@ -299,16 +268,16 @@ def _causal(subject: Subject) -> str:
         raise NotApplicableError("The output is one vector per text, not per token.")
     what = "Outputs depend on later tokens although causal=True"
     fix = "compute output i from x[:, : i + 1] only, or set causal=False."
-    _expect_same(changed[:, :seen], expected[:, :seen], what, fix)
+    expect_same(changed[:, :seen], expected[:, :seen], what, fix)
     return "outputs do not depend on later tokens."
 
 
-@_check(
+@check(
     "steps",
     "implement `initial_state(batch_size, max_length)` and `step(x, state, mask=None)` as in "
     "Relation.",
     # Required only by suites with `decode` tasks. Layers that see later tokens have no steps.
-    needed=False,
+    needed=(),
     after=("construction", "output shape", "causality"),
 )
 def _steps(subject: Subject) -> str:
@@ -325,11 +294,16 @@ def _steps(subject: Subject) -> str:
         outputs.append(array(output))
     whole = subject.mixed(subject.x, EVERYTHING)
     what = "Steps of one token give other outputs than the whole text"
-    _expect_same(np.concatenate(outputs, axis=1), whole, what, fix)
+    expect_same(np.concatenate(outputs, axis=1), whole, what, fix)
     return "steps of one token give the same outputs as the whole text."
 
 
-@_check("saving", "return the constructor's arguments in get_config().", needed=False)
+@check(
+    "saving",
+    "return the constructor's arguments in get_config().",
+    needed=(),
+    after=_COMPARED,
+)
 def _saving(subject: Subject) -> str:
     layer = subject.layer()
     cls = type(layer)
@@ -357,7 +331,7 @@ def _saving(subject: Subject) -> str:
     again = _saved_and_loaded(model, load_fault if registered else f"{register}.")
     loaded, expected = (array(one([subject.x, KEPT])) for one in (again, model))
     fix = "store everything that outputs depend on in weights or get_config()."
-    _expect_same(loaded, expected, "A loaded model gives other outputs than the saved model", fix)
+    expect_same(loaded, expected, "A loaded model gives other outputs than the saved model", fix)
     hint = "" if registered else f"; to load it in other programs, {register}"
     return f"a saved model loads and gives the same outputs{hint}."
 
@@ -373,15 +347,16 @@ def _saved_and_loaded(model: keras.Model, fix: str) -> Any:
             raise FaultError(found, fix) from error
 
 
-@_check(
+@check(
     "mixed precision",
     "cast constants to x.dtype and pass dtype=self.dtype_policy to child layers.",
-    needed=False,
+    needed=(),
+    after=_COMPARED,
 )
 def _mixed_precision(subject: Subject) -> str:
     if is_layer(subject.mechanism):
         raise NotApplicableError("An instance keeps its dtype policy.")
-    exact = _kept(subject.mixed(subject.x, KEPT))
+    exact = kept_of(subject.mixed(subject.x, KEPT))
     with dtype_policy("mixed_bfloat16"):
         layer = subject.layer()
         output = mix_all(layer, tensor(subject.x), tensor(KEPT))
@@ -395,41 +370,21 @@ def _mixed_precision(subject: Subject) -> str:
             "time and memory.",
             "cast constants to x.dtype and pass dtype=self.dtype_policy to child layers.",
         )
-    half = _kept(array(output))
-    what = f"Outputs under mixed_bfloat16 differ from float32 by over {_percent(_HALF_TOLERANCE)}"
+    half = kept_of(array(output))
+    what = f"Outputs under mixed_bfloat16 differ from float32 by over {percent(_HALF_TOLERANCE)}"
     fix = "compute exponentials and sums over tokens in float32."
-    _expect_same(half, exact, what, fix, tolerance=_HALF_TOLERANCE)
-    difference = _percent(_difference(half, exact))
+    expect_same(half, exact, what, fix, tolerance=_HALF_TOLERANCE)
+    difference = percent(difference_of(half, exact))
     return f"mixed_bfloat16 differs from float32 by at most {difference}."
 
 
-@_check("XLA", "use keras.ops and static shapes.", needed=False)
+@check("XLA", "use keras.ops and static shapes.", needed=(), after=_COMPARED)
 def _xla(subject: Subject) -> str:
     call = compiled(lambda x, mask: mix_all(subject.mixer, x, mask))
     output = array(call(tensor(subject.x), tensor(KEPT)))
     fix = "look for dependence on Python state or a masked division by zero."
-    _expect_same(output, subject.mixed(subject.x, KEPT), "XLA compilation changes outputs", fix)
+    expect_same(output, subject.mixed(subject.x, KEPT), "XLA compilation changes outputs", fix)
     return "compiles and gives the same outputs."
-
-
-def _expect_same(
-    actual: np.ndarray,
-    expected: np.ndarray,
-    fault: str,
-    fix: str,
-    tolerance: float = _TOLERANCE,
-) -> None:
-    """Raise a fault if two outputs differ by more than the tolerance."""
-    changed = _difference(actual, expected)
-    if changed > tolerance:
-        raise FaultError(f"{fault}: {_apart(changed)}.", fix)
-
-
-def _expect_finite(x: np.ndarray, what: str, fix: str) -> None:
-    """Raise a fault if an entry is NaN or infinite."""
-    if not np.isfinite(x).all():
-        count = f"{np.count_nonzero(~np.isfinite(x))} of {x.size} values"
-        raise FaultError(f"{what} are NaN or infinite ({count}).", fix)
 
 
 def _arguments(cls: Any) -> list[str]:
@@ -439,26 +394,3 @@ def _arguments(cls: Any) -> list[str]:
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
     return [parameter.name for parameter in parameters if parameter.kind in named]
-
-
-def _kept(output: np.ndarray) -> np.ndarray:
-    """Return the outputs at kept tokens, or all outputs of a vector layer."""
-    return output[KEPT] if output.ndim == 3 else output
-
-
-def _difference(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Return the largest difference relative to the largest entry; infinite if undefined."""
-    finite = np.isfinite(actual).all() and np.isfinite(expected).all()
-    if not finite or actual.shape != expected.shape:
-        return float("inf")
-    scale = np.abs(expected).max(initial=0.0)
-    return float(np.abs(actual - expected).max(initial=0.0) / (scale or 1.0))
-
-
-def _apart(share: float) -> str:
-    finite = np.isfinite(share)
-    return f"a difference of {_percent(share)}" if finite else "NaN, infinity or another shape"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"

@@ -22,7 +22,7 @@ KEPT = np.arange(TOKENS) < np.array([[6], [3], [1], [4]])
 EVERYTHING = np.ones_like(KEPT)
 
 _SEED = 0
-_DROPOUT = 0.5  # For layers with `variant="released_code"`.
+DROPOUT = 0.5  # For layers with `variant="released_code"`.
 _LONGEST = 300  # Maximum number of characters of an exception.
 
 
@@ -69,7 +69,7 @@ class Subject:
         if is_layer(self.mechanism):
             layer = copy_of(self.mechanism, name="mechanism")
         else:
-            layer = make_layer(self.entry, self.units, _DROPOUT, self.options)
+            layer = make_layer(self.entry, self.units, DROPOUT, self.options)
         if not is_layer(layer):
             raise FaultError(
                 f"The object is not a Keras layer but {type(layer).__name__}.",

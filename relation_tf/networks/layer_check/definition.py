@@ -1,0 +1,121 @@
+"""Definition of a check, and comparisons of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relation_tf.networks.layer_check.report import LayerCheck, Status
+from relation_tf.networks.layer_check.subject import (
+    KEPT,
+    FaultError,
+    NotApplicableError,
+    Subject,
+    described,
+)
+
+# Relative to the largest entry: in TensorFloat-32, matrix products depend on the shape.
+TOLERANCE = 1e-3
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Check:
+    """Check of a layer.
+
+    Attributes:
+        name: Name of the check.
+        run: Function that runs the check.
+        fix: Advice if the layer raises an exception.
+        needed: Precisions with which a fault is a failure; with others it is a warning.
+        after: Checks that must be ok before this check runs.
+    """
+
+    name: str
+    run: Callable[[Subject], str]
+    fix: str
+    needed: Collection[str] = PRECISIONS
+    after: Sequence[str] = ("construction", "output shape")
+
+    def outcome(
+        self, subject: Subject, earlier: Mapping[str, LayerCheck], precision: str
+    ) -> LayerCheck:
+        """Run the check, unless a check that it requires is not ok."""
+        for name in self.after:
+            before = earlier[name]
+            if before.status == "not applicable":
+                return LayerCheck(self.name, "not applicable", before.message)
+            if before.status != "ok":
+                return LayerCheck(self.name, "not applicable", f"Fix {name!r} first.")
+        bad: Status = "failed" if precision in self.needed else "warning"
+        try:
+            return LayerCheck(self.name, "ok", self.run(subject))
+        except NotApplicableError as reason:
+            return LayerCheck(self.name, "not applicable", str(reason))
+        except FaultError as fault:
+            return LayerCheck(self.name, bad, str(fault))
+        # The layer may raise any exception.
+        except Exception as error:
+            found = f"The layer raises {described(error)}"
+            return LayerCheck(self.name, bad, f"{found} To fix: {self.fix}")
+
+
+CHECKS: list[Check] = []
+
+
+def check(name: str, fix: str, **declaration: Any) -> Callable[[Any], Any]:
+    """Return a decorator that adds a function to `CHECKS`."""
+
+    def add(run: Callable[[Subject], str]) -> Callable[[Subject], str]:
+        CHECKS.append(Check(name, run, fix, **declaration))
+        return run
+
+    return add
+
+
+def expect_same(
+    actual: np.ndarray,
+    expected: np.ndarray,
+    fault: str,
+    fix: str,
+    tolerance: float = TOLERANCE,
+) -> None:
+    """Raise a fault if two outputs differ by more than the tolerance."""
+    changed = difference_of(actual, expected)
+    if changed > tolerance:
+        raise FaultError(f"{fault}: {apart(changed)}.", fix)
+
+
+def expect_finite(x: np.ndarray, what: str, fix: str) -> None:
+    """Raise a fault if an entry is NaN or infinite."""
+    if not np.isfinite(x).all():
+        count = f"{np.count_nonzero(~np.isfinite(x))} of {x.size} values"
+        raise FaultError(f"{what} are NaN or infinite ({count}).", fix)
+
+
+def kept_of(output: np.ndarray) -> np.ndarray:
+    """Return the outputs at kept tokens, or all outputs of a vector layer."""
+    return output[KEPT] if output.ndim == 3 else output
+
+
+def difference_of(actual: np.ndarray, expected: np.ndarray) -> float:
+    """Return the largest difference relative to the largest entry; infinite if undefined."""
+    finite = np.isfinite(actual).all() and np.isfinite(expected).all()
+    if not finite or actual.shape != expected.shape:
+        return float("inf")
+    scale = np.abs(expected).max(initial=0.0)
+    return float(np.abs(actual - expected).max(initial=0.0) / (scale or 1.0))
+
+
+def apart(share: float) -> str:
+    """Describe a difference."""
+    finite = np.isfinite(share)
+    return f"a difference of {percent(share)}" if finite else "NaN, infinity or another shape"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent."""
+    return f"{100 * share:.2g} %"
