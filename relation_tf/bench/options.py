@@ -88,6 +88,9 @@ class RunOptions:
     devices: int | None = option(
         None, "Number of devices of each run with --strategy mirrored.", "N", shown="all", least=1
     )
+    allow_failing_checks: bool = option(
+        False, "Train custom layers that fail `check-layer`; reports mark them."
+    )
     deterministic: bool = option(
         False, "Deterministic operations: identical results on a GPU. Turns XLA off."
     )

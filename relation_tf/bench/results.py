@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -115,6 +115,7 @@ class Results:
         configs: The requested runs, if they are not all runs of the suite.
         parts: The results that these are joined from, if any.
         looks: Plan and verdicts of sequential seeds, if the suite was run until decided.
+        failing_layers: Methods whose custom layer fails its checks, and the faults.
     """
 
     folder: Path
@@ -124,6 +125,7 @@ class Results:
     configs: Sequence[RunConfig] | None = None
     parts: Sequence[Results] = ()
     looks: Looks | None = None
+    failing_layers: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
@@ -155,6 +157,7 @@ class Results:
             configs=[
                 config.model_copy(update={"method": new(config.method)}) for config in self.asked
             ],
+            failing_layers={new(name): fault for name, fault in self.failing_layers.items()},
         )
 
     def only(self, methods: Collection[str]) -> Results:
@@ -166,6 +169,7 @@ class Results:
             runs=[run for run in self.runs if run["method"] in methods],
             failures=[(run, error) for run, error in self.failures if run.split("/")[1] in methods],
             configs=[config for config in self.asked if config.method in methods],
+            failing_layers={k: v for k, v in self.failing_layers.items() if k in methods},
         )
 
     @cached_property
@@ -265,7 +269,10 @@ def read_results(folder: str | Path) -> Results:
     failures += [(_name(path), _reason(path)) for path in run_folder.with_file("error.json")]
     looks = read_looks(run_folder.path)
     configs = None if looks is None else looks.requested(suite.runs())
-    return Results(run_folder.path, suite, runs, failures, configs, looks=looks)
+    failing = run_folder.failing_layers()
+    return Results(
+        run_folder.path, suite, runs, failures, configs, looks=looks, failing_layers=failing
+    )
 
 
 def read_result(folder: Path) -> dict[str, Any]:

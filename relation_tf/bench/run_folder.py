@@ -1,6 +1,7 @@
 """The folder of a suite's runs; files are written atomically. Does not import Keras.
 
     OUT/suite.toml                            the suite
+    OUT/failing_layers.json                   methods whose layer fails its checks, if any
     OUT/runs/<task>/<method>/seed-<s>/
         config.json  manifest.json  history.csv  predictions/<split>.tsv  result.json
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENOTDIR
@@ -42,6 +43,7 @@ _MADE_FROM = {
     "mechanism_digest": "another version of its layer",
     "text": "another text, or another version of tokenizers",
 }
+FAILING_LAYERS = "failing_layers.json"
 _ALWAYS_KNOWN = ("mechanism_digest", "text")
 
 
@@ -208,6 +210,22 @@ class RunFolder:
                 f"{folder}: this run was done with {differing}. Choose another --out (out=), or "
                 f"delete {self.path} to run everything again"
             )
+
+    def failing_layers(self) -> dict[str, str]:
+        """Return the methods whose layer fails its checks, and the faults."""
+        path = self.path / FAILING_LAYERS
+        if not _is_there(path):
+            return {}
+        return {str(name): str(fault) for name, fault in read_json(path).items()}
+
+    def record_failing_layers(self, checked: Collection[str], failing: Mapping[str, str]) -> None:
+        """Record the checks of some methods; those of other methods are kept."""
+        before = self.failing_layers()
+        kept = {name: fault for name, fault in before.items() if name not in checked}
+        now = {**kept, **failing}
+        if now != before:
+            with writing(self.path):
+                write_json(self.path / FAILING_LAYERS, now)
 
     def has_result(self, run: AnyRun) -> bool:
         """Return True if a run is done, with any configuration."""

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
+from relation_tf.bench.layer_checks import check_layers
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
@@ -249,7 +250,8 @@ def _open(
     pending = hosts.agree_on_pending(
         request.chosen, request.pending(folder), options.deterministic, options.skip_bad_lines
     )
-    lines = [*filter(None, [folder.change(request.suite)])]
+    # Before the suite is written: a refused suite leaves no other suite's folder changed.
+    lines = [*check_layers(pending, folder, options), *filter(None, [folder.change(request.suite)])]
     if looks is None:
         folder.open(request.suite)
         lines += _foreword(request, folder, options)

@@ -18,7 +18,7 @@ from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import test_name
 from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores
-from relation_tf.report.sources import LoadedScores, are_fractions
+from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
 from relation_tf.stats.design import format_level
 from relation_tf.tasks.group import TaskGroup
 
@@ -131,6 +131,21 @@ def _check_directions(
             f"--lower-is-better and --higher-is-better: must name different tasks. Received: "
             f"{task!r} in both"
         )
+
+
+def failing_layers(sources: Sequence[LoadedScores]) -> list[str]:
+    """Return a warning for each method whose custom layer fails its checks.
+
+    Args:
+        sources: The sources that `join` has returned, or a single source.
+    """
+    return [
+        f"The layer of {name.replace(FAILS_CHECKS, '').strip()} fails `check-layer`, so its scores "
+        f"can be wrong: {fault}"
+        for source in sources
+        if source.results is not None
+        for name, fault in source.results.failing_layers.items()
+    ]
 
 
 def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:

@@ -27,11 +27,10 @@ from relation_tf.report import html, provenance
 from relation_tf.report.answer import capital, in_words
 from relation_tf.report.context import ReportContext
 from relation_tf.report.declared import only_complete, with_families, with_margin, with_test
-from relation_tf.report.joining import doubts, join, join_results, unused_tests
+from relation_tf.report.joining import doubts, failing_layers, join, join_results, unused_tests
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
 from relation_tf.report.score_tables import TableOptions
-from relation_tf.report.scores import Scores
 from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import ScoreSource, read_report, read_source
 
@@ -228,7 +227,9 @@ def make_report(results: Results | str | Path) -> Report:
         results = read_results(results)
     suite = results.suite
     title = suite.title or suite.name
-    return Report(ReportContext(Scores.of(results), results, title, suite.question))
+    source = read_source(results)
+    doubts = failing_layers([source])
+    return Report(ReportContext(source.scores, source.results, title, suite.question, doubts))
 
 
 def compare(
@@ -373,6 +374,7 @@ def compare(
         title or in_words([source.label for source in read]),
         question,
         doubts=[
+            *failing_layers(read),
             *unused_tests(read, scores),
             *doubts(read, scores, [*lower_is_better, *higher_is_better]),
         ],

@@ -32,6 +32,9 @@ from relation_tf.training.pretrained import SETTINGS, SPEEDS
 
 ScoreSource: TypeAlias = Results | pd.DataFrame | str | Path
 
+FAILS_CHECKS = "(fails checks)"
+"""Mark of a method whose custom layer fails its checks."""
+
 
 @dataclass(frozen=True)
 class LoadedScores:
@@ -179,9 +182,12 @@ def _read_runs(folder: Path) -> pd.DataFrame:
 
 
 def _source_of_runs(label: str, results: Results) -> LoadedScores:
+    """Return the scores of a suite's runs, with marked names of methods with failing layers."""
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
     folders = [results.folder, results.folder / "report"]
-    return LoadedScores(label, Scores.of(results), origin, results, folders)
+    source = LoadedScores(label, Scores.of(results), origin, results, folders)
+    marks = {name: f"{name} {FAILS_CHECKS}" for name in results.failing_layers}
+    return source.renamed(marks) if marks else source
 
 
 def _digested(path: Path) -> str:

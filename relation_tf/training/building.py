@@ -78,17 +78,48 @@ def find_match(config: RunConfig, task: EncodedTask) -> networks.Match | None:
     )
 
 
+def layer_faults(config: RunConfig) -> dict[str, str]:
+    """Return the name of each failed check of a run's layer, and its message.
+
+    In an encoder-decoder, the layer is checked that mixes its tokens.
+
+    Raises:
+        SuiteError: If an option of the layer is unknown.
+    """
+    mechanism, settings = config.mechanism, _small_settings(config)
+    if networks.find_mechanism(mechanism).output_type == "sequence":
+        if config.mixes == mechanism:  # an encoder-decoder of a plugin
+            return {}
+        mechanism = config.mixes
+        settings |= {"options": config.options.get("options"), "embedding_dim": config.units}
+    with in_one_line(f"method {config.method}"):
+        report = networks.check_layer(
+            mechanism,
+            settings["units"],
+            settings["embedding_dim"],
+            settings["options"],
+            precision=config.precision,
+            required_only=True,
+        )
+    return {each.name: each.message for each in report.checks if each.status == "failed"}
+
+
+def _small_settings(config: RunConfig) -> dict[str, Any]:
+    """Return the settings of a network, with a small width if its size is not known yet."""
+    settings = _run_settings(config)
+    if config.size is None:
+        return settings
+    value = 8 * networks.size_step(config.mechanism, config.sized_by, config.options)
+    return networks.with_size(networks.Match(config.sized_by, value, 0, config.size), settings)
+
+
 def check_network(config: RunConfig) -> None:
     """Build a small network of a run's method.
 
     Raises:
         SuiteError: If it cannot be built; the message names the method, argument and value.
     """
-    settings = _run_settings(config)
-    if config.size is not None:
-        value = 8 * networks.size_step(config.mechanism, config.sized_by, config.options)
-        match = networks.Match(config.sized_by, value, 0, config.size)
-        settings = networks.with_size(match, settings)
+    settings = _small_settings(config)
     try:
         with in_one_line(f"method {config.method}"):
             if networks.find_mechanism(config.mechanism).output_type == "sequence":

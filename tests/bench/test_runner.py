@@ -144,7 +144,12 @@ def test_processes_give_the_same_bytes(tmp_path, small_glue, suite):
 
 def test_randomness_of_a_custom_layer_depends_on_the_seed(tmp_path, small_glue, suite):
     both = run_suite(
-        suite(tasks=["CoLA"]), tmp_path / "a", replace_methods=[Drawn], data=small_glue, quiet=True
+        suite(tasks=["CoLA"]),
+        tmp_path / "a",
+        replace_methods=[Drawn],
+        data=small_glue,
+        allow_failing_checks=True,
+        quiet=True,
     )
     alone = run_suite(
         suite(tasks=["CoLA"]),
@@ -152,6 +157,7 @@ def test_randomness_of_a_custom_layer_depends_on_the_seed(tmp_path, small_glue, 
         replace_methods=[Drawn],
         seeds=[2],
         data=small_glue,
+        allow_failing_checks=True,
         quiet=True,
     )
     costs = [run["seed"] == 2 and both.history(run)["loss"].tolist() for run in both.runs]
@@ -199,7 +205,12 @@ def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkey
     method = custom_layer(tmp_path, monkeypatch, "units + 1")
     one = suite(tasks=["CoLA"], seeds=[1])
     results = run_suite(
-        one, tmp_path / "out", replace_methods=[method], data=small_glue, quiet=True
+        one,
+        tmp_path / "out",
+        replace_methods=[method],
+        data=small_glue,
+        allow_failing_checks=True,
+        quiet=True,
     )
     assert "Own must return (batch, tokens, units=8) or (batch, units=8)" in results.failures[0][1]
 
@@ -230,7 +241,11 @@ def test_a_layer_that_cannot_be_imported_is_refused_at_once(
 
 def test_a_failed_run_leaves_its_error_and_the_suite_continues(tmp_path, small_glue, suite, capsys):
     results = run_suite(
-        suite(tasks=["CoLA"]), tmp_path, replace_methods=[Broken, "relation"], data=small_glue
+        suite(tasks=["CoLA"]),
+        tmp_path,
+        replace_methods=[Broken, "relation"],
+        data=small_glue,
+        allow_failing_checks=True,
     )
     assert {run["method"] for run in results.runs} == {"relation-64"}
     assert [name for name, _ in results.failures] == [
@@ -277,7 +292,8 @@ def test_finished_runs_are_not_lost_to_another_suite(tmp_path, small_glue, suite
     one = suite(**ONE, seeds=[1])
     run_suite(one, tmp_path, data=small_glue, quiet=True)
     with pytest.raises(SuiteError, match="run is not in suite small, which has Mixer"):
-        run_suite(one, tmp_path, replace_methods=[Mixer], data=small_glue, quiet=True)
+        run_suite(one, tmp_path, replace_methods=[Mixer], data=small_glue, quiet=True,
+                  allow_failing_checks=True)  # fmt: skip
     with pytest.raises(SuiteError, match="epochs = 3, but now epochs = 4"):
         run_suite(suite(**ONE | {"tasks": ["CoLA", "STS-B"]}, epochs=4), tmp_path, tasks=["STS-B"],
                   data=small_glue, quiet=True)  # fmt: skip
@@ -398,7 +414,14 @@ def test_custom_figures_are_copied_with_the_folder(tmp_path, suite):
 
 def test_xla_error_is_one_line(tmp_path, small_glue, suite):
     asked = suite(tasks=["CoLA"], seeds=[1], xla=True)
-    results = run_suite(asked, tmp_path, replace_methods=[Counting], data=small_glue, quiet=True)
+    results = run_suite(
+        asked,
+        tmp_path,
+        replace_methods=[Counting],
+        data=small_glue,
+        allow_failing_checks=True,
+        quiet=True,
+    )
     error = json.loads((tmp_path / "runs/CoLA/Counting-64/seed-1/error.json").read_text())
     assert error["traceback"] == ""
     ((_, said),) = results.failures

@@ -1,0 +1,196 @@
+"""Checks of custom layers before the runs of a suite; built-in layers are not checked.
+
+The faults of a layer are cached by the digest of its source. The command `python -m` with this
+module checks layers in a separate process: a program that starts workers does not load TensorFlow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from relation_tf import __version__
+from relation_tf.bench.options import RunOptions
+from relation_tf.bench.run_folder import RunFolder
+from relation_tf.config.plugins import load_plugins
+from relation_tf.config.run import RunConfig
+from relation_tf.errors import SuiteError
+from relation_tf.files import read_json, write_json
+from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.quiet import stderr_to
+from relation_tf.tasks.cache import cache_folder
+from relation_tf.training.session import LOG, start_tensorflow
+
+Faults = dict[str, str]
+"""Name of each failed check, and its message."""
+
+_ENDED = "process"  # the check that a layer fails if it ends the process
+_IDENTITY = (
+    "mechanism", "options", "units", "embedding_dim", "size", "sized_by", "precision",
+    "mechanism_digest", "plugins_digest",
+)  # fmt: skip
+
+
+def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOptions) -> list[str]:
+    """Check the custom layers of runs, and record the failing ones in the folder.
+
+    Args:
+        configs: The pending runs.
+        folder: The folder of the suite.
+        options: Options of the run.
+
+    Returns:
+        A note for each method with a failing layer.
+
+    Raises:
+        SuiteError: If a layer fails and the options do not allow it, or an option of a layer is
+            unknown.
+    """
+    methods = {config.method: config for config in configs if _is_checked(config)}
+    if not methods:
+        return []
+    # Widths of one layer are checked once.
+    layers = {_layer(config): config for config in reversed(methods.values())}
+    known = {layer: _cached(config) for layer, config in layers.items()}
+    faults = {layer: found for layer, found in known.items() if found is not None}
+    new = [layer for layer in layers if layer not in faults]
+    if new:
+        check = _in_a_process if options.in_processes else _in_this_process
+        checked = check([layers[layer] for layer in new], folder.path / LOG, options)
+        for layer, found in zip(new, checked, strict=True):
+            faults[layer] = found
+            if _ENDED not in found:
+                _cache(layers[layer], found)
+    by_method = {name: faults[_layer(config)] for name, config in methods.items()}
+    failing = {name: found for name, found in by_method.items() if found}
+    if failing and not options.allow_failing_checks:
+        name, found = next(iter(failing.items()))
+        raise SuiteError(
+            f"method {name}: {_sentence(methods[name], found)} Fix the layer, or add "
+            "--allow-failing-checks (allow_failing_checks=True) to train it and mark it in reports"
+        )
+    folder.record_failing_layers(
+        methods, {name: _in_words(found) for name, found in failing.items()}
+    )
+    return [
+        f"method {name}: {_sentence(methods[name], found)} It is trained and marked in reports."
+        for name, found in failing.items()
+    ]
+
+
+def _is_checked(config: RunConfig) -> bool:
+    return not config.has_built_in_layer and find_mechanism(config.mechanism).input_type == "tokens"
+
+
+def _layer(config: RunConfig) -> str:
+    return json.dumps([config.mechanism, config.options, config.precision], sort_keys=True)
+
+
+def _sentence(config: RunConfig, found: Faults) -> str:
+    """Return a sentence that names the first failed check and counts the others."""
+    name, message = next(iter(found.items()))
+    count = len(found) - 1
+    more = f" ({count} more {'check fails' if count == 1 else 'checks fail'}.)" if count else ""
+    return (
+        f"{config.custom_layer or config.mechanism} fails the layer check {name!r}: {message}{more}"
+    )
+
+
+def _in_words(found: Faults) -> str:
+    return " ".join(f"{name}: {message}" for name, message in found.items())
+
+
+def _cache_file(config: RunConfig) -> Path | None:
+    """Return the file of the cached faults; None if the source of the layer is unknown."""
+    if config.mechanism_digest is None and config.plugins_digest is None:
+        return None
+    identity: dict[str, Any] = config.model_dump(mode="json", include={*_IDENTITY})
+    identity["versions"] = [__version__, *map(metadata.version, ("keras", "tensorflow"))]
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return cache_folder() / f"layer-check-{digest[:24]}.json"
+
+
+def _cached(config: RunConfig) -> Faults | None:
+    path = _cache_file(config)
+    return read_json(path) if path is not None and path.is_file() else None
+
+
+def _cache(config: RunConfig, found: Faults) -> None:
+    if path := _cache_file(config):
+        write_json(path, found)
+
+
+def _in_this_process(configs: Sequence[RunConfig], log: Path, options: RunOptions) -> list[Faults]:
+    start_tensorflow(log, configs[0].threads, options.distribution, options.deterministic)
+    return _faults(configs, log)
+
+
+def _faults(configs: Sequence[RunConfig], log: Path) -> list[Faults]:
+    import keras
+
+    from relation_tf.training.building import layer_faults
+
+    try:
+        with stderr_to(log):
+            return [layer_faults(config) for config in configs]
+    finally:
+        keras.backend.clear_session()
+
+
+def _in_a_process(configs: Sequence[RunConfig], log: Path, options: RunOptions) -> list[Faults]:
+    """Check layers in a separate process, so that a layer can end only this process."""
+    with tempfile.TemporaryDirectory() as temporary:
+        answer = Path(temporary) / "faults.json"
+        request = {
+            "configs": [config.model_dump(mode="json") for config in configs],
+            "log": str(log),
+            "answer": str(answer),
+            "path": sys.path,
+        }
+        command = [sys.executable, "-m", "relation_tf.bench.layer_checks"]
+        # In a separate session, so that Ctrl-C ends it without a traceback.
+        ended = subprocess.run(
+            command,
+            input=json.dumps(request),
+            capture_output=True,
+            text=True,
+            check=False,
+            start_new_session=True,
+        )
+        if not answer.is_file():
+            reason = (ended.stderr.strip().splitlines() or ["no message"])[-1]
+            return [
+                {_ENDED: f"the check ended with exit code {ended.returncode}: {reason}."}
+                for _ in configs
+            ]
+        found = read_json(answer)
+    if "error" in found:
+        raise SuiteError(found["error"])
+    return list(found["faults"])
+
+
+def _serve(request: Mapping[str, Any]) -> None:
+    """Check the layers of a request and write the answer."""
+    sys.path[:0] = [path for path in request["path"] if path not in sys.path]
+    answer: dict[str, Any]
+    try:
+        load_plugins({name for each in request["configs"] for name in each["plugins"]})
+        configs = [RunConfig.model_validate(each) for each in request["configs"]]
+        start_tensorflow(Path(request["log"]), configs[0].threads)
+        answer = {"faults": _faults(configs, Path(request["log"]))}
+    except SuiteError as error:
+        answer = {"error": str(error)}
+    write_json(Path(request["answer"]), answer)
+
+
+if __name__ == "__main__":
+    with contextlib.redirect_stdout(sys.stderr):  # layers may print
+        _serve(json.load(sys.stdin))
