@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,7 +81,8 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
             name: fault for name, fault in faults[key].items() if name in files or not fill_missing
         }
         if wrong:
-            refused.append((path, _reason(results, wrong)))
+            others = [name for name in TASKS if name not in files and name not in wrong]
+            refused.append((path, _reason(results, wrong, () if fill_missing else others)))
             continue
         try:
             packed.append(pack(files, path, fill_missing=fill_missing))
@@ -90,9 +91,10 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
     return Submissions(tuple(packed), tuple(refused))
 
 
-def _reason(results: Results, faults: Mapping[str, str]) -> str:
+def _reason(results: Results, faults: Mapping[str, str], others: Sequence[str]) -> str:
     """Return why there is no submission, and what to do."""
     files = "; ".join(f"{name}: {fault}" for name, fault in faults.items())
+    files += f"; without a finished run: {', '.join(others)}" if others else ""
     return (
         f"{files}. When the files are complete: relation-tf submit {results.folder} --data DIR. "
         "--fill-missing fills tasks without a file"

@@ -130,7 +130,7 @@ def test_submit_names_the_file(folder, monkeypatch, capsys):
         cli.main()
     assert ended.value.code == 2
     said = capsys.readouterr().err
-    assert "RTE: RTE/test.tsv was missing" in said
+    assert "RTE: RTE/test.tsv was missing; without a finished run: CoLA, SST-2" in said
     assert f"relation-tf submit {folder / 'runs'} --data DIR" in said
 
 
