@@ -24,6 +24,7 @@ from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
+from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.cache import cache_folder
@@ -139,8 +140,13 @@ def _faults(configs: Sequence[RunConfig], log: Path) -> list[Faults]:
     from relation_tf.training.building import layer_faults
 
     try:
-        with stderr_to(log):
-            return [layer_faults(config) for config in configs]
+        faults = []
+        # Otherwise Ctrl-C can become an exception of the layer, and so a fault.
+        with stderr_to(log), interrupts_delayed():
+            for config in configs:
+                check_interrupts()
+                faults.append(layer_faults(config))
+        return faults
     finally:
         keras.backend.clear_session()
 

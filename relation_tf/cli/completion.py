@@ -38,7 +38,7 @@ def complete_tasks(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_methods(context: typer.Context, incomplete: str) -> list[str]:
-    """Return lists of methods of the suite, separated by commas, that begin with a text."""
+    """Return lists of methods and mechanisms of the suite, with commas, that begin with a text."""
     return _lists(context, incomplete, "methods")
 
 
@@ -57,7 +57,9 @@ def _lists(context: typer.Context, incomplete: str, kind: str) -> list[str]:
     before, comma, last = incomplete.rpartition(",")
     with suppress(RelationError):  # the command itself reports a wrong suite
         suite = load_suite(next(filter(None, given), ""))
-        names = suite.tasks if kind == "tasks" else [str(each.name) for each in suite.methods()]
+        mechanisms = dict.fromkeys(each.mechanism for each in suite.method)
+        methods = [*mechanisms, *(str(each.name) for each in suite.methods())]
+        names = suite.tasks if kind == "tasks" else methods
         left = [name for name in names if name not in before.split(",")]
         return [f"{before}{comma}{name}" for name in _beginning(left, last)]
     return []

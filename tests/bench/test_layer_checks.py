@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import pytest
@@ -110,6 +111,22 @@ def test_faults_are_recorded_for_each_method(tmp_path, asked, leaky, suite, monk
     monkeypatch.setattr(layer_checks, "_in_this_process", lambda configs, *_: [{}] * len(configs))
     assert check_layers(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
+
+
+@pytest.mark.tensorflow
+def test_ctrl_c_in_a_check_is_no_fault_of_the_layer(tmp_path, asked, monkeypatch):
+    from relation_tf.training import building
+
+    def interrupted(config):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:  # as in a trace
+            return {"lengths": "The layer raises TypeError."}
+        return {}
+
+    monkeypatch.setattr(building, "layer_faults", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_layers(asked.runs(), RunFolder(tmp_path), RunOptions())
 
 
 @pytest.mark.tensorflow
