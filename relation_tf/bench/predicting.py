@@ -162,7 +162,7 @@ def _predict_group(
                 name: len(split) for name, split in trainer.task.splits.items()
             }
             manifest["data"]["digest"] = trainer.task.digest
-            manifest["data"]["digests"] = trainer.task.source.digests()
+            manifest["data"]["digests"] = dict(trainer.task.digests)
             write_json(run.folder / "manifest.json", manifest)
         added[str(run.config)] = [*names]
     return added

@@ -57,7 +57,7 @@ def made_with(trainer: SuiteTrainer, config: RunConfig) -> dict[str, Any]:
             "source": task.source.kind,
             "layout": task.source.layout.name,
             "digest": task.digest,
-            "digests": task.source.digests(),
+            "digests": dict(task.digests),
             "rows": {name: len(split) for name, split in task.splits.items()},
             "vocabulary": task.vocabulary.size if task.vocabulary else None,
             "validation": task.validation,

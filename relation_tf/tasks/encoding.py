@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Literal, get_args
 
@@ -19,7 +19,7 @@ from relation_tf.tasks.catalogue import Entry, find_source
 from relation_tf.tasks.generated import Characters
 from relation_tf.tasks.official import sample_note
 from relation_tf.tasks.rows import Ragged, Texts
-from relation_tf.tasks.sources import TaskSource
+from relation_tf.tasks.sources import TaskSource, joined_digest
 from relation_tf.tasks.splits import cut
 from relation_tf.tasks.task import Task, TaskText, TextSplit
 from relation_tf.tasks.vocabulary import Chained, Vocabulary, parts_of
@@ -75,6 +75,7 @@ class EncodedTask:
         skipped: A message for each malformed line that was skipped.
         notes: Differences that make results not comparable with published results.
         targets: Characters of the targets of a sequence-to-sequence task.
+        digests: SHA-256 of the file of each split; empty for generated text.
     """
 
     task: Task
@@ -86,6 +87,7 @@ class EncodedTask:
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     targets: Characters | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def members(self) -> list[EncodedTask]:
@@ -153,9 +155,11 @@ def load_task(
     _check(tokens, start_token, validation_split, vocabulary_size, max_length)
     given = None if vocabulary is None else _given(vocabulary, tokens, start_token, vocabulary_size)
     found = find_source(name, source, data, tfds_folder)
-    task, digest = found.task, found.digest()
+    task = found.task
     if task.generated:
-        return _generated(found, digest)
+        return _generated(found, found.digest())
+    digests = found.digests()
+    digest = joined_digest(digests)
     shares = [_share(each, validation_split) for each in task.each()]
     if split_seed is not None and None in shares:
         raise DataError(
@@ -200,7 +204,7 @@ def load_task(
     own = "each task's own" if task.members else _CUT if shares[0] else str(task.validation)
     with broken_named(folder):
         encoded = _read(folder, found, own, digest)
-    return replace(encoded, notes=(*encoded.notes, *_samples(encoded)))
+    return replace(encoded, notes=(*encoded.notes, *_samples(encoded)), digests=digests)
 
 
 def _samples(encoded: EncodedTask) -> list[str]:

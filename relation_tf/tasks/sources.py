@@ -44,16 +44,12 @@ class TaskSource:
 
     def digest(self) -> str:
         """Return the SHA-256 of all files, or of the text if it is generated."""
+        if self.kind != "generated":
+            return joined_digest(self.digests())
         digest = hashlib.sha256()
-        if self.kind == "generated":
-            for name, made in self.read().splits.items():
-                rows = map("\t".join, zip(*made.texts, strict=True))
-                digest.update("\n".join([name, *rows]).encode())
-            return digest.hexdigest()
-        of_path = functools.cache(digest_of_path)
-        for split, path in self.files.items():
-            digest.update(split.encode())
-            digest.update(of_path(path))
+        for name, made in self.read().splits.items():
+            rows = map("\t".join, zip(*made.texts, strict=True))
+            digest.update("\n".join([name, *rows]).encode())
         return digest.hexdigest()
 
     def training_digests(self) -> dict[str, str]:
@@ -67,12 +63,21 @@ class TaskSource:
         return {key: found for key, found in self.digests().items() if key not in answered}
 
     def digests(self) -> dict[str, str]:
-        """Return the SHA-256 of the file or folder of each split."""
+        """Return the SHA-256 of the file or folder of each split; empty for generated text."""
         of_path = functools.cache(digest_of_path)
         return {split: of_path(path).hex() for split, path in self.files.items()}
 
     def __str__(self) -> str:
         return " ".join([self.layout.name, *map(str, [*self.files.values()][:1])])
+
+
+def joined_digest(digests: Mapping[str, str]) -> str:
+    """Return one SHA-256 for the digests of all splits."""
+    joined = hashlib.sha256()
+    for split, digest in digests.items():
+        joined.update(split.encode())
+        joined.update(bytes.fromhex(digest))
+    return joined.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import TaskSource, load_task, vocabulary
+from relation_tf.tasks import TaskSource, find_source, load_task, vocabulary
 from relation_tf.tasks.cache import cache_folder
 
 
@@ -237,3 +237,12 @@ def test_errors_of_a_given_vocabulary(small_glue, tmp_path, settings, message):
             vocabulary=tmp_path / "vocabulary.json",
             **{"tokens": "wordpiece", **settings},
         )
+
+
+def test_digests_are_those_of_the_source(small_glue):
+    task, source = load_task("MNLI", data=small_glue), find_source("MNLI", data=small_glue)
+    assert task.digests == source.digests()
+    assert task.digest == source.digest()
+    assert {*task.digests} - {*source.training_digests()} == {
+        "test_matched", "test_mismatched", "diagnostic",
+    }  # fmt: skip
