@@ -24,10 +24,11 @@ def interrupts_delayed() -> Iterator[None]:
     without raising. Has no effect in other threads, and where the system handles Ctrl-C.
     """
     before = signal.getsignal(signal.SIGINT)
-    mine = threading.current_thread() is threading.main_thread()
-    if not mine or not callable(before) or before is _record:
+    if not _in_main_thread() or not callable(before) or before is _record:
         yield
         return
+    if _received and before is raise_interrupt:
+        raise KeyboardInterrupt
     _received.clear()
     signal.signal(signal.SIGINT, _record)
     try:
@@ -40,6 +41,27 @@ def interrupts_delayed() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
+@contextmanager
+def interrupts_kept() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` at the end of the block if other code has dropped it.
+
+    Python drops it in callbacks of the garbage collector, for example.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not _in_main_thread() or before is not signal.default_int_handler:
+        yield
+        return
+    _received.clear()
+    signal.signal(signal.SIGINT, raise_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if _received:
+            _received.clear()
+            raise KeyboardInterrupt
+
+
 def check_interrupts() -> None:
     """Raise `KeyboardInterrupt` if Ctrl-C was delayed.
 
@@ -48,6 +70,16 @@ def check_interrupts() -> None:
     """
     if _received and signal.getsignal(signal.SIGINT) is _record:
         raise KeyboardInterrupt
+
+
+def raise_interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle Ctrl-C in a block of `interrupts_kept`."""
+    _received.append(number)
+    raise KeyboardInterrupt
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _record(number: int, frame: FrameType | None) -> None:

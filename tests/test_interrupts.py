@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 import threading
 
 import pytest
 
-from relation_tf.interrupts import check_interrupts, interrupts_delayed
+from relation_tf.interrupts import check_interrupts, interrupts_delayed, interrupts_kept
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,38 @@ def test_an_inner_block_leaves_it_to_the_outer_one():
     with pytest.raises(KeyboardInterrupt):
         outer()
     assert done == ["between"]
+
+
+@pytest.mark.parametrize("ends", ["returns", "delays", "exits"])
+def test_a_press_that_is_dropped_is_kept(ends):
+    done = []
+
+    @interrupts_kept()
+    def command():
+        with contextlib.suppress(KeyboardInterrupt):
+            press()
+        done.append("the rest")
+        if ends == "delays":
+            with interrupts_delayed():
+                done.append("a block")
+        if ends == "exits":
+            sys.exit(0)
+
+    with pytest.raises(KeyboardInterrupt):
+        command()
+    assert done == ["the rest"]
+
+
+def test_a_press_is_raised_once():
+    @interrupts_kept()
+    def command():
+        with interrupts_delayed():
+            press()
+
+    with pytest.raises(KeyboardInterrupt):
+        command()
+    with interrupts_delayed():
+        check_interrupts()
 
 
 def test_a_block_without_a_press_changes_nothing():

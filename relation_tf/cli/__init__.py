@@ -2,7 +2,7 @@
 
 import sys
 
-from relation_tf.interrupts import interrupts_delayed
+from relation_tf.interrupts import interrupts_delayed, interrupts_kept
 
 __all__ = ["main"]
 
@@ -10,8 +10,9 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command; exit with code 130 after Ctrl-C."""
     try:
-        with interrupts_delayed():
-            from relation_tf.cli import commands
-        commands.run_app()
+        with interrupts_kept():
+            with interrupts_delayed():
+                from relation_tf.cli import commands
+            commands.run_app()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -220,7 +220,8 @@ def write_report(results: Results) -> None:
 
     folder = results.folder / "report"
     check_folder(folder)
-    _print_report(make_report(results), folder)
+    with interrupts_delayed():
+        _print_report(make_report(results), folder)
 
 
 def _print_report(report: Report, folder: Path) -> None:

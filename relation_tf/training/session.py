@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError
-from relation_tf.interrupts import interrupts_delayed
+from relation_tf.interrupts import interrupts_delayed, raise_interrupt
 from relation_tf.quiet import stderr_to
 from relation_tf.training.distribution import Distribution
 
@@ -89,7 +89,7 @@ def ended_by_interrupts() -> Iterator[None]:
     """Let Ctrl-C end the process immediately while TensorFlow blocks Python's signal handler."""
     before = signal.getsignal(signal.SIGINT)
     mine = threading.current_thread() is threading.main_thread()
-    if not mine or before is not signal.default_int_handler:
+    if not mine or before not in (signal.default_int_handler, raise_interrupt):
         yield
         return
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from relation_tf.errors import UnknownNameError
+from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.layers.arguments import one_of, positive_integer
 from relation_tf.networks.layer_check.definition import PRECISIONS
 from relation_tf.networks.layer_check.report import LayerCheck, LayerReport
@@ -18,6 +19,7 @@ from relation_tf.networks.precision import dtype_policy
 from relation_tf.registry import Mechanism
 
 
+@interrupts_delayed()
 def check_layer(
     layer_or_name: Any,
     units: int = 8,
@@ -74,6 +76,7 @@ def check_layer(
     with warnings.catch_warnings(action="ignore"), dtype_policy("float32"):
         _refuse_unknown_options(subject)
         for check in CHECKS:
+            check_interrupts()
             if precision in check.needed or not required_only:
                 outcomes[check.name] = check.outcome(subject, outcomes, precision)
     return LayerReport(str(subject), tuple(outcomes.values()))
