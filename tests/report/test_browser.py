@@ -227,6 +227,7 @@ def test_names_are_escaped(opened, tmp_path):
     table.write_text("task,method,seed,score\n" + "".join(rows), encoding="utf-8")
     file = compare(table, title=HOSTILE, question=HOSTILE).write(tmp_path / "out")
     page = opened(file)
+    unfold(page)
     assert page.evaluate("window.hit") is None
     assert page.complaints == []
     assert page.locator("h1").inner_text() == HOSTILE

@@ -54,6 +54,20 @@ def twelve(table_of):
     return compare(table_of({f"Task {task}": scores for task in range(10)}), title="Twelve")
 
 
+def test_a_page_without_reference_shows_differences_from_the_best_method(table_of):
+    level = {"worst": 1.0, "best": 3.0, "middle": 2.0}
+    samples = {name: [own + seed / 10 for seed in range(9)] for name, own in level.items()}
+    table = table_of({"A": samples, "B": samples, "C": samples})
+    for lower, best in (((), "best"), ("ABC", "worst")):
+        context = compare(table, lower_is_better=lower).context
+        (picture,) = (each for each in context.pictures if each.name == "answer")
+        (panel,) = picture.panels
+        assert panel.title == "All 3 tasks"
+        others = [name for name in level if name != best]
+        assert all(f"{best} and {name} −" in panel.alt for name in others)
+        assert f"{best} and middle −1.0 (" in panel.alt
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_terminal_shows_twelve_methods_within_its_width(twelve, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from relation_tf.registry import register_section
@@ -39,6 +40,7 @@ from relation_tf.report.verdicts import (
     by_method,
     margin_in_words,
 )
+from relation_tf.stats import StratifiedResult
 
 
 @register_section("answer")
@@ -107,34 +109,59 @@ def _verdict_figure(context: ReportContext, verdicts: Verdicts) -> list[Block]:
 
 
 def _best_figure(context: ReportContext) -> list[Block]:
-    """Return the differences from the best method as a figure, for the average or only task.
+    """Return the differences from the best method as a figure; nothing without intervals.
 
     The intervals of all pairs hold at once, so the best method can be chosen after the runs.
     """
     scores = context.scores
-    shown = [*scores.averages, *(scores.own_tasks if len(scores.own_tasks) == 1 else ())][:1]
-    pairs = context.pvalues[context.pvalues["task"].isin(shown)]
-    if pairs.empty:
+    best = scores.control or _best(context)
+    title, pairs = _compared(context)
+    if pairs.empty or best is None:
         return []
-    (title,), columns = shown, ["difference", "difference_low", "difference_high"]
-    means = {name: sum(own) / len(own) for name, own in scores.samples(title).items()}
-    lower = title in scores.lower_is_better
-    best = scores.control or (min if lower else max)(means, key=means.__getitem__)
     first, second = pairs[pairs["a"] == best], pairs[pairs["b"] == best]
-    turned = second.rename(columns={"a": "b", "b": "a"})
-    turned[columns] = -second[[columns[0], columns[2], columns[1]]].to_numpy()
-    table = pd.concat([first, turned]).rename(
-        columns=dict(zip(columns[1:], ("low", "high"), strict=True))
-    )
-    ends = ("lower", "higher")
+    turned = second.assign(
+        a=second["b"], b=second["a"],
+        difference=-second["difference"], low=-second["high"], high=-second["low"],
+    )  # fmt: skip
+    table = pd.concat([first, turned])
+    ends = ("worse", "better")
     picture = differences({title: table}, context.look, name="answer", unit=scores.unit, ends=ends)
     which = "the control" if scores.control else "the method with the best mean"
     unit = f" in {scores.unit}" if scores.unit else ""
+    finite = np.isfinite(table[["low", "high"]].astype(float)).to_numpy().all()
     note = (
-        f"Difference from {best}, {which}{unit}, with simultaneous intervals ({context.test}); "
-        "an interval without an end is infinite."
+        f"Difference{unit} from {best}, {which}, with simultaneous intervals"
+        f"{'' if finite else '; an interval without an end is infinite'}."
     )
     return figure_with_note(picture, note)
+
+
+def _best(context: ReportContext) -> str | None:
+    """Return the method with the best mean; None if the tasks have different units."""
+    means = standings(context.scores)["mean"].dropna()
+    if means.empty:
+        return None
+    lower = context.scores.own_tasks[0] in context.scores.lower_is_better
+    return str(means.idxmin() if lower else means.idxmax())
+
+
+def _compared(context: ReportContext) -> tuple[str, pd.DataFrame]:
+    """Return the differences of all pairs over the tasks or on the only task, and a title.
+
+    The columns are those of `differences`, positive where b is better.
+    """
+    several, scores = context.several, context.scores
+    if several is not None and isinstance(several.result, StratifiedResult) and scores.alike:
+        title = f"All {plural(len(several.tasks), 'task')}"
+        return title, several.result.confidence_interval()
+    names = {"difference_low": "low", "difference_high": "high"}
+    only = scores.own_tasks if len(scores.own_tasks) == 1 else []
+    title = next(iter([*scores.averages, *only]), "")
+    pairs = context.pvalues[context.pvalues["task"] == title].rename(columns=names)
+    if title in scores.lower_is_better:
+        low = pairs["low"]
+        pairs = pairs.assign(difference=-pairs["difference"], low=-pairs["high"], high=-low)
+    return title, pairs
 
 
 def _cautions(context: ReportContext) -> Iterator[Block]:
