@@ -58,7 +58,7 @@ def test_a_page_without_reference_shows_differences_from_the_best_method(table_o
     level = {"worst": 1.0, "best": 3.0, "middle": 2.0}
     samples = {name: [own + seed / 10 for seed in range(9)] for name, own in level.items()}
     table = table_of({"A": samples, "B": samples, "C": samples})
-    for lower, best in (((), "best"), ("ABC", "worst")):
+    for lower, best in (([], "best"), ([*"ABC"], "worst")):
         context = compare(table, lower_is_better=lower).context
         (picture,) = (each for each in context.pictures if each.name == "answer")
         (panel,) = picture.panels
