@@ -105,8 +105,8 @@ def test_the_exact_p_decides(suite_of, fabricate):
     assert set(report.tables["table"]["letters"]) == {""}
     wins = report.context.wins
     assert wins == [{"a": "baseline", "b": "relation", "wins": 0, "ties": 2, "losses": 0}]
-    (picture,) = (p for p in report.context.pictures if p.name == "pvalues")
-    assert "0 of 1 pairs significant at p < .05; p of all .100" in picture.panels[0].alt
+    (picture,) = (p for p in report.context.pictures if p.name == "differences")
+    assert "(−∞ to +∞)" in picture.panels[0].alt
     page, markdown = report.html(), report.markdown()
     assert "| baseline | relation | ▼ .100 | ▼ .100 | ▼ .100 |" in markdown
     assert "0 of 1 pairs significant" in page

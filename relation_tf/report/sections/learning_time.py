@@ -15,6 +15,7 @@ from relation_tf.report.answer import better_of
 from relation_tf.report.blocks import (
     SHADED,
     Block,
+    Bullets,
     Column,
     Paragraph,
     Section,
@@ -68,11 +69,12 @@ class LearningTime(Section):
     by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
-        """Return the tables of times and of pairs."""
+        """Return the times in sentences and the tables of times and of pairs."""
         times, results = context.learning_times, context.results
         if times is None or results is None:
             return []
         return [
+            Bullets(self.answer(context)),
             table_by_task("Table: time to target", times.means, _COLUMNS),
             Paragraph(_note(results), "note"),
             *_pairs(context, times.tests),
