@@ -163,7 +163,7 @@ def make_layer(
     try:
         return factory(name=name, **arguments)
     except (TypeError, ValueError) as error:
-        _refuse_unknown(factory, arguments.keys() - {entry.size, "causal"}, str(error))
+        _refuse_unknown(factory, [*(options or {})], str(error))
         given = ", ".join(f"{_line(key)}={_cut(repr(value))}" for key, value in arguments.items())
         no_causal = arguments.get("causal") and not _declares(factory, "causal")
         reason = "it has no causal form" if no_causal else _line(str(error), 400)
@@ -240,7 +240,7 @@ def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:
     """Raise an error that names the option which a factory does not know, if that is the reason."""
     options = _options(factory)
     for name in given:
-        if name not in options and f"'{name}'" in reason:
+        if name not in (*options, "causal") and f"'{name}'" in reason:
             raise UnknownNameError(f"{factory.__name__} option", name, options)
 
 

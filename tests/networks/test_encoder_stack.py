@@ -171,8 +171,11 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
             {"mechanism": "multi-head-attention", "num_heads": 4},
             r"`units` must be divisible by `num_heads`\. Received: units=6, num_heads=4$",
         ),
-        ({"mechanism": "relation", "options": {"colour": "red"}}, r"colour='red'"),
-        ({"mechanism": Relation, "num_heads": 2}, r"cannot create Relation with .*num_heads=2"),
+        (
+            {"mechanism": "relation", "options": {"colour": "red"}},
+            "unknown Relation option 'colour'",
+        ),
+        ({"mechanism": Relation, "num_heads": 2}, "unknown Relation option 'num_heads'"),
         ({"mechanism": "multi-head-attention", "num_heads": 0}, r"Received: num_heads=0$"),
     ],
 )

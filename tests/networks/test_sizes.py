@@ -96,7 +96,7 @@ def test_pairs_have_two_hidden_layers_to_count() -> None:
             {"target": 10**6, "sized_by": "window"},
             "`sized_by` must be an argument that changes",
         ),
-        ({"target": 10**6, "sized_by": "colour"}, "cannot create .* with colour=1"),
+        ({"target": 10**6, "sized_by": "colour"}, "unknown FCSR option 'colour'"),
     ],
 )
 def test_invalid_sizes(arguments: dict[str, Any], message: str) -> None:
