@@ -37,13 +37,15 @@ def pack(
     fill_missing: Annotated[
         bool,
         typer.Option(
-            "--fill-missing", help="Fill missing tasks with the majority class of the training set."
+            "--fill-missing",
+            help="For tasks without predictions, submit the majority class of the training set "
+            "(STS-B: the mean score).",
         ),
     ] = False,
 ) -> None:
     """Pack predictions for the eleven test sets as one zip for the leaderboard.
 
-    Each TASK.tsv has the columns index and prediction; rows may be in any order, other columns are
+    Each TASK.tsv has the columns index and prediction. Rows may be in any order. Other columns are
     ignored. The zip is checked before it is saved.
     """
     typer.echo(pack_predictions(predictions, out, fill_missing=fill_missing))

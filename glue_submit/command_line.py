@@ -91,5 +91,7 @@ def describe_usage_error(error: Exception) -> str:
         message = f"No such option: {name}."
         near = difflib.get_close_matches(name, error.possibilities or (), n=1)
         message += f" Did you mean {near[0]!r}?" if near else ""
+    message = message.replace(": Input should be ", ": must be ")
+    message += "" if message.endswith((".", "?")) else "."
     context = getattr(error, "ctx", None)
-    return f"{message} (see {context.command_path} --help)" if context else message
+    return f"{message} See `{context.command_path} --help`." if context else message

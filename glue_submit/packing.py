@@ -82,8 +82,7 @@ def pack(
     if missing and not fill_missing:
         raise SubmissionError(
             f"predictions are needed for {len(TASKS)} tasks; missing: {', '.join(missing)}. Add "
-            "them, or fill them with the majority class of the training set (--fill-missing, "
-            "fill_missing=True)"
+            "them, or use --fill-missing to submit the majority class of the training set."
         )
     if not sources:
         raise SubmissionError(

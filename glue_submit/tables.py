@@ -113,7 +113,8 @@ def locate(predictions: Predictions, split: str) -> dict[str, Source]:
     folders = folders_of(predictions)
     for folder in folders:
         if not folder.is_dir():
-            raise SubmissionError(f"predictions must be a folder. Received: {short(str(folder))}")
+            fault = "not a folder" if folder.exists() else "no such folder"
+            raise SubmissionError(f"{folder}: {fault}. DIR must contain TASK.tsv files.")
     found = {}
     for task in TASKS.values():
         names = task.file, f"{task.name}.{split}.tsv"
@@ -241,8 +242,8 @@ def _placed(
     if len(placed) != rows:
         gap = next(position for position in range(rows) if position not in placed)
         raise SubmissionError(
-            f"{source}: expected {rows} rows, index 0 to {rows - 1}, but index {gap} is missing; "
-            f"found {len(placed)} rows"
+            f"{source}: must have {rows} rows (index 0 to {rows - 1}). Found {len(placed)} "
+            f"row{'' if len(placed) == 1 else 's'}; the first missing index is {gap}."
         )
     return [placed[position] for position in range(rows)]
 

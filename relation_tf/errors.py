@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-_NAMES_SHOWN = 8
+_NAMES_SHOWN, _FEW_NAMES = 8, 12
 _LONGEST_NAME = 40
 
 
@@ -49,6 +49,31 @@ class SuiteError(RelationError):
 
     def __init__(self, message: str) -> None:
         super().__init__("\n".join(map(escape, message.split("\n"))))
+
+
+class OptionError(SuiteError):
+    """An option that cannot be used.
+
+    Args:
+        name: Name of the option in Python, such as `"max_seeds"`.
+        fault: The rule that the value breaks, such as `"must be 1 or more. Received: 0"`.
+        flag: Name on the command line; by default, derived from the name.
+
+    Example:
+        >>> error = OptionError("max_seeds", "must be 3 or more. Received: 2")
+        >>> print(error)
+        max_seeds: must be 3 or more. Received: 2
+        >>> error.on_command_line()
+        '--max-seeds must be 3 or more. Received: 2.'
+    """
+
+    def __init__(self, name: str, fault: str, flag: str | None = None) -> None:
+        super().__init__(f"{name}: {fault}")
+        self._line = f"{flag or '--' + name.replace('_', '-')} {escape(fault)}"
+
+    def on_command_line(self) -> str:
+        """Return the message with the flag that a person types."""
+        return self._line if self._line.endswith((".", "?")) else f"{self._line}."
 
 
 class UnknownNameError(RelationError):
@@ -171,13 +196,15 @@ def quote(text: str) -> str:
 
 
 def join_names(names: Sequence[str], between: str = ", ") -> str:
-    """Join names for a message; of many names, show the first eight.
+    """Join names for a message; of more than twelve names, show the first eight.
 
     Example:
-        >>> join_names(["a", "b"], " or "), join_names([*"abcdefghij"])
-        ('a or b', 'a, b, c, d, e, f, g, h and 2 more')
+        >>> join_names(["a", "b"], " or "), join_names([*"abcdefghijklm"])
+        ('a or b', 'a, b, c, d, e, f, g, h and 5 more')
     """
-    more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    if len(names) <= _FEW_NAMES:
+        return between.join(map(_cut, names))
+    more = f" and {len(names) - _NAMES_SHOWN:,} more"
     return between.join(map(_cut, names[:_NAMES_SHOWN])) + more
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Any, TypeVar
 
-from relation_tf.errors import SuiteError, did_you_mean
+from relation_tf.errors import OptionError, did_you_mean
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -20,7 +20,7 @@ def option(
     metavar: str | None = None,
     *,
     flag: str | None = None,
-    shown: str | None = None,
+    shown: str | bool | None = None,
     choices: Sequence[str] = (),
     **bounds: float,
 ) -> Any:
@@ -31,7 +31,7 @@ def option(
         text: Help text of one line.
         metavar: Placeholder for the value, such as `"DIR"` or `"N"`.
         flag: Name on the command line; by default, derived from the name of the field.
-        shown: Description of the default, if it depends on other options.
+        shown: Description of the default, if it depends on other options; False to show none.
         choices: Allowed values.
         **bounds: Bounds of a number: `least`, `most`, `above` or `below`.
     """
@@ -59,7 +59,7 @@ def check_fields(options: Any) -> None:
     """Check the values of a dataclass of options; None is allowed.
 
     Raises:
-        SuiteError: If a value is not one of the choices, out of bounds or not finite.
+        OptionError: If a value is not one of the choices, out of bounds or not finite.
     """
     for each in fields(options):
         value, choices = getattr(options, each.name), each.metadata["choices"]
@@ -67,12 +67,12 @@ def check_fields(options: Any) -> None:
             continue
         allowed = hint = ""
         if choices and value not in choices:
-            allowed, hint = " or ".join(choices), did_you_mean(value, choices)
+            *first, last = map(repr, choices)
+            allowed, hint = f"{', '.join(first)} or {last}", did_you_mean(value, choices)
         for name, bound in each.metadata["bounds"].items():
             within, text = _BOUNDS[name]
             if not within(value, bound) or math.isinf(value):
                 allowed = text.format(bound)
         if allowed:
-            raise SuiteError(
-                f"{each.name}: must be {allowed}. Received: {value}{hint and f'.{hint}'}"
-            )
+            fault = f"must be {allowed}. Received: {value}{hint and f'.{hint}'}"
+            raise OptionError(each.name, fault, each.metadata["flag"])

@@ -336,6 +336,9 @@ def test_help_texts_list_choices_and_defaults(call, monkeypatch):
     page = call("compare", "--help")[1]
     assert all(name in page for name in ("steel-dwass", "steel"))
     assert "--test-over-tasks NAME" in page
+    page = call("plan", "--help")[1]
+    assert "--out DIR                 Folder of finished runs to read, if any." in page
+    assert "Folder to download to." in call("download", "--help")[1]
 
 
 @pytest.mark.parametrize(
@@ -405,27 +408,28 @@ def test_suites_are_listed(call):
         (["run", "demo", "--seeds", "a"], "--seeds: must be integers such as 1,2. Received: 'a'"),
         (["run", "demo", "--methods", "relation64"], "Did you mean 'relation-64'?"),
         (["run", "demo", "--tasks", "rte"], "Did you mean 'RTE'?"),
-        (["run", "demo", "--jobs", "0"], "jobs: must be 1 or more. Received: 0"),
-        (["run", "demo", "--devices", "2"], "devices: needs --strategy mirrored. Received: 2"),
+        (["run", "demo", "--jobs", "0"], "--jobs must be 1 or more. Received: 0."),
+        (["run", "demo", "--devices", "2"], "--devices needs --strategy mirrored."),
         (["run", "demo", "--strategy", "multi-worker"], "TF_CONFIG: --strategy multi-worker"),
         (["run", "demo", "--executor", "lokal"], "unknown executor 'lokal'. Did you mean 'local'?"),
         (["run", "demo", "--track", "json"], "Did you mean 'jsonl'?"),
         (["run", "demo", "--plugin", "no_such_module"], "no_such_module"),
         (["run", "demo", "--speed", "9"], "No such option"),
         (["run"], "Missing argument"),
-        (["run", "--speed"], "(see relation-tf run --help)\n"),
-        (["run", "demo", "--tasks"], "requires an argument. (see relation-tf run --help)\n"),
-        (["run", "demo", "--seeds", "a"], "(see relation-tf run --help)\n"),
-        (["tasks", "--set", "a=1"], "(see relation-tf tasks --help)\n"),
-        (["status", "a", "b"], "(see relation-tf status --help)\n"),
+        (["run", "--speed"], "See `relation-tf run --help`.\n"),
+        (["run", "demo", "--tasks"], "requires an argument. See `relation-tf run --help`.\n"),
+        (["run", "demo", "--seeds", "a"], "See `relation-tf run --help`.\n"),
+        (["tasks", "--set", "a=1"], "See `relation-tf tasks --help`.\n"),
+        (["status", "a", "b"], "See `relation-tf status --help`.\n"),
         (["check-layer", "keras.layers.LSTM"], "Did you mean 'keras.layers:LSTM'?"),
-        (["status", "."], "a folder written by `relation-tf run`, with suite.toml\n"),
-        (["status", "runs/none"], "by `relation-tf run`, with suite.toml. Received"),
+        (["status", "."], ".: no suite.toml in this folder. DIR must be"),
+        (["status", "runs/none"], "runs/none: no such folder. DIR must be a folder written by"),
         (["report", "nowhere"], "must be a folder written by `relation-tf run`"),
+        (["run", "demo", "--max-seeds", "5"], "relation-tf: --max-seeds needs --until-decided.\n"),
         (["submit", "nowhere"], "must be a folder written by `relation-tf run`"),
         (["compare", "nowhere.csv"], "nowhere.csv: cannot be read"),
         (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),
-        (["tasks", "--data", "~nobody-here/x"], "data: ~nobody-here/x: "),
+        (["tasks", "--data", "~nobody-here/x"], "~nobody-here/x: "),
         (["download", "MR", "--tfds", "."], "task MR"),
         *[([*command, "--plugin", "absent"], "plugin 'absent' cannot be imported: no such module")
           for command in (["tasks"], ["download", "MR"], ["check-layer", "relation"],
@@ -436,7 +440,7 @@ def test_suites_are_listed(call):
         (["check-layer", "relation", "--units", "0"], "'--units'"),
         (["pretrain", "b.txt"], "b.txt: cannot be read: No such file or directory"),
         (["pretrain", "b.txt", "--seeds", "x"], "--seeds: must be integers such as 1,2."),
-        (["pretrain", "b.txt", "--mechanisms", ","], "mechanisms: must have one or more"),
+        (["pretrain", "b.txt", "--mechanisms", ","], "--mechanisms must have one or more"),
         (["pretrain", "b.txt", "--held-out", "2"], "held-out: must be a file, or a share"),
     ],
 )  # fmt: skip
@@ -489,7 +493,7 @@ def test_filtered_run_lists_missing_predictions(tmp_path, call):
     command = ("run", "demo", "--out", tmp_path, "--set", "epochs=1", "--set", "seeds=1")
     code, out, _ = call(*command, "--tasks", "WNLI", "--methods", "baseline-64")
     assert code == 0
-    lacking = "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE and 1 more"
+    lacking = "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI"
     assert f"no submissions: {lacking} lack predictions (--fill-missing" in out
     assert out.endswith("1 of 1 requested runs are done; 35 other runs of the suite are pending\n")
     # The table has only what was requested.
@@ -551,7 +555,7 @@ def test_tasks_as_a_suite_reads_them(tones, call):
     (tones.parent / "tones" / "train.csv").unlink()
     code, _, err = call("tasks", "tones", "--suite", "own.toml", "--data", ".")
     assert code == 2
-    assert "not found: tones/train.csv" in err
+    assert "not found. Searched: tones/train.csv" in err
 
 
 def test_tasks_without_data(tmp_path, monkeypatch, call):
@@ -560,7 +564,7 @@ def test_tasks_without_data(tmp_path, monkeypatch, call):
     code, _, err = call("tasks", "CoLA", "--tfds", tmp_path)
     assert code == 2
     assert "needs --data DIR" in err
-    assert "To get the data: gluebenchmark.com/tasks or `relation-tf download CoLA`" in err
+    assert "download it from gluebenchmark.com/tasks, or run `relation-tf download CoLA`" in err
     assert "--set: needs --suite SUITE" in call("tasks", "--set", "tokens=wordpiece")[2]
 
 
@@ -597,7 +601,7 @@ def test_check_layer(tmp_path, monkeypatch, call):
     assert [line.split()[1] for line in lines if line.startswith("warning")] == ["NaN"]
     code, out, _ = call(*command, "--set", "scale=nan")
     assert code == 1
-    assert "failed: " in out.splitlines()[-1]
+    assert "failed (fix " in out.splitlines()[-1]
 
 
 @pytest.mark.tensorflow

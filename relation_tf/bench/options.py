@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from relation_tf.errors import SuiteError, did_you_mean
+from relation_tf.errors import OptionError, SuiteError, did_you_mean
 from relation_tf.files import expand_home
 from relation_tf.option_fields import Function, check_fields, option, take_options
 from relation_tf.registry import EXECUTORS, Executor
@@ -34,12 +34,16 @@ class RunOptions:
         >>> RunOptions(jobs=0)
         Traceback (most recent call last):
             ...
-        relation_tf.errors.SuiteError: jobs: must be 1 or more. Received: 0
+        relation_tf.errors.OptionError: jobs: must be 1 or more. Received: 0
     """
 
     data: Path | None = option(None, "Folder with the task files, such as glue_data.", "DIR")
     tfds_folder: Path | None = option(
-        None, "Folder with prepared TFDS datasets.", "DIR", flag="--tfds", shown="TFDS's own"
+        None,
+        "Folder with prepared TFDS datasets.",
+        "DIR",
+        flag="--tfds",
+        shown="TFDS's default folder, ~/tensorflow_datasets",
     )
     glove: Path | None = option(None, "Text file of word vectors for embeddings = 'glove'.", "FILE")
     skip_bad_lines: bool = option(False, "Skip and count malformed lines of training files.")
@@ -53,7 +57,9 @@ class RunOptions:
         None, "Stop a run after this time and mark it as failed.", "SECONDS", above=0
     )
     until_decided: bool = option(
-        False, "Add seeds at planned looks until every pair of methods is decided."
+        False,
+        "Add seeds and test again at planned numbers of seeds (3, 5, 7, ... up to --max-seeds), "
+        "until each pair of methods has a verdict.",
     )
     max_seeds: int | None = option(
         None, "Largest number of seeds with --until-decided.", "N", shown="15", least=3
@@ -81,7 +87,8 @@ class RunOptions:
     )
     strategy: str | None = option(
         None,
-        "Distribute each run: over this host (mirrored) or all hosts of TF_CONFIG (multi-worker).",
+        "Distribute each run over the GPUs of this machine (mirrored) or over all machines in "
+        "TF_CONFIG (multi-worker).",
         "NAME",
         choices=("mirrored", "multi-worker"),
     )
@@ -105,7 +112,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         for name in ("data", "tfds_folder", "glove"):
             if getattr(self, name) is not None:
-                self._set(name, expand_home(getattr(self, name), f"{name}: "))
+                self._set(name, expand_home(getattr(self, name)))
         for name in ("plugins", "track"):
             value = getattr(self, name) or ()
             self._set(name, (value,) if isinstance(value, str) else tuple(value))
@@ -117,12 +124,12 @@ class RunOptions:
             (
                 "strategy",
                 not self.until_decided or self.strategy == "mirrored",
-                "must be mirrored with --until-decided, which reads scores on one host",
+                "must be mirrored with --until-decided, which reads scores on one machine",
             ),
             (
                 "executor",
                 alone or self.executor == "local",
-                f"must be local {strategy}, which chooses hosts and devices",
+                f"must be local {strategy}, which chooses machines and devices",
             ),
             (
                 "jobs",
@@ -136,9 +143,8 @@ class RunOptions:
             ),
         )
         for name, is_allowed, requirement in rules:
-            value = getattr(self, name)
-            if value is not None and not is_allowed:
-                raise SuiteError(f"{name}: {requirement}. Received: {value}")
+            if getattr(self, name) is not None and not is_allowed:
+                raise OptionError(name, requirement)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -179,10 +185,10 @@ def find_executor(options: RunOptions) -> Executor:
         value = getattr(options, name)
         flag = f"--{name.replace('_', '-')}"
         if value is None and name in executor.needs:
-            raise SuiteError(f"--executor {options.executor} needs {flag}")
+            raise SuiteError(f"--executor {options.executor} needs {flag}.")
         if value is not None and name not in executor.options:
             others = [other for other in EXECUTORS if name in EXECUTORS[other].options]
-            raise SuiteError(f"{flag} needs --executor {' or '.join(others)}. Received: {value}")
+            raise SuiteError(f"{flag} needs --executor {' or '.join(others)}.")
     return executor
 
 

@@ -24,7 +24,7 @@ from relation_tf.config.plugins import (
     shaping_plugins,
 )
 from relation_tf.config.run import vocabulary_of
-from relation_tf.errors import SuiteError
+from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.networks.mechanisms import custom_layer, find_mechanism, is_built_in
@@ -184,17 +184,20 @@ def _requested(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str
     mechanisms, seeds = [*dict.fromkeys(mechanisms)], [*dict.fromkeys(map(int, seeds))]
     for name, values in (("mechanisms", mechanisms), ("seeds", seeds)):
         if not values:
-            raise SuiteError(f"{name}: must have one or more values. Received: none")
+            raise OptionError(name, "must have one or more values. Received: none")
     if min(seeds) < 0:
-        raise SuiteError(f"seeds: must be 0 or more. Received: {min(seeds)}")
+        raise OptionError("seeds", f"must be 0 or more. Received: {min(seeds)}")
     if len({name.rpartition(":")[2] for name in mechanisms}) < len(mechanisms):
-        raise SuiteError(
-            "mechanisms: must have different names (for custom layers, the part after the colon). "
-            f"Received: {', '.join(mechanisms)}"
+        raise OptionError(
+            "mechanisms",
+            "must have different names (for custom layers, the part after the colon). "
+            f"Received: {', '.join(mechanisms)}",
         )
     for name in mechanisms:
         if find_mechanism(name).input_type == "text":
-            raise SuiteError(f"mechanisms: must mix tokens. Received: {name}, which reads strings")
+            raise OptionError(
+                "mechanisms", f"must mix tokens. Received: {name}, which reads strings"
+            )
     digests = {name: custom_digest(custom_layer(name, {}), "mechanisms") for name in mechanisms}
     # All mechanisms of a seed before the next seed: other load on the machine then slows all.
     return [

@@ -147,12 +147,14 @@ class RunFolder:
         """
         path = self.path / "suite.toml"
         if not _is_there(path):
-            received = "" if self.path.is_dir() else ". Received: no such folder"
-            if self.path.is_file():
-                received = ". Received: a file; `relation-tf compare` makes a report of a table"
+            fault, hint = "no such folder", ""
+            if self.path.is_dir():
+                fault = "no suite.toml in this folder"
+            elif self.path.is_file():
+                fault, hint = "not a folder", " `relation-tf compare` makes a report of a table."
             raise SuiteError(
-                f"{self.path}: must be a folder written by `relation-tf run`, with suite.toml"
-                + received
+                f"{self.path}: {fault}. DIR must be a folder written by `relation-tf run` (it "
+                f"contains suite.toml).{hint}"
             )
         return load_suite(path, search_suite_folder=False)
 

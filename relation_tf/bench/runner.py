@@ -31,7 +31,7 @@ from relation_tf.bench.trackers import Trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
 from relation_tf.config.loading import make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
-from relation_tf.errors import SuiteError
+from relation_tf.errors import OptionError, SuiteError
 from relation_tf.registry import SOURCES, TRACKERS
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
@@ -280,18 +280,20 @@ def _groups(suite: Suite, pending: Sequence[RunConfig], whole: RunGroup) -> list
 def _check_suite(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
     """Check that the options allow the requirements of the suite."""
     if options.executor != "local" and suite.pretrained is not None:
-        raise SuiteError(
-            "executor: must be local for a suite with a pre-trained encoder: its folder is not "
+        raise OptionError(
+            "executor",
+            "must be local for a suite with a pre-trained encoder: its folder is not "
             f"sent to other machines. Received: {options.executor}, with pretrained = "
-            f"{suite.pretrained!r}"
+            f"{suite.pretrained!r}",
         )
     if options.strategy is None:
         return
     timed = next((run.task for run in chosen if find_task(run.entry).timed), None)
     if timed is not None:
-        raise SuiteError(
-            f"strategy: cannot be used for {timed}, which is timed on one device. "
-            f"Received: {options.strategy}"
+        raise OptionError(
+            "strategy",
+            f"cannot be used for {timed}, which is timed on one device. "
+            f"Received: {options.strategy}",
         )
     if any(config.xla for config in chosen):
         raise SuiteError(

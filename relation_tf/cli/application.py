@@ -19,7 +19,7 @@ from glue_submit.command_line import (
     show_examples,
 )
 from relation_tf import __version__
-from relation_tf.errors import RelationError
+from relation_tf.errors import OptionError, RelationError
 
 app = make_app(
     "relation-tf",
@@ -84,5 +84,7 @@ def run_app() -> None:
         # `head` closed the output; Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OptionError as error:
+        sys.exit(complain(error.on_command_line()))
     except (RelationError, SubmissionError) as error:
         sys.exit(complain(str(error)))

@@ -40,19 +40,25 @@ class SuiteOptions:
     )
     seeds: str | None = option(None, "Seeds to use.", "N[,N...]", shown="all")
     settings: tuple[str, ...] = option(
-        (), "Set a key of the suite. Repeatable.", "KEY=VALUE", flag="--set"
+        (),
+        "Override a setting of the suite, such as epochs=20. Repeatable.",
+        "KEY=VALUE",
+        flag="--set",
     )
     fill_missing: bool = option(
-        False, "Fill missing predictions with the majority class of the training set."
+        False,
+        "For tasks without predictions, submit the majority class of the training set "
+        "(STS-B: the mean score).",
     )
 
 
-def with_options(settings: type, *names: str) -> Callable[[Function], Function]:
+def with_options(settings: type, *names: str, **texts: str) -> Callable[[Function], Function]:
     """Add an option for each field of a settings class to a command that takes `**options`.
 
     Args:
         settings: A dataclass whose fields are made by `relation_tf.option_fields.option`.
         names: The fields to add, by default all.
+        texts: Other help texts for this command, by name of the field.
 
     Returns:
         A decorator that returns the command with a signature for typer. With two decorators, the
@@ -60,11 +66,11 @@ def with_options(settings: type, *names: str) -> Callable[[Function], Function]:
     """
     hints = get_type_hints(settings)
     declared = {each.name: each for each in fields(settings)}
-    added = [_parameter(declared[name], hints[name]) for name in names or declared]
+    added = [_parameter(declared[name], hints[name], texts.get(name)) for name in names or declared]
     return lambda command: take_options(command, added)
 
 
-def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
+def _parameter(declared: Field[Any], hint: Any, text: str | None) -> inspect.Parameter:
     """Return the parameter of a command for a field."""
     metadata = declared.metadata
     default, shown = declared.default, metadata["shown"]
@@ -73,7 +79,7 @@ def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
     option = typer.Option(
         metadata["flag"] or f"--{declared.name.replace('_', '-')}",
         metavar=metadata["metavar"],
-        help=metadata["help"],
+        help=text or metadata["help"],
         show_default=True if shown is None else shown,
         autocompletion=COMPLETED.get(declared.name),
     )

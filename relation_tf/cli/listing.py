@@ -86,7 +86,7 @@ def tasks(
 
 
 @command("relation-tf download CoLA RTE --tfds tfds_data")
-@with_options(RunOptions, "tfds_folder", "plugins")
+@with_options(RunOptions, "tfds_folder", "plugins", tfds_folder="Folder to download to.")
 def download(
     names: Annotated[
         list[str],

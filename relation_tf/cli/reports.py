@@ -66,16 +66,19 @@ class ComparisonOptions:
     )
     test: str | None = option(
         None,
-        "Test: steel-dwass, steel (with --control), or a plugin's.",
+        "Test of each task. All pairs: steel-dwass (default), brunner-munzel or welch. With "
+        "--control: steel (default), brunner-munzel-control or welch-control. Or a plugin's test. "
+        "A suite's own setting replaces the default.",
         "NAME",
-        shown="test of the suites, or steel-dwass; with --control: steel",
+        shown=False,
     )
     test_over_tasks: str | None = option(
         None,
-        "Test over tasks: stratified-steel-dwass, friedman-nemenyi; with --control: "
-        "stratified-steel, wilcoxon-holm; or a plugin's.",
+        "Test over tasks. All pairs: stratified-steel-dwass (default) or friedman-nemenyi. With "
+        "--control: stratified-steel (default) or wilcoxon-holm. Or a plugin's test. A suite's own "
+        "setting replaces the default.",
         "NAME",
-        shown="that of the suites, or stratified-steel-dwass; with --control: stratified-steel",
+        shown=False,
     )
     reference: str | None = option(
         None,
@@ -85,8 +88,9 @@ class ComparisonOptions:
     )
     margin: float | None = option(
         None,
-        "Largest loss against --reference that does not matter. Choose it before training.",
-        "POINTS",
+        "Largest acceptable decrease of the score relative to --reference, in the unit of the "
+        "tables. Choose it before training.",
+        "SCORE",
         shown="margin of the suites",
     )
     families: str | None = option(

@@ -70,11 +70,15 @@ def run(suite: SuiteName, **options: Any) -> None:
     "relation-tf plan glue-small --data glue_data --jobs 4",
 )
 @with_options(RunOptions, *[name for name in OF_PLANS if name != "quiet"])
-@with_options(SuiteOptions, "out", "tasks", "methods", "seeds", "settings")
+@with_options(
+    SuiteOptions,
+    *("out", "tasks", "methods", "seeds", "settings"),
+    out="Folder of finished runs to read, if any.",
+)
 def plan(suite: SuiteName, **options: Any) -> None:
     """Estimate the hours, disk space and smallest possible p-values of a suite.
 
-    Nothing is trained: a few steps of some methods and tasks are timed on this machine.
+    Time a few training steps of some methods and tasks on this machine. No run is started.
     """
     with interrupts_delayed():
         from relation_tf.bench import plan_suite

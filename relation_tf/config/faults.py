@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from relation_tf.errors import did_you_mean, join_names, quote
 
+_LONGEST_WORD = 40  # at the end of a shortened part; longer words are cut
 _LONGEST_MESSAGE = 320  # characters, the file's name not counted
 
 
@@ -18,15 +19,12 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
     keys = list(fault["loc"])
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, keys)
-        hint = did_you_mean(str(keys[-1]), known, cutoff=0.5) or f" Known: {join_names(known)}"
+        hint = did_you_mean(str(keys[-1]), known, cutoff=0.5) or f" Known: {join_names(known)}."
         return f"unknown key {quote(_dotted(keys))}.{hint}"
-    # pydantic adds the members of unions, such as "list[...]" or "function-before[...]".
-    keys = [
-        part
-        for part in keys
-        if not re.search(r"[\[(]|^(constrained-int|str|CustomTask)$", str(part))
-    ]
+    keys = _named(keys)
     path = _dotted(keys)
+    if path == "method" and fault["type"] in ("missing", "too_short"):
+        return "no methods. Add at least one [[method]] table."
     if fault["type"] == "missing":
         return f"key {path!r} is missing"
     message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
@@ -49,9 +47,25 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
     return f"key {path!r}: must {should[1] if should else f'be {message}'}. {received}"
 
 
+def without_alternatives(faults: Sequence[Any]) -> list[Any]:
+    """Leave out "must be a list" of values that are wrong in another way: one number or a list."""
+    others = {_dotted(_named(each["loc"])) for each in faults if each["type"] != "list_type"}
+    return [
+        each
+        for each in faults
+        if each["type"] != "list_type" or _dotted(_named(each["loc"])) not in others
+    ]
+
+
 def first_fault(error: ValidationError, model: type[BaseModel] = BaseModel) -> str:
     """Describe the first error of pydantic on one line; a model that forbids keys is required."""
     return shortened(fault_line(error.errors()[0], model))
+
+
+def _named(keys: Iterable[Any]) -> list[Any]:
+    """Leave out the members of unions that pydantic adds, such as "list[...]"."""
+    added = re.compile(r"[\[(]|^(constrained-int|str|CustomTask)$")
+    return [part for part in keys if not added.search(str(part))]
 
 
 def _dotted(keys: Iterable[Any]) -> str:
@@ -69,11 +83,13 @@ def _received(value: Any) -> str:
 
 
 def shortened(message: str) -> str:
-    """Shorten a long message in the middle."""
+    """Shorten a long message in the middle, between words if possible."""
     message = " ".join(message.splitlines())
     if len(message) <= _LONGEST_MESSAGE:
         return message
-    return f"{message[: _LONGEST_MESSAGE - 120]} ... {message[-110:]}"
+    start, end = message[: _LONGEST_MESSAGE - 120], message[-110:]
+    before, after = start.rfind(" ", len(start) - _LONGEST_WORD), end.find(" ", 0, _LONGEST_WORD)
+    return f"{start if before < 0 else start[:before]} ... {end[after + 1 :]}"
 
 
 def _known_keys(model: type[BaseModel], keys: Sequence[Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
@@ -11,7 +12,7 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from relation_tf.config.faults import fault_line, shortened
+from relation_tf.config.faults import fault_line, shortened, without_alternatives
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -90,7 +91,19 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SuiteError(f"{path}: not TOML: {shortened(str(error))}") from error
+        raise SuiteError(_toml_fault(path, error)) from error
+
+
+def _toml_fault(path: Path, error: Exception) -> str:
+    """Describe a fault of TOML, with its line and column if they are known."""
+    fault, place, column = (
+        str(error),
+        "",
+        re.search(r" \(at line (\d+), column (\d+)\)$", str(error)),
+    )
+    if column is not None:
+        fault, place = fault[: column.start()], f":{column[1]}:{column[2]}"
+    return f"{path}{place}: invalid TOML: {shortened(fault)}"
 
 
 def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
@@ -122,7 +135,8 @@ def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None
     except SuiteError as error:
         raise SuiteError(f"{where}: {error}") from error
     except ValidationError as error:
-        faults = [*dict.fromkeys(shortened(fault_line(fault, Suite)) for fault in error.errors())]
+        found = without_alternatives(error.errors())
+        faults = [*dict.fromkeys(shortened(fault_line(fault, Suite)) for fault in found)]
         more = len(faults) - _FAULTS_SHOWN
         shown = faults[:_FAULTS_SHOWN] + ([f"and {more:,} more faults"] if more > 0 else [])
         raise SuiteError("\n".join(f"{where}: {fault}" for fault in shown)) from error

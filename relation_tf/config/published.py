@@ -103,4 +103,4 @@ def load_published(name: str) -> Published:
     except ValidationError as error:
         raise ValueError(f"published figures {name!r}: {first_fault(error, Published)}") from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"published figures {name!r}: not TOML: {error}") from error
+        raise ValueError(f"published figures {name!r}: invalid TOML: {error}") from error

@@ -62,7 +62,7 @@ class Suite(TrainingSettings):
             training; by default all methods are one family.
         reference: Method to judge all others against: the report opens with their verdicts (better,
             no worse, worse, inconclusive). By default the control.
-        margin: Largest loss against the reference that does not matter, in the unit of the tables,
+        margin: Largest acceptable score decrease from the reference, in the unit of the tables,
             such as points. Choose it before training.
         layout: Layout of the table of scores, as in the paper.
         published: Published figures to show next to the scores: a name of the package, or a TOML

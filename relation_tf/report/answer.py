@@ -10,7 +10,7 @@ from relation_tf.report.comparisons import all_pvalues, rows_of
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult, default_procedure, what_can_be_shown
-from relation_tf.stats.design import format_level, format_pvalue
+from relation_tf.stats.design import format_level, format_pvalue, pvalue_only
 
 _MOST_PAIRS = 6  # more are counted, not listed
 _MOST_METHODS = 6  # more are ranked without the middle
@@ -106,17 +106,13 @@ def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
     # Ties can give a smaller p than untied seeds, for example with two constant methods.
     attainable = min(test.attainable_pvalue for test in comparisons.values())
     if attainable >= alpha and not pvalues["significant"].any():
-        design = design_sentence(scores, comparisons)
-        yield (
-            "With so few seeds and so many methods, no pair can reach significance."
-            if design is None
-            else f"No pair can reach significance on a single task: {design}"
-        )
+        yield _too_few(scores, comparisons)
     own = pvalues[~pvalues["task"].isin(scores.averages)]
     if own["task"].nunique() > 1 and own["significant"].any():
         yield (
-            "Each task is tested separately. If methods do not differ, about one task in "
-            f"{1 / alpha:.0f} or fewer shows a significant pair by chance."
+            "Each task is tested separately. If the methods do not differ, on average at most "
+            f"{100 * alpha:g} % of tasks show a significant pair by chance."
+            f"{_counted_once(scores)}"
         )
     tied = [
         _place(task, scores)
@@ -203,6 +199,30 @@ def _findings(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iter
     for name in scores.averages:
         if name in comparisons:
             yield _on_average(name, pvalues[pvalues["task"] == name], scores)
+
+
+def _too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> str:
+    """Say that no difference can be significant, and how many seeds can change it."""
+    if not _is_whole(scores, comparisons):
+        return "With so few seeds and so many methods, no pair can reach significance."
+    test = next(iter(comparisons.values()))
+    methods = len(test.samples)
+    design = f"With {scores.seeds} seeds{f' and {methods} methods' if methods > 2 else ''}"
+    best = pvalue_only(test.attainable_pvalue, scores.alpha)
+    where = next(iter(comparisons)) if len(comparisons) == 1 else "any task"
+    fewer = " or fewer methods" if methods > 2 else ""
+    use = f" Use at least {test.seeds_needed} seeds{fewer}." if test.seeds_needed else ""
+    return (
+        f"{design}, no difference can be significant on {where} (smallest possible p: {best}).{use}"
+    )
+
+
+def _counted_once(scores: Scores) -> str:
+    """Name the tasks that count once over tasks but are tested separately here."""
+    return "".join(
+        f" {in_words(tasks)} are separate tasks here, but count once in the test over tasks."
+        for tasks in scores.shared.values()
+    )
 
 
 def _by_task(pvalues: pd.DataFrame, scores: Scores) -> Iterator[str]:

@@ -9,16 +9,13 @@ from typing import Any
 
 from relation_tf.config.families import Family, blocks, faults, mechanisms_of
 from relation_tf.config.method import Method
-from relation_tf.errors import SuiteError, did_you_mean, join_names
+from relation_tf.errors import OptionError, SuiteError, UnknownNameError, did_you_mean, join_names
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.answer import in_words
 from relation_tf.report.scores import Scores
 
-_COMPARES = {
-    "all-pairs": "compares all pairs; remove control",
-    "against-control": "needs a control, such as --control NAME",
-    "over-tasks": "compares methods over tasks; use steel-dwass or steel",
-}
+_PAIRS = "compares all pairs, so it cannot be used with --control. Remove one of them"
+_CONTROL = "compares with a control, so it needs --control NAME"
 
 
 def with_families(
@@ -98,26 +95,32 @@ def with_test(
         over_tasks: Name of a procedure over tasks.
 
     Raises:
-        SuiteError: If the control is not a method, or a test does not match it.
+        OptionError: If the control is not a method, or a test does not match it.
         UnknownNameError: If no test has this name.
     """
     if control is not None:
         scores = _with_method(scores, methods, "control", control)
         scores = replace(scores, test=None, test_over_tasks=None)
     if test is not None:
-        compares = PROCEDURES.find(test).compares
-        if compares != ("all-pairs" if scores.control is None else "against-control"):
-            raise SuiteError(f"test: {test!r} {_COMPARES[compares]}")
+        _check_test("test", test, scores.control, over_tasks=False)
         scores = replace(scores, test=test)
     if over_tasks is not None:
-        procedure = PROCEDURES.find(over_tasks)
-        if procedure.compares != "over-tasks":
-            raise SuiteError(f"test-over-tasks: {over_tasks!r} compares methods on one task")
-        if procedure.needs_control != (scores.control is not None):
-            wrong = "against-control" if procedure.needs_control else "all-pairs"
-            raise SuiteError(f"test-over-tasks: {over_tasks!r} {_COMPARES[wrong]}")
+        _check_test("test_over_tasks", over_tasks, scores.control, over_tasks=True)
         scores = replace(scores, test_over_tasks=over_tasks)
     return scores
+
+
+def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool) -> None:
+    """Check that an option can name this test, and that it matches the control."""
+    known = [
+        each
+        for each, procedure in PROCEDURES.items()
+        if (procedure.compares == "over-tasks") == over_tasks
+    ]
+    if name not in known:
+        raise UnknownNameError("test over tasks" if over_tasks else "test", name, known)
+    if PROCEDURES[name].against_control != (control is not None):
+        raise OptionError(option, f"{name} {_PAIRS if control is not None else _CONTROL}")
 
 
 def with_margin(
@@ -129,10 +132,10 @@ def with_margin(
         scores: The scores.
         methods: The methods of the suites.
         reference: Method to judge the others against; with families also a mechanism.
-        margin: Largest loss that counts as none, in the unit of a page.
+        margin: Largest acceptable score decrease, in the unit of a page.
 
     Raises:
-        SuiteError: If the reference is not a method, there is a margin without a reference, or the
+        OptionError: If the reference is not a method, there is a margin without a reference, or the
             margin is not in the unit of the tables.
     """
     if reference is not None:
@@ -140,16 +143,14 @@ def with_margin(
     if margin is None:
         return scores
     if scores.judged_against is None:
-        raise SuiteError(f"margin: needs a reference or a control. Received: {margin:g} without it")
+        raise OptionError("margin", "needs --reference NAME or --control NAME")
     sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
     largest = max(
         (scores.factor(str(task)) * size for task, size in sizes.items()), default=math.inf
     )
     if not 0 < margin < largest:
-        raise SuiteError(
-            "margin: must be above 0 and below the largest score, in the unit of the tables "
-            f"({largest:.4g}). Received: {margin:g}"
-        )
+        rule = f"must be above 0 and below {largest:.4g}, the largest score in the tables"
+        raise OptionError("margin", f"{rule}. Received: {margin:g}")
     return replace(scores, margin=margin, margins={})
 
 
@@ -187,9 +188,10 @@ def _with_method(scores: Scores, methods: Sequence[Method], key: str, name: str)
     lacking = [family.name for family in families if getattr(family, key) is None]
     if name not in known or lacking:
         expected = "a method of each family, or the mechanism of one in each" if families else ""
-        raise SuiteError(
-            f"{key}: must be {expected or f'one of {in_words(known)}'}. Received: {name!r:.80}"
-            f"{f', not in {lacking[0]}' if lacking else ''}.{did_you_mean(name, known)}"
+        raise OptionError(
+            key,
+            f"must be {expected or f'one of {in_words(known)}'}. Received: {name!r:.80}"
+            f"{f', not in {lacking[0]}' if lacking else ''}.{did_you_mean(name, known)}",
         )
     changed: dict[str, Any] = {"families": families, key: name}
     return replace(scores, **changed)

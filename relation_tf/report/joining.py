@@ -13,7 +13,7 @@ import pandas as pd
 from relation_tf.bench.results import Results
 from relation_tf.config.families import Family
 from relation_tf.config.suite import Suite
-from relation_tf.errors import SuiteError, did_you_mean, join_names, quote
+from relation_tf.errors import OptionError, SuiteError, did_you_mean, join_names, quote
 from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import test_name
 from relation_tf.report.score_tables import KEY
@@ -202,14 +202,12 @@ def _networks(sources: Sequence[LoadedScores]) -> dict[str, str]:
 def _check_labels(sources: Sequence[LoadedScores]) -> None:
     for label, times in Counter(source.label for source in sources).items():
         if not label.isprintable():
-            raise SuiteError(
-                f"labels: must be printable text. Received: {quote(label)}. Set labels with "
-                "--labels A,B"
-            )
+            raise OptionError("labels", f"must be printable text. Received: {quote(label)}")
         if times > 1:
-            raise SuiteError(
-                f"labels: must differ between sources. Received: {label!r} {times} times. Set "
-                "labels with --labels A,B"
+            raise OptionError(
+                "labels",
+                f"must name each source differently, such as --labels A,B. Received: {label!r} "
+                f"{times} times",
             )
 
 

@@ -26,6 +26,13 @@ _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "option
 _UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options",
                "schedule_options", "stopping_options")  # fmt: skip
 
+_MEANINGS = {
+    ("batching", "length"): " (a batch has rows of similar length)",
+    ("compute", "readout"): " (only the first token)",
+    ("embedding_updates", "dense"): " (all rows of the embedding in each step)",
+    ("embedding_updates", "rows"): " (only the rows of the batch's tokens)",
+}
+
 
 def settings(results: Results) -> dict[str, str]:
     """Return the training settings of a suite, without those that have no effect.
@@ -51,7 +58,11 @@ def settings(results: Results) -> dict[str, str]:
         left_out |= {"hidden_units", "hidden_activation"}
     if not any(find_mechanism(m.mechanism).head == "first" for m in results.suite.method):
         left_out |= {"compute"}
-    return {key: _shown(value) for key, value in suite.items() if key not in left_out}
+    return {
+        key: _shown(value) + _MEANINGS.get((key, str(value)), "")
+        for key, value in suite.items()
+        if key not in left_out
+    }
 
 
 def made(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

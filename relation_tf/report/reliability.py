@@ -115,8 +115,8 @@ def spread_warnings(comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
             named.append(f"{len(found) - _MOST_NAMED} more tasks")
         yield (
             f"SDs over seeds differ by more than 3:1 on {', '.join(named)}. {test.title} assumes "
-            "equal spread, so its error rate can exceed the level there. Check with "
-            f"test = '{companion}'."
+            "equal spread, so its error rate can exceed alpha there. Check with "
+            f"`relation-tf compare SOURCE --test {companion}`."
         )
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 
 from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
-from relation_tf.errors import SuiteError
+from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import align, align_within, write_bytes
 from relation_tf.report import html, provenance
 from relation_tf.report.answer import capital, in_words
@@ -283,7 +283,7 @@ def compare(
             stratified Steel-Dwass, or stratified Steel with a control.
         reference: Method to judge the others against: better, no worse, worse or inconclusive. By
             default the reference of the suites, else the control.
-        margin: Largest loss against the reference that does not matter, in the unit of the tables
+        margin: Largest acceptable score decrease from the reference, in the unit of the tables
             (points for suites), above 0; choose it before the runs. By default the margin of the
             suites; without a margin no method can be no worse, only better.
         families: Lists of methods that are compared only with each other; or `"units"`,
@@ -310,7 +310,7 @@ def compare(
     if not sources:
         raise SuiteError("compare: at least one source of scores is required")
     if alpha is not None and not 0 < alpha < 1:
-        raise SuiteError(f"alpha: must be a number between 0 and 1. Received: {alpha!r}")
+        raise OptionError("alpha", f"must be a number between 0 and 1. Received: {alpha!r}")
     # A string is one name, not a sequence of letters.
     labels = [labels] if isinstance(labels, str) else labels
     lower_is_better, higher_is_better = (
@@ -318,9 +318,8 @@ def compare(
         for names in (lower_is_better, higher_is_better)
     )
     if labels is not None and len(labels) != len(sources):
-        raise SuiteError(
-            f"labels: must be one name per source ({len(sources)}). Received: {len(labels)}"
-        )
+        received = f"must be one name per source ({len(sources)}). Received: {len(labels)}"
+        raise OptionError("labels", received)
     named: Sequence[str | None] = labels or [None] * len(sources)
     reading = TableOptions(columns or {}, drop_failed, failed_as)
     read = [

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
+from relation_tf.config.suite import Suite
 from relation_tf.networks.mechanisms import find_mechanism
 
 _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
@@ -188,11 +189,15 @@ def computed(results: Results) -> str:
         return "Computation: one token of each row at a time, float32, without XLA."
     if all(task.written for task in suite.learned()):
         return f"Computation: all tokens, {suite.precision}, without XLA."
-    which = {"readout": "only the first token", "all": "all tokens"}[suite.compute]
     reads_a_token = any(find_mechanism(m.mechanism).head == "first" for m in suite.method)
-    parts = [f'{which} (compute = "{suite.compute}")'] if reads_a_token else []
+    parts = [f'{computed_tokens(suite)} (compute = "{suite.compute}")'] if reads_a_token else []
     parts += [suite.precision, "training step compiled with XLA" if suite.xla else "without XLA"]
     return f"Computation: {', '.join(parts)}."
+
+
+def computed_tokens(suite: Suite) -> str:
+    """Return the tokens that a mechanism computes, in words."""
+    return {"readout": "only the first token", "all": "all tokens"}[suite.compute]
 
 
 def varied(results: Results) -> str:

@@ -43,7 +43,7 @@ class Scores:
         test: Statistical procedure, by default Steel-Dwass, or Steel's test with a control.
         test_over_tasks: Procedure over tasks, by default stratified Steel-Dwass or Steel.
         reference: Method to judge the others against; by default the control.
-        margin: Largest loss against it that does not matter, in the unit of a page.
+        margin: Largest acceptable score decrease from it, in the unit of a page.
         margins: Margins of single tasks.
         families: Families of methods that are compared separately; by default all are one family.
         networks: Name of the trained network of each task that shares it with another task, such as

@@ -265,6 +265,10 @@ def are_fractions(table: pd.DataFrame) -> bool:
 
 def _read_file(path: Path, options: TableOptions) -> ScoreTable:
     """Read the scores of a file without blank rows and averages over tasks."""
+    if path.is_file() and not path.stat().st_size:
+        raise DataError(
+            f"{path}: the file is empty. It must have the columns task, method, seed and score."
+        )
     faults: list[str] = []
     file = read_csv(path, skipped=faults)
     header = [*file.columns]

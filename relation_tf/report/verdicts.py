@@ -89,7 +89,7 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
                 higher_is_better=not lower,
             )  # fmt: skip
             tasks[task] = _withheld(found.table, reference, [task], failed)
-            notes += [f"{task}: {note}" for note in found.notes]
+            notes += [f"On {task}, {note[:1].lower()}{note[1:]}." for note in found.notes]
     judged = {name for table in tasks.values() for name in table.index}
     networks = _by_network(scores) if scores.alike and not scores.timed else {}
     common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
@@ -175,7 +175,7 @@ def _one(name: str, row: Any, within: str, where: str, reference: str) -> str:
     if row.verdict == "no worse":
         return f"{name} is no worse{within}"
     if row.margin:
-        return f"{name} is not shown to be no worse{within}"
+        return f"Inconclusive: the data do not show that {name} is no worse{within}"
     return f"Neither {name} nor {reference} is shown to be better {where}"
 
 

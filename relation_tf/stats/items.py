@@ -1,6 +1,6 @@
 """Uncertainty from test rows: a bootstrap over rows and seeds, and a test of two methods by rows.
 
-A p of seeds speaks about other seeds on the same test rows. The functions of this module need the
+A p of seeds generalizes to other seeds on the same test rows. The functions of this module need the
 predictions of each seed for each row.
 """
 
@@ -144,7 +144,7 @@ def mcnemar(
     first. Under the null hypothesis the methods can be exchanged on each row, so each d is as
     likely as -d. p is the probability that random signs give a sum at least as far from 0. It is
     exact, from the binomial distributions of the rows with equal |d|. With one seed each this is
-    McNemar's exact test. p speaks about other rows for these trained networks, not about other
+    McNemar's exact test. p generalizes to other rows for these trained networks, not to other
     seeds.
 
     Args:

@@ -123,7 +123,7 @@ def non_inferiority(
             `{task: {method: scores}}`, or a `pandas.DataFrame` with columns `task`, `method` and
             `score`. At least two finite scores per method and task.
         reference: Name of the reference method.
-        margin: Largest loss that does not matter, in the unit of the scores, at least 0; or
+        margin: Largest acceptable score decrease, in the unit of the scores, at least 0; or
             `{task: margin}`.
         alpha: One-sided level, for all methods together.
         method: Kind of interval on each task.
@@ -283,4 +283,8 @@ def _notes(tasks: TaskScores) -> Iterator[str]:
         constant = [str(name) for name, scores in groups.items() if np.ptp(scores) == 0]
         if constant:
             where = "" if task is None else f" on {task}"
-            yield f"{', '.join(constant)}: all scores are equal{where}, so they show no variance"
+            whose = "its variance" if len(constant) == 1 else "their variances"
+            yield (
+                f"All scores of {', '.join(constant)} are equal{where}, so {whose} cannot be "
+                "estimated"
+            )

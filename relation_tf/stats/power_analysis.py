@@ -225,7 +225,7 @@ def non_inferiority_power(
     and the method has the mean and the standard deviation of the reference.
 
     Args:
-        margin: Largest loss that does not matter, in the unit of `sd`.
+        margin: Largest acceptable score decrease, in the unit of `sd`.
         num_seeds: Number of scores per method and task, two or more.
         sd: Standard deviation over seeds, or one for each task.
         num_methods: Number of methods compared, including the reference.
@@ -301,7 +301,7 @@ def seeds_for_margin(
     """Return the number of seeds per method with which `attainable_margin` is small enough.
 
     Args:
-        margin: Largest loss that does not matter, in the unit of `sd`, above 0.
+        margin: Largest acceptable score decrease, in the unit of `sd`, above 0.
         sd: Standard deviation over seeds, or one for each task.
         power: Required probability, between 0 and 1.
         num_methods: Number of methods compared, including the reference.

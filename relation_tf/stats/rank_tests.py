@@ -234,11 +234,14 @@ def _compare(
         attainable = attainable_pvalue(len(sizes), sizes, "asymptotic", test=test)
         if attainable < alpha <= exact:
             notes.append(
-                "the asymptotic p is too small for so few scores: the smallest exact p without "
+                "The asymptotic p is too small for so few scores: the smallest exact p without "
                 f"ties is {format_pvalue(exact, alpha).removeprefix('p = ')}"
             )
     if due_to_ties(pvalue, attainable, null.standard_error(attainable)):
-        notes.append(f"p below {attainable:.3g} is due to ties: rounded or constant scores")
+        notes.append(
+            f"P-values below {f'{attainable:.3g}'.removeprefix('0')} are possible here only "
+            "because scores are tied (rounded or constant)"
+        )
     return pairwise_result(
         PROCEDURES[test],
         ranked,
@@ -259,4 +262,4 @@ def _constant_pairs(ranked: RankedSamples, pairs: Pairs) -> Iterator[str]:
     names = list(ranked.codes)
     for a, b in ((names[i], names[j]) for i, j in pairs):
         if len({*ranked.codes[a].tolist(), *ranked.codes[b].tolist()}) == 1:
-            yield f"{a} and {b}: all scores are equal, so p = 1"
+            yield f"All scores of {a} and {b} are equal, so p = 1"

@@ -72,7 +72,8 @@ def spread_notes(title: str, samples: Mapping[Hashable, FloatArray]) -> Iterable
         samples: Method -> scores, shape `(n,)`.
     """
     if spread := unequal_spread(samples):
+        fault = str(spread)
         yield (
-            f"{spread}: {title} assumes equal spread, and its error rate can exceed alpha; check "
-            "the result with Welch's test (welch)"
+            f"{fault[:1].upper()}{fault[1:]}. {title} assumes equal spread, so its error rate can "
+            "exceed alpha. Check the result with Welch's test (welch)"
         )

@@ -143,8 +143,8 @@ class StratifiedResult(PairwiseResult):
             f"needs {needed} seeds on this number of tasks."
         )
         yield (
-            "Statistic and effect size are positive where the second method is better. The test is "
-            "about these tasks, not about new ones."
+            "Statistic and effect size are positive where the second method is better. The "
+            "result applies to these tasks only."
         )
         yield from (f"Note: {note}" for note in self.notes)
 
@@ -170,7 +170,7 @@ def stratified_steel_dwass(
 
     with the weights `w_t = 1 / (n_i + n_j + 1)` of van Elteren, which are the same for tasks with
     the same number of seeds. Each task can have its own scale, metric and number of seeds. Seeds of
-    different tasks are never joined. The test is two-sided; p is family-wise: the share of
+    different tasks are never paired. The test is two-sided; p is family-wise: the share of
     arrangements with a largest |W*| of all pairs at least as large as this |W*|, where scores are
     permuted jointly over all methods within each task, and independently between tasks. With one
     task the test equals `steel_dwass`.
@@ -413,9 +413,10 @@ def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Itera
             relative.setdefault(name, []).append(values / spread)
     joined = {name: np.concatenate(values) for name, values in relative.items()}
     if found := unequal_spread(joined):
+        fault = str(found)
         yield (
-            f"{found}, each task divided by its SD: the test assumes equal spread on each task, "
-            "and its error rate can exceed alpha"
+            f"{fault[:1].upper()}{fault[1:]}, each task divided by its SD. The test assumes equal "
+            "spread on each task, so its error rate can exceed alpha"
         )
 
 

@@ -138,7 +138,7 @@ def brunner_munzel(
     name = "brunner-munzel" if control is None else "brunner-munzel-control"
     bound = PROCEDURES[name].attainable_pvalue
     assert bound is not None
-    notes = [f"p from {permutations:,} random permutations of each pair, seed {seed}"]
+    notes = [f"P-values come from {permutations:,} random permutations of each pair, seed {seed}"]
     return pairwise_result(
         PROCEDURES[name],
         ranked,

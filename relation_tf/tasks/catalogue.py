@@ -110,7 +110,7 @@ def folder_of(data: str | Path | None) -> Path | None:
         return None
     folder = Path(data).expanduser()
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
-        raise DataError(f"data: must be an existing folder. Received: {folder}")
+        raise DataError(f"{folder}: no such folder. The data folder must exist.")
     return folder
 
 
@@ -128,7 +128,7 @@ def _find_anywhere(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if isinstance(prepared, TaskSource):
         return prepared
     searched = (*files.searched, *prepared.searched)
-    return Missing(files.reason, searched, f"{files.obtain} or {prepared.obtain}")
+    return Missing(files.reason, searched, f"{files.obtain}, or {prepared.obtain}")
 
 
 @register_source("files")

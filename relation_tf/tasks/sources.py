@@ -110,8 +110,8 @@ class Missing:
     def __str__(self) -> str:
         parts = [self.reason] if self.reason else []
         if self.searched:
-            parts.append(f"not found: {', '.join(dict.fromkeys(self.searched))}")
-        return "; ".join(parts) + (f". To get the data: {self.obtain}" if self.obtain else "")
+            parts.append(f"not found. Searched: {', '.join(dict.fromkeys(self.searched))}")
+        return "; ".join(parts) + (f". To get the data: {self.obtain}." if self.obtain else "")
 
 
 def search(dataset: Dataset, kind: str, folders: Iterable[Path]) -> TaskSource | Missing:

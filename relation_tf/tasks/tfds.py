@@ -152,7 +152,7 @@ def find(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
         return Missing("not available in TFDS")
     folder = folders.tfds / PREPARED[task.name].name
     if not folder.exists():
-        download = f"`relation-tf download {task.name}`, through TFDS"
+        download = f"run `relation-tf download {task.name}` (uses TFDS)"
         return Missing("", (str(folder),), download)
     return TaskSource(task, "tfds", LAYOUT, _files(task, folders.tfds))
 

@@ -22,7 +22,7 @@ class PretrainingSettings:
         >>> PretrainingSettings(steps=0)
         Traceback (most recent call last):
             ...
-        relation_tf.errors.SuiteError: steps: must be 1 or more. Received: 0
+        relation_tf.errors.OptionError: steps: must be 1 or more. Received: 0
     """
 
     objective: str = option(
@@ -62,7 +62,7 @@ class PretrainingSettings:
         "init,order",
         "What a seed changes: init (weights), order (batches, masks, dropout).",
         "NAME[,NAME]",
-        choices=("init,order", "init", "order"),
+        choices=("init", "order", "init,order"),
     )
     threads: int = option(1, "Threads per operation; results depend on it.", "N", least=1)
 

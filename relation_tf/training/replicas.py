@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from relation_tf.errors import SuiteError
+from relation_tf.errors import OptionError, SuiteError
 from relation_tf.training.distribution import Distribution
 
 _SUM = tf.distribute.ReduceOp.SUM
@@ -187,8 +187,8 @@ def _local_devices(count: int | None) -> list[str]:
     names = [device.name for device in tf.config.list_logical_devices(kind)]
     if count is not None and count > len(names):
         late = "; a CPU is divided before TensorFlow is first used" if kind == "CPU" else ""
-        raise SuiteError(
-            f"devices: must be at most {len(names)}, the {kind}s of this process{late}. "
-            f"Received: {count}"
+        raise OptionError(
+            "devices",
+            f"must be at most {len(names)}, the {kind}s of this process{late}. Received: {count}",
         )
     return names[:count]

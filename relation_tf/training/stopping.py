@@ -140,7 +140,8 @@ class SmoothedEarlyStopping(StoppingRule):
         if self.waited < self.patience:
             return None
         return Stop(
-            f"mean of the last {self.window} epochs not better for {self.patience} epochs", epoch
+            f"no improvement of the {self.window}-epoch mean for {self.patience} epochs (patience)",
+            epoch,
         )
 
 
@@ -183,7 +184,7 @@ class EarlyStopping(StoppingRule):
             self.best, self.epoch, self.kept = value, epoch, weights()
         if epoch - self.epoch < self.patience:
             return None
-        return Stop(f"not better for {self.patience} epochs", self.epoch, self.kept)
+        return Stop(f"no improvement for {self.patience} epochs (patience)", self.epoch, self.kept)
 
     def finish(self, epoch: int, limit: str) -> Stop:
         """Keep the best weights."""

@@ -96,7 +96,7 @@ def test_seeds_change_only_what_varies(text_file, vary):
 
 
 def test_the_rows_of_a_text_cannot_vary():
-    with pytest.raises(SuiteError, match="vary: must be init,order or init or order"):
+    with pytest.raises(SuiteError, match="vary: must be 'init', 'order' or 'init,order'"):
         PretrainingSettings(vary="split")
 
 

@@ -267,7 +267,7 @@ GLOVE = {"embeddings": "glove"}
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({}, {"data": "."}, "not found: "),
+        ({}, {"data": "."}, "not found. Searched: "),
         ({}, {"data": "partial"}, r"dev\.tsv: this file of task CoLA does not exist"),
         ({}, {}, "needs --data DIR"),
         (GLOVE, {"glove": "narrow.txt"}, r"narrow\.txt:1: expected a word and 12 numbers, found 2"),

@@ -130,7 +130,7 @@ def test_claims_are_of_figures_and_in_their_direction(name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("source = ", "not TOML"),
+        ("source = ", "invalid TOML"),
         ('split = "test"', "key 'source'"),
         ('source = "x"\n[[figure]]\nmethod = "a"\ntask = "MR"\nvalue = "high"',
          "key 'figure.1.value'.*Received: 'high'"),

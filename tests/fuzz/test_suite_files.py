@@ -87,9 +87,9 @@ HUGE = "0x" + "f" * 10_000
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = " + "[" * 5000, "not TOML: maximum recursion depth exceeded"),
-        ("a = " + "{a = " * 5000, "not TOML: maximum recursion depth exceeded"),
-        (f"{HEAD}epochs = {'9' * 5000}\n{METHOD}", "not TOML: Exceeds the limit"),
+        ("a = " + "[" * 5000, "invalid TOML: maximum recursion depth exceeded"),
+        ("a = " + "{a = " * 5000, "invalid TOML: maximum recursion depth exceeded"),
+        (f"{HEAD}epochs = {'9' * 5000}\n{METHOD}", "invalid TOML: Exceeds the limit"),
         (f"{HEAD}epochs = {HUGE}\n{METHOD}", "key 'epochs': must be less than 2147483648."),
         (f"{HEAD}dropout = {HUGE}\n{METHOD}", "key 'dropout': must be a valid number."),
         (f"{HEAD}vocabulary_size = {HUGE}\n{METHOD}", "key 'vocabulary_size': must be less than"),
@@ -122,8 +122,10 @@ HUGE = "0x" + "f" * 10_000
         (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="../a"), "a path below --data"),
         (HEAD.replace("RTE", "tones") + METHOD + OWN.format(file="a") + "maximum = inf",
          "key 'task.1.maximum': must be a finite number"),
-        ("\0", "not TOML: "),
+        ("\0", "invalid TOML: "),
         ("", "key 'name' is missing"),
+        (HEAD, "suite.toml: no methods. Add at least one [[method]] table."),
+        ("a = 1\nb = &", "suite.toml:2:5: invalid TOML: Invalid value"),
     ],
 )  # fmt: skip
 def test_invalid_suite_names_the_fault(tmp_path, text, message):
@@ -132,6 +134,16 @@ def test_invalid_suite_names_the_fault(tmp_path, text, message):
     found = refusal(functools.partial(load, path), SuiteError, str(path), LINES)
     assert found is not None
     assert message in found
+
+
+def test_one_fault_of_a_number_or_a_list_is_one_line(tmp_path):
+    path = tmp_path / "suite.toml"
+    path.write_text(f"{HEAD}{METHOD}units = 0\n", encoding="utf-8")
+    found = refusal(functools.partial(load, path), SuiteError, str(path), LINES)
+    assert found is not None
+    assert found.splitlines() == [
+        f"{path}: key 'method.1.units': must be greater than or equal to 1. Received: 0"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -327,7 +327,7 @@ FAULTS = [
         r"returns \(None, 6, 9\) but the layer outputs \(None, 6, 8\)",
     ),
     (VarianceOfOne, "lengths", r"for length 1 are NaN or infinite \(32 of 32"),
-    (NoMask, "padding", "takes no mask: .* the argument mask=None"),
+    (NoMask, "padding", "takes no mask, and .* the argument mask=None"),
     (
         LeaksThroughSoftmax,
         "padding",
@@ -336,7 +336,7 @@ FAULTS = [
     (CountsPadding, "padding", "depend on the number of padded tokens .*: a difference"),
     (NaNTimesZero, "NaN padding", r"with nan at masked tokens: NaN.* NaN \* 0 is NaN"),
     (GradientOfNaN, "NaN padding", "With NaN at masked tokens, gradients of the input are NaN"),
-    (EmptyRow, "empty row", r"without kept tokens, outputs are NaN or infinite \(48 of 48"),
+    (EmptyRow, "empty row", r"that is all padding, outputs are NaN or infinite \(48 of 48"),
     (MixesTheBatch, "batch order", "in another order, a difference of .* for a single row"),
     (BatchNorm, "batch in training", "With training=True, .* a difference of .*BatchNorm"),
     (OtherValue, "read-out", "differs from the first token of layer"),
@@ -369,7 +369,7 @@ FAULTS = [
     (
         ForgetsAnArgument,
         "saving",
-        r"get_config\(\) lacks arguments .*: scale\. .*'scale': self\.scale",
+        r"get_config\(\) omits these arguments, .*: scale\. .*'scale': self\.scale",
     ),
     (ForgetsUnits, "saving", "loses them: units"),
     (CannotBeConfigured, "saving", "NotImplementedError: no configuration"),
@@ -600,5 +600,5 @@ def test_the_table() -> None:
         "failed          padding       No.",
         "warning         XLA           No.",
         "not applicable  read-out      No.",
-        "failed: 1 to fix before a suite can run it; 1 warning",
+        "1 check failed (fix it before you use the layer in a suite), 1 warning",
     ]

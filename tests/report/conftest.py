@@ -137,7 +137,7 @@ def _files(config: RunConfig, metrics: Mapping[str, Any]) -> dict[str, Any]:
             "metrics": metrics,
             "epochs": epochs,
             "kept_epoch": epochs,
-            "stopped": "mean of the last 10 epochs not better for 5 epochs",
+            "stopped": "no improvement of the 10-epoch mean for 5 epochs (patience)",
             "parameters": {"total": 569_186, "embedding": 541_600, "mechanism": 23_296},
             "padding": 0.057,
             "seconds": {

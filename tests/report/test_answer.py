@@ -53,8 +53,8 @@ def test_all_pairs_significant(answer):
     assert "linear is better than baseline on both dev sets (p < .05)." in sentences
     assert len(sentences) == 1 + 6 + 1 + 1
     assert sentences[1] == (
-        "Each task is tested separately. If methods do not differ, about one task in 20 or fewer "
-        "shows a significant pair by chance."
+        "Each task is tested separately. If the methods do not differ, on average at most "
+        "5 % of tasks show a significant pair by chance."
     )
     assert not any("not significant" in sentence for sentence in sentences)
 
@@ -88,8 +88,8 @@ def test_design_that_cannot_reach_significance(answer):
     methods = [{"mechanism": "relation", "units": [8, 16, 32, 64, 128]}]
     sentences = answer(lambda config, *_: config.units / 200 + config.seed / 1e4, method=methods)
     assert sentences[1].startswith(
-        "No pair can reach significance on a single task: 5 methods x 5 seeds: "
-        "without ties no difference can be significant (p < .05)"
+        "With 5 seeds and 5 methods, no difference can be significant on any task (smallest "
+        "possible p: .062). Use at least 6 seeds or fewer methods."
     )
     assert not any("better" in sentence for sentence in sentences)
 
@@ -130,7 +130,8 @@ def test_pair_with_only_asymptotic_significance_is_not_counted(answer_of):
     sentences, design = answer_of({"MR": {"a": (0.7, 3), "b": (0.8, 3)}})
     assert design.startswith("2 methods x 3 seeds: without ties no difference can be significant")
     assert sentences == [
-        f"No pair can reach significance on a single task: {design}",
+        "With 3 seeds, no difference can be significant on MR (smallest possible p: .100). Use at "
+        "least 4 seeds.",
         "No significant difference with 3 seeds on MR: a and b.",
     ]
 
@@ -146,8 +147,8 @@ def test_each_sentence_counts_only_tasks_with_both_methods(answer_of):
     sentences, design = answer_of(levels)
     assert design is None
     assert sentences == [
-        "Each task is tested separately. If methods do not differ, about one task in 20 or fewer "
-        "shows a significant pair by chance.",
+        "Each task is tested separately. If the methods do not differ, on average at most "
+        "5 % of tasks show a significant pair by chance.",
         "b is better than a on all 3 tasks with both methods (p < .05).",
         "d is better than a on both tasks with both methods (p < .05).",
         "No significant difference with 4 to 5 seeds on t1: a and c; b and c; c and d.",
@@ -189,7 +190,9 @@ def test_significant_pairs_over_all_tasks_are_named(table_of):
     assert first.startswith("Over the 3 tasks together (Stratified Steel-Dwass, p < .05): ")
     assert "m1 better than m0" in first
     assert first.endswith("m6 better than m0, 30 more pairs.")
-    assert second.startswith("No pair can reach significance on a single task: ")
+    assert second.startswith(
+        "With 5 seeds and 9 methods, no difference can be significant on any task "
+    )
     against = compare_sources(table, control="m0").context.answer[0]
     assert against.startswith("Over the 3 tasks together (Stratified Steel, p < .05): m1 better")
     one_seed = " ".join(compare_sources(table[table["seed"] == 0]).context.answer)

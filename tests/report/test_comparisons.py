@@ -68,7 +68,7 @@ def test_pvalues_have_simultaneous_intervals_in_points(suite_of, fabricate):
     limits = row[["difference", "difference_low", "difference_high"]].tolist()
     assert limits == pytest.approx([-30, -34, -26])
     assert "| relation | baseline | ▲ **.040** (−30.0 \\[−34.0, −26.0\\]) |" in report.markdown()
-    assert "difference in points, second minus first method" in report.html()
+    assert "second minus first method in points, with a simultaneous" in report.html()
     assert "| −30.0 (−34.0 to −26.0) |" in report.markdown()
     assert "−34" not in report.latex()
 
@@ -218,7 +218,7 @@ def test_a_warning_names_tasks_with_unequal_spread(table_of, test, warned):
         found
         == [
             "SDs over seeds differ by more than 3:1 on RTE (the SD of a is 4 times the SD of b). "
-            "Steel-Dwass assumes equal spread, so its error rate can exceed the level there. Check "
-            "with test = 'welch'."
+            "Steel-Dwass assumes equal spread, so its error rate can exceed alpha there. Check "
+            "with `relation-tf compare SOURCE --test welch`."
         ][:warned]
     )

@@ -59,7 +59,7 @@ def test_the_default_is_stratified_steel_dwass(noisy_table):
     assert (written["effect_low"] < written["effect_size"]).all()
     for page in (report.html(), report.markdown()):
         assert "Stratified Steel-Dwass over 4 tasks, with every seed" in text_of(page)
-        assert "not about new ones" in text_of(page)
+        assert "applies to these tasks only" in text_of(page)
     assert "ranks" not in report.tables
 
 
@@ -83,7 +83,7 @@ def test_the_answer_begins_with_all_tasks(suite_of, fabricate):
 
 def test_joining_seeds_of_tasks_is_called_arbitrary(suite_of, fabricate):
     report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), separated))
-    assert "Which seeds of different tasks are joined is arbitrary" in text_of(report.markdown())
+    assert "Which seeds of different tasks are paired is arbitrary" in text_of(report.markdown())
 
 
 def test_nemenyis_test_uses_means(suite_of, fabricate):
@@ -175,11 +175,11 @@ def test_a_plugins_test_over_tasks(monkeypatch, noisy_table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"test_over_tasks": "steel"}, "test-over-tasks: 'steel' compares methods on one task"),
-        ({"test_over_tasks": "stratified-steel"}, "needs a control"),
-        ({"test_over_tasks": "wilcoxon-holm"}, "needs a control"),
+        ({"test_over_tasks": "steel"}, "unknown test over tasks 'steel'"),
+        ({"test_over_tasks": "stratified-steel"}, "needs --control NAME"),
+        ({"test_over_tasks": "wilcoxon-holm"}, "needs --control NAME"),
         ({"test_over_tasks": "friedman-nemenyi", "control": "a"}, "compares all pairs"),
-        ({"test_over_tasks": "nemenyi"}, "unknown test 'nemenyi'"),
+        ({"test_over_tasks": "nemenyi"}, "unknown test over tasks 'nemenyi'"),
     ],
 )
 def test_refusals(noisy_table, options, message):

@@ -148,7 +148,9 @@ def test_a_procedure_with_a_control(table):
     report = compare(source, control="b", test="dunnett")
     assert report.tables["pvalues"]["significant"].tolist() == [False, True] * 2
     assert "Dunnett's test against b" in report.markdown()
-    with pytest.raises(SuiteError, match=r"test: 'dunnett' needs a control"):
+    with pytest.raises(
+        SuiteError, match="test: dunnett compares with a control, so it needs --control NAME"
+    ):
         compare(source, test="dunnett")
     with pytest.raises(UnknownNameError, match=r"unknown test 'dunet'.*'dunnett'"):
         compare(source, test="dunet")

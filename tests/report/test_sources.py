@@ -183,7 +183,7 @@ def test_report_as_source(before):
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: the method is empty"),
         (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3: repeats 'CoLA / a / 1' of .*csv:2"),
         (HEAD + "CoLA,a,1\n", r"theirs.csv:2: expected 4 fields"),
-        ("", r"theirs.csv: expected records, the file is empty"),
+        ("", r"theirs.csv: the file is empty\. It must have the columns task, method, seed"),
     ],
 )
 def test_invalid_table(csv, text, message):
@@ -205,7 +205,7 @@ def test_invalid_arguments(before, csv, tmp_path):
         (
             (good, good),
             {},
-            "labels: must differ .* Received: 'theirs' 2 times. Set labels with --labels",
+            "labels: must name each source differently.* Received: 'theirs' 2 times",
         ),
         ((good,), {"labels": ["a\x00b"]}, r"labels: must be printable text.*a.x00b"),
         (

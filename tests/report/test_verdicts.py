@@ -70,7 +70,7 @@ def test_verdicts_over_tasks(judged):
         (90, {}, "a is better than r on x."),
         (80, {}, "a is no worse than r within 1 on x."),
         (70, {}, "a is worse than r on x."),
-        (79.5, {}, "a is not shown to be no worse than r within 1 on x."),
+        (79.5, {}, "Inconclusive: the data do not show that a is no worse than r within 1 on x."),
         (80, {"margin": None}, "Neither a nor r is shown to be better on x."),
         (70, {"lower_is_better": "x"}, "a is better than r on x."),
     ],
@@ -205,8 +205,11 @@ def test_declared_reference_of_a_suite_is_used_and_replaced(suite_of, fabricate)
     ("options", "message"),
     [
         ({"reference": "attentoin"}, "reference: must be one of .* Did you mean 'attention'?"),
-        ({"margin": 1.0}, "margin: needs a reference or a control. Received: 1 without it"),
-        ({"reference": "attention", "margin": 1.0}, r"in the unit of the tables \(0.9\)"),
+        ({"margin": 1.0}, "margin: needs --reference NAME or --control NAME"),
+        (
+            {"reference": "attention", "margin": 1.0},
+            "must be above 0 and below 0.9, the largest score in the tables",
+        ),
         ({"reference": "attention", "margin": 0.0}, "margin: must be above 0"),
     ],
 )

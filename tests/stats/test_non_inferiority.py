@@ -161,7 +161,7 @@ def test_committed_scores_give_the_known_answer():
 def test_constant_scores_are_noted():
     result = non_inferiority({"r": [50.0] * 3, "a": [50.0] * 3}, "r", 1)
     assert result.verdict["a"] == "no worse"
-    assert result.notes == ("r, a: all scores are equal, so they show no variance",)
+    assert result.notes == ("All scores of r, a are equal, so their variances cannot be estimated",)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_constant_equal_groups_have_p_one_a_reason_and_one_letter():
     result = steel_dwass({"x": [0.5] * 5, "y": [0.5] * 5, "z": [0.6, 0.7, 0.8, 0.9, 1.0]})
     assert result.pvalue.loc["x", "y"] == 1
     assert result.statistic.loc["x", "y"] == 0
-    assert "x and y: all scores are equal, so p = 1" in result.notes
+    assert "All scores of x and y are equal, so p = 1" in result.notes
     assert result.letters()["x"] == result.letters()["y"] != result.letters()["z"]
 
 
@@ -305,7 +305,7 @@ def test_asymptotic_p_that_is_too_small_is_noted():
     result = steel_dwass({"a": [1, 2, 3], "b": [4, 5, 6]}, method="asymptotic")
     assert result.significant.loc["a", "b"]
     assert result.notes == (
-        "the asymptotic p is too small for so few scores: "
+        "The asymptotic p is too small for so few scores: "
         "the smallest exact p without ties is .100",
     )
 
@@ -314,7 +314,7 @@ def test_asymptotic_p_that_is_too_small_is_noted():
 def test_p_due_to_ties_is_noted(method):
     result = steel_dwass({"a": [1] * 4, "b": [2] * 4, "c": [1, 2, 1, 2]}, method=method)
     assert result.pvalue.loc["a", "b"] < result.attainable_pvalue
-    assert result.notes[-1].endswith("is due to ties: rounded or constant scores")
+    assert result.notes[-1].endswith("only because scores are tied (rounded or constant)")
 
 
 def test_pairs_say_which_method_is_better():

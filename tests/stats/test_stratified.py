@@ -197,7 +197,7 @@ def test_unequal_spread_on_all_tasks_is_noted():
     rng = np.random.default_rng(0)
     wide = {t: {m: rng.normal(0, 10**t * (4 if m == "b" else 1), 9) for m in "ab"} for t in (0, 3)}
     (note,) = stratified_steel_dwass(wide).notes
-    assert note.startswith("the SD of b is ")
+    assert note.startswith("The SD of b is ")
     equal = {t: {m: 10**t * rng.normal(size=9) for m in "ab"} for t in (0, 3)}
     assert stratified_steel_dwass(equal).notes == ()
 
@@ -264,7 +264,7 @@ def test_print_names_the_design():
     assert text.startswith(
         "Stratified Steel-Dwass, exact p: 3 methods over 2 tasks x 2 to 3 seeds, alpha = 0.05"
     )
-    assert "not about new ones" in text
+    assert "applies to these tasks only" in text
     assert "Kruskal" not in text
 
 

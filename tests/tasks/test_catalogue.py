@@ -64,7 +64,7 @@ def test_error_says_which_files_are_required(tmp_path, name):
     with pytest.raises(DataError) as error:
         find_source(name, "files", tmp_path)
     message = str(error.value)
-    assert message.startswith(f"task {name}: not found: {tmp_path / places[0]}")
+    assert message.startswith(f"task {name}: not found. Searched: {tmp_path / places[0]}")
     assert all(str(tmp_path / place) in message for place in places)
     assert "\n" not in message
 
@@ -132,7 +132,7 @@ def test_collection_folder_is_searched_first(tmp_path):
 
 @pytest.mark.parametrize("source", ["auto", "files"])
 def test_missing_data_folder_is_an_error(tmp_path, source):
-    with pytest.raises(DataError, match=r"data: must be an existing folder. Received: .*none"):
+    with pytest.raises(DataError, match=r"none: no such folder. The data folder must exist."):
         find_source("CoLA", source, tmp_path / "none")
 
 

@@ -266,5 +266,5 @@ def test_a_registered_source(tmp_path, registry):
     assert Suite(tasks=["MR"], source="mirror", **SUITE).source == "mirror"
     with pytest.raises(NotFoundError, match=r"^task CR: the source 'mirror' does not have it$"):
         find_source("CR", "mirror")
-    with pytest.raises(NotFoundError, match=r"^task SUBJ: not found: .*subj\.all\. To"):
+    with pytest.raises(NotFoundError, match=r"^task SUBJ: not found\. Searched: .*subj\.all\. To"):
         find_source("SUBJ", "mirror")

@@ -175,7 +175,7 @@ def test_files_come_first(small_glue, prepared_glue, tmp_path):
     assert kind(None, prepared_glue) == "tfds"
     with pytest.raises(DataError) as error:
         find_source("RTE", "tfds", tfds_folder=tmp_path)
-    assert f"not found: {tmp_path}/glue/rte" in str(error.value)
+    assert f"not found. Searched: {tmp_path}/glue/rte" in str(error.value)
     assert "relation-tf download RTE" in str(error.value)
 
 

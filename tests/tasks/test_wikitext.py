@@ -154,7 +154,9 @@ def test_a_sample_without_blank_lines(tmp_path):
     assert len(text.splits["test"]) == 3
     (note,) = text.notes
     assert note.startswith("trained on a sample of 3 instances")
-    not_found = r"not found: \S*wikitext-103/wiki\.train\.tokens, \S*raw\. To get the data: "
+    not_found = (
+        r"not found\. Searched: \S*wikitext-103/wiki\.train\.tokens, \S*raw\. To get the data: "
+    )
     with pytest.raises(DataError, match=not_found):
         read_task("WikiText-103", tmp_path)
 

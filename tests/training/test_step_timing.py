@@ -197,7 +197,7 @@ def test_report_of_a_timed_suite(results):
     page, text = report.html(), str(report.markdown())
     assert "the scores are tokens per second of untrained networks" in page
     assert "Cost per token" in page
-    for nothing in ("Learning curves", "learning_rate", "Friedman", "The average uses"):
+    for nothing in ("Learning curves", "learning_rate", "Friedman", "The average includes"):
         assert nothing not in page
     assert r"batch\_size: 2" in text
     run = next(run for run in results.runs if run["method"] == "decoder-attention")

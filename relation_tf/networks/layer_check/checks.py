@@ -119,8 +119,8 @@ def _padding(subject: Subject) -> str:
     output = kept_of(subject.mixed(other, KEPT))
     if not subject.masks:
         missing = "query_mask=None and value_mask" if accepts(subject.mixer, "value") else "mask"
-        what = "`call` takes no mask: padding changes the outputs"
-        fix = f"add the argument {missing}=None to `call`, with True for kept tokens."
+        what = "`call` takes no mask, and padding changes the outputs"
+        fix = f"add the argument {missing}=None to `call`, True for real tokens, False for padding."
         expect_same(output, expected, what, fix)
         return "the layer takes no mask; padding does not change outputs."
     what = f"Outputs depend on the values of masked tokens ({names})"
@@ -130,7 +130,7 @@ def _padding(subject: Subject) -> str:
     output = subject.mixed(longer, np.pad(KEPT, ((0, 0), (0, 3))))
     kept = kept_of(output[:, :TOKENS] if output.ndim == 3 else output)
     what = f"Outputs depend on the number of padded tokens ({names})"
-    expect_same(kept, expected, what, "divide by the number of kept tokens, not of all tokens.")
+    expect_same(kept, expected, what, "divide by the number of real tokens, not of all tokens.")
     return f"{names}: padding does not change outputs."
 
 
@@ -172,14 +172,14 @@ def _nan_padding(subject: Subject) -> str:
     return "NaN and inf at masked tokens do not change outputs and gradients."
 
 
-@check("empty row", "return finite values for a row without kept tokens.")
+@check("empty row", "return finite values for a sequence that is all padding.")
 def _empty_row(subject: Subject) -> str:
     mask = KEPT.copy()
     mask[1] = False
     fix = "divide by ops.maximum(count, 1); mask softmax with -1e9, not -inf."
-    what = "For a row without kept tokens, outputs"
+    what = "For a sequence that is all padding, outputs"
     expect_finite(subject.mixed(subject.x, mask)[1], what, fix)
-    return "outputs are finite for a row without kept tokens."
+    return "outputs are finite for a sequence that is all padding."
 
 
 @check("batch order", "accept any number of rows.", after=_COMPARED)
@@ -240,7 +240,9 @@ def _training_batch(subject: Subject) -> str:
 @check("read-out", "`call` must accept x[:, :1] and value=x.", after=_COMPARED)
 def _read_out(subject: Subject) -> str:
     if not accepts(subject.mixer, "value"):
-        raise NotApplicableError("`call` takes no `value`, networks compute all tokens.")
+        raise NotApplicableError(
+            "`call` has no argument `value`, so networks compute all tokens, not only the first."
+        )
     if subject.entry.head != "first":
         raise NotApplicableError("Networks read all tokens of this layer.")
     first, all_tokens = subject.read(subject.x, KEPT), subject.mixed(subject.x, KEPT)
@@ -322,7 +324,7 @@ def _saving(subject: Subject) -> str:
     missing = [argument for argument in _arguments(cls) if argument not in config]
     if missing:
         raise FaultError(
-            f"get_config() lacks arguments of {cls.__name__}, so that a saved model loses them: "
+            "get_config() omits these arguments, so a saved model loses them: "
             f"{', '.join(missing)}.",
             f"return {{**super().get_config(), {missing[0]!r}: self.{missing[0]}, ...}}.",
         )

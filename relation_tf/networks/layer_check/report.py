@@ -37,7 +37,7 @@ class LayerReport:
         >>> print(LayerReport("my_layer:Mine", checks))
         my_layer:Mine
         warning         saving  A saved model cannot be loaded.
-        passed: a suite can run it; 1 warning
+        passed: a suite can run it, 1 warning
     """
 
     layer: str
@@ -58,7 +58,8 @@ class LayerReport:
         failed, warned = self._count("failed"), self._count("warning")
         verdict = "passed: a suite can run it"
         if failed:
-            verdict = f"failed: {failed} to fix before a suite can run it"
+            checks, them = ("1 check", "it") if failed == 1 else (f"{failed} checks", "them")
+            verdict = f"{checks} failed (fix {them} before you use the layer in a suite)"
         if warned:
-            verdict += f"; {warned} warning{'s' if warned > 1 else ''}"
+            verdict += f", {warned} warning{'s' if warned > 1 else ''}"
         return "\n".join([self.layer, *lines, verdict])

@@ -194,15 +194,15 @@ def _verdicts_by_task(family: str, context: ReportContext) -> list[Block]:
     verdicts = context.verdicts
     if verdicts is None or len(verdicts.tasks) < 2:
         return []
-    note = " ".join([_BY_TASK, *(f"{note}." for note in verdicts.notes)])
+    note = " ".join([_BY_TASK, *verdicts.notes])
     blocks: list[Block] = [_by_task(context, verdicts), Paragraph(note, "note")]
     title = f"Verdicts by task, {family}" if family else "Verdicts by task"
     return [Folded(title, blocks)]
 
 
 _BY_TASK = (
-    "Difference and interval in the unit of the table of scores. Each task has its own level, "
-    "without a correction for the number of tasks."
+    "Difference and interval in the unit of the table of scores. Each task is tested at its own "
+    "level, without a correction for the number of tasks."
 )
 
 
@@ -294,21 +294,40 @@ def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     """Yield the meaning of the verdicts, the margin, the level and its correction."""
     number, tasks = len(verdicts.methods), len(verdicts.averaged)
     yield f"Difference: method minus {verdicts.reference}, positive if the method is better."
-    yield "Better: its interval is above 0."
+    yield "Better: the whole interval is above 0."
     if scores.margin:
-        own = " (some tasks have their own)" if scores.margins else ""
-        yield f"No worse: above minus the margin of {margin_in_words(scores.margin, scores)}{own}."
-    yield "Worse: below 0."
+        own = "; some tasks have their own" if scores.margins else ""
+        yield f"No worse: it is above −{margin_in_words(scores.margin, scores)} (the margin{own})."
+    yield "Worse: it is below 0. Otherwise inconclusive."
     if len(verdicts.tasks) > 1:
         yield "Time and memory: geometric means over tasks."
-    level = f"{scores.alpha:g}".removeprefix("0")
-    share = f" / {number} for each of {number} methods (Bonferroni)" if number > 1 else ""
-    coverage = f"{100 * (1 - 2 * scores.alpha / max(1, number)):.1f} %"
-    yield f"One-sided level {level}{share}, which gives {coverage} Welch intervals."
+    yield _level_and_coverage(scores.alpha, max(1, number))
     if tasks > 1:
-        yield "The mean weighs these tasks the same and says nothing about other tasks."
+        yield "The mean gives each task equal weight."
+        yield "The result does not generalize to other tasks."
     if 0 < tasks < len(verdicts.tasks):
-        yield "Tasks scored from one network, such as both sets of MNLI, count once."
+        shared = [f" ({in_words(own)})" for own in scores.shared.values()]
+        yield (
+            f"Tasks evaluated with the same trained network{shared[0] if len(shared) == 1 else ''} "
+            "count as one task, with their mean."
+        )
+    if scores.table["method"].nunique() > 1:
+        yield (
+            f"Verdicts and tests of pairs ({scores.procedure.title}) can disagree: they are "
+            "different tests at different levels."
+        )
+
+
+def _level_and_coverage(alpha: float, number: int) -> str:
+    """Describe the level of the verdicts and the coverage of their intervals."""
+    level, own = (f"{value:.3g}".removeprefix("0") for value in (alpha, alpha / number))
+    coverage = f"{100 * (1 - 2 * alpha / number):.1f} %"
+    if number == 1:
+        return f"The test is one-sided at {level}, so its Welch interval has {coverage} coverage."
+    return (
+        f"Bonferroni correction for {number} methods: each is tested one-sided at {level} / "
+        f"{number} = {own}, so its Welch interval has {coverage} coverage."
+    )
 
 
 def _standing_blocks(context: ReportContext) -> list[Block]:

@@ -14,6 +14,7 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.drawing import Picture
 from relation_tf.report.pictures.runs import learning_curves
 from relation_tf.report.pictures.trade_offs import cost_against_length, score_against
+from relation_tf.report.runs import computed_tokens
 
 
 @register_section("learning")
@@ -26,11 +27,12 @@ class LearningCurves(Section):
         """Return the picture."""
         if context.results is None:
             return []
-        note = "Each line is a seed; its mark is the epoch of the kept weights."
+        note = "Each line is one seed. The mark is the epoch whose weights are evaluated."
         if context.scores.seeds > 1:
             note = (
                 "Line and band: mean ± standard deviation over seeds, up to the epoch where the "
-                "first of them stops. Faint lines: seeds; a mark is the epoch of the kept weights."
+                "first of them stops. Faint lines: seeds; the mark is the epoch whose weights are "
+                "evaluated."
             )
         picture = learning_curves(context.results, context.look)
         return figure_with_note(picture, note, context.look)
@@ -66,9 +68,9 @@ def _note(context: ReportContext) -> str:
     suite, deviation = context.results.suite, " ± standard deviation"
     return (
         f"Mean score{deviation if context.scores.seeds > 1 else ''} against the median time of a "
-        f"training epoch and its range over seeds (compute: {suite.compute}, "
-        f"{plural(suite.threads, 'thread')} per operation), and against the number of parameters "
-        "without the embedding where it differs. Ringed, if any method is left out: no other "
+        f"training epoch and its range over seeds (computing {computed_tokens(suite)}, "
+        f"{plural(suite.threads, 'CPU thread')} per operation), and against the number of "
+        "parameters without the embedding where it differs. Ringed, if any method is left out: no other "
         "method is significantly better at no greater cost in any run. Times depend on the "
         "processor named below and its load."
     )

@@ -79,10 +79,10 @@ def _intervals(context: ReportContext) -> str:
         return f" So few seeds give no finite {confidence} intervals of the differences."
     unit = f" in {context.scores.unit}" if context.scores.unit else ""
     return (
-        f" In small type or parentheses: difference{unit}, second minus first method, with a "
+        f" In parentheses (small type in HTML): second minus first method{unit}, with a "
         f"simultaneous {confidence} interval for all pairs of a column. The intervals "
-        "(Hodges-Lehmann) assume that scores differ by a shift; they exclude 0 only if the pair "
-        "is significant."
+        "(Hodges-Lehmann) assume that the score distributions differ only in location; they "
+        "exclude 0 only if the pair is significant."
     )
 
 

@@ -29,6 +29,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.comparisons import all_pvalues, compare, rows_of
 from relation_tf.report.context import ReportContext
+from relation_tf.report.runs import computed_tokens
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
 from relation_tf.stats.design import format_level
@@ -109,7 +110,8 @@ def _note(results: Results) -> str:
         f"Target: {_target(suite)} ({STOPPING_RULES.find(suite.stopping).description}). "
         "Times include training and validation, but not compilation; "
         "mean ± standard deviation over the seeds that reached the target. Times per epoch: over "
-        f"all seeds. Compute: {suite.compute}, {plural(suite.threads, 'thread')} per operation. "
+        f"all seeds. Runs compute {computed_tokens(suite)} with "
+        f"{plural(suite.threads, 'CPU thread')} per operation. "
         "The relative time to target needs all seeds of a method to reach it. –: no seed reached "
         f"the target within the limit ({limits}). "
         "Times depend on the processor named below and its load; relative times depend less on it."
@@ -133,7 +135,7 @@ def _pairs(context: ReportContext, tests: Mapping[str, PairwiseResult]) -> list[
     if not tests:
         return []
     # Here ties are between runs that did not reach the target.
-    ours, theirs = "seeds that did not reach the target", "rounded or constant scores"
+    ours, theirs = "some seeds did not reach the target", "scores are tied (rounded or constant)"
     notes = [
         f" {task}: {note.replace(theirs, ours)}."
         for task, test in tests.items()

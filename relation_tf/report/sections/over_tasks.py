@@ -58,15 +58,12 @@ def _described(several: OverTasks, context: ReportContext) -> Iterator[str]:
     if isinstance(result, StratifiedResult):
         yield (
             ", with every seed: scores are ranked within each task, and rank differences are added "
-            "over tasks, so seeds of different tasks are never joined. p is family-wise over all "
+            "over tasks, so seeds of different tasks are never paired. p is family-wise over all "
             "pairs, from "
         )
         drawn = result.method == "monte-carlo" and result.null is not None
         yield f"{result.null.permutations:,} random" if drawn and result.null else "all"
-        yield (
-            " permutations of the scores within tasks. The test is about these tasks, not about "
-            "new ones."
-        )
+        yield (" permutations of the scores within tasks. The result applies to these tasks only.")
     elif isinstance(result, SignedRankResult):
         yield (
             " ranks the differences of means across tasks; p is adjusted for the number of methods "
@@ -87,8 +84,8 @@ def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
         seeds = min(len(own) for own in context.scores.by_network()[several.tasks[0]].values())
         best = bound(len(context.scores.methods), len(several.tasks), seeds)
         yield (
-            "Smallest possible p of this number of methods, tasks and seeds without ties: "
-            f"{format_pvalue(best, context.scores.alpha)}."
+            f"Smallest possible p-value: {format_pvalue(best, context.scores.alpha)} (with this "
+            "number of methods, tasks and seeds, without ties)."
         )
     yield from _counting(several, context)
 
@@ -191,8 +188,10 @@ def _wins(context: ReportContext) -> list[Block]:
         )
         for row in context.wins
     ]
-    once = [tasks[0] for tasks in context.scores.shared.values()]
-    counted = f" Tasks of one network count once, by {in_words(once)}." if once else ""
+    counted = "".join(
+        f" {in_words(tasks)} count once; the result of {tasks[0]} is used."
+        for tasks in context.scores.shared.values()
+    )
     note = (
         "Number of tasks with and without a significant difference. Each task is tested "
         f"separately, without a correction for the number of tasks.{counted}"

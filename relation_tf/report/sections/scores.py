@@ -103,8 +103,8 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
     if suite is not None and len(suite.tasks) > 1 and not suite.timed:
         if scores.averages:
             yield (
-                " The average uses only seeds with all tasks; two metrics of a task are averaged "
-                f"first{_counted_once(context)}."
+                " The average includes only seeds with a score on every task. The two metrics of a "
+                f"task{_counted_once(context)} are averaged first."
             )
         elif scores.alike:
             yield " There is no average yet: no seed has all tasks."
@@ -119,7 +119,7 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
 def _counted_once(context: ReportContext) -> str:
     """Name the tasks that are averaged first, because one network predicts them."""
     shared = [in_words(tasks) for tasks in context.scores.shared.values()]
-    return f", and the tasks of one network: {'; '.join(shared)}" if shared else ""
+    return f", and {'; '.join(shared)}," if shared else ""
 
 
 def _uncounted(context: ReportContext) -> Iterator[str]:

@@ -65,7 +65,7 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     if scores.averages:
         yield (
             "The average is tested like a task, with one value per seed. Which seeds of different "
-            "tasks are joined is arbitrary; the test over tasks does not join them. "
+            "tasks are paired is arbitrary; the test over tasks does not pair them. "
         )
     positive = "Cliff's delta is"
     if context.pvalues["asymptotic_pvalue"].notna().any():
@@ -76,8 +76,9 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
         )
         positive = f"{scores.procedure.symbol}, the difference and Cliff's delta are"
     yield (
-        f"{positive} positive if the second method scores higher. Each interval of delta is "
-        "nominally a 95 % interval; the intervals are not corrected for their number."
+        f"{positive} positive if the second method scores higher. Intervals of Cliff's delta are "
+        "nominal 95 % intervals without correction for multiple comparisons, so they can exclude 0 "
+        "when p is not significant."
     )
     if not context.pairs_listed:
         yield " There are too many pairs to list here: see "
