@@ -70,8 +70,8 @@ def _note(context: ReportContext) -> str:
         f"Mean score{deviation if context.scores.seeds > 1 else ''} against the median time of a "
         f"training epoch and its range over seeds (computing {computed_tokens(suite)}, "
         f"{plural(suite.threads, 'CPU thread')} per operation), and against the number of "
-        "parameters without the embedding where it differs. Ringed, if any method is left out: no other "
-        "method is significantly better at no greater cost in any run. Times depend on the "
+        "parameters without the embedding where it differs. Ringed, if any method is left out: no "
+        "other method is significantly better at no greater cost in any run. Times depend on the "
         "processor named below and its load."
     )
 
