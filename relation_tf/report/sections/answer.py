@@ -124,14 +124,16 @@ def _best_figure(context: ReportContext) -> list[Block]:
         difference=-second["difference"], low=-second["high"], high=-second["low"],
     )  # fmt: skip
     table = pd.concat([first, turned])
+    finite = np.isfinite(table[["low", "high"]].to_numpy(dtype=float))
+    if not finite.any():
+        return []
     ends = ("worse", "better")
     picture = differences({title: table}, context.look, name="answer", unit=scores.unit, ends=ends)
     which = "the control" if scores.control else "the method with the best mean"
     unit = f" in {scores.unit}" if scores.unit else ""
-    finite = np.isfinite(table[["low", "high"]].to_numpy(dtype=float)).all()
     note = (
         f"Difference{unit} from {best}, {which}, with simultaneous intervals"
-        f"{'' if finite else '; an interval without an end is infinite'}. Differences are shifts "
+        f"{'' if finite.all() else '; an interval without an end is infinite'}. Differences are shifts "
         "of all scores (Hodges-Lehmann), not differences of means."
     )
     return figure_with_note(picture, note)
