@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -23,7 +23,7 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
         return f"unknown key {quote(_dotted(keys))}.{hint}"
     keys = _named(keys)
     path = _dotted(keys)
-    if path == "method" and fault["type"] in ("missing", "too_short"):
+    if path == "method" and fault["type"] in ("missing", "too_short") and _is_list(model, path):
         return "no methods. Add at least one [[method]] table."
     if fault["type"] == "missing":
         return f"key {path!r} is missing"
@@ -45,6 +45,12 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
     received = f"Received: {_received(fault['input'])}{hint and f'.{hint}'}"
     should = re.match(r"\w+ should (.*)", message.replace(" after validation", ""))
     return f"key {path!r}: must {should[1] if should else f'be {message}'}. {received}"
+
+
+def _is_list(model: type[BaseModel], key: str) -> bool:
+    """Return True if a key is a list; it is text in a run's result."""
+    field = model.model_fields.get(key)
+    return field is not None and get_origin(field.annotation) is list
 
 
 def without_alternatives(faults: Sequence[Any]) -> list[Any]:

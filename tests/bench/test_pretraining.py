@@ -431,7 +431,7 @@ def test_a_loss_without_perplexity_fails_the_run(text_file, monkeypatch, loss):
         (["relation"], [-1], {}, r"seeds: must be 0 or more\. Received: -1"),
         (["relation", "dan"], [1], {}, r"mechanism dan: .*must return \(batch, tokens, units=8\)"),
         (["fcsr"], [1], {"objective": "causal"}, "mechanism fcsr: .*causal"),
-        (["relation"], [1], {"objective": "next"}, "objective: must be masked or causal"),
+        (["relation"], [1], {"objective": "next"}, "objective: must be 'masked' or 'causal'"),
         (["relation"], [1], {"dropout": 1.0}, "dropout: .* Received: 1.0"),
         (["relation"], [1], {"length": 1}, "length: must be 2 or more"),
     ],

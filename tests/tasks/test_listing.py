@@ -59,7 +59,7 @@ def test_description_of_a_task(small_glue, tmp_path):
     assert "vocabulary:             10\n" in said
     assert "classes of dev:         entailment " in said
     assert "[UNK]" in said
-    with pytest.raises(DataError, match="not found: "):
+    with pytest.raises(DataError, match=r"task MR: not found\. Searched: "):
         listing.describe("MR", small_glue, tmp_path)
 
 

@@ -71,7 +71,7 @@ def test_the_program_looks_for_the_first_time_at_its_tenth_epoch():
     # Rising from the start: ten epochs make the first mean, five more wait.
     stop, last = play(SmoothedEarlyStopping(), [float(i) for i in range(100)])
     assert last == 15
-    assert "last 10 epochs" in stop.reason
+    assert "of the 10-epoch mean" in stop.reason
 
 
 @given(st.lists(st.sampled_from([0.7, 0.8, 0.81, math.nan]), max_size=40), st.integers(1, 5))

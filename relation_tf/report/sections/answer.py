@@ -133,8 +133,8 @@ def _best_figure(context: ReportContext) -> list[Block]:
     unit = f" in {scores.unit}" if scores.unit else ""
     note = (
         f"Difference{unit} from {best}, {which}, with simultaneous intervals"
-        f"{'' if finite.all() else '; an interval without an end is infinite'}. Differences are shifts "
-        "of all scores (Hodges-Lehmann), not differences of means."
+        f"{'' if finite.all() else '; an interval without an end is infinite'}. Differences are "
+        "shifts of all scores (Hodges-Lehmann), not differences of means."
     )
     return figure_with_note(picture, note)
 
