@@ -66,7 +66,7 @@ class RunOptions:
     )
     executor: str = option(
         "local",
-        "Executor of the runs: local, ray (by default, as many jobs as fit), or a plugin's.",
+        "Executor of the runs: local, ray (without --jobs: as many runs as fit), or a plugin's.",
         "NAME",
     )
     address: str | None = option(

@@ -95,7 +95,8 @@ class ComparisonOptions:
     )
     families: str | None = option(
         None,
-        "Methods to compare only with each other; or a key of suites, such as units.",
+        "Groups of methods; only methods of a group are compared. For suites also a setting of "
+        "the methods, such as units: methods with the same value are a group.",
         "NAME,NAME;NAME,NAME",
         shown="families of the suites",
     )

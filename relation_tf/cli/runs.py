@@ -78,7 +78,7 @@ def run(suite: SuiteName, **options: Any) -> None:
 def plan(suite: SuiteName, **options: Any) -> None:
     """Estimate the hours, disk space and smallest possible p-values of a suite.
 
-    Time a few training steps of some methods and tasks on this machine. No run is started.
+    Measure a few training steps of some methods and tasks on this machine. No run is started.
     """
     with interrupts_delayed():
         from relation_tf.bench import plan_suite

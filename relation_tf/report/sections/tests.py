@@ -70,8 +70,8 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     positive = "Cliff's delta is"
     if context.pvalues["asymptotic_pvalue"].notna().any():
         yield (
-            "p is exact: it comes from all permutations of the scores among the methods. With more "
-            f"than {MAX_ARRANGEMENTS:,} permutations, it comes from {PERMUTATIONS:,} random ones. "
+            "p comes from all permutations of the scores among the methods if there are at most "
+            f"{MAX_ARRANGEMENTS:,} of them, else from {PERMUTATIONS:,} random ones. "
             "The asymptotic p is for comparison with published work only. "
         )
         positive = f"{scores.procedure.symbol}, the difference and Cliff's delta are"
