@@ -378,19 +378,9 @@ def encoder(
         2
     """
     return Encoder(
-        mechanism,
-        num_layers,
-        units,
-        num_heads,
-        feed_forward_units,
-        norm,
-        dropout,
-        activation,
-        options,
-        seed,
-        causal,
-        **kwargs,
-    )
+        mechanism, num_layers, units, num_heads, feed_forward_units, norm, dropout, activation,
+        options, seed, causal, **kwargs,
+    )  # fmt: skip
 
 
 def transformer(

@@ -302,12 +302,12 @@ def draw_names(ax: Axes, names: Mapping[int, str], bold: Collection[int] = ()) -
 
     Text is several times faster to draw than ticks with labels.
     """
-    beside = ax.get_yaxis_transform()
+    axis_side = ax.get_yaxis_transform()
     for row, name in names.items():
         lines, size = _lines(name)
         for i, line in enumerate(lines):
             up = 0.5 * size * (len(lines) - 1 - 2 * i)
-            ax.annotate(line, (0, row), (-5, up), xycoords=beside, textcoords="offset points",
+            ax.annotate(line, (0, row), (-5, up), xycoords=axis_side, textcoords="offset points",
                         ha="right", va="center", fontsize=size,
                         fontweight="bold" if row in bold else "normal")  # fmt: skip
     ax.set_yticks([])

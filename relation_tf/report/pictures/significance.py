@@ -251,7 +251,7 @@ def _draw_ranks(
     ax.plot([1, 1 + critical_difference], [-1, -1], color=INK, marker="|", markeredgewidth=1,
             linewidth=1.5)  # fmt: skip
     ax.text(1, -1.2, f"critical difference {critical_difference:.2f}", fontsize=8, va="bottom")
-    beside = ax.get_yaxis_transform()
+    axis_side = ax.get_yaxis_transform()
     for y, name in enumerate(ordered):
         ax.plot(ranks[name], y, **look[name].mark, markersize=6)
         ax.annotate(f"{ranks[name]:.2f}", (ranks[name], y), (6, 0), textcoords="offset points",
@@ -259,7 +259,7 @@ def _draw_ranks(
     draw_names(ax, dict(enumerate(ordered)))
     for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
         ax.plot([1 + _BAR / _AXIS * (i + 1)] * 2, [low - 0.25, high + 0.25], color=INK,
-                linewidth=3, solid_capstyle="butt", transform=beside, clip_on=False)  # fmt: skip
+                linewidth=3, solid_capstyle="butt", transform=axis_side, clip_on=False)  # fmt: skip
     ax.grid(axis="x")
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.set_xlabel("average rank, 1 is the best")
