@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -66,8 +67,14 @@ def over_tasks(scores: Scores) -> OverTasks | None:
     }
     options: dict[str, Any] = {"alpha": scores.alpha}
     options |= {"control": scores.control} if procedure.needs_control else {}
+    if "higher_is_better" in inspect.signature(procedure.function).parameters:
+        options["higher_is_better"] = True  # the samples are turned
     found = procedure.function(samples, **options)
-    pairs = found.pairs() if hasattr(found, "pairs") else _adapt(found, samples, **options)
+    pairs = (
+        found.pairs()
+        if hasattr(found, "pairs")
+        else _adapt(found, samples, scores.alpha, options.get("control"))
+    )
     if "statistic" not in pairs:
         pairs["statistic"] = pairs["rank_a"] - pairs["rank_b"]
     if hasattr(found, "effect_sizes") and not isinstance(found, SignedRankResult):
@@ -96,7 +103,7 @@ def _notes(found: Any, scores: Scores) -> Iterator[str]:
 
 
 def _adapt(
-    found: Any, samples: dict[Any, dict[str, Any]], *, alpha: float, control: str | None = None
+    found: Any, samples: dict[Any, dict[str, Any]], alpha: float, control: str | None
 ) -> pd.DataFrame:
     """Return the pairs of another library's result with `pvalue` and, if present, `statistic`.
 

@@ -11,21 +11,15 @@ from typing import Any
 import pandas as pd
 
 from relation_tf.errors import DataError, SuiteError, did_you_mean, join_names, quote
-from relation_tf.registry import METRICS
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores
+from relation_tf.stats.directions import is_low
 
 KEY = ["task", "method", "seed"]
 COLUMNS = (*KEY, "score", "metric")
 """Columns of a table that can have another name."""
 
 _EXPORTED = ("params.", "metrics.", "tags.")  # prefixes of MLflow's columns
-_LOWER = re.compile(  # names of tasks and metrics where lower scores are better
-    r"(?<![a-z])(perplexity|perplexities|ppl|loss|log_?loss|nll|bpc|cross.?entropy|errors?|wer|cer|"
-    r"rmse|mse|mae|seconds|latency)(?![a-z])",
-    re.I,
-)
-_NEGATED = re.compile(r"(?<![a-z])neg(ative)?[_ ]", re.I)  # as in scikit-learn's scorers
 
 
 @dataclass(frozen=True)
@@ -71,19 +65,6 @@ class ScoreTable:
     scores: Scores
     failed: pd.DataFrame
     notes: Sequence[str]
-
-
-def is_low(name: str) -> bool:
-    """Return True if lower is better for a metric, or for a task with the name of a metric.
-
-    Example:
-        >>> [is_low(name) for name in ("WikiText perplexity", "neg_log_loss", "accuracy")]
-        [True, False, False]
-    """
-    known = METRICS.get(name)
-    if known is not None:
-        return not known.higher_is_better
-    return bool(_LOWER.search(name)) and not _NEGATED.search(name)
 
 
 def read_table(
@@ -190,16 +171,30 @@ def _named(
         task = there["score"].removeprefix("metrics.")
         own.insert(0, "task", task)
         notes.append(f"{where}: there is no column for tasks, so all scores are of {task!r}.")
-    missing = [name for name in (*KEY, "score") if name not in own]
-    if missing:
-        others = [name for name in names if name not in there.values()]
-        unknown = f"; unknown: {quoted(others)}" if others else ""
-        raise DataError(
-            f"{where} must have columns 'task', 'method', 'seed' and 'score' (or 'value'), but has "
-            f"no {quoted(missing, ' and ')}{unknown}. Received: {quoted(names)}. Columns of other "
-            "names: --columns task=NAME,method=NAME,seed=NAME,score=NAME"
-        )
+    if missing := [name for name in (*KEY, "score") if name not in own]:
+        raise DataError(_missing(missing, table, there, where))
     return own, notes
+
+
+def _missing(
+    missing: Sequence[str], table: pd.DataFrame, there: Mapping[str, str], where: str
+) -> str:
+    """Return the error message of a table without some of the columns."""
+    others = [name for name in table.columns if name not in there.values()]
+    lacking = ["'score' (or 'value')" if name == "score" else repr(name) for name in missing]
+    message = f"{where} has no column {' and no column '.join(lacking)}"
+    numeric = [name for name in others if _is_numeric(table[name])]
+    if missing == ["task", "score"] and len(numeric) > 1:
+        return (
+            f"{message}. If {join_names(numeric, ' and ')} are tasks, write one row per score, for "
+            f"example with pandas: table.melt({[there['method'], there['seed']]}, "
+            "var_name='task', value_name='score'). A table can also have one column per method"
+        )
+    example = ",".join(f"{name}=NAME" for name in missing)
+    return (
+        f"{message}. If it has another name, use --columns {example}. Other columns: "
+        f"{quoted(others) if others else 'none'}"
+    )
 
 
 def _find_column(
@@ -213,10 +208,11 @@ def _find_column(
     if len(exported) == 1:
         return exported[0]
     if own in columns:
-        shown = f"several: {quoted(exported)}" if exported else f"none of {quoted(names)}"
+        fault = f"there is no column {quote(wanted)}.{did_you_mean(wanted, names)}"
+        if exported:
+            fault = f"{quote(wanted)} can be {quoted(exported, ' or ')}: use the full name."
         raise DataError(
-            f"{where}: --columns {own}={wanted}: must name a column. Received: {shown}."
-            f"{did_you_mean(wanted, names)}"
+            f"{where}: --columns {own}={wanted}: {fault} The columns are {quoted(names)}"
         )
     return None
 
@@ -330,18 +326,17 @@ def _number(value: object, state: str, row: str, options: TableOptions) -> float
     Raises:
         DataError: If it is not a finite number, because it has no mean with others.
     """
-    allowed = options.drop_failed or options.failed_as is not None
-    how = "for failed runs, use --drop-failed or --failed-as VALUE"
-    if state:
-        if not allowed:
-            raise DataError(f"{row}: the run must be finished; {how}. Received: {state!r}")
-        return math.nan
-    if _is_number(value):
+    if not state and _is_number(value):
         return float(value)  # type: ignore[arg-type]
-    if allowed and _is_failed(value):
+    if not state and not _is_failed(value):
+        raise DataError(f"{row}: the score must be a finite number. Received: {quote(str(value))}")
+    if options.drop_failed or options.failed_as is not None:
         return math.nan
+    how = "For failed runs, use --drop-failed or --failed-as VALUE"
+    if state:
+        raise DataError(f"{row}: the run must be finished. Received: {state!r}. {how}")
     raise DataError(
-        f"{row}: the score must be a finite number; {how}. Received: {quote(str(value))}"
+        f"{row}: the score must be a finite number. Received: {quote(str(value))}. {how}"
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relation_tf.stats.checks import check_count, check_probability
+from relation_tf.stats.directions import Directions, refuse_unknown_direction
 from relation_tf.stats.null_distribution import RandomSource, random_seed
 from relation_tf.stats.samples import FloatArray, numeric_scores
 from relation_tf.stats.summary import Interval
@@ -88,13 +89,14 @@ def probability_of_improvement(
     first: TaskScores,
     second: TaskScores,
     *,
+    higher_is_better: Directions = None,
     confidence: float = 0.95,
     draws: int = DRAWS,
     rng: RandomSource = None,
 ) -> Estimate:
-    """Return the probability that a seed of the second method scores higher, mean over tasks.
+    """Return the probability that a seed of the second method is better, mean over tasks.
 
-    For each task this is P(second > first) + P(equal) / 2. It does not tell the size of the
+    For each task this is P(second better) + P(equal) / 2. It does not tell the size of the
     difference. The interval is that of a bootstrap as in `interquartile_mean`, with independent
     draws for the two methods.
 
@@ -102,6 +104,8 @@ def probability_of_improvement(
         first: Task -> scores of the first method.
         second: Task -> scores of the second method, for the same tasks; the numbers of scores may
             differ.
+        higher_is_better: If True (the default), higher scores are better; or `{task: bool}`.
+            Required if a task has the name of a metric where lower is better.
         confidence: Coverage of the interval, between 0 and 1.
         draws: Number of bootstrap samples.
         rng: Seed or `numpy.random.Generator` of the draws; None is a fixed seed.
@@ -123,7 +127,11 @@ def probability_of_improvement(
         reinforcement learning at the edge of the statistical precipice, NeurIPS 34.
     """
     pairs = paired_tasks(first, second)
-    wins = [np.heaviside(b - a[:, None], 0.5) for a, b in pairs]
+    signs = refuse_unknown_direction(first, higher_is_better)
+    wins = [
+        np.heaviside(sign * (b - a[:, None]), 0.5)
+        for sign, (a, b) in zip(signs, pairs, strict=True)
+    ]
 
     def resampled(generator: np.random.Generator, count: int) -> FloatArray:
         shares = [

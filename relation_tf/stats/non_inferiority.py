@@ -12,6 +12,7 @@ import pandas as pd
 
 from relation_tf.stats.checks import check_number, check_option, check_probability
 from relation_tf.stats.design import format_level
+from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown, count
 from relation_tf.stats.samples import FloatArray, Samples, TaskSamples
 from relation_tf.stats.task_samples import TaskScores, of_task, read_one_or_more
@@ -97,7 +98,7 @@ def non_inferiority(
     alpha: float = 0.05,
     method: IntervalMethod = "welch",
     *,
-    higher_is_better: bool | Mapping[Hashable, bool] = True,
+    higher_is_better: Directions = None,
 ) -> NonInferiorityResult:
     """Test whether each method is no worse than a reference, within a margin.
 
@@ -127,7 +128,9 @@ def non_inferiority(
             `{task: margin}`.
         alpha: One-sided level, for all methods together.
         method: Kind of interval on each task.
-        higher_is_better: If False, lower scores are better; or `{task: bool}`.
+        higher_is_better: If False, lower scores are better; or `{task: bool}`. By default, lower
+            is better on tasks with the name of such a metric (perplexity, loss, error, RMSE ...),
+            with a note, and higher on others.
 
     Returns:
         A `NonInferiorityResult`; `print` shows it.
@@ -158,14 +161,15 @@ def non_inferiority(
     check_option("method", method, IntervalMethod)
     tasks, several = read_one_or_more(samples, reference, "reference")
     _check_finite(tasks)
+    if isinstance(margin, Mapping):
+        check_tasks("margin", margin, tasks)
     margins = {task: of_task("margin", margin, task) for task in tasks}
     for value in margins.values():
         check_number("margin", value)
         if not 0 <= value < math.inf:
             raise ValueError(f"`margin` must be 0 or more. Received: margin={value}")
-    signs = {
-        task: 1 if of_task("higher_is_better", higher_is_better, task) else -1 for task in tasks
-    }
+    higher, notes = read_directions(tasks, higher_is_better)
+    signs = {task: 1 if higher[task] else -1 for task in tasks}
     methods = [name for name in next(iter(tasks.values())) if name != reference]
     level = alpha / len(methods)
     pairs = {
@@ -191,7 +195,7 @@ def non_inferiority(
         alpha=alpha,
         confidence=1 - 2 * level,
         method=method,
-        notes=tuple(_notes(tasks)),
+        notes=(*notes, *_notes(tasks, higher)),
     )
 
 
@@ -278,7 +282,12 @@ def _check_finite(tasks: TaskScores) -> None:
                 )
 
 
-def _notes(tasks: TaskScores) -> Iterator[str]:
+def _notes(tasks: TaskScores, higher: Mapping[Any, bool]) -> Iterator[str]:
+    largest = {
+        task: max(float(np.abs(x).max()) for x in own.values()) for task, own in tasks.items()
+    }
+    if remark := unlike_units(largest, higher):
+        yield f"{remark[:1].upper()}{remark[1:]}, so the mean difference mixes them: use `tasks`"
     for task, groups in tasks.items():
         constant = [str(name) for name, scores in groups.items() if np.ptp(scores) == 0]
         if constant:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from relation_tf.stats.checks import check_option, check_probability
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT, PairwiseResult
 from relation_tf.stats.design import format_level, format_pvalue, samples_needed
+from relation_tf.stats.directions import Directions, read_directions
 from relation_tf.stats.presentation import Shown, count, labels, name_pairs
 from relation_tf.stats.samples import TIE_RTOL, FloatArray, NanPolicy, dense_ranks, numeric_scores
 
@@ -143,7 +144,7 @@ def friedman_nemenyi(
     table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]],
     alpha: float = 0.05,
     *,
-    higher_is_better: bool = True,
+    higher_is_better: Directions = None,
     nan: NanPolicy = "raise",
     rtol: float = TIE_RTOL,
 ) -> FriedmanNemenyiResult:
@@ -160,10 +161,10 @@ def friedman_nemenyi(
 
     Args:
         table: Scores with tasks as rows and methods as columns, or `{task: {method: scores}}`; the
-            function then uses the mean of the scores. Tasks can have different scales. If lower is
-            better on some tasks only, negate their scores.
+            function then uses the mean of the scores. Tasks can have different scales.
         alpha: Level of the tests.
-        higher_is_better: If True, the highest score of a task has rank 1, else the lowest.
+        higher_is_better: If True, the highest score of a task has rank 1, else the lowest; or
+            `{task: bool}`. By default as for `stratified_steel_dwass`.
         nan: `"raise"` raises an error for NaN, because an empty cell is usually a missing run;
             `"worst"` ranks NaN worst and adds a note.
         rtol: Relative tolerance of ties: neighboring scores of a task within it are tied.
@@ -198,15 +199,9 @@ def friedman_nemenyi(
 
     check_probability("alpha", alpha)
     check_option("nan", nan, NanPolicy)
-    if isinstance(table, Mapping):
-        means = {
-            task: {name: numeric_scores(own, name).mean() for name, own in methods.items()}
-            for task, methods in table.items()
-        }
-        table = pd.DataFrame.from_dict(means, orient="index")
+    table = _table_of_means(table)
     scores, notes = _scores(table, higher_is_better, nan)
-    codes = np.array([dense_ranks(row, rtol) for row in scores])
-    ranks = rankdata(-codes if higher_is_better else codes, axis=1)
+    ranks = rankdata([-dense_ranks(row, rtol) for row in scores], axis=1)
     num_tasks, num_methods = ranks.shape
     freedom = num_methods - 1
     statistic, friedman_pvalue = 0.0, 1.0
@@ -224,10 +219,8 @@ def friedman_nemenyi(
     if num_tasks < FEW_TASKS:
         notes.append(_note_on_few_tasks(exact, least))
     if attainable >= alpha:
-        notes.append(
-            f"no pair of {num_methods} methods can differ significantly with "
-            f"{count(num_tasks, 'task')}"
-        )
+        tasks = count(num_tasks, "task")
+        notes.append(f"no pair of {num_methods} methods can differ significantly with {tasks}")
     quantile = float(studentized_range.isf(alpha, num_methods, math.inf))
     return FriedmanNemenyiResult(
         ranks=pd.DataFrame(ranks, index=table.index, columns=names),
@@ -297,9 +290,14 @@ def win_tie_loss(tests: Mapping[Any, PairwiseResult]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["a", "b", "wins", "ties", "losses"])
 
 
-def _scores(
-    table: pd.DataFrame, higher_is_better: bool, nan: NanPolicy
-) -> tuple[FloatArray, list[str]]:
+def _table_of_means(table: pd.DataFrame | Mapping[Any, Mapping[Any, ArrayLike]]) -> pd.DataFrame:
+    """Return the means of the scores as a table of tasks x methods."""
+    if isinstance(table, Mapping):
+        means = {
+            task: {name: numeric_scores(own, name).mean() for name, own in methods.items()}
+            for task, methods in table.items()
+        }
+        table = pd.DataFrame.from_dict(means, orient="index")
     if not isinstance(table, pd.DataFrame):
         raise TypeError(
             "`table` must be a pandas.DataFrame with one row per task and one column per method. "
@@ -320,15 +318,24 @@ def _scores(
             "`table` must have at least two tasks (rows) and three methods (columns); for two "
             f"methods use scipy.stats.wilcoxon. Received: shape {table.shape}"
         )
-    scores = np.column_stack([numeric_scores(table[name], name) for name in table.columns])
-    notes = []
+    return table
+
+
+def _scores(
+    table: pd.DataFrame, higher_is_better: Directions, nan: NanPolicy
+) -> tuple[FloatArray, list[str]]:
+    """Return the scores, turned where lower is better, and notes on them."""
+    higher, notes = read_directions(table.index, higher_is_better)
+    signs = np.array([[1 if higher[task] else -1] for task in table.index])
+    columns = [numeric_scores(table[name], name) for name in table.columns]
+    scores = signs * np.column_stack(columns)
     for task, row in zip(table.index, scores, strict=True):
         missing = [name for name, value in zip(table.columns, row, strict=True) if np.isnan(value)]
         if missing and nan == "raise":
             raise ValueError(f"scores of {task!r} must not be NaN. Received: NaN for {missing}")
         if missing:
             notes.append(f"{task}: NaN ranked worst ({', '.join(map(str, missing))})")
-    return np.where(np.isnan(scores), -np.inf if higher_is_better else np.inf, scores), notes
+    return np.where(np.isnan(scores), -np.inf, scores), notes
 
 
 def _exact_friedman(ranks: FloatArray) -> float:

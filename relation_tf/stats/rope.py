@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from relation_tf.stats.aggregates import TaskScores, finite, paired_tasks
 from relation_tf.stats.checks import check_count, check_number
+from relation_tf.stats.directions import Directions, refuse_unknown_direction
 from relation_tf.stats.null_distribution import RandomSource, random_seed
 from relation_tf.stats.samples import FloatArray
 
@@ -37,7 +38,7 @@ def rope_probabilities(
     rope: float,
     *,
     correlation: float = 0.0,
-    higher_is_better: bool = True,
+    higher_is_better: Directions = None,
     draws: int = 50_000,
     rng: RandomSource = None,
 ) -> RopeProbabilities:
@@ -62,7 +63,8 @@ def rope_probabilities(
             order.
         rope: Largest difference that does not matter, in the unit of the scores, at least 0.
         correlation: Correlation of the differences of one task, at least 0 and below 1.
-        higher_is_better: If True, higher scores are better.
+        higher_is_better: If True (the default), higher scores are better; over tasks also
+            `{task: bool}`. Required if a task has the name of a metric where lower is better.
         draws: Number of draws from the posterior for several tasks.
         rng: Seed or `numpy.random.Generator` of the draws; None is a fixed seed.
 
@@ -103,10 +105,12 @@ def rope_probabilities(
         raise TypeError("both methods must be dicts of task -> scores, or neither")
     over_tasks = isinstance(first, Mapping)
     differences = _task_differences(first, second) if over_tasks else _differences(first, second)
+    tasks = [*first] if isinstance(first, Mapping) else [None]
+    signs = refuse_unknown_direction(tasks, higher_is_better)
+    differences = differences * np.array(signs)
     if differences.size < 2:
         what = "tasks" if over_tasks else "scores of each method"
         raise ValueError(f"at least two {what} are needed. Received: {differences.size}")
-    differences = differences if higher_is_better else -differences
     if not over_tasks:
         return _of_one_task(differences, rope, correlation)
     generator = np.random.default_rng(random_seed(rng, drawn=True))

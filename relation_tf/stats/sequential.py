@@ -19,10 +19,11 @@ import pandas as pd
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.comparisons import NOT_SIGNIFICANT
 from relation_tf.stats.design import format_level
+from relation_tf.stats.directions import Directions, read_directions
 from relation_tf.stats.pairwise import Groups, Pairs, index_pairs, net_wins
 from relation_tf.stats.presentation import Shown, count, name_pairs
 from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, rank_samples
-from relation_tf.stats.task_samples import of_task, read_one_or_more
+from relation_tf.stats.task_samples import read_one_or_more
 
 DRAWS = 20_000
 """Random orders of the scores from which boundaries are computed."""
@@ -100,6 +101,7 @@ class SequentialResult(Shown):
         limit: Seeds at the last look of the design.
         num_tasks: Number of tasks.
         alpha: Family-wise level over all pairs and looks.
+        notes: Remarks on the direction of tasks.
     """
 
     pairs: pd.DataFrame
@@ -108,6 +110,7 @@ class SequentialResult(Shown):
     limit: int
     num_tasks: int
     alpha: float
+    notes: tuple[str, ...] = ()
 
     def _shown(self) -> pd.DataFrame:
         return self.pairs.drop(columns="better")
@@ -124,6 +127,7 @@ class SequentialResult(Shown):
         if self.due:
             needed = ", ".join(f"{name} {seeds}" for name, seeds in self.due.items())
             yield f"The next look needs these seeds: {needed}."
+        yield from (f"Note: {note}" for note in self.notes)
 
 
 def look_schedule(max_seeds: int) -> tuple[int, ...]:
@@ -194,7 +198,7 @@ def sequential_test(
     alpha: float = 0.05,
     *,
     control: Hashable | None = None,
-    higher_is_better: bool | Mapping[Hashable, bool] = True,
+    higher_is_better: Directions = None,
     draws: int = DRAWS,
     rng: int | np.random.Generator = 0,
 ) -> SequentialResult:
@@ -229,7 +233,7 @@ def sequential_test(
         looks: Seeds per method at each look, fixed before the first run.
         alpha: Family-wise level over all pairs and looks.
         control: Compare all methods only with this one; by default all pairs.
-        higher_is_better: If False, lower scores are better; or `{task: bool}`.
+        higher_is_better: As for `stratified_steel_dwass`.
         draws: Number of random orders for the boundaries.
         rng: Seed or generator of the draws.
 
@@ -260,10 +264,10 @@ def sequential_test(
     tasks, _ = read_one_or_more(samples, control)
     names = list(next(iter(tasks.values())))
     groups = []
+    higher, notes = read_directions(tasks, higher_is_better)
     for task, own in tasks.items():
-        higher = of_task("higher_is_better", higher_is_better, task)
-        codes = rank_samples(own, higher_is_better=higher).codes.values()
-        groups.append([(1 if higher else -1) * each[:, None] for each in codes])
+        codes = rank_samples(own, higher_is_better=higher[task]).codes.values()
+        groups.append([(1 if higher[task] else -1) * each[:, None] for each in codes])
     design = sequential_design(
         len(names),
         looks,
@@ -280,7 +284,7 @@ def sequential_test(
         if not due or any(available[i] < n for i in due):
             break
         course.look(n, [[method[:n] for method in task] for task in groups])
-    return _result(course, names)
+    return _result(course, names, notes)
 
 
 class _Course:
@@ -327,7 +331,7 @@ class _Course:
         return 1 - NormalDist().cdf(missing) >= FUTILITY
 
 
-def _result(course: _Course, names: Sequence[Hashable]) -> SequentialResult:
+def _result(course: _Course, names: Sequence[Hashable], notes: Sequence[str]) -> SequentialResult:
     design = course.design
     table = name_pairs(list(names), design.against_control)
     rows = [course.rows.get(pair, (math.nan, math.nan, 0)) for pair in range(len(design.pairs))]
@@ -350,7 +354,9 @@ def _result(course: _Course, names: Sequence[Hashable]) -> SequentialResult:
         for i in sorted({i for pair in course.undecided for i in design.pairs[pair]})
     }
     looks = pd.DataFrame(course.looks, columns=["seeds", "boundary", "alpha_spent", "decided"])
-    return SequentialResult(table, looks, due, design.looks[-1], design.num_tasks, design.alpha)
+    return SequentialResult(
+        table, looks, due, design.looks[-1], design.num_tasks, design.alpha, tuple(notes)
+    )
 
 
 def _statistics(tasks: Sequence[Groups], pairs: Pairs, n: int) -> FloatArray:

@@ -12,6 +12,7 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.comparisons import PairwiseResult, pairwise_result, table_of_pairs
 from relation_tf.stats.design import format_level, format_pvalue, samples_needed
+from relation_tf.stats.directions import Directions, read_directions, unlike_units
 from relation_tf.stats.presentation import count
 from relation_tf.stats.samples import TIE_RTOL, FloatArray, TaskSamples, dense_ranks, rank_samples
 from relation_tf.stats.task_samples import read_tasks
@@ -23,10 +24,10 @@ class SignedRankResult(PairwiseResult):
     """Result of `wilcoxon_holm`.
 
     It has the attributes and tables of `PairwiseResult` for a test against a control, with these
-    differences: `samples` are the means of each task; `statistic` is the rank sum of the tasks
-    where the method is better minus that of the tasks where it is worse; `effect_size` is this
-    difference divided by the sum of all ranks (matched-pairs rank-biserial correlation);
-    `seeds_needed` is a number of tasks.
+    differences: `samples` are the means of each task, negated where lower is better; `statistic` is
+    the rank sum of the tasks where the method is better minus that of the tasks where it is worse;
+    `effect_size` is this difference divided by the sum of all ranks (matched-pairs rank-biserial
+    correlation); `seeds_needed` is a number of tasks.
     """
 
     _ahead = "better"
@@ -60,7 +61,7 @@ def wilcoxon_holm(
     control: Hashable,
     alpha: float = 0.05,
     *,
-    higher_is_better: bool = True,
+    higher_is_better: Directions = None,
     rtol: float = TIE_RTOL,
 ) -> SignedRankResult:
     """Compare each method with a control over tasks with Wilcoxon's signed-rank test of means.
@@ -76,7 +77,8 @@ def wilcoxon_holm(
         samples: As for `stratified_steel`; the scores of a method on a task are averaged.
         control: Name of the control.
         alpha: Level of the test.
-        higher_is_better: If False, lower scores are better on all tasks.
+        higher_is_better: If False, lower scores are better; or `{task: bool}`. By default as for
+            `stratified_steel_dwass`.
         rtol: Relative tolerance within which two means are equal.
 
     Returns:
@@ -104,12 +106,16 @@ def wilcoxon_holm(
     tasks = read_tasks(samples, control)
     if len(tasks) < 2:
         raise ValueError(f"`samples` must have at least two tasks. Received: {[*tasks]}")
-    turned = 1 if higher_is_better else -1
+    higher, notes = read_directions(tasks, higher_is_better)
+    signs = np.array([[1 if higher[task] else -1] for task in tasks])
     names = list(next(iter(tasks.values())))
-    means = np.array([[turned * own[name].mean() for name in names] for own in tasks.values()])
+    means = signs * np.array([[own[name].mean() for name in names] for own in tasks.values()])
     for task, row in zip(tasks, means, strict=True):
         if np.isnan(row).any():
             raise ValueError(f"scores of {task!r} must not be NaN")
+    largest = {task: float(np.abs(row).max()) for task, row in zip(tasks, means, strict=True)}
+    if remark := unlike_units(largest, higher):
+        notes.append(f"{remark}, and the ranks of differences depend on the units")
     ranks = [_signed_ranks(means[:, 0], means[:, column], rtol) for column in range(1, len(names))]
     statistic = np.array([own.sum() for own in ranks])
     total = np.array([np.abs(own).sum() for own in ranks])
@@ -124,6 +130,7 @@ def wilcoxon_holm(
         seeds_needed=samples_needed(
             lambda number: signed_rank_attainable_pvalue(len(names), number), alpha
         ),
+        notes=notes,
     )
     effect = np.divide(statistic, total, out=np.zeros_like(statistic), where=total > 0)
     own = {field.name: getattr(found, field.name) for field in fields(found)}

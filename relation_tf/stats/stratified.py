@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from relation_tf.stats.design import (
     format_pvalue,
     samples_needed,
 )
+from relation_tf.stats.directions import Directions, read_directions
 from relation_tf.stats.null_distribution import (
     PERMUTATIONS,
     NullDistribution,
@@ -53,7 +53,7 @@ from relation_tf.stats.stratified_null import (
     task_terms,
     weights,
 )
-from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_tasks
+from relation_tf.stats.task_samples import TaskScores, in_task, read_tasks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +155,7 @@ def stratified_steel_dwass(
     alpha: float = 0.05,
     method: PvalueMethod = "auto",
     *,
-    higher_is_better: bool | Mapping[Any, bool] = True,
+    higher_is_better: Directions = None,
     nan: NanPolicy = "worst",
     rtol: float = TIE_RTOL,
     permutations: int = PERMUTATIONS,
@@ -190,7 +190,9 @@ def stratified_steel_dwass(
         method: Computation of p: `"exact"` (all arrangements), `"monte-carlo"` (random ones),
             `"auto"` (exact if it takes about a second, else Monte Carlo), or `"asymptotic"` (the
             studentized range, as for `steel_dwass`).
-        higher_is_better: If False, lower scores are better; or `{task: bool}`.
+        higher_is_better: If False, lower scores are better; or `{task: bool}`. By default, lower
+            is better on tasks with the name of such a metric (perplexity, loss, error, RMSE ...),
+            with a note, and higher on others.
         nan: `"worst"` ranks NaN (a diverged run) worst on its task and adds a note; `"raise"`
             raises an error.
         rtol: Relative tolerance of ties: neighboring scores of a task within it are tied.
@@ -225,9 +227,8 @@ def stratified_steel_dwass(
         one-way analysis of variance, Communications in Statistics - Theory and Methods 20, 127-139.
     """
     tasks = read_tasks(samples, control)
-    signs = {
-        task: 1 if of_task("higher_is_better", higher_is_better, task) else -1 for task in tasks
-    }
+    higher, notes = read_directions(tasks, higher_is_better)
+    signs = {task: 1 if higher[task] else -1 for task in tasks}
     ranked = {
         task: in_task(
             task,
@@ -238,7 +239,8 @@ def stratified_steel_dwass(
         )
         for task, own in tasks.items()
     }
-    return _compare(tasks, ranked, signs, control, alpha, method, permutations, rng)
+    found = _compare(tasks, ranked, signs, control, alpha, method, permutations, rng)
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def stratified_steel(
@@ -247,7 +249,7 @@ def stratified_steel(
     alpha: float = 0.05,
     method: PvalueMethod = "auto",
     *,
-    higher_is_better: bool | Mapping[Any, bool] = True,
+    higher_is_better: Directions = None,
     nan: NanPolicy = "worst",
     rtol: float = TIE_RTOL,
     permutations: int = PERMUTATIONS,
@@ -266,7 +268,7 @@ def stratified_steel(
         alpha: Level of the test; p < alpha is significant.
         method: Computation of p, as for `stratified_steel_dwass`; `"asymptotic"`: Dunnett's
             distribution with the correlations of rank statistics, averaged over tasks.
-        higher_is_better: If False, lower scores are better; or `{task: bool}`.
+        higher_is_better: As for `stratified_steel_dwass`.
         nan: `"worst"` ranks NaN worst on its task and adds a note; `"raise"` raises an error.
         rtol: Relative tolerance of ties: neighboring scores of a task within it are tied.
         permutations: Number of random arrangements for Monte Carlo.

@@ -179,7 +179,7 @@ def test_constant_scores_are_noted():
         ),
         (
             {"x": {"r": [1, 2], "a": [1, 2]}},
-            {"margin": {"y": 1}},
+            {"margin": {}},
             "`margin` must have a value for each task",
         ),
     ],

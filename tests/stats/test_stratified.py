@@ -345,11 +345,6 @@ LONG = {"x": {m: range(30) for m in "abcd"}, "y": {m: range(30) for m in "abcd"}
         (lambda: stratified_steel_dwass(SAMPLES, rng="f"), TypeError, "`rng`"),
         (lambda: stratified_steel_dwass(SAMPLES, permutations=0), ValueError, "`permutations`"),
         (lambda: stratified_steel_dwass(LONG, method="exact"), ValueError, "too many arrangements"),
-        (
-            lambda: stratified_steel_dwass(SAMPLES, higher_is_better={"CoLA": True}),
-            ValueError,
-            "Received: none for 'RTE'",
-        ),
     ],
 )
 def test_errors_name_the_fault(call, error, message):

@@ -1,0 +1,144 @@
+"""Directions of tasks by name or option, the same in all functions over tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relation_tf.stats import (
+    friedman_nemenyi,
+    non_inferiority,
+    probability_of_improvement,
+    rope_probabilities,
+    sequential_test,
+    stratified_steel,
+    stratified_steel_dwass,
+    wilcoxon_holm,
+)
+from relation_tf.stats.directions import is_low, read_directions, unlike_units
+
+PERPLEXITY = "WikiText perplexity"
+LOW, HIGH = [30.0, 30.5, 31.0, 31.5, 32.0], [40.0, 40.5, 41.0, 41.5, 42.0]
+SAMPLES = {task: {"a": HIGH, "b": LOW} for task in (PERPLEXITY, "validation loss")}
+NOTE = f"{PERPLEXITY}: lower is better, because of its name"
+
+
+@pytest.mark.parametrize(
+    ("name", "low"),
+    [
+        (PERPLEXITY, True), ("val_loss", True), ("word error rate", True),
+        ("test/errors", True), ("RMSE", True), ("seconds per token", True), ("latency (ms)", True),
+        ("accuracy", False), ("neg_mean_squared_error", False), ("neg_log_loss", False),
+        ("tokens per second", False), ("terrors glossary", False),
+    ],
+)  # fmt: skip
+def test_direction_of_a_name(name, low):
+    assert is_low(name) == low
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (stratified_steel_dwass, {}),
+        (stratified_steel, {"control": "a"}),
+        (sequential_test, {"looks": [3, 5]}),
+    ],
+)
+def test_a_lower_perplexity_is_better_by_name_with_a_note(function, options):
+    found = function(SAMPLES, **options)
+    pairs = found.pairs if isinstance(found.pairs, pd.DataFrame) else found.pairs()
+    assert pairs["better"].tolist() == ["b"]
+    assert NOTE in str(found)
+    higher = function(SAMPLES, **options, higher_is_better=True)
+    pairs = higher.pairs if isinstance(higher.pairs, pd.DataFrame) else higher.pairs()
+    assert pairs["better"].tolist() == ["a"]
+    assert NOTE not in str(higher)
+
+
+def test_a_lower_perplexity_is_better_than_the_reference():
+    found = non_inferiority(SAMPLES, "a", margin=1.0)
+    assert found.verdict["b"] == "better"
+    assert found.table.loc["b", "difference"] == pytest.approx(10)
+    assert NOTE in str(found)
+    assert non_inferiority(SAMPLES, "a", 1.0, higher_is_better=True).verdict["b"] == "worse"
+
+
+def test_ranks_and_means_of_tasks_follow_the_name():
+    tasks = {f"error on set {n}": {"a": [3.0 + n], "b": [2.0], "c": [1.0]} for n in range(6)}
+    assert friedman_nemenyi(tasks).average_ranks.to_dict() == {"a": 3, "b": 2, "c": 1}
+    turned = friedman_nemenyi(tasks, higher_is_better={"error on set 0": True})
+    assert turned.ranks.loc["error on set 0"].to_dict() == {"a": 1, "b": 2, "c": 3}
+    assert turned.ranks.loc["error on set 1"].to_dict() == {"a": 3, "b": 2, "c": 1}
+    found = wilcoxon_holm(tasks, "a", alpha=0.1)
+    assert found.pairs()["better"].tolist() == ["b", "c"]
+    assert "because of its name" in str(found)
+
+
+def test_a_partial_direction_leaves_the_other_tasks_to_their_names():
+    assert read_directions(["MR", "WER", "score"], {"score": False}) == (
+        {"MR": True, "WER": False, "score": False},
+        ["WER: lower is better, because of its name; otherwise set higher_is_better={'WER': True}"],
+    )
+    assert read_directions([None], None) == ({None: True}, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"WikiText perplexty": False}, ValueError, "Did you mean 'WikiText perplexity'"),
+        ("no", TypeError, "must be True or False. Received: 'no' for 'WikiText perplexity'"),
+        ({PERPLEXITY: 1}, TypeError, "must be True or False. Received: 1"),
+    ],
+)
+def test_wrong_directions_are_named(given, error, message):
+    with pytest.raises(error, match=message):
+        stratified_steel_dwass(SAMPLES, higher_is_better=given)
+
+
+def test_a_margin_for_an_unknown_task_is_refused():
+    margins = {PERPLEXITY: 1.0, "validation loss": 1.0, "MR": 1.0}
+    with pytest.raises(ValueError, match=r"`margin` must name tasks .* Received: 'MR'"):
+        non_inferiority(SAMPLES, "a", margins)
+
+
+@pytest.mark.parametrize("function", [probability_of_improvement, rope_probabilities])
+def test_estimates_without_notes_need_a_direction(function):
+    first, second = ({task: own[name] for task, own in SAMPLES.items()} for name in "ab")
+    options = {"draws": 50} | ({"rope": 0.1} if function is rope_probabilities else {})
+    with pytest.raises(ValueError, match=r"`higher_is_better` must be given\. WikiText"):
+        function(first, second, **options)
+    low = function(first, second, higher_is_better=False, **options)
+    high = function(first, second, higher_is_better=True, **options)
+    assert low[0] != high[0]
+    if function is probability_of_improvement:
+        assert (low.value, high.value) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("largest", "higher", "unlike"),
+    [
+        ({"MR": 0.8, "SST": 0.9}, True, False),
+        ({"CoLA": 4.0, "SST": 92.0}, True, False),
+        ({"MR": 0.8, "SST": 92.0}, True, True),
+        ({"perplexity": 30.0, "loss": 3.4}, False, True),
+        ({"PTB perplexity": 30.0, "WikiText perplexity": 60.0}, False, False),
+    ],
+)
+def test_tasks_of_unlike_units(largest, higher, unlike):
+    assert bool(unlike_units(largest, dict.fromkeys(largest, higher))) == unlike
+
+
+def test_opposite_directions_are_unlike_units():
+    assert unlike_units({"MR": 0.8, "WER": 0.1}, {"MR": True, "WER": False})
+
+
+def test_a_mean_of_points_and_perplexity_has_a_note():
+    near = np.array([0.80, 0.81, 0.82])
+    mixed = {"MR": {"a": near, "b": near + 0.01}, PERPLEXITY: {"a": HIGH, "b": LOW}}
+    found = non_inferiority(mixed, "a", margin=0.01)
+    assert "Tasks may have different units (MR up to 0.83, WikiText perplexity up to 42)" in str(
+        found
+    )
+    alone = non_inferiority({"MR": mixed["MR"], "SST-2": mixed["MR"]}, "a", margin=0.01)
+    assert "units" not in str(alone)
