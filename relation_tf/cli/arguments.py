@@ -120,6 +120,29 @@ def parse_columns(columns: str | None) -> dict[str, str]:
     return parsed
 
 
+def parse_margins(values: Iterable[str] | None) -> tuple[float | None, dict[str, float]]:
+    """Parse `SCORE` and `TASK=SCORE`; return the margin of all tasks and those of single tasks.
+
+    Raises:
+        BadParameter: If a value has another form, or a task occurs twice.
+    """
+    parsed: dict[str, float] = {}
+    for value in values or ():
+        task, _, score = value.rpartition("=")
+        task = task.strip()
+        try:
+            number = float(score)
+        except ValueError:
+            number = None
+        if number is None or task in parsed or ("=" in value and not task):
+            raise typer.BadParameter(
+                "--margin: must be a number, and TASK=NUMBER for a task with another margin, each "
+                f"once. Received: {value!r}"
+            )
+        parsed[task] = number
+    return parsed.pop("", None), parsed
+
+
 def parse_seeds(seeds: str | None) -> list[int] | None:
     """Parse `1,2`; return None for None.
 

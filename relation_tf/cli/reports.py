@@ -15,6 +15,7 @@ from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
     parse_columns,
+    parse_margins,
     split_families,
     split_names,
     with_options,
@@ -62,7 +63,10 @@ class ComparisonOptions:
         None, "Significance level.", "P", shown="alpha of the suites, or .05"
     )
     control: str | None = option(
-        None, "Compare each other method only with this one. Choose it before training.", "NAME"
+        None,
+        "Compare each other method only with this one. Choose it before training. With --families, "
+        "one method of each family: NAME,NAME.",
+        "NAME",
     )
     test: str | None = option(
         None,
@@ -82,16 +86,17 @@ class ComparisonOptions:
     )
     reference: str | None = option(
         None,
-        "Judge all methods against this one: better, no worse, worse or inconclusive.",
+        "Judge all methods against this one: better, no worse, worse or inconclusive. With "
+        "--families, one method of each family: NAME,NAME.",
         "NAME",
         shown="reference or control of the suites",
     )
-    margin: float | None = option(
-        None,
+    margin: tuple[str, ...] = option(
+        (),
         "Largest acceptable decrease of the score relative to --reference, in the unit of the "
-        "tables. Choose it before training.",
+        "tables. Choose it before training. Repeat it as TASK=SCORE for a task with another unit.",
         "SCORE",
-        shown="margin of the suites",
+        shown="margins of the suites",
     )
     families: str | None = option(
         None,
@@ -162,13 +167,14 @@ def compare(
     from relation_tf.report.report import check_folder
 
     load_plugins(RunOptions(plugins=options.pop("plugins")).plugins)
-    folder = expand_home(options.pop("out"))
+    folder = expand_home(options["out"])
     check_folder(folder)
     options["labels"] = split_names(options["labels"])
     options["families"] = split_families(options["families"])
     for name in ("lower_is_better", "higher_is_better"):
         options[name] = split_names(options[name]) or ()
     options["columns"] = parse_columns(options["columns"])
+    options["margin"], options["margins"] = parse_margins(options["margin"])
     _print_report(compare_scores(*sources, **options), folder)
 
 

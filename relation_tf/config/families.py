@@ -89,7 +89,8 @@ def faults(families: Sequence[Family], names: Sequence[str]) -> Iterator[str]:
     times = Counter(name for family in families for name in family.methods)
     for name in names:
         if times[name] != 1:
-            yield f"must have each method in one list. Received: {name!r} in {times[name]}"
+            where = f"in {times[name]} families" if times[name] else "missing"
+            yield f"must have each method in one list. Received: {name!r} is {where}"
     for family in families:
         if len(family.methods) < 2:
             yield (

@@ -1,3 +1,4 @@
-from .report import Report, compare, make_report, render
+from .report import Report, make_report, render
+from .source_comparison import compare
 
 __all__ = ["Report", "compare", "make_report", "render"]

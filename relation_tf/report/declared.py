@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from difflib import get_close_matches
+from shlex import quote as quote_words
+from typing import Any, TypeAlias
 
-from relation_tf.config.families import Family, blocks, faults, mechanisms_of
+from relation_tf.config.families import Family, blocks, faults, find_member, mechanisms_of
 from relation_tf.config.method import Method
-from relation_tf.errors import OptionError, SuiteError, UnknownNameError, did_you_mean, join_names
+from relation_tf.errors import OptionError, UnknownNameError, did_you_mean, join_names
 from relation_tf.registry import PROCEDURES
 from relation_tf.report.answer import in_words
+from relation_tf.report.reliability import complete_fault
 from relation_tf.report.scores import Scores
+
+Chosen: TypeAlias = str | Sequence[str]
+"""A control or reference; with families, one for each, in any order."""
 
 _PAIRS = "compares all pairs, so it cannot be used with --control. Remove one of them"
 _CONTROL = "compares with a control, so it needs --control NAME"
@@ -22,8 +28,8 @@ def with_families(
     scores: Scores,
     methods: Sequence[Method],
     families: str | Sequence[Sequence[str]] | None = None,
-    control: str | None = None,
-    reference: str | None = None,
+    control: Chosen | None = None,
+    reference: Chosen | None = None,
 ) -> Scores:
     """Replace the families of methods.
 
@@ -36,7 +42,7 @@ def with_families(
         reference: As for `with_margin`; by default the declared one.
 
     Raises:
-        SuiteError: If a name or key is unknown, a method is not in exactly one family of two or
+        OptionError: If a name or key is unknown, a method is not in exactly one family of two or
             more, or the control or reference is not in each family.
     """
     if families is None:
@@ -47,13 +53,14 @@ def with_families(
     else:
         named = blocks(families, ())
     for name in (name for block in named.values() for name in block if name not in names):
-        raise SuiteError(
-            f"families: must be lists of {join_names(names)}. Received: {name!r:.80}."
-            f"{did_you_mean(name, names)}"
+        raise OptionError(
+            "families",
+            f"must contain only methods of the sources: {join_names(names)}. Received: "
+            f"{name!r:.80}.{did_you_mean(name, names)}",
         )
     found = [Family(name, own) for name, own in named.items()]
     for fault in faults(found, names):
-        raise SuiteError(f"families: {fault}")
+        raise OptionError("families", fault)
     scores = replace(scores, families=found)
     for key, chosen in (
         ("control", control or scores.control),
@@ -65,23 +72,35 @@ def with_families(
 
 
 def _by_key(key: str, names: Sequence[str], known: Mapping[str, Method]) -> dict[str, list[str]]:
-    keys: list[str] = []
-    if {*names} <= {*known}:
-        own = [known[name] for name in names]
-        keys = sorted({"mechanism", "units", "size"}.union(*(method.options for method in own)))
-        if key in keys:
-            return blocks(key, own)
-    also = f", or one of {join_names(keys)}" if keys else ""
-    raise SuiteError(
-        f"families: must be lists of methods, such as 'a,b;c,d'{also}. Received: {key!r:.80}."
-        f"{did_you_mean(key, keys)}"
+    lists = f"must list the methods of each family, such as {quote_words(_halves(names))}"
+    lacking = [name for name in names if name not in known]
+    if lacking:
+        raise OptionError(
+            "families",
+            f"{lists}, because the settings of {lacking[0]} are unknown (it is not from a suite). "
+            f"Received: {key!r:.80}",
+        )
+    own = [known[name] for name in names]
+    keys = sorted({"mechanism", "units", "size"}.union(*(method.options for method in own)))
+    if key in keys:
+        return blocks(key, own)
+    raise OptionError(
+        "families",
+        f"{lists}, or be one of {join_names(keys)}. Received: {key!r:.80}."
+        f"{did_you_mean(key, keys)}",
     )
+
+
+def _halves(names: Sequence[str]) -> str:
+    """Return an example of two families."""
+    half = max(1, min(2, len(names) // 2))
+    return f"{','.join(names[:half])};{','.join(names[half : 2 * half])}"
 
 
 def with_test(
     scores: Scores,
     methods: Sequence[Method],
-    control: str | None,
+    control: Chosen | None,
     test: str | None,
     over_tasks: str | None = None,
 ) -> Scores:
@@ -90,7 +109,8 @@ def with_test(
     Args:
         scores: The scores.
         methods: The methods of the suites.
-        control: Method to compare all others with; with families also a mechanism.
+        control: Method to compare all others with; with families one of each family, or their
+            mechanism.
         test: Name of a procedure for the seeds of a task.
         over_tasks: Name of a procedure over tasks.
 
@@ -124,55 +144,87 @@ def _check_test(option: str, name: str, control: str | None, *, over_tasks: bool
 
 
 def with_margin(
-    scores: Scores, methods: Sequence[Method], reference: str | None, margin: float | None
+    scores: Scores,
+    methods: Sequence[Method],
+    reference: Chosen | None,
+    margin: float | None,
+    margins: Mapping[str, float] | None = None,
 ) -> Scores:
-    """Replace the reference and the margin.
+    """Replace the reference and the margins.
 
     Args:
         scores: The scores.
         methods: The methods of the suites.
-        reference: Method to judge the others against; with families also a mechanism.
+        reference: Method to judge the others against; with families one of each family, or their
+            mechanism.
         margin: Largest acceptable score decrease, in the unit of a page.
+        margins: Margins of single tasks.
 
     Raises:
-        OptionError: If the reference is not a method, there is a margin without a reference, or the
-            margin is not in the unit of the tables.
+        OptionError: If the reference is not a method, there is a margin without a reference, a
+            margin is not in the unit of its task, or a task is unknown.
     """
     if reference is not None:
         scores = _with_method(scores, methods, "reference", reference)
-    if margin is None:
+    margins = dict(margins or {})
+    if margin is None and not margins:
         return scores
     if scores.judged_against is None:
         raise OptionError("margin", "needs --reference NAME or --control NAME")
+    if margin is None:
+        raise OptionError(
+            "margin",
+            "must have a value for the other tasks, too, such as --margin 1 --margin "
+            f"{quote_words(f'{next(iter(margins))}=0.5')}",
+        )
+    tasks = scores.own_tasks
+    for task in margins:
+        if task not in tasks:
+            raise OptionError(
+                "margin",
+                f"must name tasks of the sources: {join_names(tasks)}. Received: {task!r}."
+                f"{did_you_mean(task, tasks)}",
+            )
+    scores = replace(scores, margin=margin, margins=margins)
+    for given in (margin, *margins.values()):
+        if not 0 < given < math.inf:
+            raise OptionError("margin", f"must be above 0. Received: {given:g}")
+    _check_sizes(scores)
+    return scores
+
+
+def _check_sizes(scores: Scores) -> None:
+    """Check that each task's margin is below its largest score, or below 100 points."""
     sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
-    largest = max(
-        (scores.factor(str(task)) * size for task, size in sizes.items()), default=math.inf
+    largest = {
+        task: 100.0 if scores.factor(task) == 100 else scores.factor(task) * float(sizes[task])
+        for task in scores.own_tasks
+        if task in sizes
+    }
+    too_large = [task for task, size in largest.items() if 0 < size <= scores.margin_of(task)]
+    if not too_large:
+        return
+    task = too_large[0]
+    own = len(too_large) < len(largest) and task not in scores.margins
+    hint = f". Give this task another margin: --margin {quote_words(f'{task}=NUMBER')}"
+    raise OptionError(
+        "margin",
+        f"must be below the largest score of a task, {largest[task]:.4g} on {task}. Received: "
+        f"{scores.margin_of(task):g}{hint if own else ''}",
     )
-    if not 0 < margin < largest:
-        rule = f"must be above 0 and below {largest:.4g}, the largest score in the tables"
-        raise OptionError("margin", f"{rule}. Received: {margin:g}")
-    return replace(scores, margin=margin, margins={})
 
 
 def only_complete(scores: Scores) -> Scores:
     """Leave out methods without scores on some of the tasks.
 
     Raises:
-        SuiteError: If fewer than two methods have all tasks, or the control or reference lacks one.
+        OptionError: If fewer than two methods of a family have all tasks, or its control or
+            reference lacks one.
     """
+    if fault := complete_fault(scores):
+        raise OptionError("complete_methods", fault)
     lacking = scores.lacking_tasks()
-    for name in filter(None, (scores.control, scores.reference)):
-        if name in lacking:
-            raise SuiteError(
-                f"complete_methods: {name} must have scores on all tasks. It has none on "
-                f"{in_words(lacking[name])}"
-            )
     methods = [name for name in scores.methods if name not in lacking]
-    if len(methods) < 2:
-        raise SuiteError(
-            "complete_methods: at least two methods must have scores on all tasks. Incomplete: "
-            f"{in_words([*lacking])}"
-        )
     families = [
         replace(family, methods=[name for name in family.methods if name not in lacking])
         for family in scores.families
@@ -181,17 +233,66 @@ def only_complete(scores: Scores) -> Scores:
     return replace(scores, table=table, methods=methods, families=families)
 
 
-def _with_method(scores: Scores, methods: Sequence[Method], key: str, name: str) -> Scores:
+def without_incomplete(before: Scores, scores: Scores) -> list[str]:
+    """Return a remark that names the methods that `only_complete` has left out.
+
+    Args:
+        before: All scores.
+        scores: The scores of the complete methods.
+    """
+    lacking = before.lacking_tasks()
+    if not lacking:
+        return []
+    named = "; ".join(f"{name} (no scores on {in_words(own)})" for name, own in lacking.items())
+    return [
+        f"Left out by --complete-methods: {named}. Tests and verdicts are corrected for the "
+        f"{len(scores.methods)} other methods only, so p is smaller than with all "
+        f"{len(before.methods)}."
+    ]
+
+
+def _with_method(scores: Scores, methods: Sequence[Method], key: str, chosen: Chosen) -> Scores:
+    """Set the control or the reference; with families, one of each family."""
     mechanisms = mechanisms_of(methods)
-    families = [family.judged(mechanisms, **{key: name}) for family in scores.families]
-    known = [*scores.methods, *(dict.fromkeys(mechanisms.values()) if families else ())]
-    lacking = [family.name for family in families if getattr(family, key) is None]
-    if name not in known or lacking:
-        expected = "a method of each family, or the mechanism of one in each" if families else ""
-        raise OptionError(
-            key,
-            f"must be {expected or f'one of {in_words(known)}'}. Received: {name!r:.80}"
-            f"{f', not in {lacking[0]}' if lacking else ''}.{did_you_mean(name, known)}",
-        )
-    changed: dict[str, Any] = {"families": families, key: name}
+    known = [*scores.methods, *(dict.fromkeys(mechanisms.values()) if scores.families else ())]
+    whole = not isinstance(chosen, str) or chosen in known
+    names = [chosen] if isinstance(chosen, str) and whole else _listed(chosen)
+    expected = _expected(scores.families, names, bool(mechanisms)) or f"be one of {in_words(known)}"
+    for name in names:
+        if name not in known:
+            raise OptionError(
+                key, f"must {expected}. Received: {name!r:.80}.{did_you_mean(name, known)}"
+            )
+    if not scores.families and len(names) != 1:
+        raise OptionError(key, f"must {expected}. Received: {join_names(names)}")
+    families = []
+    for family in scores.families:
+        found = {find_member(name, family.methods, mechanisms) for name in names} - {None}
+        if len(found) != 1:
+            several = "several methods" if found else "no method"
+            raise OptionError(
+                key,
+                f"must {expected}. Received: {join_names(names)}, {several} of {family.name} "
+                f"({join_names([*family.methods])})",
+            )
+        families.append(family.judged(mechanisms, **{key: found.pop()}))
+    changed: dict[str, Any] = {"families": families, key: in_words(names)}
     return replace(scores, **changed)
+
+
+def _listed(chosen: Chosen) -> list[str]:
+    names = chosen.split(",") if isinstance(chosen, str) else chosen
+    return [name.strip() for name in names if name.strip()] or [""]
+
+
+def _expected(families: Sequence[Family], names: Sequence[str], mechanisms: bool) -> str:
+    """Return what a control or reference of families must be, with an example."""
+    if not families:
+        return ""
+    example = [
+        next((name for name in names if name in family.methods), None)
+        or next(iter(get_close_matches(names[0], family.methods, 1, 0.5)), family.methods[0])
+        for family in families
+    ]
+    also = ", or a mechanism that each family has once" if mechanisms else ""
+    return f"name one method of each family{also}, such as {quote_words(','.join(example))}"

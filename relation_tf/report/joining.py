@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import pandas as pd
 
@@ -14,12 +15,14 @@ from relation_tf.bench.results import Results
 from relation_tf.config.families import Family
 from relation_tf.config.suite import Suite
 from relation_tf.errors import OptionError, SuiteError, did_you_mean, join_names, quote
+from relation_tf.report.answer import capital
 from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import test_name
 from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
 from relation_tf.stats.design import format_level
+from relation_tf.stats.directions import unlike_units
 from relation_tf.tasks.group import TaskGroup
 
 _LEVEL = 0.05  # if no suite declares a level
@@ -65,56 +68,57 @@ def join(
     _check_seeds(sources)
     table = pd.concat([source.scores.table for source in sources], ignore_index=True)
     tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
-    # Averages over different tasks are not comparable.
+    averages = _averages(sources, tasks)
+    _check_directions(lower_is_better, higher_is_better, tasks)
+    points = {task: own for source in sources for task, own in source.scores.points.items()}
+    known = {source.scores.noun for source in sources}
+    scores = Scores(
+        table=table[table["task"].isin([*tasks, *averages])],
+        methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
+        tasks=[*tasks, *averages],
+        seeds=int(table.groupby(["task", "method"]).size().max()) if len(table) else 0,
+        averages=averages,
+        noun=known.pop() if len(known) == 1 else "tasks",
+        timed=sources[0].scores.timed,
+        lower_is_better=lower,
+        in_points=any(source.scores.in_points for source in sources)
+        and are_fractions(table[~table["task"].isin(points)]),
+        points=points,
+        families=_families(sources),
+        networks=_networks(sources),
+        **_declared(sources),
+    )
+    return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
+
+
+def _averages(sources: Sequence[LoadedScores], tasks: Sequence[str]) -> list[str]:
+    """Return the averages of all sources; averages over different tasks are not comparable."""
     same_tasks = all({*source.scores.own_tasks} == {*tasks} for source in sources)
-    averages = [
+    return [
         name
         for name in sources[0].scores.averages
         if same_tasks and all(name in source.scores.averages for source in sources)
     ]
-    _check_directions(lower_is_better, higher_is_better, tasks)
-    points = {task: own for source in sources for task, own in source.scores.points.items()}
-    known = {source.scores.noun for source in sources}
-    tests = {
-        (
-            source.scores.alpha,
-            source.scores.control,
-            source.scores.test,
-            source.scores.test_over_tasks,
-        )
-        for source in sources
-        if source.results is not None
-    }
+
+
+def _declared(sources: Sequence[LoadedScores]) -> dict[str, Any]:
+    """Return the test, reference and margins of the suites where all declare the same."""
+    suites = [source.scores for source in sources if source.results is not None]
+    tests = {(own.alpha, own.control, own.test, own.test_over_tasks) for own in suites}
+    judged = {_judged(own) for own in suites}
     level, control, test, over_tasks = (
         tests.pop() if len(tests) == 1 else (_LEVEL, None, None, None)
     )
-    judged = {_judged(source.scores) for source in sources if source.results is not None}
     reference, margin, margins = judged.pop() if len(judged) == 1 else (None, None, ())
-    return (
-        Scores(
-            table=table[table["task"].isin([*tasks, *averages])],
-            methods=[*dict.fromkeys(name for source in sources for name in source.scores.methods)],
-            tasks=[*tasks, *averages],
-            seeds=int(table.groupby(["task", "method"]).size().max()) if len(table) else 0,
-            averages=averages,
-            noun=known.pop() if len(known) == 1 else "tasks",
-            timed=sources[0].scores.timed,
-            lower_is_better=lower,
-            control=control,
-            in_points=any(source.scores.in_points for source in sources)
-            and are_fractions(table[~table["task"].isin(points)]),
-            alpha=level if alpha is None else alpha,
-            points=points,
-            test=test,
-            test_over_tasks=over_tasks,
-            reference=reference,
-            margin=margin,
-            margins=dict(margins),
-            families=_families(sources),
-            networks=_networks(sources),
-        ),
-        [*sources],
-    )
+    return {
+        "alpha": level,
+        "control": control,
+        "test": test,
+        "test_over_tasks": over_tasks,
+        "reference": reference,
+        "margin": margin,
+        "margins": dict(margins),
+    }
 
 
 def _check_directions(
@@ -122,14 +126,14 @@ def _check_directions(
 ) -> None:
     for option, given in (("lower", lower), ("higher", higher)):
         for task in sorted({*given} - {*tasks}):
-            raise SuiteError(
-                f"--{option}-is-better: must name tasks of {join_names(tasks)}. "
-                f"Received: {task!r}.{did_you_mean(task, tasks)}"
+            raise OptionError(
+                f"{option}_is_better",
+                f"names an unknown task {quote(task)}.{did_you_mean(task, tasks)} The tasks are "
+                f"{join_names(tasks)}",
             )
     for task in sorted({*lower} & {*higher}):
-        raise SuiteError(
-            f"--lower-is-better and --higher-is-better: must name different tasks. Received: "
-            f"{task!r} in both"
+        raise OptionError(
+            "lower_is_better", f"must not name the task {quote(task)} of --higher-is-better"
         )
 
 
@@ -204,10 +208,11 @@ def _check_labels(sources: Sequence[LoadedScores]) -> None:
         if not label.isprintable():
             raise OptionError("labels", f"must be printable text. Received: {quote(label)}")
         if times > 1:
+            example = ",".join("ABCDEFGH"[: len(sources)])
             raise OptionError(
                 "labels",
-                f"must name each source differently, such as --labels A,B. Received: {label!r} "
-                f"{times} times",
+                f"must give each source another name, such as --labels {example}: {times} sources "
+                f"have the name {label!r}",
             )
 
 
@@ -269,6 +274,7 @@ def doubts(
         yield from _doubtful_metrics(task, theirs)
     for task in higher:
         yield from _doubtful_units(task, scores.samples(task))
+    yield from _doubtful_mean(tasks, scores)
     unequal: dict[str, list[str]] = {}
     for task in tasks:
         if counts := _unequal({name: len(own) for name, own in scores.samples(task).items()}):
@@ -297,6 +303,20 @@ def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterat
     most, least = max(sizes[low]), min(sizes[high])
     if most <= 1 < least and fmean(sizes[high]) > 20 * fmean(sizes[low]) > 0:
         yield f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}; {_TWO_UNITS}."
+
+
+def _doubtful_mean(tasks: Sequence[str], scores: Scores) -> Iterator[str]:
+    """Yield a warning if the mean over tasks probably mixes units that no source declares."""
+    if scores.timed or not scores.alike:
+        return  # there is no mean
+    sizes = scores.table["score"].abs().groupby(scores.table["task"]).max()
+    largest = {task: float(sizes[task]) for task in tasks if scores.factor(task) == 1}
+    higher = {task: task not in scores.lower_is_better for task in largest}
+    if remark := unlike_units(largest, higher):
+        yield (
+            f"{capital(remark)}, so do not use the mean over tasks: use the verdicts and tests of "
+            "each task."
+        )
 
 
 def _unequal(seeds: Mapping[str, int]) -> str:
@@ -369,7 +389,7 @@ def join_results(sources: Sequence[LoadedScores], scores: Scores) -> Results | N
         failures=[failure for each in parts for failure in each.failures],
         configs=[config for each in parts for config in each.asked],
         parts=[
-            dataclasses.replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
+            replace(each, suite=each.suite.model_copy(update={"alpha": scores.alpha}))
             for each in parts
         ],
     )

@@ -120,6 +120,22 @@ def spread_warnings(comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
         )
 
 
+def complete_fault(scores: Scores) -> str:
+    """Return why `--complete-methods` is not possible; empty if it is."""
+    lacking = scores.lacking_tasks()
+    judged = [(family.control, family.reference) for family in scores.families]
+    for name in (name for pair in judged or [(scores.control, scores.reference)] for name in pair):
+        if name in lacking:
+            return f"needs scores of {name} on all tasks. It has none on {in_words(lacking[name])}"
+    for methods in [family.methods for family in scores.families] or [scores.methods]:
+        if sum(name not in lacking for name in methods) < 2:
+            return (
+                "needs at least two methods with scores on all tasks. Incomplete: "
+                f"{in_words([name for name in methods if name in lacking])}"
+            )
+    return ""
+
+
 def incomplete_warnings(scores: Scores, source: str) -> list[str]:
     """Return a warning if some methods lack whole tasks, which the tests over tasks leave out.
 
@@ -136,7 +152,7 @@ def incomplete_warnings(scores: Scores, source: str) -> list[str]:
     used = f"use only {in_words(kept)}" if len(kept) > 1 else "are not possible"
     warning = f"Methods without scores on whole tasks: {without}. Tests over tasks {used}."
     complete = [name for name in scores.methods if name not in lacking]
-    if len(complete) > 1:
+    if not complete_fault(scores):
         warning += (
             f" To compare {in_words(complete)} on all tasks: relation-tf compare {source} "
             "--complete-methods."

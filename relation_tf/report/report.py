@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shlex
 import shutil
 import tempfile
 import textwrap
@@ -19,20 +17,17 @@ from typing import Any
 
 import pandas as pd
 
-from relation_tf import __version__
 from relation_tf.bench.results import Results, read_results
-from relation_tf.errors import OptionError, SuiteError
+from relation_tf.errors import SuiteError
 from relation_tf.files import align, align_within, write_bytes
-from relation_tf.report import html, provenance
-from relation_tf.report.answer import capital, in_words
+from relation_tf.report import html
+from relation_tf.report.answer import capital
 from relation_tf.report.context import ReportContext
-from relation_tf.report.declared import only_complete, with_families, with_margin, with_test
-from relation_tf.report.joining import doubts, failing_layers, join, join_results, unused_tests
+from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
-from relation_tf.report.score_tables import TableOptions
 from relation_tf.report.sections.answer import verdict_table
-from relation_tf.report.sources import ScoreSource, read_report, read_source
+from relation_tf.report.sources import read_report, read_source
 
 
 @dataclass(frozen=True, repr=False)
@@ -232,178 +227,9 @@ def make_report(results: Results | str | Path) -> Report:
     return Report(ReportContext(source.scores, source.results, title, suite.question, doubts))
 
 
-def compare(
-    *sources: ScoreSource,
-    labels: Sequence[str] | None = None,
-    merge: bool = False,
-    columns: Mapping[str, str] | None = None,
-    lower_is_better: Iterable[str] = (),
-    higher_is_better: Iterable[str] = (),
-    drop_failed: bool = False,
-    failed_as: float | None = None,
-    complete_methods: bool = False,
-    alpha: float | None = None,
-    control: str | None = None,
-    test: str | None = None,
-    test_over_tasks: str | None = None,
-    reference: str | None = None,
-    margin: float | None = None,
-    families: str | Sequence[Sequence[str]] | None = None,
-    title: str = "",
-    question: str = "",
-) -> Report:
-    """Compare scores of suites, reports, CSV files and data frames.
-
-    If several sources have a method of the same name, its label is appended to the name, as in
-    `relation-64 (before)`; with `merge`, the seeds of same-named methods are pooled.
-
-    Args:
-        sources: Each a suite's folder or its `Results`; a folder with a report's `scores.csv`; or a
-            CSV file or `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
-            `value`), or `task`, `seed` and one column per method. A seed with several rows, one per
-            `metric`, has their mean as score.
-        labels: Names of the sources, by default of their folders or files.
-        merge: If True, pool the seeds of same-named methods across sources.
-        columns: Names of columns in tables, by our names, such as `{"task": "dataset"}`.
-        lower_is_better: Tasks where lower scores are better, in addition to those in reports and
-            those with the name of such a metric (loss, perplexity, error, RMSE, seconds ...).
-        higher_is_better: Tasks where higher scores are better, in spite of such a name.
-        drop_failed: If True, leave out failed runs of tables: scores that are empty or not finite,
-            and unfinished runs in exports of W&B and MLflow. A method with failed runs is never
-            better or no worse than a reference.
-        failed_as: Score of these runs, in the unit of the table.
-        complete_methods: If True, leave out methods without scores on some of the tasks.
-        alpha: Level of the tests, between 0 and 1; by default the level of the suites if all
-            declare the same test, else .05.
-        control: Method to compare all others with; choose it before the runs. By default the
-            control of the suites, else all pairs are compared.
-        test: Statistical procedure, a name in `relation_tf.registry.PROCEDURES`; by default the
-            procedure of the suites, else Steel-Dwass, or Steel's test with a control.
-        test_over_tasks: Procedure over all tasks together; by default that of the suites, else
-            stratified Steel-Dwass, or stratified Steel with a control.
-        reference: Method to judge the others against: better, no worse, worse or inconclusive. By
-            default the reference of the suites, else the control.
-        margin: Largest acceptable score decrease from the reference, in the unit of the tables
-            (points for suites), above 0; choose it before the runs. By default the margin of the
-            suites; without a margin no method can be no worse, only better.
-        families: Lists of methods that are compared only with each other; or `"units"`,
-            `"mechanism"`, `"size"` or an option of the methods of suites, for one family per value.
-            Control and reference are then also mechanisms, found in each family. By default the
-            families of the suites.
-        title: Title of the report, by default the labels.
-        question: Research question of the comparison.
-
-    Raises:
-        SuiteError, DataError: If a source cannot be read or compared with the others.
-
-    Example:
-        >>> import pandas as pd
-        >>> rows = [("MR", method, seed, level + seed / 1000)
-        ...         for method, level in (("CNN", 0.78), ("GRU", 0.79)) for seed in range(5)]
-        >>> table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
-        >>> print(compare(table, title="Two methods"))
-                        CNN              GRU
-        MR  0.7820 ± 0.0016  0.7920 ± 0.0016
-        <BLANKLINE>
-        - GRU is better than CNN on MR (p < .05).
-    """
-    if not sources:
-        raise SuiteError("compare: at least one source of scores is required")
-    if alpha is not None and not 0 < alpha < 1:
-        raise OptionError("alpha", f"must be a number between 0 and 1. Received: {alpha!r}")
-    # A string is one name, not a sequence of letters.
-    labels = [labels] if isinstance(labels, str) else labels
-    lower_is_better, higher_is_better = (
-        [names] if isinstance(names, str) else [*names]
-        for names in (lower_is_better, higher_is_better)
-    )
-    if labels is not None and len(labels) != len(sources):
-        received = f"must be one name per source ({len(sources)}). Received: {len(labels)}"
-        raise OptionError("labels", received)
-    named: Sequence[str | None] = labels or [None] * len(sources)
-    reading = TableOptions(columns or {}, drop_failed, failed_as)
-    read = [
-        read_source(source, label, number, reading)
-        for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
-    ]
-    scores, read = join(
-        read,
-        merge=merge,
-        lower_is_better=lower_is_better,
-        higher_is_better=higher_is_better,
-        alpha=alpha,
-    )
-    suites = [source.results.suite for source in read if source.results is not None]
-    methods = [method for suite in suites for method in suite.methods()]
-    scores = with_families(scores, methods, families, control, reference)
-    scores = with_test(scores, methods, control, test, test_over_tasks)
-    scores = with_margin(scores, methods, reference, margin)
-    joined = join_results(read, scores)
-    if complete_methods:
-        scores = only_complete(scores)
-        joined = None if joined is None else joined.only(scores.methods)
-    options = {
-        "--labels": [*(labels or ())],
-        "--merge": merge,
-        "--columns": [f"{own}={name}" for own, name in (columns or {}).items()],
-        "--lower-is-better": lower_is_better,
-        "--higher-is-better": higher_is_better,
-        "--drop-failed": drop_failed,
-        "--failed-as": None if failed_as is None else f"{failed_as:g}",
-        "--complete-methods": complete_methods,
-        "--alpha": alpha,
-        "--control": control,
-        "--test": test,
-        "--test-over-tasks": test_over_tasks,
-        "--reference": reference,
-        "--margin": margin,
-        "--families": families if isinstance(families, str) else [*(families or ())],
-        "--title": title,
-    }
-    pretraining = [source.pretraining for source in read if source.pretraining]
-    origin = {
-        "sources": [source.origin for source in read],
-        "pre-training": [provenance.in_a_line(each) for each in pretraining],
-        "compare command": _command(sources, options),
-        "compare version": [f"relation_tf {__version__}"],
-    }
-    context = ReportContext(
-        scores,
-        joined,
-        title or in_words([source.label for source in read]),
-        question,
-        doubts=[
-            *failing_layers(read),
-            *unused_tests(read, scores),
-            *doubts(read, scores, [*lower_is_better, *higher_is_better]),
-        ],
-        origin={key: values for key, values in origin.items() if values},
-        manifests=[manifest for source in read for manifest in source.manifests],
-        pretraining=pretraining,
-        other_runs=pd.concat([source.runs for source in read], ignore_index=True),
-    )
-    return Report(context, [folder for source in read for folder in source.folders])
-
-
 def _columns() -> int:
     """Return the width of the terminal, by default 100."""
     return max(60, shutil.get_terminal_size((100, 24)).columns)
-
-
-def _command(sources: Sequence[ScoreSource], options: Mapping[str, Any]) -> list[str]:
-    """Return the shell command of a comparison; empty if there is no such command."""
-    if not all(isinstance(source, str | os.PathLike) for source in sources):
-        return []
-    words = ["relation-tf", "compare", *map(str, sources)]
-    for option, value in options.items():
-        names = value if isinstance(value, list) else []
-        blocks = names if option == "--families" else [names]
-        if any({",", ";"} & {*name} for block in blocks for name in block):
-            return []
-        if value:
-            listed = ";".join(",".join(block) for block in blocks)
-            words += [option] if value is True else [option, listed or str(value)]
-    return [shlex.join(words)]
 
 
 def render(results: Results | str | Path, out: str | Path | None = None) -> Path:

@@ -150,7 +150,10 @@ def test_a_mechanism_is_the_reference_of_each_family(suite_of, fabricate):
     context = compare(folder, control="baseline").context
     controls = [part.scores.control for part in context.parts.values()]
     assert controls == ["baseline-64", "baseline-128"]
-    for name, message in (("basline", "Did you mean 'baseline'"), ("baseline-64", "not in units")):
+    for name, message in (
+        ("basline", "Did you mean 'baseline'"),
+        ("baseline-64", "such as baseline-64,baseline-128. Received: baseline-64, no method of "),
+    ):
         with pytest.raises(SuiteError, match=message):
             compare(folder, reference=name)
 
@@ -200,7 +203,7 @@ def test_a_declared_reference_holds_in_new_families(suite_of, fabricate):
         ["attention-64", "relation-64", "attention-128", "relation-128"],
         ["baseline-64", "baseline-128"],
     ]
-    with pytest.raises(SuiteError, match="reference: must be a method of each family"):
+    with pytest.raises(SuiteError, match="reference: must name one method of each family"):
         compare(folder, families=families)
     context = compare(folder, families="units", reference="baseline").context
     assert [part.scores.reference for part in context.parts.values()] == [
@@ -208,18 +211,46 @@ def test_a_declared_reference_holds_in_new_families(suite_of, fabricate):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("chosen", ["a,d", ["d", "a"], "d, a"])
+@pytest.mark.parametrize("key", ["reference", "control"])
+def test_a_table_has_one_reference_or_control_per_family(table, key, chosen):
+    report = compare(table, families=[["a", "b"], ["c", "d"]], **{key: chosen}).context
+    parts = [part.scores for part in report.parts.values()]
+    assert [getattr(part, key) for part in parts] == ["a", "d"]
+    assert [part.judged_against for part in parts] == ["a", "d"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ("a", "reference: must name one method of each family, such as a,c. Received: a, no "
+         "method of family 2 (c, d)"),
+        ("a,b,c", "reference: must name one method of each family, such as a,c. Received: a, b, c, "
+         "several methods of family 1 (a, b)"),
+        ("a,dd", "reference: must name one method of each family, such as a,c. Received: 'dd'. "
+         "Did you mean 'd'?"),
+        ("", "reference: must name one method of each family, such as a,c. Received: ''."),
+    ],
+)  # fmt: skip
+def test_a_wrong_reference_of_families_is_named(table, chosen, message):
+    with pytest.raises(SuiteError) as error:
+        compare(table, families=[["a", "b"], ["c", "d"]], reference=chosen)
+    assert str(error.value) == message
+
+
 @pytest.mark.parametrize(
     ("families", "message"),
     [
-        ([["a", "b"]], "families: must have each method in one list. Received: 'c' in 0"),
+        ([["a", "b"]], "families: must have each method in one list. Received: 'c' is missing"),
         ([["a", "b"], ["a", "c", "d"]], "families: must have each method in one list. Received: "
-         "'a' in 2"),
+         "'a' is in 2 families"),
         ([["a", "b", "c"], ["d"]], "families: must give two or more methods in each family. "
          "Received: only d in family 2"),
-        ([["a", "b"], ["c", "dd"]], "families: must be lists of a, b, c, d. Received: 'dd'. Did "
-         "you mean 'd'?"),
-        ("units", "families: must be lists of methods, such as 'a,b;c,d'. Received: 'units'."),
-        ([], "families: must have each method in one list. Received: 'a' in 0"),
+        ([["a", "b"], ["c", "dd"]], "families: must contain only methods of the sources: a, b, "
+         "c, d. Received: 'dd'. Did you mean 'd'?"),
+        ("units", "families: must list the methods of each family, such as 'a,b;c,d', because the "
+         "settings of a are unknown (it is not from a suite). Received: 'units'"),
+        ([], "families: must have each method in one list. Received: 'a' is missing"),
     ],
 )  # fmt: skip
 def test_wrong_families_of_a_comparison_are_named(table, families, message):

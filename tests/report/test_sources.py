@@ -159,10 +159,13 @@ def test_report_as_source(before):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("task,method,score\nCoLA,a,1\n", r"theirs.csv must have columns .* has no 'seed'. Rec"),
+        (
+            "task,method,score\nCoLA,a,1\n",
+            r"theirs.csv has no column 'seed'. If it has another name, use --columns seed=NAME",
+        ),
         (
             "task,method,seed,acc\nCoLA,a,1,1\n",
-            r"'score' .or 'value'., but has no 'score'; unknown: 'acc'. Received: 'task', ",
+            r"no column 'score' .or 'value'.. If .* --columns score=NAME. Other columns: 'acc'$",
         ),
         (HEAD, r"theirs.csv has no rows; it must have one row per score"),
         (HEAD + "CoLA,a,1,high\n", r"theirs.csv:2: the score must be .* Received: 'high'"),
@@ -201,11 +204,11 @@ def test_invalid_arguments(before, csv, tmp_path):
         ((good,), {"labels": ["a", "b"]}, r"one name per source \(1\). Received: 2"),
         ((good,), {"alpha": 1.5}, "alpha: .* Received: 1.5"),
         ((good,), {"control": "x"}, "control: must be one of mine. Received: 'x'"),
-        ((good,), {"lower_is_better": ["RTE"]}, "--lower-is-better: .* CoLA. Received: 'RTE'"),
+        ((good,), {"lower_is_better": ["RTE"]}, "lower_is_better: names an unknown task 'RTE'"),
         (
             (good, good),
             {},
-            "labels: must name each source differently.* Received: 'theirs' 2 times",
+            "labels: must give each source another name.* A,B: 2 sources have the name 'theirs'",
         ),
         ((good,), {"labels": ["a\x00b"]}, r"labels: must be printable text.*a.x00b"),
         (

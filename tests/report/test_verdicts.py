@@ -191,6 +191,18 @@ def test_margins_of_tasks(suite_of, fabricate):
     assert any("(the margin; some tasks have their own)" in text for text in said)
 
 
+def test_a_comparison_sets_the_margin_of_a_task(table_of):
+    near = {"attention": [0.80, 0.81, 0.82], "relation": [0.80, 0.81, 0.82]}
+    far = {name: [100 * score for score in own] for name, own in near.items()}
+    table = table_of({"MR": near, "WikiText perplexity": far})
+    wrong = r"0.82 on MR. Received: 1. Give this task another margin: --margin MR=NUMBER$"
+    with pytest.raises(SuiteError, match=wrong):
+        compare(table, reference="attention", margin=1)
+    context = compare(table, reference="attention", margin=1, margins={"MR": 0.05}).context
+    margins = {task: own.loc["relation", "margin"] for task, own in context.verdicts.tasks.items()}
+    assert margins == {"MR": 0.05, "WikiText perplexity": 1.0}
+
+
 def test_declared_reference_of_a_suite_is_used_and_replaced(suite_of, fabricate):
     suite = suite_of(reference="attention", margin=2.0)
     folder = fabricate(suite, lambda config, *_: 0.5 + config.seed / 1000)
@@ -208,9 +220,21 @@ def test_declared_reference_of_a_suite_is_used_and_replaced(suite_of, fabricate)
         ({"margin": 1.0}, "margin: needs --reference NAME or --control NAME"),
         (
             {"reference": "attention", "margin": 1.0},
-            "must be above 0 and below 0.9, the largest score in the tables",
+            r"must be below the largest score of a task, 0.9 on x. Received: 1$",
         ),
-        ({"reference": "attention", "margin": 0.0}, "margin: must be above 0"),
+        ({"reference": "attention", "margin": 0.0}, "margin: must be above 0. Received: 0"),
+        (
+            {"reference": "attention", "margins": {"x": 0.1}},
+            "must have a value for the other tasks, too, such as --margin 1 --margin x=0.5",
+        ),
+        (
+            {"reference": "attention", "margin": 0.1, "margins": {"X": 0.1}},
+            "margin: must name tasks of the sources: x. Received: 'X'. Did you mean 'x'?",
+        ),
+        (
+            {"reference": "attention", "margin": 0.1, "margins": {"x": -0.1}},
+            "margin: must be above 0. Received: -0.1",
+        ),
     ],
 )
 def test_wrong_references_and_margins_are_refused(table_of, options, message):

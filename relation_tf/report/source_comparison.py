@@ -1,0 +1,218 @@
+"""Comparison of scores from any sources: suites, reports, CSV files and data frames."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from relation_tf import __version__
+from relation_tf.errors import OptionError, SuiteError
+from relation_tf.report import provenance
+from relation_tf.report.answer import in_words
+from relation_tf.report.context import ReportContext
+from relation_tf.report.declared import (
+    Chosen,
+    only_complete,
+    with_families,
+    with_margin,
+    with_test,
+    without_incomplete,
+)
+from relation_tf.report.joining import doubts, failing_layers, join, join_results, unused_tests
+from relation_tf.report.report import Report
+from relation_tf.report.score_tables import TableOptions
+from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
+
+
+def compare(
+    *sources: ScoreSource,
+    labels: Sequence[str] | None = None,
+    merge: bool = False,
+    columns: Mapping[str, str] | None = None,
+    lower_is_better: Iterable[str] = (),
+    higher_is_better: Iterable[str] = (),
+    drop_failed: bool = False,
+    failed_as: float | None = None,
+    complete_methods: bool = False,
+    alpha: float | None = None,
+    control: Chosen | None = None,
+    test: str | None = None,
+    test_over_tasks: str | None = None,
+    reference: Chosen | None = None,
+    margin: float | None = None,
+    margins: Mapping[str, float] | None = None,
+    families: str | Sequence[Sequence[str]] | None = None,
+    title: str = "",
+    question: str = "",
+    out: str | Path | None = None,
+) -> Report:
+    """Compare scores of suites, reports, CSV files and data frames.
+
+    If several sources have a method of the same name, its label is appended to the name, as in
+    `relation-64 (before)`; with `merge`, the seeds of same-named methods are pooled.
+
+    Args:
+        sources: Each a suite's folder or its `Results`; a folder with a report's `scores.csv`; or a
+            CSV file or `pandas.DataFrame` with the columns `task`, `method`, `seed` and `score` (or
+            `value`), or `task`, `seed` and one column per method. A seed with several rows, one per
+            `metric`, has their mean as score.
+        labels: Names of the sources, by default of their folders or files.
+        merge: If True, pool the seeds of same-named methods across sources.
+        columns: Names of columns in tables, by our names, such as `{"task": "dataset"}`.
+        lower_is_better: Tasks where lower scores are better, in addition to those in reports and
+            those with the name of such a metric (loss, perplexity, error, RMSE, seconds ...).
+        higher_is_better: Tasks where higher scores are better, in spite of such a name.
+        drop_failed: If True, leave out failed runs of tables: scores that are empty or not finite,
+            and unfinished runs in exports of W&B and MLflow. A method with failed runs is never
+            better or no worse than a reference.
+        failed_as: Score of these runs, in the unit of the table.
+        complete_methods: If True, leave out methods without scores on some of the tasks.
+        alpha: Level of the tests, between 0 and 1; by default the level of the suites if all
+            declare the same test, else .05.
+        control: Method to compare all others with; choose it before the runs. With families, one
+            method of each. By default the control of the suites, else all pairs are compared.
+        test: Statistical procedure, a name in `relation_tf.registry.PROCEDURES`; by default the
+            procedure of the suites, else Steel-Dwass, or Steel's test with a control.
+        test_over_tasks: Procedure over all tasks together; by default that of the suites, else
+            stratified Steel-Dwass, or stratified Steel with a control.
+        reference: Method to judge the others against: better, no worse, worse or inconclusive. With
+            families, one method of each. By default the reference of the suites, else the control.
+        margin: Largest acceptable score decrease from the reference, in the unit of the tables
+            (points for suites), above 0; choose it before the runs. By default the margins of the
+            suites; without a margin no method can be no worse, only better.
+        margins: Margins of single tasks; the others have `margin`.
+        families: Lists of methods that are compared only with each other; or `"units"`,
+            `"mechanism"`, `"size"` or an option of the methods of suites, for one family per value.
+            Control and reference of suites are then also mechanisms, found in each family. By
+            default the families of the suites.
+        title: Title of the report, by default the labels.
+        question: Research question of the comparison.
+        out: Folder of the report in the command that the report shows. Only `Report.write` writes.
+
+    Raises:
+        SuiteError, DataError: If a source cannot be read or compared with the others.
+
+    Example:
+        >>> import pandas as pd
+        >>> rows = [("MR", method, seed, level + seed / 1000)
+        ...         for method, level in (("CNN", 0.78), ("GRU", 0.79)) for seed in range(5)]
+        >>> table = pd.DataFrame(rows, columns=["task", "method", "seed", "score"])
+        >>> print(compare(table, title="Two methods"))
+                        CNN              GRU
+        MR  0.7820 ± 0.0016  0.7920 ± 0.0016
+        <BLANKLINE>
+        - GRU is better than CNN on MR (p < .05).
+    """
+    if not sources:
+        raise SuiteError("compare: at least one source of scores is required")
+    if alpha is not None and not 0 < alpha < 1:
+        raise OptionError("alpha", f"must be a number between 0 and 1. Received: {alpha!r}")
+    # A string is one name, not a sequence of letters.
+    labels = [labels] if isinstance(labels, str) else labels
+    lower, higher = (
+        [names] if isinstance(names, str) else [*names]
+        for names in (lower_is_better, higher_is_better)
+    )
+    command = _command(
+        sources, out=out, labels=labels, merge=merge, columns=columns, lower_is_better=lower,
+        higher_is_better=higher, drop_failed=drop_failed, failed_as=failed_as,
+        complete_methods=complete_methods, alpha=alpha, control=control, test=test,
+        test_over_tasks=test_over_tasks, reference=reference, margin=margin, margins=margins,
+        families=families, title=title,
+    )  # fmt: skip
+    read = _read(sources, labels, TableOptions(columns or {}, drop_failed, failed_as))
+    scores, read = join(
+        read, merge=merge, lower_is_better=lower, higher_is_better=higher, alpha=alpha
+    )
+    suites = [source.results.suite for source in read if source.results is not None]
+    methods = [method for suite in suites for method in suite.methods()]
+    scores = with_families(scores, methods, families, control, reference)
+    scores = with_test(scores, methods, control, test, test_over_tasks)
+    scores = with_margin(scores, methods, reference, margin, margins)
+    joined, everything = join_results(read, scores), scores
+    if complete_methods:
+        scores = only_complete(scores)
+        joined = None if joined is None else joined.only(scores.methods)
+    pretraining = [source.pretraining for source in read if source.pretraining]
+    context = ReportContext(
+        scores,
+        joined,
+        title or in_words([source.label for source in read]),
+        question,
+        doubts=[
+            *failing_layers(read),
+            *unused_tests(read, scores),
+            *doubts(read, scores, [*lower, *higher]),
+            *(without_incomplete(everything, scores) if complete_methods else ()),
+        ],
+        origin=_origin(read, pretraining, command),
+        manifests=[manifest for source in read for manifest in source.manifests],
+        pretraining=pretraining,
+        other_runs=pd.concat([source.runs for source in read], ignore_index=True),
+    )
+    return Report(context, [folder for source in read for folder in source.folders])
+
+
+def _read(
+    sources: Sequence[ScoreSource], labels: Sequence[str] | None, options: TableOptions
+) -> list[LoadedScores]:
+    if labels is not None and len(labels) != len(sources):
+        received = f"must be one name per source ({len(sources)}). Received: {len(labels)}"
+        raise OptionError("labels", received)
+    named: Sequence[str | None] = labels or [None] * len(sources)
+    return [
+        read_source(source, label, number, options)
+        for number, (source, label) in enumerate(zip(sources, named, strict=True), start=1)
+    ]
+
+
+def _origin(
+    read: Sequence[LoadedScores], pretraining: Sequence[Mapping[str, Any]], command: str
+) -> dict[str, list[str]]:
+    """Return the sources and the command, without empty entries."""
+    origin = {
+        "sources": [source.origin for source in read],
+        "pre-training": [provenance.in_a_line(each) for each in pretraining],
+        "compare command": [command] if command else [],
+        "compare version": [f"relation_tf {__version__}"],
+    }
+    return {key: values for key, values in origin.items() if values}
+
+
+def _command(sources: Sequence[ScoreSource], **options: Any) -> str:
+    """Return the shell command of a comparison; empty if there is no such command."""
+    if not all(isinstance(source, str | os.PathLike) for source in sources):
+        return ""
+    words = ["relation-tf", "compare", *map(str, sources)]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "margins":
+            each = [["--margin", f"{task}={own:g}"] for task, own in (value or {}).items()]
+            words += [word for pair in each for word in pair]
+        elif value is True:
+            words.append(flag)
+        elif value is not None and value is not False and value not in ("", [], {}, ()):
+            text = _as_typed(value)
+            if text is None:
+                return ""
+            words += [flag, text]
+    return shlex.join(words)
+
+
+def _as_typed(value: Any) -> str | None:
+    """Return the value of an option as typed; None if a name has a separator."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, str | os.PathLike | int):
+        return str(value)
+    if isinstance(value, Mapping):
+        value = [f"{key}={name}" for key, name in value.items()]
+    lists = value if isinstance(value[0], list | tuple) else [value]
+    if any({",", ";"} & {*name} for names in lists for name in names):
+        return None
+    return ";".join(",".join(names) for names in lists)
