@@ -448,6 +448,7 @@ def pair_table(
     marks: Mapping[str, str] = MappingProxyType({"▲": "better", "▼": "worse"}),
     swatches: bool = True,
     paper: Paper | None = None,
+    heading: Callable[[str], str] = str,
 ) -> Table:
     """Return a table with one row per pair of methods and one column per task.
 
@@ -462,10 +463,11 @@ def pair_table(
         marks: Two marks with their words, if the first or the second method has better ranks.
         swatches: If True, methods have their marker.
         paper: Label and caption in LaTeX.
+        heading: Function from a task to the heading of its column.
     """
     kind: Any = "method" if swatches else "head"
     columns = [Column("First", kind), Column("Second", kind)]
-    columns += [Column(task, "number", task=task) for task in tasks]
+    columns += [Column(heading(task), "number", task=task) for task in tasks]
     ahead, behind = marks.items()
     pairs: dict[tuple[str, str], dict[str, Cell]] = {}
     for row in rows_of(pvalues):

@@ -26,7 +26,7 @@ _PAIR_COLUMNS = [
     *("a", "b", "n_a", "n_b", "statistic", "pvalue", "asymptotic_pvalue"),
     *("difference", "difference_low", "difference_high"),
     *("effect_size", "effect_low", "effect_high"),
-    *("significant", "better", "verdict", "ahead"),
+    *("significant", "better", "verdict", "ahead", "higher_is_better"),
 ]
 
 
@@ -42,8 +42,9 @@ def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
 
     In addition to `PairwiseResult.pairs` these are `n_a`, `n_b`, `difference` (of b minus a, with
     the simultaneous interval from `difference_low` to `difference_high`; NaN for procedures without
-    intervals), `effect_low` and `effect_high` (the interval of the effect size), and `ahead` (the
-    method with better ranks, significant or not; empty if ranks are equal).
+    intervals), `effect_low` and `effect_high` (the interval of the effect size), `ahead` (the
+    method with better ranks, significant or not; empty if ranks are equal), and `higher_is_better`
+    (if False, a positive statistic, difference or effect size means that b is worse).
 
     Args:
         result: The test of a task.
@@ -58,6 +59,7 @@ def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
         effect_low=effects["low"],
         effect_high=effects["high"],
         ahead=np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], ""),
+        higher_is_better=result.higher_is_better,
     )
     if result.null is not None:
         shifts = result.confidence_interval()

@@ -160,6 +160,19 @@ class Scores:
             return ""
         return " ↓" if task in self.lower_is_better else " ↑"
 
+    def with_arrow(self, task: str) -> str:
+        """Return the name of a task with its arrow."""
+        return f"{task}{self.arrow(task)}"
+
+    @property
+    def turned(self) -> str:
+        """Sentence on the sign of differences of two methods where lower is better, or empty."""
+        lower = ", ".join(task for task in self.tasks if task in self.lower_is_better)
+        return lower and (
+            f" Lower is better on {lower}: there, a positive value means that the second method is "
+            "worse."
+        )
+
     def network(self, task: str) -> str:
         """Return the network of a task: its name, unless the network has several tasks."""
         return next((name for name, tasks in self.shared.items() if task in tasks), task)

@@ -96,7 +96,7 @@ def _score_panels(
             ends = scores.factor(task) * low, scores.factor(task) * high
             better = ", lower is better" if task in scores.lower_is_better else ""
             alt = f"{task}{better}, scores of all seeds{unit}; means (and seeds): {means}."
-            title = f"{task}{scores.arrow(task)}"
+            title = scores.with_arrow(task)
             panels.append(Panel(title, alt, partial(_draw_scores, shown, out, look, ends)))
     return panels
 

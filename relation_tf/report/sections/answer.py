@@ -196,16 +196,19 @@ def _verdicts_by_task(family: str, context: ReportContext) -> list[Block]:
     verdicts = context.verdicts
     if verdicts is None or len(verdicts.tasks) < 2:
         return []
-    note = " ".join([_BY_TASK, *verdicts.notes])
+    note = " ".join([_about_tasks(context.scores), *verdicts.notes])
     blocks: list[Block] = [_by_task(context, verdicts), Paragraph(note, "note")]
     title = f"Verdicts by task, {family}" if family else "Verdicts by task"
     return [Folded(title, blocks)]
 
 
-_BY_TASK = (
-    "Difference and interval in the unit of the table of scores. Each task is tested at its own "
-    "level, without a correction for the number of tasks."
-)
+def _about_tasks(scores: Scores) -> str:
+    also = ", also where lower scores are better (↓)" if scores.lower_is_better else ""
+    return (
+        "Difference and interval in the unit of the table of scores, positive if the method is "
+        f"better{also}. The level of each task applies to all methods together (Bonferroni), "
+        "without a correction for the number of tasks."
+    )
 
 
 def verdict_table(context: ReportContext) -> Table | None:
@@ -283,7 +286,7 @@ def _by_task(context: ReportContext, verdicts: Verdicts) -> Table:
             _with_difference(judged[name], context.scores, task) if name in judged else ""
             for name in verdicts.methods
         ]
-        rows.append(Row([task, *cells], task=task))
+        rows.append(Row([context.scores.with_arrow(task), *cells], task=task))
     return Table("Table: verdicts by task", columns, rows, "verdicts")
 
 
@@ -301,6 +304,8 @@ def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
         own = "; some tasks have their own" if scores.margins else ""
         yield f"No worse: it is above −{margin_in_words(scores.margin, scores)} (the margin{own})."
     yield "Worse: it is below 0. Otherwise inconclusive."
+    if len(verdicts.tasks) > 1 and not scores.alike:
+        yield "There is no mean over tasks, because their units or directions differ."
     if len(verdicts.tasks) > 1:
         yield "Time and memory: geometric means over tasks."
     yield _level_and_coverage(scores.alpha, max(1, number))
@@ -340,6 +345,8 @@ def _standing_blocks(context: ReportContext) -> list[Block]:
         "Means over tasks that all methods have (of time and memory: geometric); rank 1 is the "
         "best."
     )
+    if not context.scores.alike:
+        means += " There is no mean score, because the units or directions of the tasks differ."
     how: list[str | Span] = [
         f"{means} To test whether methods are no worse than one of them, set ",
         Span("reference", "code"),

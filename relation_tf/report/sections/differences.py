@@ -62,6 +62,7 @@ class Differences(Section):
                 scores.digits,
                 swatches=context.pairs_listed,
                 paper=Paper("pairs", [Span("p", "italic"), f" ({context.test})"], details),
+                heading=scores.with_arrow,
             ),
             Paragraph(note, "note"),
             *([Bullets(remarks)] if remarks else []),
@@ -82,7 +83,7 @@ def _intervals(context: ReportContext) -> str:
         f" In parentheses (small type in HTML): second minus first method{unit}, with a "
         f"simultaneous {confidence} interval for all pairs of a column. The intervals "
         "(Hodges-Lehmann) assume that the score distributions differ only in location; they "
-        "exclude 0 only if the pair is significant."
+        f"exclude 0 only if the pair is significant.{context.scores.turned}"
     )
 
 

@@ -40,7 +40,7 @@ class ScoresTable(Section):
         columns = [Column("Method", "method")]
         columns += [
             Column(
-                f"{name}{scores.arrow(name)}",
+                scores.with_arrow(name),
                 "number",
                 note=note,
                 task=name,

@@ -78,7 +78,7 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     yield (
         f"{positive} positive if the second method scores higher. Intervals of Cliff's delta are "
         "nominal 95 % intervals without correction for multiple comparisons, so they can exclude 0 "
-        "when p is not significant."
+        f"when p is not significant.{scores.turned}"
     )
     if not context.pairs_listed:
         yield " There are too many pairs to list here: see "
