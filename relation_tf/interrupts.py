@@ -8,6 +8,7 @@ end of the block, raises the `KeyboardInterrupt`.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,17 +46,25 @@ def interrupts_delayed() -> Iterator[None]:
 def interrupts_kept() -> Iterator[None]:
     """Raise `KeyboardInterrupt` at the end of the block if other code has dropped it.
 
-    Python drops it in callbacks of the garbage collector, for example.
+    Python drops it in callbacks of the garbage collector, for example, and prints a traceback.
     """
     before = signal.getsignal(signal.SIGINT)
     if not _in_main_thread() or before is not signal.default_int_handler:
         yield
         return
     _received.clear()
+    print_dropped = sys.unraisablehook
+
+    def drop(error: sys.UnraisableHookArgs) -> None:
+        if not (_received and issubclass(error.exc_type, KeyboardInterrupt)):
+            print_dropped(error)
+
     signal.signal(signal.SIGINT, raise_interrupt)
+    sys.unraisablehook = drop
     try:
         yield
     finally:
+        sys.unraisablehook = print_dropped
         signal.signal(signal.SIGINT, before)
         if _received:
             _received.clear()
