@@ -160,12 +160,7 @@ def load_task(
         return _generated(found, found.digest())
     digests = found.digests()
     digest = joined_digest(digests)
-    shares = [_share(each, validation_split) for each in task.each()]
-    if split_seed is not None and None in shares:
-        raise DataError(
-            f"split_seed needs validation_split: the validation rows of {task.name} are fixed. "
-            f"Received: split_seed={split_seed}"
-        )
+    shares = _shares(task, validation_split, split_seed)
     settings = {
         "format": _FORMAT,
         "tokenizers": tokenizers.__version__,
@@ -185,16 +180,11 @@ def load_task(
 
     def make(folder: Path) -> None:
         text = found.read(skip_bad_lines)
-        splits = dict(text.splits)
-        train = [task.split_of(each, "train") for each in task.each()]
-        for each, name, share in zip(task.each(), train, shares, strict=True):
-            if share is not None:
-                splits[name], splits[task.split_of(each, _CUT)] = cut(
-                    splits[name], share, f"task {each.name}, validation split", split_seed
-                )
-        texts = Chained(iter, [column for name in train for column in splits[name].texts])
+        splits = _with_validation(task, text.splits, shares, split_seed)
         own = given
         if own is None and tokens != "text":
+            train = [splits[task.split_of(each, "train")] for each in task.each()]
+            texts = Chained(iter, [column for split in train for column in split.texts])
             own = Vocabulary.train(
                 texts, vocabulary_size, tokens, start_token=start_token, spaced=text.spaced
             )
@@ -230,9 +220,36 @@ def _generated(source: TaskSource, digest: str) -> EncodedTask:
     return EncodedTask(source.task, made.source, splits, own, digest, source, targets=made.target)
 
 
-def _share(task: Task, validation_split: float | None) -> float | None:
-    """Return the share of training rows for early stopping; None if a split exists for it."""
-    return validation_split or (VALIDATION if task.validation is None else None)
+def _shares(
+    task: Task, validation_split: float | None, split_seed: int | None
+) -> list[float | None]:
+    """Return the share of training rows for early stopping of each task; None if it has a split."""
+    shares = [
+        validation_split or (VALIDATION if each.validation is None else None)
+        for each in task.each()
+    ]
+    if split_seed is not None and None in shares:
+        raise DataError(
+            f"split_seed needs validation_split: the validation rows of {task.name} are fixed. "
+            f"Received: split_seed={split_seed}"
+        )
+    return shares
+
+
+def _with_validation(
+    task: Task,
+    splits: Mapping[str, TextSplit],
+    shares: Iterable[float | None],
+    split_seed: int | None,
+) -> dict[str, TextSplit]:
+    """Return the splits of all tasks, with a share of the training rows cut for early stopping."""
+    splits = dict(splits)
+    for each, share in zip(task.each(), shares, strict=True):
+        if share is not None:
+            train, what = task.split_of(each, "train"), f"task {each.name}, validation split"
+            splits[train], cut_rows = cut(splits[train], share, what, split_seed)
+            splits[task.split_of(each, _CUT)] = cut_rows
+    return splits
 
 
 def _check(
