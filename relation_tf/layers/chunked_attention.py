@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -50,90 +52,37 @@ def chunked_attention(
           IO-Awareness", appendix B.
     """
     rate = _drawn(dropout)
-    scale = 1 / (1 - rate)
-    num_queries = ops.shape(queries)[1]
-    num_chunks = num_queries // (_CHUNK + 1) + 1  # At least one, for zero queries too.
-    size = (num_queries + num_chunks - 1) // num_chunks
-    last = num_chunks - 1
-
-    def split(x: Any) -> Any:
-        """Reshape `(batch, queries, width)` to `(chunks, batch, size, width)`."""
-        x = ops.pad(x, ((0, 0), (0, num_chunks * size - num_queries), (0, 0)))
-        x = ops.reshape(x, (ops.shape(x)[0], num_chunks, size, x.shape[2]))
-        return ops.transpose(x, (1, 0, 2, 3))
-
-    def up_to_own(start: Any, scores: Any) -> Any:
-        """Set the scores of later tokens to -inf; `start` is the position of the first query."""
-        own = start + ops.arange(size, dtype="int32")[:, None]
-        later = ops.arange(ops.shape(scores)[2], dtype="int32") > own
-        # Lower than masked tokens (-1e30): a query with only masked tokens must not see later ones.
-        return ops.where(later, float("-inf"), scores)
-
-    def joined(chunks: Any) -> Any:
-        """Invert `split`."""
-        x = ops.transpose(chunks, (1, 0, 2, 3))
-        x = ops.reshape(x, (ops.shape(x)[0], num_chunks * size, x.shape[3]))
-        return x[:, :num_queries]
+    chunks = _Chunks(ops.shape(queries)[1])
 
     @ops.custom_gradient
     def attend(queries: Any, keys: Any, values: Any, *others: Any) -> tuple[Any, Any]:
         given = iter(others)
         hidden = None if mask is None else next(given)
         seeds = None if rate == 0 else next(given)
-
-        def weigh(i: Any, chunk: Any) -> tuple[Any, Callable[[Any], Any]]:
-            """Return the weights of a chunk and the function that applies its dropout."""
-            scores = to_float32(ops.matmul(chunk, _transposed(keys)))
-            scores = scores if hidden is None else scores + hidden
-            weights = softmax(scores if first is None else up_to_own(first + i * size, scores))
-            if seeds is None:
-                return weights, lambda x: x
-            kept = _kept(ops.shape(weights), rate, seeds[i])
-            return weights, lambda x: ops.where(kept, x, 0.0)
-
-        def forward(i: Any, buffer: Any, weighed: Any = None) -> Any:
-            weights, drop = weigh(i, buffer[i]) if weighed is None else weighed
-            output = ops.matmul(ops.cast(drop(weights), values.dtype), values) * scale
-            return _put(buffer, i, output)
-
-        # Outputs overwrite their queries in the buffer, which forces sequential chunks.
-        chunks = split(queries)
+        step = _Step(keys, values, hidden, first, chunks.size, rate, seeds)
+        parts, last = chunks.split(queries), chunks.count - 1
         # Causal attention makes several calls, and each would store the weights of a chunk.
-        weighed_last = weigh(last, chunks[last]) if first is None else None
-        outputs = forward(last, ops.fori_loop(0, last, forward, chunks), weighed_last)
+        weighed = step.weigh(last, parts[last]) if first is None else None
+        # Outputs overwrite their queries in the buffer, which forces sequential chunks.
+        outputs = step.forward(last, ops.fori_loop(0, last, step.forward, parts), weighed)
 
         def gradient(*arguments: Any, upstream: Any = None) -> Any:
-            upstream = split(arguments[0] if upstream is None else upstream)
+            upstream = chunks.split(arguments[0] if upstream is None else upstream)
             # Gradient of softmax: subtract the sum over tokens of weights * for_weights.
             offsets = ops.sum(to_float32(upstream) * to_float32(outputs), axis=-1, keepdims=True)
-            upstream = upstream * scale
-
-            def backward(i: Any, state: Any, weighed: Any = None) -> Any:
-                buffer, for_keys, for_values = state
-                i = _after(i, for_keys, for_values)
-                chunk, above = buffer[i], upstream[i]
-                weights, drop = weigh(i, chunk) if weighed is None else weighed
-                for_weights = drop(to_float32(ops.matmul(above, _transposed(values))))
-                for_scores = ops.cast(weights * (for_weights - offsets[i]), keys.dtype)
-                dropped = ops.cast(drop(weights), values.dtype)
-                return (
-                    _put(buffer, i, ops.matmul(for_scores, keys)),
-                    for_keys + to_float32(ops.matmul(_transposed(for_scores), chunk)),
-                    for_values + to_float32(ops.matmul(_transposed(dropped), above)),
-                )
-
-            state = (chunks, ops.zeros_like(to_float32(keys)), ops.zeros_like(to_float32(values)))
+            backward = partial(step.backward, upstream=upstream * step.scale, offsets=offsets)
+            state = (parts, ops.zeros_like(to_float32(keys)), ops.zeros_like(to_float32(values)))
             # The last chunk comes first to free its stored weights.
-            state = ops.fori_loop(0, last, backward, backward(last, state, weighed_last))
+            state = ops.fori_loop(0, last, backward, backward(last, state, weighed=weighed))
             for_queries, for_keys, for_values = state
             return (
-                joined(for_queries),
+                chunks.joined(for_queries),
                 ops.cast(for_keys, keys.dtype),
                 ops.cast(for_values, values.dtype),
                 *(None for _ in others),
             )
 
-        return joined(outputs), gradient
+        return chunks.joined(outputs), gradient
 
     # All tensors are arguments: JAX cannot vmap a custom gradient that captures tensors.
     others = []
@@ -141,7 +90,7 @@ def chunked_attention(
         zeros = ops.zeros_like(to_float32(keys[..., 0]))
         others.append(ops.where(mask, zeros, -1e30)[:, None, :])
     if rate > 0:
-        shape, dtype = (num_chunks, 2), seed_generator.state.dtype
+        shape, dtype = (chunks.count, 2), seed_generator.state.dtype
         others.append(keras.random.randint(shape, 0, 2**31 - 1, dtype, seed=seed_generator))
     return attend(queries, keys, values, *others)
 
@@ -178,6 +127,97 @@ def causal_chunked_attention(
         for start, end in pairwise(ends)
     ]
     return ops.concatenate(outputs, axis=1)
+
+
+class _Chunks:
+    """Division of queries into chunks of equal size; the last one is padded with zeros."""
+
+    def __init__(self, num_queries: Any) -> None:
+        self.num_queries = num_queries
+        self.count = num_queries // (_CHUNK + 1) + 1  # At least one, for zero queries too.
+        self.size = (num_queries + self.count - 1) // self.count
+
+    def split(self, x: Any) -> Any:
+        """Reshape `(batch, queries, width)` to `(chunks, batch, size, width)`."""
+        x = ops.pad(x, ((0, 0), (0, self.count * self.size - self.num_queries), (0, 0)))
+        x = ops.reshape(x, (ops.shape(x)[0], self.count, self.size, x.shape[2]))
+        return ops.transpose(x, (1, 0, 2, 3))
+
+    def joined(self, chunks: Any) -> Any:
+        """Invert `split`."""
+        x = ops.transpose(chunks, (1, 0, 2, 3))
+        x = ops.reshape(x, (ops.shape(x)[0], self.count * self.size, x.shape[3]))
+        return x[:, : self.num_queries]
+
+
+@dataclass(frozen=True, eq=False)  # JAX hashes the functions of its loops, not their tensors.
+class _Step:
+    """Attention of one chunk of queries, and its gradient.
+
+    Attributes:
+        keys: As in `chunked_attention`.
+        values: As in `chunked_attention`.
+        hidden: -1e30 at masked tokens, else 0, `(batch, 1, tokens)`; None without a mask.
+        first: As in `chunked_attention`.
+        size: Number of queries of a chunk.
+        rate: Dropout rate, from `_drawn`.
+        seeds: A seed for each chunk, `(chunks, 2)`; None without dropout.
+    """
+
+    keys: Any
+    values: Any
+    hidden: Any
+    first: Any
+    size: Any
+    rate: float
+    seeds: Any
+
+    @property
+    def scale(self) -> float:
+        """Factor of the kept weights."""
+        return 1 / (1 - self.rate)
+
+    def weigh(self, i: Any, chunk: Any) -> tuple[Any, Callable[[Any], Any]]:
+        """Return the weights of chunk i and the function that applies its dropout."""
+        scores = to_float32(ops.matmul(chunk, _transposed(self.keys)))
+        scores = scores if self.hidden is None else scores + self.hidden
+        if self.first is not None:
+            scores = self._without_later(self.first + i * self.size, scores)
+        weights = softmax(scores)
+        if self.seeds is None:
+            return weights, lambda x: x
+        kept = _kept(ops.shape(weights), self.rate, self.seeds[i])
+        return weights, lambda x: ops.where(kept, x, 0.0)
+
+    def _without_later(self, start: Any, scores: Any) -> Any:
+        """Set the scores of later tokens to -inf; `start` is the position of the first query."""
+        own = start + ops.arange(self.size, dtype="int32")[:, None]
+        later = ops.arange(ops.shape(scores)[2], dtype="int32") > own
+        # Lower than masked tokens (-1e30): a query with only masked tokens must not see later ones.
+        return ops.where(later, float("-inf"), scores)
+
+    def forward(self, i: Any, buffer: Any, weighed: Any = None) -> Any:
+        """Replace chunk i of the queries by its output; `weighed` is the result of `weigh`."""
+        weights, drop = self.weigh(i, buffer[i]) if weighed is None else weighed
+        dropped = ops.cast(drop(weights), self.values.dtype)
+        return _put(buffer, i, ops.matmul(dropped, self.values) * self.scale)
+
+    def backward(
+        self, i: Any, state: Any, upstream: Any, offsets: Any, weighed: Any = None
+    ) -> tuple[Any, Any, Any]:
+        """Replace chunk i of the queries by its gradient, and add to those of keys and values."""
+        buffer, for_keys, for_values = state
+        i = _after(i, for_keys, for_values)
+        chunk, above = buffer[i], upstream[i]
+        weights, drop = self.weigh(i, chunk) if weighed is None else weighed
+        for_weights = drop(to_float32(ops.matmul(above, _transposed(self.values))))
+        for_scores = ops.cast(weights * (for_weights - offsets[i]), self.keys.dtype)
+        dropped = ops.cast(drop(weights), self.values.dtype)
+        return (
+            _put(buffer, i, ops.matmul(for_scores, self.keys)),
+            for_keys + to_float32(ops.matmul(_transposed(for_scores), chunk)),
+            for_values + to_float32(ops.matmul(_transposed(dropped), above)),
+        )
 
 
 class _Seed(keras.random.SeedGenerator):
