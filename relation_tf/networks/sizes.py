@@ -135,21 +135,23 @@ def count_parameters(model: keras.Model) -> dict[str, int]:
         `mechanism` includes the private mechanisms of multi-task networks. For encoder-decoders it
         includes all layers except the two embeddings and the output layer.
     """
-    embedding = sum(_count(layer) for layer in model.layers if layer.name.endswith("embedding"))
-    total = _count(model)
-    return {
-        "total": total,
-        "embedding": embedding,
-        "mechanism": sum(
-            _count(layer) for layer in model.layers if layer.name.endswith("mechanism")
-        )
-        or total - embedding - sum(_count(own) for own in model.layers if own.name == "logits"),
-        "network": total - embedding,
-    }
+    total, embedding = _count(model), _count(*_named(model, "embedding"))
+    network = total - embedding
+    if mechanisms := _named(model, "mechanism"):
+        mechanism = _count(*mechanisms)
+    else:
+        mechanism = network - _count(*_named(model, "logits"))
+    return {"total": total, "embedding": embedding, "mechanism": mechanism, "network": network}
 
 
-def _count(layer: Any) -> int:
-    return sum(math.prod(variable.shape) for variable in layer.trainable_variables)
+def _named(model: keras.Model, ending: str) -> list[Any]:
+    """Return the layers with a name that ends so."""
+    return [layer for layer in model.layers if layer.name.endswith(ending)]
+
+
+def _count(*layers: Any) -> int:
+    variables = [variable for layer in layers for variable in layer.trainable_variables]
+    return sum(math.prod(variable.shape) for variable in variables)
 
 
 def _sized(sized_by: str, value: int, options: Mapping[str, Any] | None) -> dict[str, Any]:

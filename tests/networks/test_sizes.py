@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import pytest
 
 from relation_tf.networks import (
@@ -35,6 +36,11 @@ def test_parameters_are_counted_by_part() -> None:
         "mechanism": mechanism,
         "network": mechanism + (3 * 5 + 5) + (5 * 2 + 2),
     }
+
+
+def test_mechanism_without_parameters() -> None:
+    model = sequence_classifier(keras.layers.Identity(), vocabulary_size=50, num_classes=2)
+    assert count_parameters(model)["mechanism"] == 0
 
 
 @pytest.mark.parametrize("target", [1, 2047])
