@@ -221,8 +221,8 @@ class Attention(CausalMixer):
                 "`max_length` must be a positive integer: the state of attention holds all tokens. "
                 "Received: max_length=None"
             )
-        room = ops.zeros((batch_size, max_length, self.units), self.compute_dtype)
-        return room, room, ops.zeros((batch_size, max_length), "bool"), ops.zeros((), "int32")
+        empty = ops.zeros((batch_size, max_length, self.units), self.compute_dtype)
+        return empty, empty, ops.zeros((batch_size, max_length), "bool"), ops.zeros((), "int32")
 
     def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
         """Add the key and value of one token and compute equations 1-4."""

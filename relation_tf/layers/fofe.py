@@ -90,9 +90,8 @@ class FOFE(BaseLayer):
 
 def checked_reach(decay: float, window: int | None) -> tuple[float, int | None]:
     """Return `decay` and `window`, or raise if one is out of range."""
-    return float(rate("decay", decay)), None if window is None else positive_integer(
-        "window", window
-    )
+    decay = float(rate("decay", decay))
+    return decay, None if window is None else positive_integer("window", window)
 
 
 def contexts(x: Any, mask: Any, decay: float, window: int | None) -> tuple[Any, Any]:

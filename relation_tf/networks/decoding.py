@@ -71,16 +71,16 @@ def greedy_decode(
     state = model.initial_state(source_ids, max_length)
     last = np.full(len(source_ids), start)
     scores = np.zeros(len(last))
-    written, looked = [], []
+    ids, attention = [], []
     for _ in range(max_length):
         log_p, state, weights = _step(model, last, state, start)
-        last = np.where(_over(last, end), 0, log_p.argmax(axis=1))
+        last = np.where(_finished(last, end), 0, log_p.argmax(axis=1))
         scores += np.where(last == 0, 0.0, log_p[np.arange(len(last)), last])
-        written.append(last)
-        looked.append(np.where(last[:, None] == 0, 0.0, ops.convert_to_numpy(weights)[:, 0]))
-        if _over(last, end).all():
+        ids.append(last)
+        attention.append(np.where(last[:, None] == 0, 0.0, ops.convert_to_numpy(weights)[:, 0]))
+        if _finished(last, end).all():
             break
-    return _decoded(np.stack(written, axis=1), scores, length_penalty, np.stack(looked, axis=1))
+    return _decoded(np.stack(ids, axis=1), scores, length_penalty, np.stack(attention, axis=1))
 
 
 def beam_search(
@@ -135,23 +135,23 @@ def beam_search(
     last = np.full((batch, beam_width), start)
     # All beams of a sequence start equal: only the first may be extended.
     scores = np.where(np.arange(beam_width) == 0, 0.0, np.full((batch, 1), -np.inf))
-    written, parents = [], []
+    tokens, parents = [], []
     for _ in range(max_length):
         log_p, state, _ = _step(model, last.ravel(), state, start)
         log_p = log_p.reshape(batch, beam_width, -1)
         # Finished hypotheses are extended by padding with log probability 0.
         stay = np.where(np.arange(log_p.shape[-1]) == 0, 0.0, -np.inf)
-        log_p = np.where(_over(last, end)[..., None], stay, log_p)
+        log_p = np.where(_finished(last, end)[..., None], stay, log_p)
         totals = (scores[..., None] + log_p).reshape(batch, -1)
         best = np.argsort(-totals, axis=1, kind="stable")[:, :beam_width]
         scores = np.take_along_axis(totals, best, axis=1)
         parent, last = np.divmod(best, log_p.shape[-1])
-        written.append(last)
+        tokens.append(last)
         parents.append(parent)
-        if (_over(last, end) | np.isneginf(scores)).all():
+        if (_finished(last, end) | np.isneginf(scores)).all():
             break
         state = state._replace(own=_take(state.own, (first_row + parent).ravel()))
-    ids = _trace(written, parents)
+    ids = _trace(tokens, parents)
     normalized = _normalized(ids, scores, length_penalty)
     row, beam = np.arange(batch), normalized.argmax(axis=1)
     return _decoded(ids[row, beam], scores[row, beam], length_penalty)
@@ -200,7 +200,7 @@ def _step(
     return log_p, state, weights
 
 
-def _over(last: np.ndarray, end: int) -> np.ndarray:
+def _finished(last: np.ndarray, end: int) -> np.ndarray:
     return (last == end) | (last == 0)
 
 
@@ -211,11 +211,11 @@ def _take(tensors: Any, rows: np.ndarray) -> Any:
     )
 
 
-def _trace(written: list[np.ndarray], parents: list[np.ndarray]) -> np.ndarray:
+def _trace(tokens: list[np.ndarray], parents: list[np.ndarray]) -> np.ndarray:
     """Return the sequences `(batch, beams, tokens)` of the beams of the last step."""
-    beam = np.broadcast_to(np.arange(written[0].shape[1]), written[0].shape)
+    beam = np.broadcast_to(np.arange(tokens[0].shape[1]), tokens[0].shape)
     ids = []
-    for last, parent in zip(reversed(written), reversed(parents), strict=True):
+    for last, parent in zip(reversed(tokens), reversed(parents), strict=True):
         ids.append(np.take_along_axis(last, beam, axis=1))
         beam = np.take_along_axis(parent, beam, axis=1)
     return np.stack(ids[::-1], axis=-1)
