@@ -136,6 +136,24 @@ class Results:
         """Configurations of the requested runs."""
         return self.suite.runs() if self.configs is None else self.configs
 
+    @cached_property
+    def begun(self) -> Suite:
+        """The suite with only the tasks and methods that have finished or failed runs.
+
+        The whole suite, if there are none. Reports of a part of a suite show only this part.
+        """
+        runs = [(run["task"], run["method"]) for run in self.runs]
+        runs += [tuple(run.split("/")[:2]) for run, _ in self.failures]
+        if not runs:
+            return self.suite
+        tasks, methods = map(set, zip(*runs, strict=True))
+        return self.suite.model_copy(
+            update={
+                "tasks": [name for name in self.suite.tasks if name in tasks],
+                "method": [each for each in self.suite.methods() if each.name in methods],
+            }
+        )
+
     def renamed(self, names: Mapping[str, str]) -> Results:
         """Return the same runs with other names of some methods."""
 

@@ -77,9 +77,17 @@ def progress(runs: pd.DataFrame) -> Iterator[str]:
     yield f"Preliminary: {done} of {len(runs)} runs are done, {in_words(others)}."
 
 
-def tested_among(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
-    """Warn if tests leave out methods without runs: with all methods p would be larger."""
-    declared, fewest = len(scores.methods), [len(test.samples) for test in comparisons.values()]
+def tested_among(
+    scores: Scores, comparisons: Mapping[str, PairwiseResult], declared: int
+) -> Iterator[str]:
+    """Warn if tests leave out methods without runs: with all methods p would be larger.
+
+    Args:
+        scores: The scores.
+        comparisons: The test of each task, from `compare`.
+        declared: Number of methods of the suite, or of the family.
+    """
+    fewest = [len(test.samples) for test in comparisons.values()]
     if not fewest or min(fewest) == declared:
         return
     attainable = scores.procedure.attainable_pvalue
@@ -179,7 +187,7 @@ def _no_test(scores: Scores) -> Iterator[str]:
     if scores.table.empty:
         yield "No results yet."
     elif len(scores.methods) < 2:
-        yield "There is only one method, so there is no comparison."
+        yield "Only one method has scores, so there is no comparison."
     elif scores.table["method"].nunique() < 2:
         yield "Only one method has finished runs, so there is no comparison yet."
     else:

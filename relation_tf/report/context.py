@@ -198,7 +198,8 @@ class ReportContext:
         for section in self.sections.values():
             yield from section.answer(self) if section.by_family else ()
         if self.results is not None:
-            yield from tested_among(self.scores, self.comparisons)
+            declared = len(self.results.suite.methods())
+            yield from tested_among(self.scores, self.comparisons, declared)
         yield from ranked_over_tasks(self.several, self.scores) if self.comparisons else ()
         yield from short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
 

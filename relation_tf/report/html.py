@@ -25,7 +25,7 @@ _SPANS = {
 
 def page(context: ReportContext) -> str:
     """Return a self-contained HTML page."""
-    suite = None if context.results is None else context.results.suite
+    suite = None if context.results is None else context.results.begun
     return _render(
         "page.html.jinja",
         context,

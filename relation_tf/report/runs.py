@@ -160,10 +160,10 @@ def failed_runs(
 
 
 def methods_as_asked(results: Results) -> list[dict[str, str]]:
-    """Return mechanism, width and options of each method, as requested by the suite."""
+    """Return mechanism, width and options of each method with runs, as requested by the suite."""
     configs = {(config.method, config.group is not None): config for config in results.asked}
     methods = []
-    for method in results.suite.methods():
+    for method in results.begun.methods():
         name, size = str(method.name), method.size
         options = [f"{key} {value}" for key, value in method.options.items()]
         if config := configs.get((name, True)):
@@ -217,7 +217,7 @@ def scored_on(results: Results) -> str:
             "below and its load."
         )
     by_stopping: dict[bool, list[str]] = {True: [], False: []}
-    for name in results.suite.tasks:
+    for name in results.begun.tasks:
         own = results.suite.setting(name, "validation_split") is None
         for task in results.suite.find_task(name).each():
             stops = own and task.validation in task.scored.values()

@@ -73,7 +73,11 @@ class Scores:
 
     @classmethod
     def of(cls, results: Results) -> Self:
-        """Return the scores of a suite's finished runs."""
+        """Return the scores of a suite's finished runs.
+
+        Tasks, methods and families without runs are left out.
+        """
+        methods = [str(method.name) for method in results.begun.methods()]
         there = set(results.scores["task"])
         averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in there]
         metrics = {
@@ -85,8 +89,8 @@ class Scores:
         metrics |= dict.fromkeys(averages, next(iter(metrics.values())))
         return cls(
             table=results.scores.astype({"task": str}),
-            methods=[str(method.name) for method in results.suite.methods()],
-            tasks=[*(name for task in results.suite.learned() for name in task.scored), *averages],
+            methods=methods,
+            tasks=[*(name for task in results.begun.learned() for name in task.scored), *averages],
             seeds=len(results.suite.seeds),
             averages=averages,
             noun=_noun(results),
@@ -104,7 +108,9 @@ class Scores:
             test_over_tasks=results.suite.test_over_tasks,
             reference=results.suite.reference,
             margin=results.suite.margin,
-            families=families_of(results.suite),
+            families=[
+                family for family in families_of(results.suite) if {*family.methods} & {*methods}
+            ],
             margins={
                 name: override.margin
                 for task, override in results.suite.overrides.items()

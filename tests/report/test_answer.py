@@ -237,7 +237,7 @@ def test_missing_methods_are_named_because_p_is_smaller(answer, only, control, w
          ["One seed per method: no standard deviation and no test. Differences between these "
           "scores may be due to chance."]),
         ({"method": [{"name": "relation", "mechanism": "relation"}]}, lambda run: True,
-         ["There is only one method, so there is no comparison."]),
+         ["Only one method has scores, so there is no comparison."]),
         ({"control": "baseline"}, lambda run: run.method != "baseline",
          ["No test yet: the control baseline has no finished runs. Differences between these "
           "scores may be due to chance."]),

@@ -15,6 +15,7 @@ from relation_tf.files import write_json
 from relation_tf.report import make_report, render
 from relation_tf.report.latex import escape_latex
 from relation_tf.report.markdown import escape_markdown
+from relation_tf.report.runs import methods_as_asked
 
 LEVEL = {"attention": 0.7, "linear": 0.6, "relation": 0.8, "baseline": 0.5}
 FILES = {
@@ -130,9 +131,28 @@ def test_unfinished_suite(suite_of, fabricate):
     assert page.count("<small>n = 3</small>") == 2
     assert "1 run failed and is not in the table." in page
     assert "<code>RTE/attention/seed-1</code>: DataError: no file" in page
-    assert "There is no average yet: no seed has all tasks." in page
+    assert "There is no average yet: no seed has all tasks of the suite." in page
     runs = pd.read_csv(folder / "report" / "runs.csv")
     assert runs["status"].value_counts().to_dict() == {"done": 36, "not done": 23, "failed": 1}
+
+
+def test_report_of_a_part_of_a_suite_shows_only_this_part(suite_of, pages_of):
+    suite = suite_of(tasks=["CoLA", "MRPC", "RTE"], seeds=2)
+
+    def score(config, task, metric):
+        there = config.task == "RTE" and config.method in ("relation", "baseline")
+        return separated(config, task, metric) if there else None
+
+    report, pages = pages_of(suite, score)
+    assert report.context.columns == {"RTE": "acc."}
+    for page in pages:
+        assert "Preliminary: 4 of 24 runs are done, 20 not done." in page
+        assert "2 of the suite's 4 methods" in page.replace("&#39;", "'")
+        assert not re.search("CoLA|MRPC|linear|attention", page.split("ettings</h2>")[0])
+    assert "MRPC" not in pages[0]
+    assert [row["method"] for row in methods_as_asked(report.context.results)] == [
+        "relation", "baseline",
+    ]  # fmt: skip
 
 
 def test_diverged_runs_are_drawn_and_named(suite_of, pages_of):

@@ -105,7 +105,7 @@ def learning_times(results: Results) -> LearningTimes | None:
 
 def _note(results: Results) -> str:
     suite = results.suite
-    limits = "; ".join(f"{task} {_limit(suite, task)}" for task in suite.tasks)
+    limits = "; ".join(f"{task} {_limit(suite, task)}" for task in results.begun.tasks)
     return (
         f"Target: {_target(suite)} ({STOPPING_RULES.find(suite.stopping).description}). "
         "Times include training and validation, but not compilation; "

@@ -107,7 +107,7 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
                 f"task{_counted_once(context)} are averaged first."
             )
         elif scores.alike:
-            yield " There is no average yet: no seed has all tasks."
+            yield " There is no average yet: no seed has all tasks of the suite."
         else:
             yield " There is no average, because the metrics differ in unit or direction."
     failed = 0 if suite is None else int(context.runs["status"].eq("failed").sum())
