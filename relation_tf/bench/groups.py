@@ -166,9 +166,9 @@ def check_methods(
     """
     load_plugins(configs[0].plugins)
     by_method = {config.method: config for config in configs}
-    layers = {config.custom_layer for config in by_method.values()} - {None}
-    free = {layer for layer in layers if find_mechanism(str(layer)).factory == layer}
-    known = [config for config in by_method.values() if config.custom_layer not in free]
+    layers = {layer for config in by_method.values() for layer in config.custom_layers}
+    free = {layer for layer in layers if find_mechanism(layer).factory == layer}
+    known = [config for config in by_method.values() if not free & {*config.custom_layers}]
     if known:
         start_tensorflow(folder / LOG, known[0].threads, distribution)
     for config in known:

@@ -20,18 +20,18 @@ from typing import Any
 from relation_tf import __version__
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
-from relation_tf.config.plugins import load_plugins
+from relation_tf.config.plugins import load_plugins, plugins_digest
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
 from relation_tf.files import read_json, write_json
 from relation_tf.interrupts import check_interrupts, interrupts_delayed
+from relation_tf.networks.layer_check.report import Fault
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.cache import cache_folder
 from relation_tf.training.session import LOG, start_tensorflow
 
-Faults = dict[str, str]
-"""Name of each failed check, and its message."""
+TO_FIX = "Fix the layer, or add --allow-failing-checks (allow_failing_checks=True) to train it"
 
 _ENDED = "process"  # the check that a layer fails if it ends the process
 _IDENTITY = (
@@ -55,9 +55,35 @@ def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOp
         SuiteError: If a layer fails and the options do not allow it, or an option of a layer is
             unknown.
     """
+    checked = find_faults(configs, folder.path / LOG, options)
+    failing = {name: found for name, found in checked.items() if found}
+    for name, found in failing.items():
+        if not options.allow_failing_checks:
+            raise SuiteError(f"method {name}: {sentence(found)} {TO_FIX} and mark it in reports")
+    if checked:
+        folder.record_failing_layers(
+            checked, {name: _in_words(found) for name, found in failing.items()}
+        )
+    return [
+        f"method {name}: {sentence(found)} It is trained and marked in reports."
+        for name, found in failing.items()
+    ]
+
+
+def find_faults(
+    configs: Sequence[RunConfig], log: Path, options: RunOptions
+) -> dict[str, Sequence[Fault]]:
+    """Return the failed checks of each method with a custom layer.
+
+    Args:
+        configs: The pending runs.
+        log: File for the output of TensorFlow, which starts only if a layer must be checked.
+        options: Options of the run.
+
+    Raises:
+        SuiteError: If an option of a layer is unknown.
+    """
     methods = {config.method: config for config in configs if _is_checked(config)}
-    if not methods:
-        return []
     # Widths of one layer are checked once.
     layers = {_layer(config): config for config in reversed(methods.values())}
     known = {layer: _cached(config) for layer, config in layers.items()}
@@ -65,26 +91,12 @@ def check_layers(configs: Sequence[RunConfig], folder: RunFolder, options: RunOp
     new = [layer for layer in layers if layer not in faults]
     if new:
         check = _in_a_process if options.in_processes else _in_this_process
-        checked = check([layers[layer] for layer in new], folder.path / LOG, options)
+        checked = check([layers[layer] for layer in new], log, options)
         for layer, found in zip(new, checked, strict=True):
             faults[layer] = found
-            if _ENDED not in found:
+            if all(fault.check != _ENDED for fault in found):
                 _cache(layers[layer], found)
-    by_method = {name: faults[_layer(config)] for name, config in methods.items()}
-    failing = {name: found for name, found in by_method.items() if found}
-    if failing and not options.allow_failing_checks:
-        name, found = next(iter(failing.items()))
-        raise SuiteError(
-            f"method {name}: {_sentence(methods[name], found)} Fix the layer, or add "
-            "--allow-failing-checks (allow_failing_checks=True) to train it and mark it in reports"
-        )
-    folder.record_failing_layers(
-        methods, {name: _in_words(found) for name, found in failing.items()}
-    )
-    return [
-        f"method {name}: {_sentence(methods[name], found)} It is trained and marked in reports."
-        for name, found in failing.items()
-    ]
+    return {name: faults[_layer(config)] for name, config in methods.items()}
 
 
 def _is_checked(config: RunConfig) -> bool:
@@ -95,18 +107,16 @@ def _layer(config: RunConfig) -> str:
     return json.dumps([config.mechanism, config.options, config.precision], sort_keys=True)
 
 
-def _sentence(config: RunConfig, found: Faults) -> str:
+def sentence(found: Sequence[Fault]) -> str:
     """Return a sentence that names the first failed check and counts the others."""
-    name, message = next(iter(found.items()))
+    layer, name, message = found[0]
     count = len(found) - 1
     more = f" ({count} more {'check fails' if count == 1 else 'checks fail'}.)" if count else ""
-    return (
-        f"{config.custom_layer or config.mechanism} fails the layer check {name!r}: {message}{more}"
-    )
+    return f"{layer} fails the layer check {name!r}: {message}{more}"
 
 
-def _in_words(found: Faults) -> str:
-    return " ".join(f"{name}: {message}" for name, message in found.items())
+def _in_words(found: Sequence[Fault]) -> str:
+    return " ".join(f"{fault.check}: {fault.message}" for fault in found)
 
 
 def _cache_file(config: RunConfig) -> Path | None:
@@ -114,27 +124,33 @@ def _cache_file(config: RunConfig) -> Path | None:
     if config.mechanism_digest is None and config.plugins_digest is None:
         return None
     identity: dict[str, Any] = config.model_dump(mode="json", include={*_IDENTITY})
+    # Unlike the digest of a layer, also covers modules that its module imports.
+    identity["sources"] = plugins_digest([each.partition(":")[0] for each in config.custom_layers])
     identity["versions"] = [__version__, *map(metadata.version, ("keras", "tensorflow"))]
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    return cache_folder() / f"layer-check-{digest[:24]}.json"
+    return cache_folder() / f"layer-faults-{digest[:24]}.json"
 
 
-def _cached(config: RunConfig) -> Faults | None:
+def _cached(config: RunConfig) -> list[Fault] | None:
     path = _cache_file(config)
-    return read_json(path) if path is not None and path.is_file() else None
+    if path is None or not path.is_file():
+        return None
+    return [Fault(*each) for each in read_json(path)["faults"]]
 
 
-def _cache(config: RunConfig, found: Faults) -> None:
+def _cache(config: RunConfig, found: Sequence[Fault]) -> None:
     if path := _cache_file(config):
-        write_json(path, found)
+        write_json(path, {"faults": found})
 
 
-def _in_this_process(configs: Sequence[RunConfig], log: Path, options: RunOptions) -> list[Faults]:
+def _in_this_process(
+    configs: Sequence[RunConfig], log: Path, options: RunOptions
+) -> list[list[Fault]]:
     start_tensorflow(log, configs[0].threads, options.distribution, options.deterministic)
     return _faults(configs, log)
 
 
-def _faults(configs: Sequence[RunConfig], log: Path) -> list[Faults]:
+def _faults(configs: Sequence[RunConfig], log: Path) -> list[list[Fault]]:
     import keras
 
     from relation_tf.training.building import layer_faults
@@ -151,7 +167,9 @@ def _faults(configs: Sequence[RunConfig], log: Path) -> list[Faults]:
         keras.backend.clear_session()
 
 
-def _in_a_process(configs: Sequence[RunConfig], log: Path, options: RunOptions) -> list[Faults]:
+def _in_a_process(
+    configs: Sequence[RunConfig], log: Path, options: RunOptions
+) -> list[list[Fault]]:
     """Check layers in a separate process, so that a layer can end only this process."""
     with tempfile.TemporaryDirectory() as temporary:
         answer = Path(temporary) / "faults.json"
@@ -173,14 +191,12 @@ def _in_a_process(configs: Sequence[RunConfig], log: Path, options: RunOptions) 
         )
         if not answer.is_file():
             reason = (ended.stderr.strip().splitlines() or ["no message"])[-1]
-            return [
-                {_ENDED: f"the check ended with exit code {ended.returncode}: {reason}."}
-                for _ in configs
-            ]
+            message = f"the check ended with exit code {ended.returncode}: {reason}."
+            return [[Fault(config.mixes, _ENDED, message)] for config in configs]
         found = read_json(answer)
     if "error" in found:
         raise SuiteError(found["error"])
-    return list(found["faults"])
+    return [[Fault(*each) for each in own] for own in found["faults"]]
 
 
 def _serve(request: Mapping[str, Any]) -> None:

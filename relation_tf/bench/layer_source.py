@@ -6,6 +6,7 @@ import ast
 import hashlib
 import inspect
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,28 @@ from relation_tf.quiet import loading_quietly
 from relation_tf.tasks.sources import digest_of_path
 
 
-def custom_digest(layer: str | None, where: str) -> str | None:
-    """Return the digest of a custom layer's source or a saved model; None for a registered one.
+def custom_digest(layers: Sequence[str], where: str) -> str | None:
+    """Return the digest of the source of custom layers, or of a saved model.
 
     Args:
-        layer: The layer of a method, see `relation_tf.networks.mechanisms.custom_layer`.
-        where: Place of the layer's name, for messages.
+        layers: The layers of a method, see `relation_tf.networks.mechanisms.custom_layers`.
+        where: Place of the names of the layers, for messages.
+
+    Returns:
+        None without layers, or if one has no source.
 
     Raises:
-        SuiteError: If the layer cannot be imported.
+        SuiteError: If a layer cannot be imported.
     """
-    if layer is None:
+    digests = [_digest_of(layer, where) for layer in layers]
+    if not digests or None in digests:
         return None
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256(" ".join(map(str, digests)).encode()).hexdigest()[:16]
+
+
+def _digest_of(layer: str, where: str) -> str | None:
     try:
         entry = find_mechanism(layer)
         if entry.input_type == "text":

@@ -71,6 +71,7 @@ class SuitePlan:
         seeds: Number of requested seeds.
         spread: Standard deviations over seeds, for a suite with a reference.
         outlook: The looks, if seeds are added until every pair is decided.
+        notes: Notes of `run_suite` on the data, and the layers that it refuses.
     """
 
     suite: Suite
@@ -83,6 +84,7 @@ class SuitePlan:
     seeds: int
     spread: Spread | None = None
     outlook: Outlook | None = None
+    notes: Sequence[str] = ()
 
     @property
     def fewest_pending(self) -> Sequence[RunConfig]:
@@ -143,7 +145,7 @@ class SuitePlan:
             largest = max(family_sizes(self.suite, methods))
             if self.spread is not None and largest > 1:
                 lines.append(self._margin(self.spread, largest))
-        return lines
+        return [*lines, *self.notes]
 
     def _margin(self, spread: Spread, num_methods: int) -> str:
         """Return the margin that these seeds can show."""

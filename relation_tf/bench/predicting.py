@@ -173,7 +173,7 @@ def _make_trainer(
 ) -> TaskTrainer:
     config = run.config
     load_plugins(config.plugins)
-    digest = custom_digest(config.custom_layer, f"method {config.method}")
+    digest = custom_digest(config.custom_layers, f"method {config.method}")
     if digest != config.mechanism_digest:
         raise SuiteError(f"method {config.method}: its layer has changed since the run")
     start_tensorflow(folder / LOG, config.threads)

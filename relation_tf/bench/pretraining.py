@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from relation_tf.bench.groups import run_each, train_run
+from relation_tf.bench.layer_checks import TO_FIX, sentence
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.run_folder import RunFolder, read_config, writing
@@ -27,7 +28,7 @@ from relation_tf.config.run import vocabulary_of
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.files import expand_home, read_json, write_json, write_table, write_text
 from relation_tf.interrupts import interrupts_delayed
-from relation_tf.networks.mechanisms import custom_layer, find_mechanism, is_built_in
+from relation_tf.networks.mechanisms import custom_layers, find_mechanism, is_built_in
 from relation_tf.registry import MECHANISMS
 from relation_tf.tasks.plain_text import HELD_OUT, PlainText, read_plain_text
 from relation_tf.training import session
@@ -114,6 +115,7 @@ def pretrain(
     *,
     held_out: str | Path | float = HELD_OUT,
     plugins: Sequence[str] = (),
+    allow_failing_checks: bool = False,
     quiet: bool = False,
 ) -> Pretraining:
     r"""Pre-train encoders on plain text; finished runs in the folder are kept.
@@ -129,10 +131,11 @@ def pretrain(
         settings: Other settings, by default `PretrainingSettings()`.
         held_out: Validation file, or share of the blocks to hold out.
         plugins: Modules to import first, which may register mechanisms.
+        allow_failing_checks: If True, train custom layers that fail their checks, with a note.
         quiet: If True, print nothing.
 
     Raises:
-        SuiteError: If a setting or folder cannot be used.
+        SuiteError: If a setting or folder cannot be used, or a custom layer fails its checks.
         DataError: If the text cannot be read.
 
     Example:
@@ -169,7 +172,8 @@ def pretrain(
             try:
                 if pending:
                     progress.say(_extent(text, settings))
-                    _check(pending, folder, settings, text)
+                    for note in _check(pending, folder, settings, text, allow_failing_checks):
+                        progress.say(note)
                     _train(pending, folder, settings, text, progress)
             finally:  # also after an interruption
                 _write_scores(folder.path)
@@ -198,7 +202,7 @@ def _requested(mechanisms: Iterable[str], seeds: Iterable[int]) -> list[dict[str
             raise OptionError(
                 "mechanisms", f"must mix tokens. Received: {name}, which reads strings"
             )
-    digests = {name: custom_digest(custom_layer(name, {}), "mechanisms") for name in mechanisms}
+    digests = {name: custom_digest(custom_layers(name, {}), "mechanisms") for name in mechanisms}
     # All mechanisms of a seed before the next seed: other load on the machine then slows all.
     return [
         {"mechanism": name, "mechanism_digest": digests[name], "seed": seed}
@@ -232,23 +236,40 @@ def _check(
     folder: RunFolder,
     settings: PretrainingSettings,
     text: PlainText,
-) -> None:
-    """Build a model of each mechanism, so that errors are reported before the first run.
+    allow_failing_checks: bool,
+) -> list[str]:
+    """Build a model of each mechanism and check custom layers, before the first run.
 
-    Custom layers are not checked; if one fails later, the other runs continue.
+    If a custom layer fails later, the other runs continue.
+
+    Returns:
+        A note for each failing layer that is trained.
+
+    Raises:
+        SuiteError: If a model cannot be built, or a layer fails and this is not allowed.
     """
     session.start_tensorflow(folder.path / session.LOG, settings.threads)
     import keras
 
+    from relation_tf.training.building import faults_of
     from relation_tf.training.language_model import build_model
     from relation_tf.training.optimizing import make_optimizer
 
     make_optimizer(settings.optimizer, settings.learning_rate)
-    for mechanism in dict.fromkeys(run.mechanism for run in pending):
-        if mechanism in MECHANISMS:
-            with interrupts_delayed():
-                build_model(mechanism, settings, text.vocabulary.size)
-            keras.backend.clear_session()
+    options = {"causal": True} if settings.objective == "causal" else {}
+    notes, units = [], settings.units
+    for name in dict.fromkeys(run.mechanism for run in pending):
+        with interrupts_delayed():
+            if name in MECHANISMS:
+                build_model(name, settings, text.vocabulary.size)
+            found = []
+            if not is_built_in(name, {}):
+                found = faults_of(name, units, units, options, "float32", f"mechanism {name}")
+        keras.backend.clear_session()
+        if found and not allow_failing_checks:
+            raise SuiteError(f"{sentence(found)} {TO_FIX}")
+        notes += [f"{sentence(found)} It is trained."] if found else []
+    return notes
 
 
 def _train(

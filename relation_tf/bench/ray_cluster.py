@@ -215,9 +215,8 @@ def _place(module: str) -> Path | None:
 def _custom_modules(groups: Sequence[RunGroup]) -> set[str]:
     """Return the top-level modules of custom layers and plugins; all are imported already."""
     runs = [group.runs[0] for group in groups]
-    names = {run.custom_layer for run in runs} - {None}
-    names |= {plugin for run in runs for plugin in run.plugins}
-    return {re.split(r"[:.]", str(name))[0] for name in names}
+    names = {name for run in runs for name in (*run.custom_layers, *run.plugins)}
+    return {re.split(r"[:.]", name)[0] for name in names}
 
 
 def _site_packages() -> set[Path]:

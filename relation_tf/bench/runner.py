@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
-from relation_tf.bench.layer_checks import check_layers
+from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
 from relation_tf.bench.layer_source import custom_digest
 from relation_tf.bench.looks import Looks
 from relation_tf.bench.options import (
@@ -179,7 +180,17 @@ def plan_suite(
         chosen = outlook.latest
         latest = {run.key for run in chosen}
         pending = [run for run in pending if run.key in latest]
-    return make_plan(suite, chosen, pending, whole, say, outlook)
+    notes = [*_notes(request, made), *_refused(pending, made)]
+    return replace(make_plan(suite, chosen, pending, whole, say, outlook), notes=notes)
+
+
+def _refused(pending: Sequence[RunConfig], options: RunOptions) -> Iterator[str]:
+    """Yield the methods that `run_suite` refuses because their layer fails its checks."""
+    with tempfile.TemporaryDirectory() as folder:
+        faults = find_faults(pending, Path(folder) / LOG, options)
+    for name, found in faults.items():
+        if found:
+            yield f"`run` refuses method {name}: {sentence(found)} {TO_FIX}"
 
 
 def _load(
@@ -329,13 +340,14 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     options = whole.options
     runs = suite.runs()
     digests = {}
-    for layer, method in {run.custom_layer: run.method for run in runs}.items():
-        if options.in_processes and layer is not None and layer.startswith("__main__:"):
+    for layers, method in {tuple(run.custom_layers): run.method for run in runs}.items():
+        own = next((layer for layer in layers if layer.startswith("__main__:")), None)
+        if options.in_processes and own is not None:
             raise SuiteError(
-                f"method {method}: worker processes cannot import {layer}: move it to a "
+                f"method {method}: worker processes cannot import {own}: move it to a "
                 "module, or use jobs=1"
             )
-        digests[layer] = custom_digest(layer, f"method {method}")
+        digests[layers] = custom_digest(layers, f"method {method}")
     plugins = plugins_digest(shaping_plugins({*suite.plugins, *load_installed_plugins()}))
     if options.data is not None and not SOURCES[suite.source].reads_data:
         raise SuiteError(
@@ -355,7 +367,7 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
     }
     made = []
     for run in runs:
-        known = {"mechanism_digest": digests[run.custom_layer], "plugins_digest": plugins}
+        known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
         if run.key in keys and run.pretrained is not None:
             known["pretrained_digest"] = _pretrained_digest(run, run.pretrained)
         made.append(run.model_copy(update=known | read.get(run.task, {})))

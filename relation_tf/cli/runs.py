@@ -91,7 +91,11 @@ def plan(suite: SuiteName, **options: Any) -> None:
     "relation-tf pretrain text.txt --out pretrained",
     "relation-tf pretrain part1.txt part2.txt.gz --objective causal --held-out dev.txt",
 )
-@with_options(RunOptions, "plugins")
+@with_options(
+    RunOptions,
+    *("plugins", "allow_failing_checks"),
+    allow_failing_checks="Train custom layers that fail `check-layer`.",
+)
 @with_options(PretrainingSettings)
 def pretrain(
     files: Annotated[
@@ -123,6 +127,7 @@ def pretrain(
 
     import_from_here()
     plugins = options.pop("plugins") or ()
+    allow_failing_checks = options.pop("allow_failing_checks")
     made = train(
         files,
         out,
@@ -131,6 +136,7 @@ def pretrain(
         PretrainingSettings(**options),
         held_out=_share(held_out),
         plugins=plugins,
+        allow_failing_checks=allow_failing_checks,
     )
     if made.runs:
         echo(f"\n{made}\n\nscores: {made.folder / 'scores.csv'}")

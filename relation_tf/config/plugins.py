@@ -84,13 +84,13 @@ def plugins_digest(modules: Sequence[str]) -> str | None:
     """Return a digest of the source of plugins, which is part of the identity of a run.
 
     The digest covers all Python files of a plugin, and of the modules in the same folder that it
-    imports. It does not cover imports of installed packages.
+    imports. It does not cover imports of installed packages. Checks of layers use the same digest.
 
     Args:
-        modules: Names of imported plugins.
+        modules: Names of imported modules.
 
     Returns:
-        None if there are no plugins.
+        None if there are no modules.
     """
     digest = hashlib.sha256()
     for module in sorted(modules):
@@ -105,7 +105,7 @@ def _sources(module: str) -> dict[str, bytes]:
     folder = path.parents[module.count(".") + (path.name == "__init__.py")]
     installed = folder.name in ("site-packages", "dist-packages")
     sources: dict[str, bytes] = {}
-    left = {module.partition(".")[0]}
+    left = {path.stem if module == "__main__" else module.partition(".")[0]}
     while left:
         name = left.pop()
         for file in [folder / f"{name}.py", *(folder / name).rglob("*.py")]:

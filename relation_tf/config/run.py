@@ -11,7 +11,7 @@ from pydantic import Field
 from relation_tf.config.method import EncoderWeights, Name, Sharing
 from relation_tf.config.plugins import Plugin
 from relation_tf.config.training import Positive, RandomSource, TrainingSettings
-from relation_tf.networks.mechanisms import custom_layer, is_built_in, mixing_mechanism
+from relation_tf.networks.mechanisms import custom_layers, is_built_in, mixing_mechanism
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
@@ -47,7 +47,7 @@ class RunConfig(TrainingSettings):
     group: TaskGroup | None = None
     data_digests: dict[str, str] | None = None  # by split; None in runs of older versions
     glove_digest: str | None = None
-    mechanism_digest: str | None = None  # of the source of a custom layer, or a saved model
+    mechanism_digest: str | None = None  # of the source of custom layers, or a saved model
     units: Positive
     options: dict[str, Any] = Field(default_factory=dict)
     size: Positive | None = None
@@ -60,9 +60,9 @@ class RunConfig(TrainingSettings):
     seed: Annotated[int, Field(ge=0, lt=2**31)]
 
     @property
-    def custom_layer(self) -> str | None:
-        """Custom layer or saved model of the run, or None."""
-        return custom_layer(self.mechanism, self.options)
+    def custom_layers(self) -> list[str]:
+        """Custom layers or saved models of the run."""
+        return custom_layers(self.mechanism, self.options)
 
     @property
     def has_built_in_layer(self) -> bool:

@@ -190,21 +190,36 @@ def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:
     return mechanism if around is None else str(options.get("mechanism", around))
 
 
-def custom_layer(mechanism: str, options: Mapping[str, Any]) -> str | None:
-    """Return the custom layer or saved model that a mechanism uses, or None if it is registered.
+def inner_mechanisms(mechanism: str, options: Mapping[str, Any]) -> list[str]:
+    """Return the mechanisms that mix tokens: that of the encoder, then a separate decoder's.
 
     Example:
-        >>> custom_layer("encoder", {"mechanism": "my_module:MyLayer"})
-        'my_module:MyLayer'
-        >>> custom_layer("relation", {}) is None
-        True
+        >>> both = {"mechanism": "relation", "decoder_mechanism": "attention"}
+        >>> inner_mechanisms("transformer-encoder-decoder", both)
+        ['relation', 'attention']
     """
-    mechanism = mixing_mechanism(mechanism, options)
-    return None if mechanism in MECHANISMS else mechanism
+    entry = MECHANISMS.get(mechanism)
+    decoder = None
+    if entry is not None and entry.output_type == "sequence":
+        decoder = options.get("decoder_mechanism")
+    names = [mixing_mechanism(mechanism, options), *([] if decoder is None else [str(decoder)])]
+    return [*dict.fromkeys(names)]
+
+
+def custom_layers(mechanism: str, options: Mapping[str, Any]) -> list[str]:
+    """Return the custom layers or saved models that a mechanism uses: names not registered.
+
+    Example:
+        >>> custom_layers("encoder", {"mechanism": "my_module:MyLayer"})
+        ['my_module:MyLayer']
+        >>> custom_layers("relation", {})
+        []
+    """
+    return [name for name in inner_mechanisms(mechanism, options) if name not in MECHANISMS]
 
 
 def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
-    """Return True if the mechanism, and the mechanism inside its blocks, are built-in.
+    """Return True if the mechanism, and the mechanisms inside its blocks, are built-in.
 
     Example:
         >>> is_built_in("encoder", {"mechanism": "relation"})
@@ -212,7 +227,7 @@ def is_built_in(mechanism: str, options: Mapping[str, Any]) -> bool:
         >>> is_built_in("encoder", {"mechanism": "my_module:MyLayer"})
         False
     """
-    names = {mechanism, mixing_mechanism(mechanism, options)}
+    names = {mechanism, *inner_mechanisms(mechanism, options)}
     return all(name in MECHANISMS and MECHANISMS.origin(name) == __name__ for name in names)
 
 

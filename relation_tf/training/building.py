@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -10,6 +10,8 @@ import keras
 from relation_tf import networks
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
+from relation_tf.networks.layer_check.report import Fault
+from relation_tf.networks.mechanisms import by_equations, is_built_in
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
@@ -78,30 +80,64 @@ def find_match(config: RunConfig, task: EncodedTask) -> networks.Match | None:
     )
 
 
-def layer_faults(config: RunConfig) -> dict[str, str]:
-    """Return the name of each failed check of a run's layer, and its message.
+def layer_faults(config: RunConfig) -> list[Fault]:
+    """Return the failed checks of a run's custom layers.
 
-    In an encoder-decoder, the layer is checked that mixes its tokens.
+    In an encoder-decoder of the package, the layers are checked that mix its tokens, in the decoder
+    with `causal=True`. An encoder-decoder of a plugin is checked as a whole.
+
+    Raises:
+        SuiteError: If an option of a layer is unknown.
+    """
+    mechanism, options, units = config.mechanism, config.options, config.units
+    where, precision = f"method {config.method}", config.precision
+    built_in = is_built_in(mechanism, {})
+    if networks.find_mechanism(mechanism).output_type != "sequence" or not built_in:
+        small = _small_settings(config)
+        faults = faults_of(
+            mechanism, small["units"], config.embedding_dim, small["options"], precision, where
+        )
+        return [fault._replace(layer=config.mixes) for fault in faults] if built_in else faults
+    decoder, own = options.get("decoder_mechanism"), options.get("options") or {}
+    causal = options.get("decoder_options") or ({} if decoder is not None else own)
+    used = (config.mixes, own), (str(decoder or config.mixes), {"causal": True, **causal})
+    return [
+        fault
+        for name, arguments in used
+        if not is_built_in(name, {})
+        for fault in faults_of(name, units, units, arguments, precision, where)
+    ]
+
+
+def faults_of(
+    mechanism: str,
+    units: int,
+    width: int,
+    options: Mapping[str, Any],
+    precision: str,
+    where: str,
+) -> list[Fault]:
+    """Return the failed checks of a layer.
+
+    Args:
+        mechanism: Name of the layer, or of an encoder-decoder.
+        units: Width of the output.
+        width: Width of the input.
+        options: Further arguments of the layer; causal layers get those of their equations.
+        precision: `"float32"` or `"bfloat16"`.
+        where: Place of the layer's name, for messages.
 
     Raises:
         SuiteError: If an option of the layer is unknown.
     """
-    mechanism, settings = config.mechanism, _small_settings(config)
-    if networks.find_mechanism(mechanism).output_type == "sequence":
-        if config.mixes == mechanism:  # an encoder-decoder of a plugin
-            return {}
-        mechanism = config.mixes
-        settings |= {"options": config.options.get("options"), "embedding_dim": config.units}
-    with in_one_line(f"method {config.method}"):
+    if options.get("causal"):
+        options = {**by_equations(networks.find_mechanism(mechanism)), **options}
+    with in_one_line(where):
         report = networks.check_layer(
-            mechanism,
-            settings["units"],
-            settings["embedding_dim"],
-            settings["options"],
-            precision=config.precision,
-            required_only=True,
+            mechanism, units, width, options, precision=precision, required_only=True
         )
-    return {each.name: each.message for each in report.checks if each.status == "failed"}
+    failed = [each for each in report.checks if each.status == "failed"]
+    return [Fault(mechanism, each.name, each.message) for each in failed]
 
 
 def _small_settings(config: RunConfig) -> dict[str, Any]:
@@ -193,7 +229,7 @@ def _source(config: RunConfig, seed: int) -> PretrainedEncoder | None:
         return None
     source = load_pretrained(str(config.pretrained), config.mixes, seed)
     learned = source.settings.get("mechanism_digest")
-    if config.custom_layer is not None and learned != config.mechanism_digest:
+    if config.custom_layers and learned != config.mechanism_digest:
         raise SuiteError(
             f"{source.folder}: {config.mixes} has changed since it was pre-trained. Received: "
             f"source {config.mechanism_digest}, pre-trained with {learned}"

@@ -9,10 +9,13 @@ import pytest
 
 from relation_tf.bench import layer_checks, run_suite
 from relation_tf.bench.layer_checks import check_layers
+from relation_tf.bench.layer_source import layer_digest
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
+from relation_tf.networks.layer_check.report import Fault
+from relation_tf.registry import MECHANISMS, Mechanism
 from relation_tf.report import compare, make_report
 
 LEAKY = """
@@ -93,7 +96,8 @@ def test_faults_are_recorded_for_each_method(tmp_path, asked, leaky, suite, monk
 
     def check(configs, log, options):
         checked.extend(configs)
-        return [{"padding": "It leaks.", "lengths": "It fails."} for _ in configs]
+        faults = {"padding": "It leaks.", "lengths": "It fails."}.items()
+        return [[Fault(config.mechanism, *fault) for fault in faults] for config in configs]
 
     monkeypatch.setattr(layer_checks, "_in_this_process", check)
     folder = RunFolder(tmp_path)
@@ -108,9 +112,65 @@ def test_faults_are_recorded_for_each_method(tmp_path, asked, leaky, suite, monk
     assert folder.failing_layers() == dict.fromkeys(
         ["Leaky-8", "Leaky-16"], "padding: It leaks. lengths: It fails."
     )
-    monkeypatch.setattr(layer_checks, "_in_this_process", lambda configs, *_: [{}] * len(configs))
+    monkeypatch.setattr(layer_checks, "_in_this_process", lambda configs, *_: [[]] * len(configs))
     assert check_layers(configs[:1], folder, options) == []
     assert [*folder.failing_layers()] == ["Leaky-16"]
+
+
+def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, suite):
+    """The digest of a layer covers only its own module."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
+    helper = tmp_path / "leaky_helper.py"
+    helper.write_text("SCALE = 1\n", encoding="utf-8")
+    (tmp_path / "with_helper.py").write_text("import leaky_helper\nclass Own: pass\n", "utf-8")
+    own = Method(mechanism="with_helper:Own", units=8)
+    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[own]).runs()
+    config = config.model_copy(update={"mechanism_digest": layer_digest("with_helper:Own")})
+    layer_checks._cache(config, [Fault("Own", "padding", "It leaks.")])
+    assert layer_checks._cached(config) == [("Own", "padding", "It leaks.")]
+    helper.write_text("SCALE = 2\n", encoding="utf-8")
+    assert layer_checks._cached(config) is None
+
+
+DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("mechanism", "options", "expected"),
+    [
+        ("encoder", {"mechanism": "my_leaky:Leaky"}, [("encoder", 12, None)]),
+        ("transformer-encoder-decoder", DECODER, [("my_leaky:Leaky", 8, {"causal": True})]),
+        ("transformer-encoder-decoder", {"mechanism": "my_leaky:Leaky", "options": {"a": 1}},
+         [("my_leaky:Leaky", 8, {"a": 1}), ("my_leaky:Leaky", 8, {"causal": True, "a": 1})]),
+        ("transformer-encoder-decoder", {"mechanism": "relation"}, []),
+        ("own-network", {"depth": 2}, [("own-network", 12, {"depth": 2})]),
+    ],
+)  # fmt: skip
+def test_layers_inside_networks_are_checked(
+    suite, leaky, monkeypatch, mechanism, options, expected
+):
+    from relation_tf import networks
+    from relation_tf.training.building import layer_faults
+
+    def check(name, units, width, options, **arguments):
+        checked.append((name, width, options if mechanism != "encoder" else None))
+        return networks.LayerReport(name, (networks.LayerCheck("padding", "failed", "It leaks."),))
+
+    checked = []
+    monkeypatch.setattr(networks, "check_layer", check)
+    monkeypatch.setattr(MECHANISMS, "_entries", {**MECHANISMS})
+    monkeypatch.setitem(MECHANISMS._origins, "own-network", "a_plugin")
+    MECHANISMS._entries["own-network"] = Mechanism("a_plugin:Own", output_type="sequence")
+    method = Method(mechanism=mechanism, units=8, options=options)
+    task = "CoLA" if mechanism == "encoder" else "dates"
+    config = suite(tasks=[task], seeds=[1], method=[method]).runs()[0]
+    faults = layer_faults(config)
+    assert checked == expected
+    name = "own-network" if mechanism == "own-network" else "my_leaky:Leaky"
+    assert faults == [(name, "padding", "It leaks.")] * len(expected)
+    assert config.has_built_in_layer is not bool(expected)
 
 
 @pytest.mark.tensorflow
@@ -121,8 +181,8 @@ def test_ctrl_c_in_a_check_is_no_fault_of_the_layer(tmp_path, asked, monkeypatch
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:  # as in a trace
-            return {"lengths": "The layer raises TypeError."}
-        return {}
+            return [Fault("layer", "lengths", "The layer raises TypeError.")]
+        return []
 
     monkeypatch.setattr(building, "layer_faults", interrupted)
     with pytest.raises(KeyboardInterrupt):

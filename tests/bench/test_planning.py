@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from relation_tf.bench import plan_suite, run_suite
+from relation_tf.bench import plan_suite, run_suite, runner
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import (
@@ -27,6 +27,7 @@ from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
+from relation_tf.networks.layer_check.report import Fault
 from relation_tf.registry import PROCEDURES, register_procedure
 from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
 
@@ -107,6 +108,22 @@ def test_a_broken_result_is_named(tmp_path):
     write_json(folder.start(run) / "result.json", {"task": run.task})
     with pytest.raises(SuiteError, match=r"result.json: .*'method'"):
         make_plan(suite, [run], [], RunGroup([], tmp_path))
+
+
+def test_plan_has_the_notes_of_a_run(tmp_path, small_glue, monkeypatch):
+    """A note on a short test file, and a layer that fails its checks."""
+    fault = Fault("my:Layer", "padding", "It leaks.")
+    monkeypatch.setattr(runner, "find_faults", lambda *_: {"Layer-64": [fault], "relation-64": []})
+    monkeypatch.setattr(
+        runner, "make_plan", lambda suite, *_: SuitePlan(suite, 0, [], {}, 0.0, 0, jobs=1, seeds=1)
+    )
+    plan = plan_suite("glue-small", tmp_path, tasks=["RTE"], data=small_glue, quiet=True)
+    short, refused = str(plan).splitlines()[-2:]
+    assert short.startswith("warning: no complete test set for RTE: ")
+    assert refused == (
+        "`run` refuses method Layer-64: my:Layer fails the layer check 'padding': It leaks. Fix "
+        "the layer, or add --allow-failing-checks (allow_failing_checks=True) to train it"
+    )
 
 
 @pytest.mark.tensorflow

@@ -407,7 +407,11 @@ class Faulty(keras.layers.Layer):
 def test_faulty_custom_layer_does_not_stop_other_runs(text_file, tmp_path):
     asked = [f"{__name__}:Faulty", "relation"], np.arange(1, 2)
     out = tmp_path / "out"
-    made = pretrain([text_file], out, *asked, PretrainingSettings(**SMALL), quiet=True)
+    settings = PretrainingSettings(**SMALL)
+    with pytest.raises(SuiteError, match=r":Faulty fails the layer check .*'foo'.* Fix the layer"):
+        pretrain([text_file], out, *asked, settings, quiet=True)
+    assert not (out / "runs").exists()
+    made = pretrain([text_file], out, *asked, settings, allow_failing_checks=True, quiet=True)
     assert [run["method"] for run in made.runs] == ["relation"]
     ((run, reason),) = made.failures
     assert run == "Faulty/seed-1"

@@ -16,8 +16,9 @@ from relation_tf.errors import UnknownNameError
 from relation_tf.layers import Relation
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks import LayerCheck, LayerReport, check_layer
+from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.layer_check import check
-from relation_tf.registry import MECHANISMS
+from relation_tf.registry import MECHANISMS, Mechanism
 from tests.backends import BACKEND
 
 tensorflow = pytest.mark.tensorflow
@@ -602,3 +603,65 @@ def test_the_table() -> None:
         "not applicable  read-out      No.",
         "1 check failed (fix it before you use the layer in a suite), 1 warning",
     ]
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Writer(EncoderDecoder):
+    """Smallest encoder-decoder: the next logits come from the source's mean and the token."""
+
+    def build_parts(self) -> None:
+        pass
+
+    def encode(self, source_ids: Any, training: bool) -> Any:
+        kept = ops.not_equal(source_ids, 0)
+        embedded = zero_masked(self.source_embedding(source_ids), kept)
+        count = ops.sum(ops.cast(kept, embedded.dtype), axis=1)[:, None, None]
+        return ops.sum(embedded, axis=1, keepdims=True) / ops.maximum(count, 1)
+
+    def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
+        return source + self.target_embedding(target_ids)
+
+    def start(self, source: Any, batch_size: Any, max_length: int) -> DecoderState:
+        return DecoderState(source, ())
+
+    def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
+        return self.decode(state.source, token_ids, kept, training=False), state, kept
+
+
+class CountsPadding(Writer):
+    def encode(self, source_ids: Any, training: bool) -> Any:
+        return ops.mean(self.source_embedding(source_ids), axis=1, keepdims=True)
+
+
+class SeesTheNextToken(Writer):
+    def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
+        embedded = self.target_embedding(target_ids)
+        return source + ops.roll(embedded, -1, axis=1)
+
+
+class StepsDiffer(Writer):
+    def advance(self, token_ids: Any, kept: Any, state: DecoderState) -> tuple[Any, ...]:
+        return -super().advance(token_ids, kept, state)[0], state, kept
+
+
+class NoSteps(Writer):
+    step = None
+
+
+@pytest.mark.parametrize(
+    ("network", "faults"),
+    [
+        (Writer, []),
+        (CountsPadding, ["padding"]),
+        (SeesTheNextToken, ["later tokens", "steps"]),
+        (StepsDiffer, ["steps"]),
+        (NoSteps, ["construction"]),
+    ],
+)
+def test_encoder_decoders_of_plugins_are_checked(monkeypatch, network, faults):
+    monkeypatch.setattr(MECHANISMS, "_entries", {**MECHANISMS})
+    MECHANISMS._entries["own"] = Mechanism(network, output_type="sequence")
+    report = check_layer("own", required_only=True)
+    failed = [check.name for check in report.checks if check.status == "failed"]
+    assert failed == faults, str(report)
+    assert report.passed is not bool(faults)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relation_tf.errors import UnknownNameError
 from relation_tf.interrupts import check_interrupts, interrupts_delayed
 from relation_tf.layers.arguments import one_of, positive_integer
-from relation_tf.networks.layer_check.definition import PRECISIONS
+from relation_tf.networks.layer_check.definition import PRECISIONS, Check
+from relation_tf.networks.layer_check.encoder_decoder import SEQUENCE_CHECKS, WholeNetwork
 from relation_tf.networks.layer_check.report import LayerCheck, LayerReport
 from relation_tf.networks.layer_check.subject import Subject, described
 from relation_tf.networks.layer_check.training import CHECKS
@@ -31,7 +32,8 @@ def check_layer(
 ) -> LayerReport:
     """Check that a token-mixing layer works in networks and suites.
 
-    The layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
+    A registered encoder-decoder gets checks of its own: padding, later tokens, steps, training. A
+    layer must map `(batch, tokens, width)` to `(batch, tokens, units)` or `(batch, units)`.
     Its constructor gets `units`; its call gets a `mask` if it takes one (`query_mask` and
     `value_mask` if it takes `value`). The checks call the layer on small random inputs and compare
     outputs. Exceptions of the layer are reported, not raised. The random seeds of Python, NumPy and
@@ -62,27 +64,33 @@ def check_layer(
         >>> report.checks[0].name
         'construction'
     """
-    subject = Subject(
-        layer_or_name,
-        _entry(layer_or_name),
-        positive_integer("units", units),
-        positive_integer("width", width),
-        dict(options or {}),
-    )
-    refuse_options(layer_or_name, options)
+    subject, checks = _subject(layer_or_name, units, width, dict(options or {}))
     one_of("precision", precision, PRECISIONS)
     outcomes: dict[str, LayerCheck] = {}
     # Keras's warnings refer to the networks created here, not to the layer.
     with warnings.catch_warnings(action="ignore"), dtype_policy("float32"):
         _refuse_unknown_options(subject)
-        for check in CHECKS:
+        for check in checks:
             check_interrupts()
             if precision in check.needed or not required_only:
                 outcomes[check.name] = check.outcome(subject, outcomes, precision)
     return LayerReport(str(subject), tuple(outcomes.values()))
 
 
-def _refuse_unknown_options(subject: Subject) -> None:
+def _subject(
+    layer_or_name: Any, units: int, width: int, options: dict[str, Any]
+) -> tuple[Subject | WholeNetwork, Sequence[Check]]:
+    """Return what is checked, and its checks."""
+    entry = _entry(layer_or_name)
+    positive_integer("units", units)
+    positive_integer("width", width)
+    refuse_options(layer_or_name, options)
+    if entry.output_type == "sequence":
+        return WholeNetwork(str(layer_or_name), entry, units, options), SEQUENCE_CHECKS
+    return Subject(layer_or_name, entry, units, width, options), CHECKS
+
+
+def _refuse_unknown_options(subject: Subject | WholeNetwork) -> None:
     """Raise an error if the layer does not know an option: this is no fault of the layer."""
     try:
         subject.layer()

@@ -35,13 +35,13 @@ class Check:
     """
 
     name: str
-    run: Callable[[Subject], str]
+    run: Callable[[Any], str]
     fix: str
     needed: Collection[str] = PRECISIONS
     after: Sequence[str] = ("construction", "output shape")
 
     def outcome(
-        self, subject: Subject, earlier: Mapping[str, LayerCheck], precision: str
+        self, subject: Any, earlier: Mapping[str, LayerCheck], precision: str
     ) -> LayerCheck:
         """Run the check, unless a check that it requires is not ok."""
         for name in self.after:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Status = Literal["ok", "failed", "warning", "not applicable"]
 
@@ -21,6 +21,20 @@ class LayerCheck:
 
     name: str
     status: Status
+    message: str
+
+
+class Fault(NamedTuple):
+    """A failed check of a layer.
+
+    Attributes:
+        layer: Name of the layer.
+        check: Name of the check.
+        message: The problem and its fix.
+    """
+
+    layer: str
+    check: str
     message: str
 
 
