@@ -635,8 +635,8 @@ class CountsPadding(Writer):
 
 class SeesTheNextToken(Writer):
     def decode(self, source: Any, target_ids: Any, kept: Any, training: bool) -> Any:
-        embedded = self.target_embedding(target_ids)
-        return source + ops.roll(embedded, -1, axis=1)
+        embedded = zero_masked(self.target_embedding(target_ids), kept)
+        return source + ops.pad(embedded[:, 1:], ((0, 0), (0, 1), (0, 0)))
 
 
 class StepsDiffer(Writer):
