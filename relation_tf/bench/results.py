@@ -142,11 +142,11 @@ class Results:
 
         The whole suite, if there are none. Reports of a part of a suite show only this part.
         """
-        runs = [(run["task"], run["method"]) for run in self.runs]
-        runs += [tuple(run.split("/")[:2]) for run, _ in self.failures]
-        if not runs:
+        failed = [run.split("/") for run, _ in self.failures]
+        if not self.runs and not failed:
             return self.suite
-        tasks, methods = map(set, zip(*runs, strict=True))
+        tasks = {*(run["task"] for run in self.runs), *(task for task, *_ in failed)}
+        methods = {*(run["method"] for run in self.runs), *(method for _, method, _ in failed)}
         return self.suite.model_copy(
             update={
                 "tasks": [name for name in self.suite.tasks if name in tasks],
