@@ -114,7 +114,7 @@ def test_learning_times_are_tested_within_families(suite_of, fabricate):
 
 
 def test_an_unfinished_family(suite_of, fabricate):
-    """One family has no runs: it says so, and the other has its tests."""
+    """One family has no runs: only the other is reported."""
     suite = suite_of(**VALUES)
 
     def some(config, *values):
@@ -123,7 +123,7 @@ def test_an_unfinished_family(suite_of, fabricate):
     report = make_report(fabricate(suite, some))
     answer = report.context.answer
     assert answer[0].startswith("Preliminary: 30 of 60 runs are done")
-    assert "Units 128: No results yet." in answer
+    assert not any("Units 128" in sentence for sentence in answer)
     assert report.tables["pvalues"]["family"].unique().tolist() == ["units 64"]
     assert report.html()
     empty = make_report(fabricate(suite, lambda *_: None, name="empty"))
