@@ -151,7 +151,7 @@ def _adapt(
     )
 
 
-def test_name(procedure: Procedure, control: str | None) -> str:
+def procedure_label(procedure: Procedure, control: str | None) -> str:
     """Return the name of a test, with its control."""
     return procedure.title if control is None else f"{procedure.title} against {control}"
 

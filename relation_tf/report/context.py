@@ -30,9 +30,9 @@ from relation_tf.report.comparisons import (
     all_pvalues,
     compare,
     letters_of,
+    procedure_label,
     rows_of,
     summarize,
-    test_name,
     wins,
 )
 from relation_tf.report.families import of_family
@@ -347,7 +347,7 @@ class ReportContext:
     @property
     def test(self) -> str:
         """Name of the test."""
-        return test_name(self.scores.procedure, self.scores.control)
+        return procedure_label(self.scores.procedure, self.scores.control)
 
     @cached_property
     def look(self) -> dict[str, Style]:

@@ -17,7 +17,7 @@ from relation_tf.config.suite import Suite
 from relation_tf.errors import OptionError, SuiteError, did_you_mean, join_names, quote
 from relation_tf.report.answer import capital
 from relation_tf.report.blocks import plural
-from relation_tf.report.comparisons import test_name
+from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.score_tables import KEY
 from relation_tf.report.scores import Scores
 from relation_tf.report.sources import FAILS_CHECKS, LoadedScores, are_fractions
@@ -170,7 +170,7 @@ def unused_tests(sources: Sequence[LoadedScores], scores: Scores) -> list[str]:
 def _test(scores: Scores) -> str:
     reference = "" if scores.reference is None else f", reference {scores.reference}"
     margin = "" if scores.margin is None else f", margin {scores.margin:g}"
-    test = test_name(scores.procedure, scores.control)
+    test = procedure_label(scores.procedure, scores.control)
     over_tasks = scores.procedure_over_tasks.title if scores.test_over_tasks else ""
     over_tasks = f", {over_tasks} over tasks" if over_tasks else ""
     families = f", {len(scores.families)} families" if scores.families else ""

@@ -11,7 +11,7 @@ import pandas as pd
 
 from relation_tf.bench.looks import Looks
 from relation_tf.report.answer import better_of, in_words, no_difference
-from relation_tf.report.comparisons import test_name
+from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.over_tasks import OverTasks
 from relation_tf.report.scores import Scores
 from relation_tf.stats import PairwiseResult
@@ -95,7 +95,7 @@ def _outcome(
         return Outcome(several.pairs, f"{several.procedure.title}, {level}")
     if len(scores.own_tasks) == 1 and scores.own_tasks[0] in comparisons:
         test = comparisons[scores.own_tasks[0]]
-        how = f"{test_name(scores.procedure, scores.control)}, {level}"
+        how = f"{procedure_label(scores.procedure, scores.control)}, {level}"
         return Outcome(test.pairs(), how, possible=test.attainable_pvalue < scores.alpha)
     return None
 
@@ -139,7 +139,7 @@ def _by_task(comparisons: Mapping[str, PairwiseResult], scores: Scores) -> str:
         return "no test yet"
     better = [name for test in comparisons.values() for name in test.pairs()["better"]]
     different = sum(name is not None for name in better)
-    how = f"{test_name(scores.procedure, scores.control)}, {format_level(scores.alpha)}"
+    how = f"{procedure_label(scores.procedure, scores.control)}, {format_level(scores.alpha)}"
     if not different:
         return f"{no_difference(scores)} on any task ({how})"
     verb = "is" if different == 1 else "are"
