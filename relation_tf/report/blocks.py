@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
@@ -445,14 +444,15 @@ def pair_table(
     alpha: float,
     digits: Callable[[str], int],
     *,
-    marks: Mapping[str, str] = MappingProxyType({"▲": "better", "▼": "worse"}),
+    ahead: str = "better",
     swatches: bool = True,
     paper: Paper | None = None,
     heading: Callable[[str], str] = str,
 ) -> Table:
     """Return a table with one row per pair of methods and one column per task.
 
-    A cell has p and, as a note, the difference with its simultaneous interval.
+    A cell has p, a mark (▲: the second method tends to have the higher value, ▼: the lower) and, as
+    a note, the difference, second minus first method, with its simultaneous interval.
 
     Args:
         label: Description for screen readers.
@@ -460,7 +460,7 @@ def pair_table(
         pvalues: Result of `all_pvalues`.
         alpha: Level of the tests.
         digits: Function from a task to the number of decimals of its differences.
-        marks: Two marks with their words, if the first or the second method has better ranks.
+        ahead: Word for the method with better ranks, for screen readers.
         swatches: If True, methods have their marker.
         paper: Label and caption in LaTeX.
         heading: Function from a task to the heading of its column.
@@ -468,14 +468,13 @@ def pair_table(
     kind: Any = "method" if swatches else "head"
     columns = [Column("First", kind), Column("Second", kind)]
     columns += [Column(heading(task), "number", task=task) for task in tasks]
-    ahead, behind = marks.items()
     pairs: dict[tuple[str, str], dict[str, Cell]] = {}
     for row in rows_of(pvalues):
-        mark, word = ahead if row.ahead == row.a else behind
+        mark = "▲" if row.effect_size > 0 else "▼"
         pairs.setdefault((row.a, row.b), {})[row.task] = Cell(
             pvalue_only(row.pvalue, alpha),
             mark=mark if row.ahead else "",
-            meaning=f"{row.a} {word}",
+            meaning=f"{row.ahead} {ahead}",
             significant=bool(row.significant),
             notes=_difference_note(row, digits(row.task)),
         )

@@ -417,8 +417,8 @@ def _notes(tasks: TaskScores, ranked: Mapping[Hashable, RankedSamples]) -> Itera
     if found := unequal_spread(joined):
         fault = str(found)
         yield (
-            f"{fault[:1].upper()}{fault[1:]}, each task divided by its SD. The test assumes equal "
-            "spread on each task, so its error rate can exceed alpha"
+            f"{fault[:1].upper()}{fault[1:]} (scores of each task divided by their SD). The test "
+            "assumes equal spread on each task, so its error rate can exceed alpha"
         )
 
 

@@ -67,8 +67,8 @@ def test_pvalues_have_simultaneous_intervals_in_points(suite_of, fabricate):
     # Levels 0.8 and 0.5, seeds add 0 to 4 points: the smallest and largest difference.
     limits = row[["difference", "difference_low", "difference_high"]].tolist()
     assert limits == pytest.approx([-30, -34, -26])
-    assert "| relation | baseline | ▲ **.040** (−30.0 \\[−34.0, −26.0\\]) |" in report.markdown()
-    assert "second minus first method in points, with a simultaneous" in report.html()
+    assert "| relation | baseline | ▼ **.040** (−30.0 \\[−34.0, −26.0\\]) |" in report.markdown()
+    assert "in points, second minus first method, with its 95 % interval" in report.html()
     assert "| −30.0 (−34.0 to −26.0) |" in report.markdown()
     assert "−34" not in report.latex()
 
@@ -108,7 +108,7 @@ def test_the_exact_p_decides(suite_of, fabricate):
     (picture,) = (p for p in report.context.pictures if p.name == "differences")
     assert "(−∞ to +∞)" in picture.panels[0].alt
     page, markdown = report.html(), report.markdown()
-    assert "| baseline | relation | ▼ .100 | ▼ .100 | ▼ .100 |" in markdown
+    assert "| baseline | relation | ▲ .100 | ▲ .100 | ▲ .100 |" in markdown
     assert "0 of 1 pairs significant" in page
     assert page.count('class="significant"') == 1  # the verdict over both tasks
     for text in (page, markdown):
@@ -222,3 +222,11 @@ def test_a_warning_names_tasks_with_unequal_spread(table_of, test, warned):
             "with `relation-tf compare SOURCE --test welch`."
         ][:warned]
     )
+
+
+def test_marks_have_the_sign_of_the_difference(table_of):
+    scores = {"a": [1.0, 2, 3, 4, 5], "b": [11.0, 12, 13, 14, 15]}
+    report = compare_sources(table_of({"acc": scores, "loss": scores}), lower_is_better="loss")
+    (row,) = (line for line in report.markdown().splitlines() if line.startswith("| a | b | ▲"))
+    assert row.count("▲ **.008** (+10") == 2
+    assert ": lower (better for loss)." in report.latex()

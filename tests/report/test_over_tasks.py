@@ -58,7 +58,7 @@ def test_the_default_is_stratified_steel_dwass(noisy_table):
     assert written["effect_size"].tolist() == expected["effect_size"].tolist()
     assert (written["effect_low"] < written["effect_size"]).all()
     for page in (report.html(), report.markdown()):
-        assert "Stratified Steel-Dwass over 4 tasks, with every seed" in text_of(page)
+        assert "Stratified Steel-Dwass over 4 tasks uses every seed" in text_of(page)
         assert "applies to these tasks only" in text_of(page)
     assert "ranks" not in report.tables
 
@@ -83,7 +83,7 @@ def test_the_answer_begins_with_all_tasks(suite_of, fabricate):
 
 def test_joining_seeds_of_tasks_is_called_arbitrary(suite_of, fabricate):
     report = make_report(fabricate(suite_of(tasks=["CoLA", "RTE"]), separated))
-    assert "Which seeds of different tasks are paired is arbitrary" in text_of(report.markdown())
+    assert "grouping them by seed is arbitrary" in text_of(report.markdown())
 
 
 def test_nemenyis_test_uses_means(suite_of, fabricate):

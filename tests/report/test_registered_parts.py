@@ -67,7 +67,7 @@ def test_lower_is_better_metric(regression, fabricate):
     assert bold(page) == ["0.630"]
     assert "lowest for mine" in page
     assert "times 100" not in page
-    assert 'aria-label="baseline worse"' in page
+    assert 'aria-label="relation better"' in page
     (costs,) = (each for each in report.context.pictures if each.name == "time")
     assert "baseline 0." in costs.panels[0].alt
 
@@ -131,7 +131,7 @@ def test_a_procedure_of_another_library(table):
     assert pvalues["significant"][:3].tolist() == [False, True, True]
     assert "c is better than a on both tasks (p < .05)." in report.context.answer
     text = report.markdown()
-    assert "p of Tukey's HSD, all pairs within a column." in text
+    assert "p: Tukey's HSD, all pairs of a column." in text
     assert "Tukey's HSD, all pairs of methods, two-sided" in text
     for absent in ("Steel-Dwass", "permutation", "smallest possible"):
         assert absent not in text.partition("## Test details")[2].partition("## Warn")[0]

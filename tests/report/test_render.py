@@ -91,7 +91,7 @@ def test_no_letters_with_a_control(suite_of, pages_of, folder):
     report, (page, markdown) = pages_of(suite_of(control="baseline"), separated)
     assert "is better than baseline on" in str(report)
     assert "No difference in any column" not in page
-    assert "p of Steel's test, each method of a column against baseline." in page.replace(
+    assert "p: Steel's test, each method of a column against baseline." in page.replace(
         "&#39;", "'"
     )
     for text in (page, markdown):

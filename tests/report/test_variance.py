@@ -102,7 +102,7 @@ def test_section_states_what_p_covers(predicted):
     section = page.partition("## Seeds and test rows")[2].partition("\n## ")[0]
     assert "| MRPC | 60 |" in section
     assert "McNemar" in section
-    scope = "Scope: p, intervals and verdicts cover the seeds"
+    scope = "Scope: p, intervals and verdicts apply to other seeds"
     assert page.count(scope) == 1
     assert scope in page.partition("## Short answer")[2].partition("\n## ")[0]
 

@@ -188,7 +188,7 @@ def test_margins_of_tasks(suite_of, fabricate):
     assert context.verdicts.mean.loc["relation", "margin"] == 2.5
     shown = within(context.blocks["answer"])
     said = [block.text for block in shown if isinstance(block, Paragraph)]
-    assert any("(the margin; some tasks have their own)" in text for text in said)
+    assert any("(the margin; some tasks have their own margin)" in text for text in said)
 
 
 def test_a_comparison_sets_the_margin_of_a_task(table_of):

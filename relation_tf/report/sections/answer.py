@@ -184,8 +184,8 @@ def _cautions(context: ReportContext) -> Iterator[Block]:
 def _scope(context: ReportContext) -> Iterator[str | Span]:
     """Yield what p covers, and where the uncertainty from test rows is."""
     yield (
-        "Scope: p, intervals and verdicts cover the seeds (other runs on the same test rows), not "
-        "the choice of the test rows"
+        "Scope: p, intervals and verdicts apply to other seeds on the same test rows, not to other "
+        "test rows"
     )
     if any("variance" in part.row_tables for part in context.parts.values()):
         yield "; for that see "
@@ -300,15 +300,20 @@ def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     """Yield the meaning of the verdicts, the margin, the level and its correction."""
     number, tasks = len(verdicts.methods), len(verdicts.averaged)
     yield f"Difference: method minus {verdicts.reference}, positive if the method is better."
-    yield "Better: the whole interval is above 0."
+    yield "Its interval gives the verdict. Better: the whole interval is above 0."
     if scores.margin:
-        own = "; some tasks have their own" if scores.margins else ""
-        yield f"No worse: it is above −{margin_in_words(scores.margin, scores)} (the margin{own})."
-    yield "Worse: it is below 0. Otherwise inconclusive."
+        own = "; some tasks have their own margin" if scores.margins else ""
+        yield (
+            f"No worse: the interval is above −{margin_in_words(scores.margin, scores)} (the "
+            f"margin{own}) but not above 0. So a method whose whole interval is between the margin "
+            "and 0 is no worse: it scores lower, but by less than the margin."
+        )
+    below = " and reaches beyond the margin" if scores.margin else ""
+    yield f"Worse: the whole interval is below 0{below}. Inconclusive: all other intervals."
     if len(verdicts.tasks) > 1 and not scores.alike:
         yield "There is no mean over tasks, because their units or directions differ."
     if len(verdicts.tasks) > 1:
-        yield "Time and memory: geometric means over tasks."
+        yield "Time and memory are geometric means over tasks."
     yield _level_and_coverage(scores.alpha, max(1, number))
     if tasks > 1:
         yield "The mean gives each task equal weight."
@@ -342,24 +347,30 @@ def _standing_blocks(context: ReportContext) -> list[Block]:
     table = _standing_table(context)
     if table is None:
         return []
-    means = (
-        "Means over tasks that all methods have (of time and memory: geometric); rank 1 is the "
-        "best."
-    )
-    if not context.scores.alike:
-        means += " There is no mean score, because the units or directions of the tasks differ."
+    read = " ".join(_how_to_read(context))
     how: list[str | Span] = [
-        f"{means} To test whether methods are no worse than one of them, set ",
+        f"{read} To test whether methods are no worse than one of them, set ",
         Span("reference", "code"),
         " and ",
         Span("margin", "code"),
         " in the suite, or run ",
-        Span("relation-tf compare SOURCE --reference NAME --margin POINTS", "code"),
+        Span("relation-tf compare SOURCE --reference NAME --margin MARGIN", "code"),
         ".",
     ]
     if context.scores.judged_against is not None:
-        how = [means]
+        how = [read]
     return [table, *_best_figure(context), Paragraph(how, "note")]
+
+
+def _how_to_read(context: ReportContext) -> Iterator[str]:
+    """Yield what the table of means averages."""
+    yield "Rank 1 is the best."
+    if len(context.scores.own_tasks) > 1:
+        yield "The table averages over the tasks that all methods have."
+        if not context.scores.alike:
+            yield "There is no mean score, because the units or directions of the tasks differ."
+        if not context.costs.empty:
+            yield "Time and memory are geometric means."
 
 
 def _standing_table(context: ReportContext) -> Table | None:

@@ -31,8 +31,8 @@ class LearningCurves(Section):
         if context.scores.seeds > 1:
             note = (
                 "Line and band: mean ± standard deviation over seeds, up to the epoch where the "
-                "first of them stops. Faint lines: seeds; the mark is the epoch whose weights are "
-                "evaluated."
+                "first seed stops. Each faint line is one seed; its mark is the epoch whose "
+                "weights are evaluated."
             )
         picture = learning_curves(context.results, context.look)
         return figure_with_note(picture, note, context.look)
@@ -53,8 +53,8 @@ class Costs(Section):
         lengths = cost_against_length(_by_length(context), context.look)
         by_length = (
             "Time per batch and memory of a run against the mean text length of the task, with the "
-            "range over seeds. Points of different tasks are not joined: tasks differ in more than "
-            "their length."
+            "range over seeds. Lines do not join different tasks, because tasks differ in more "
+            "than their length."
         )
         return [
             *(Figure(picture, {} if i else context.look) for i, picture in enumerate(pictures)),
@@ -68,11 +68,12 @@ def _note(context: ReportContext) -> str:
     suite, deviation = context.results.suite, " ± standard deviation"
     return (
         f"Mean score{deviation if context.scores.seeds > 1 else ''} against the median time of a "
-        f"training epoch and its range over seeds (computing {computed_tokens(suite)}, "
-        f"{plural(suite.threads, 'CPU thread')} per operation), and against the number of "
-        "parameters without the embedding where it differs. Ringed, if any method is left out: no "
-        "other method is significantly better at no greater cost in any run. Times depend on the "
-        "processor named below and its load."
+        "training epoch (horizontal line: range over seeds). If the methods differ in size, a "
+        "second figure shows it against the parameters without the embedding. A method without a "
+        "ring is dominated: another method is significantly better, and none of its runs costs "
+        "more. Without any rings, no method is dominated. Runs compute "
+        f"{computed_tokens(suite)} with {plural(suite.threads, 'CPU thread')} per operation. Times "
+        "depend on the processor (see the end of the page) and its load."
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relation_tf.registry import register_section
-from relation_tf.report.answer import cautions
+from relation_tf.report.answer import cautions, in_words
 from relation_tf.report.blocks import (
     SHADED,
     Block,
@@ -37,17 +37,20 @@ class Differences(Section):
         no_evidence = (
             "does not differ significantly, which is no evidence that the methods are equal"
         )
-        details = (
-            f". ▲: the first method is better, ▼: worse. Bold: {context.level}. A pair that is not "
-            f"bold {no_evidence}."
-        )
         scores = context.scores
-        what = "all pairs within a column"
+        lower = ""
+        if scores.lower_is_better:
+            lower = f" (better for {in_words(sorted(scores.lower_is_better))})"
+        details = (
+            f". ▲: the second method scores higher, ▼: lower{lower}. Bold: {context.level}. A pair "
+            f"that is not bold {no_evidence}."
+        )
+        what = "all pairs of a column"
         if scores.control is not None:
             what = f"each method of a column against {scores.control}"
         test = f"{scores.procedure.title}, {what}"
         note: list[str | Span] = [
-            f"p of {test}. ▲: the first method has better ranks, ▼: worse ranks. ",
+            f"p: {test}. ▲: the second method has higher scores (by ranks), ▼: lower. ",
             SHADED,
             f": significant, {context.level}. The other pairs do not differ significantly; this is "
             f"no evidence that they are equal.{_intervals(context)}",
@@ -80,10 +83,10 @@ def _intervals(context: ReportContext) -> str:
         return f" So few seeds give no finite {confidence} intervals of the differences."
     unit = f" in {context.scores.unit}" if context.scores.unit else ""
     return (
-        f" In parentheses (small type in HTML): second minus first method{unit}, with a "
-        f"simultaneous {confidence} interval for all pairs of a column. The intervals "
-        "(Hodges-Lehmann) assume that the score distributions differ only in location; they "
-        f"exclude 0 only if the pair is significant.{context.scores.turned}"
+        f" With p: the difference (Hodges-Lehmann){unit}, second minus first method, with its "
+        f"{confidence} interval, simultaneous for all pairs of a column. An interval excludes 0 "
+        "only if the pair is significant. It assumes that the score distributions of two methods "
+        f"differ only in location.{context.scores.turned}"
     )
 
 

@@ -108,13 +108,12 @@ def _note(results: Results) -> str:
     limits = "; ".join(f"{task} {_limit(suite, task)}" for task in results.begun.tasks)
     return (
         f"Target: {_target(suite)} ({STOPPING_RULES.find(suite.stopping).description}). "
-        "Times include training and validation, but not compilation; "
-        "mean ± standard deviation over the seeds that reached the target. Times per epoch: over "
-        f"all seeds. Runs compute {computed_tokens(suite)} with "
-        f"{plural(suite.threads, 'CPU thread')} per operation. "
-        "The relative time to target needs all seeds of a method to reach it. –: no seed reached "
-        f"the target within the limit ({limits}). "
-        "Times depend on the processor named below and its load; relative times depend less on it."
+        "Times include training and validation, but not compilation. Time to target: mean ± "
+        "standard deviation over the seeds that reached the target; relative times only for "
+        "methods with all seeds. Time per epoch: the same over all seeds. –: no seed reached the "
+        f"target within the limit ({limits}). Runs compute {computed_tokens(suite)} with "
+        f"{plural(suite.threads, 'CPU thread')} per operation. Times depend on the processor (see "
+        "the end of the page) and its load; relative times depend less on them."
     )
 
 
@@ -142,20 +141,19 @@ def _pairs(context: ReportContext, tests: Mapping[str, PairwiseResult]) -> list[
         for note in test.notes
     ]
     note: list[str | Span] = [
-        "p of Steel-Dwass tests on these times; a seed that did not reach the target counts as "
-        "slower than all that did. ▲: the first method takes longer, ▼: less time. ",
+        "p of Steel-Dwass tests of these times. A seed that did not reach the target counts as "
+        "slower than all seeds that did. ▲: the second method takes longer, ▼: less time. ",
         SHADED,
         f": significant, {context.level}. With p: the difference in s, second minus first method, "
-        f"and its simultaneous interval.{''.join(notes)}",
+        f"with its simultaneous interval.{''.join(notes)}",
     ]
-    pvalues, marks = all_pvalues(tests), {"▼": "faster", "▲": "slower"}
     table = pair_table(
         "Table: pairs of times to target",
         [*tests],
-        pvalues,
+        all_pvalues(tests),
         context.scores.alpha,
         digits=lambda task: 1,
-        marks=marks,
+        ahead="faster",
     )
     return [table, Paragraph(note, "note")]
 

@@ -57,13 +57,13 @@ def _described(several: OverTasks, context: ReportContext) -> Iterator[str]:
     result = several.result
     if isinstance(result, StratifiedResult):
         yield (
-            ", with every seed: scores are ranked within each task, and rank differences are added "
-            "over tasks, so seeds of different tasks are never paired. p is family-wise over all "
-            "pairs, from "
+            " uses every seed: it ranks the scores within each task and adds the rank differences "
+            "over tasks. It never pairs seeds of different tasks. p is corrected for the number of "
+            "pairs (family-wise). It is computed from "
         )
         drawn = result.method == "monte-carlo" and result.null is not None
         yield f"{result.null.permutations:,} random" if drawn and result.null else "all"
-        yield (" permutations of the scores within tasks. The result applies to these tasks only.")
+        yield " permutations of the scores within tasks. The result applies to these tasks only."
     elif isinstance(result, SignedRankResult):
         yield (
             " ranks the differences of means across tasks; p is adjusted for the number of methods "
@@ -84,8 +84,8 @@ def _remarks(several: OverTasks, context: ReportContext) -> Iterator[str]:
         seeds = min(len(own) for own in context.scores.by_network()[several.tasks[0]].values())
         best = bound(len(context.scores.methods), len(several.tasks), seeds)
         yield (
-            f"Smallest possible p-value: {format_pvalue(best, context.scores.alpha)} (with this "
-            "number of methods, tasks and seeds, without ties)."
+            "The smallest possible p with this number of methods, tasks and seeds is "
+            f"{pvalue_only(best, context.scores.alpha)} (without ties)."
         )
     yield from _counting(several, context)
 

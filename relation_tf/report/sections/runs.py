@@ -105,19 +105,21 @@ def _how(results: Results, how: pd.DataFrame) -> list[Block]:
     note = "A pass decodes the whole text; a step decodes one token of each row in a batch."
     if not timed:
         others = (
-            " (of process: includes earlier runs in the same process)"
+            ' "Of process" includes earlier runs in the same process.'
             if how["of_process"].any()
             else ""
         )
-        base = ", above that of the process before its first run" if how["above_base"].all() else ""
+        base = ""
+        if how["above_base"].all():
+            base = ", minus the memory that the process used before its first run"
         note = (
-            "Time: training without evaluation and compilation; tokens without padding. "
-            f"Padding: share of padding in training batches. Memory: peak of a run{others}{base}."
+            "Time: training without evaluation and compilation. Tokens do not include padding. "
+            f"Padding: its share of the training batches. Memory: peak of a run{base}.{others}"
         )
     return [
         Paragraph(f"{computed(results)} {varied(results)}".strip()),
         table_by_task("Table: costs of the runs", how, _columns(timed=timed)),
-        Paragraph(f"Medians over seeds. {note}", "note"),
+        Paragraph(f"Values are medians over seeds; memory is the maximum. {note}", "note"),
     ]
 
 

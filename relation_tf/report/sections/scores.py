@@ -164,7 +164,7 @@ class Seeds(Section):
         points = "Scores times 100. " if scores.fractions else ""
         points = f"Scores: {scores.times_100}. " if points and scores.points else points
         interval = (
-            ", the horizontal line its 95 % t interval, within the range of the metric"
+            ", the horizontal line its 95 % t interval, cut at the limits of the metric"
             if scores.seeds > 1
             else ""
         )

@@ -64,8 +64,9 @@ def _procedure(context: ReportContext) -> Iterator[str | Span]:
     )
     if scores.averages:
         yield (
-            "The average is tested like a task, with one value per seed. Which seeds of different "
-            "tasks are paired is arbitrary; the test over tasks does not pair them. "
+            "The average is tested like a task: its value for a seed is the mean over the tasks' "
+            "runs with this seed. These runs are independent, so grouping them by seed is "
+            "arbitrary. The test over tasks does not group them. "
         )
     positive = "Cliff's delta is"
     if context.pvalues["asymptotic_pvalue"].notna().any():

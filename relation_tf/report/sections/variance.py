@@ -98,16 +98,17 @@ def _cells(task: str, own: pd.DataFrame, context: ReportContext) -> list[str]:
 
 def _note(context: ReportContext, found: Mapping[str, pd.DataFrame]) -> Iterator[str | Span]:
     yield (
-        "Standard errors of a method's mean over its seeds, root mean squares over methods: other "
-        f"seeds: SD / √n; other rows: bootstrap, {DRAWS} draws; both: two-way bootstrap. "
+        "The standard error of a method's mean shows how much the mean would vary with other "
+        "seeds (SD / √n), with other test rows (bootstrap) or with both (two-way bootstrap, "
+        f"{DRAWS} draws each). The values are root mean squares over methods. "
     )
     if "rows-pvalues" in found:
         significant = (found["rows-pvalues"]["pvalue"] < context.scores.alpha).sum()
         yield (
-            "McNemar's test over seeds (exact sign flips of rows, mid-p) is about other rows for "
-            f"the same trained networks: {significant} of {len(found['rows-pvalues'])} differences "
-            f"between two methods on one task have {context.level}, corrected for all of these "
-            "tests together (Holm). "
+            "McNemar's test over seeds (exact sign flips of rows, mid-p) shows whether the same "
+            "trained networks would differ on other test rows. By this test, "
+            f"{significant} of {len(found['rows-pvalues'])} differences between two methods on one "
+            f"task are significant ({context.level}, Holm-corrected for all of these tests). "
         )
     yield "Tables: "
     yield from file_links(found)
