@@ -89,8 +89,10 @@ def describe_usage_error(error: Exception) -> str:
     name = getattr(error, "option_name", None)
     if name and hasattr(error, "possibilities"):
         message = f"No such option: {name}."
-        near = difflib.get_close_matches(name, error.possibilities or (), n=1)
-        message += f" Did you mean {near[0]!r}?" if near else ""
+        # Without dashes, which would make all short names similar.
+        known = {each.lstrip("-"): each for each in error.possibilities or ()}
+        near = difflib.get_close_matches(name.lstrip("-"), known, n=1)
+        message += f" Did you mean {known[near[0]]!r}?" if near else ""
     message = message.replace(": Input should be ", ": must be ")
     message += "" if message.endswith((".", "?")) else "."
     context = getattr(error, "ctx", None)

@@ -101,11 +101,7 @@ def score(predictions: Predictions, labels: Labels | None = None) -> Scores:
     """
     sources = locate(predictions, "dev")
     if not sources:
-        raise SubmissionError(
-            f"predictions must be for one or more of {', '.join(TASKS)}, in files TASK.tsv or "
-            "TASK.dev.tsv of a folder or its folder predictions/. "
-            f"Received: {_shown(predictions)}{_runs_in(predictions)}"
-        )
+        raise SubmissionError(_without_predictions(predictions))
     true = {
         name: _own_labels(source, TASKS[name]) if labels is None else _labels(labels, TASKS[name])
         for name, source in sources.items()
@@ -148,19 +144,22 @@ def read_labels(folder: str | os.PathLike[str], task_name: str) -> list[str | fl
     return [converted(cell, task.parse, f"{path}, line {line}") for line, (cell,) in cells]
 
 
-def _shown(predictions: Predictions) -> str:
-    folders = folders_of(predictions)
-    return ", ".join(map(str, folders)) if len(folders) > 1 else short(str(predictions))
-
-
-def _runs_in(predictions: Predictions) -> str:
-    """Return a hint if the folder is a suite's; else nothing."""
-    for folder in folders_of(predictions):
+def _without_predictions(predictions: Predictions) -> str:
+    """Return the message for predictions without a task; a suite's folder has a hint."""
+    folders, names = folders_of(predictions), ", ".join(TASKS)
+    if not folders:
+        return f"predictions must have one or more of {names}. Received: {short(str(predictions))}"
+    message = (
+        f"{', '.join(map(str, folders))}: no predictions. Must have TASK.tsv or TASK.dev.tsv, "
+        f"directly or in predictions/, for one or more of {names}"
+    )
+    for folder in folders:
         run = next(folder.glob("runs/*/*/seed-*/predictions"), None)
         if run is not None:
             chosen = folder / "runs" / "*" / run.parts[-3] / run.parts[-2]
-            return f". A suite has several runs: name those of a method and seed, such as {chosen}"
-    return ""
+            message += f". A suite has several runs: name those of a method and seed, as {chosen}"
+            break
+    return message
 
 
 def _own_labels(source: Source, task: Task) -> list[Any]:

@@ -119,7 +119,10 @@ def test_score(run, tmp_path):
         (["check", "--fast", "a.zip"], "No such option: --fast. See `glue-submit"),
         (["check", "--jsn", "a.zip"], "No such option: --jsn. Did you mean '--json'?"),
         (["score", "run"], "run: no such folder. DIR must contain"),
-        (["score", ".", "--labels", "none"], "predictions must be for one or more of CoLA"),
+        (
+            ["score", ".", "--labels", "none"],
+            ": no predictions. Must have TASK.tsv or",
+        ),
         (["check", "none.zip"], "none.zip: cannot be read: No such file"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from glue_submit import TASKS, SubmissionError, read_labels, score
@@ -99,8 +101,12 @@ def test_predictions_without_labels(dev_predictions, glue_data):
 
 
 def test_no_predictions(tmp_path, glue_data):
-    with pytest.raises(SubmissionError, match="predictions must be for one or more of CoLA"):
-        score(tmp_path, glue_data)
+    message = rf"^{re.escape(str(tmp_path))}: no predictions\. Must have TASK\.tsv"
+    for folders in (tmp_path, [tmp_path]):
+        with pytest.raises(SubmissionError, match=message):
+            score(folders, glue_data)
+    with pytest.raises(SubmissionError, match=r"must have one or more of CoLA.* Received: '{}'"):
+        score({}, glue_data)
 
 
 @pytest.mark.parametrize(
