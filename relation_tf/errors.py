@@ -126,10 +126,13 @@ def reason_of(error: BaseException) -> str:
     return getattr(error, "strerror", None) or f"{error!s:.100}"
 
 
-def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
+def did_you_mean(
+    name: object, known: Iterable[object], cutoff: float = 0.6, prefix: str = ""
+) -> str:
     """Return a hint with the nearest known name, or an empty string if there is no near one.
 
-    Case is ignored; a value that is not a string has no hint.
+    Case is ignored; a value that is not a string has no hint. The hint begins with the prefix,
+    which is not compared.
 
     Example:
         >>> did_you_mean("atention", ["attention", "relation"])
@@ -141,7 +144,7 @@ def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> 
         return ""
     by_lower = {str(each).lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
-    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+    return f" Did you mean {f'{prefix}{by_lower[near[0]]}'!r}?" if near else ""
 
 
 def did_you_mean_module(name: str) -> str:
@@ -151,7 +154,7 @@ def did_you_mean_module(name: str) -> str:
         >>> did_you_mean_module("relation_tf.layer")
         " Did you mean 'relation_tf.layers'?"
     """
-    parent = name.rpartition(".")[0]
+    parent, _, last = name.rpartition(".")
     folders = None
     if parent:
         with contextlib.suppress(ImportError):
@@ -159,18 +162,18 @@ def did_you_mean_module(name: str) -> str:
             folders = None if spec is None else spec.submodule_search_locations
         if folders is None:
             return did_you_mean_module(parent)
+    known = [each.name for each in pkgutil.iter_modules(folders)]
     prefix = f"{parent}." if parent else ""
-    known = [each.name for each in pkgutil.iter_modules(folders, prefix)]
-    return "" if name in known else did_you_mean(name, known, cutoff=0.75)
+    return "" if last in known else did_you_mean(last, known, cutoff=0.75, prefix=prefix)
 
 
 def no_such_module(name: str) -> str:
     """Say that a module does not exist, where Python looked for it, and the nearest module."""
     installed = (sys.prefix, sys.base_prefix)
     places = [str(Path(place).resolve()) for place in sys.path if not place.startswith(installed)]
-    where = " and ".join(dict.fromkeys(places))
+    where = ", ".join(dict.fromkeys(places))
     hint = did_you_mean_module(name)
-    return f"no such module in {where} or among installed packages{hint and f'.{hint}'}"
+    return f"no such module.{hint} Searched: {where} and the installed packages"
 
 
 def escape(text: str) -> str:

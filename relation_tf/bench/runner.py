@@ -222,11 +222,18 @@ def _select(
     """Return the suite and its requested runs; sequential seeds need all tasks and methods."""
     if looks is None:
         return suite, select(suite, tasks, methods, seeds)
-    for key, chosen in (("tasks", tasks), ("methods", methods), ("seeds", seeds)):
+    if seeds is not None:
+        raise OptionError(
+            "seeds",
+            "cannot be used with --until-decided, which adds seeds until each pair of methods is "
+            "decided. To limit their number, use --max-seeds",
+        )
+    for key, chosen in (("tasks", tasks), ("methods", methods)):
         if chosen is not None:
-            raise SuiteError(
-                f"{key}: cannot be chosen with until_decided, whose verdicts are about all "
-                f"tasks and methods of the suite. Received: {chosen}"
+            raise OptionError(
+                key,
+                f"cannot be used with --until-decided, which needs all {key} of the suite. Use a "
+                f"suite with only these {key}",
             )
     suite = with_seeds(suite, looks)
     return suite, suite.runs()

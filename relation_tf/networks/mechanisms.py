@@ -253,13 +253,13 @@ def load(path: str) -> Any:
 
 def _refuse_unknown(factory: Any, given: Iterable[str], reason: str) -> None:
     """Raise an error that names the option which a factory does not know, if that is the reason."""
-    options = _options(factory)
+    options = options_of(factory)
     for name in given:
         if name not in (*options, "causal") and f"'{name}'" in reason:
             raise UnknownNameError(f"{factory.__name__} option", name, options)
 
 
-def _options(factory: Any) -> list[str]:
+def options_of(factory: Any) -> list[str]:
     """Return the options that a function, a class and its bases declare, without Keras's Layer."""
     functions = [factory]
     if inspect.isclass(factory):
@@ -276,7 +276,7 @@ def _declares(factory: Any, argument: str) -> bool:
     if not inspect.isclass(factory):
         parameters = inspect.signature(factory).parameters.values()
         return any(each.name == argument or each.kind is each.VAR_KEYWORD for each in parameters)
-    return argument in _options(factory)
+    return argument in options_of(factory)
 
 
 def accepts(layer: Any, argument: str) -> bool:

@@ -108,10 +108,11 @@ class Missing:
     obtain: str = ""
 
     def __str__(self) -> str:
-        parts = [self.reason] if self.reason else []
+        parts = [self.reason or "not found"]
         if self.searched:
-            parts.append(f"not found. Searched: {', '.join(dict.fromkeys(self.searched))}")
-        return "; ".join(parts) + (f". To get the data: {self.obtain}." if self.obtain else "")
+            places = ", ".join(dict.fromkeys(self.searched))
+            parts.append(f"{'Also searched' if self.reason else 'Searched'}: {places}")
+        return ". ".join(parts) + (f". To get the data: {self.obtain}." if self.obtain else "")
 
 
 def search(dataset: Dataset, kind: str, folders: Iterable[Path]) -> TaskSource | Missing:

@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from relation_tf.errors import UnknownNameError, in_one_line
+from relation_tf.errors import UnknownNameError
 from relation_tf.optimizers import Adam, FCSRDecay, SumRows
 from relation_tf.registry import (
     OPTIMIZERS,
@@ -18,6 +18,7 @@ from relation_tf.registry import (
     register_optimizer,
     register_schedule,
 )
+from relation_tf.training.parts import make_part
 
 _NOTHING: Mapping[str, Any] = {}
 _WRAPPERS = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "LearningRateSchedule"}
@@ -55,6 +56,8 @@ def warmup_cosine(
         steps_per_epoch: Steps per epoch.
         warmup: Share of the steps for warmup, in [0, 1).
     """
+    if not 0 <= warmup < 1:
+        raise ValueError(f"warmup must be in [0, 1). Received: {warmup!r}")
     steps = epochs * steps_per_epoch
     rising = int(warmup * steps)
     return keras.optimizers.schedules.CosineDecay(
@@ -97,7 +100,7 @@ def make_schedule(
         given = {"initial_learning_rate": learning_rate, "decay_steps": epochs * steps_per_epoch}
         accepted = inspect.signature(factory).parameters
         arguments = {key: value for key, value in given.items() if key in accepted}
-    return _make(SCHEDULES.kind, name, factory, {**arguments, **options})
+    return make_part(SCHEDULES.kind, name, factory, arguments, options)
 
 
 def make_optimizer(
@@ -124,14 +127,14 @@ def make_optimizer(
             does not support weight decay or row updates.
     """
     factory = _find(OPTIMIZERS, _classes(keras.optimizers, keras.optimizers.Optimizer), name)
-    arguments = {"learning_rate": learning_rate, **options}
+    arguments = {"learning_rate": learning_rate}
     if weight_decay is not None:
         arguments["weight_decay"] = weight_decay
     if embedding_updates != "dense":
         arguments["embedding_updates"] = embedding_updates
     if name not in OPTIMIZERS:
         factory = _with_summed_rows(factory)
-    return _make(OPTIMIZERS.kind, name, factory, arguments)
+    return make_part(OPTIMIZERS.kind, name, factory, arguments, options)
 
 
 def _classes(module: Any, base: type) -> dict[str, type]:
@@ -147,11 +150,6 @@ def _find(registry: Registry[Any], classes: Mapping[str, type], name: str) -> Ca
     if found is None:
         raise UnknownNameError(registry.kind, name, [*registry, *sorted(classes)])
     return found
-
-
-def _make(kind: str, name: str, factory: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    with in_one_line(f"{kind} {name!r}"):
-        return factory(**arguments)
 
 
 @functools.cache

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relation_tf.errors import in_one_line
 from relation_tf.registry import METRICS, STOPPING_RULES, register_stopping_rule
+from relation_tf.training.parts import make_part
 
 Weights = Any
 
@@ -80,8 +80,10 @@ def make_rule(settings: Any) -> tuple[StoppingRule, str]:
     if "higher_is_better" in accepted:
         metric = METRICS.get(column.removeprefix("val_"))
         arguments["higher_is_better"] = metric is not None and metric.higher_is_better
-    with in_one_line(f"stopping {settings.stopping!r}"):
-        return declared.factory(**{**arguments, **settings.stopping_options}), column
+    rule = make_part(
+        "stopping", settings.stopping, declared.factory, arguments, settings.stopping_options
+    )
+    return rule, column
 
 
 def records_accuracy(settings: Any) -> bool:
@@ -118,8 +120,8 @@ class SmoothedEarlyStopping(StoppingRule):
     remembered = ("values", "best", "waited")
 
     def __init__(self, patience: int = 5, higher_is_better: bool = False, window: int = 10) -> None:
-        if window < 1:
-            raise ValueError(f"window must be 1 or more. Received: {window}")
+        if not isinstance(window, int) or window < 1:
+            raise ValueError(f"window must be an integer, 1 or more. Received: {window!r}")
         self.patience = patience
         self.window = window
         self._sign = -1.0 if higher_is_better else 1.0

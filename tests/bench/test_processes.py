@@ -80,8 +80,8 @@ def error_of(folder, run):
     [
         ({"optimizer": "adm"}, "unknown optimizer 'adm'"),
         ({"learning_rate_schedule": "fcs"}, "Did you mean 'fcsr'?"),
-        ({"stopping_options": {"windw": 3}}, "unexpected keyword argument 'windw'"),
-        ({"stopping_options": {"window": 0}}, "window must be 1 or more. Received: 0"),
+        ({"stopping_options": {"windw": 3}}, "unknown option 'windw'. Did you mean 'window'?"),
+        ({"stopping_options": {"window": 0}}, "window must be an integer, 1 or more. Received: 0"),
     ],
 )
 def test_wrong_options_are_one_line_before_the_first_run(tmp_path, suite, settings, message):

@@ -219,7 +219,7 @@ def test_a_layer_of_another_width_is_refused(tmp_path, small_glue, suite, monkey
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ({"mechanism": "nowhere:Layer"}, "cannot import .*: no such module in .* or among inst"),
+        ({"mechanism": "nowhere:Layer"}, "cannot import .*: no such module. .* and the inst"),
         ({"mechanism": "keras.layers:Nothing"}, "cannot import .*'Nothing'"),
         ({"mechanism": "__main__:Mine"}, "worker processes cannot import __main__:Mine"),
         ({"mechanism": "saved-model:no"}, r"must be a folder with a saved_model\.pb"),

@@ -142,7 +142,7 @@ def test_a_folder_with_runs_of_a_fixed_number_is_refused(tmp_path, instant, suit
 def test_parts_of_the_suite_cannot_be_chosen(tmp_path, instant, suite, choice):
     for call in (run_suite, plan_suite):
         options = UNTIL if call is run_suite else {"until_decided": True}
-        message = f"{next(iter(choice))}: cannot be chosen with until_decided"
+        message = f"{next(iter(choice))}: cannot be used with --until-decided, which"
         with pytest.raises(SuiteError, match=message):
             call(suite(), tmp_path, **options, **choice)
 

@@ -37,7 +37,7 @@ def test_a_suite_imports_its_plugins_before_it_is_checked(tmp_path):
     )
     path = folder / "x.toml"
     path.write_text(SUITE.format("plug_metric"))
-    with pytest.raises(SuiteError, match=r"x\.toml: plugin 'plug_metric' .* no such module in "):
+    with pytest.raises(SuiteError, match=r"x\.toml: plugin .plug_metric. .* no such module\. "):
         load_suite(path, search_suite_folder=False)
     suite = load_suite(path)
     assert METRICS.remove("plug_hits").label == "plug_hits"
@@ -49,7 +49,8 @@ def test_a_missing_plugin_names_each_searched_folder_once(tmp_path):
     (tmp_path / "x.toml").write_text(SUITE.format("plug_missing"))
     with pytest.raises(SuiteError) as raised:
         load_suite(tmp_path / "x.toml")
-    assert str(raised.value).count(f"{tmp_path} ") == 1
+    _, searched = str(raised.value).split("Searched: ")
+    assert searched.replace(" and", ",").split(", ").count(str(tmp_path)) == 1
 
 
 def test_plugins_are_added_to_those_of_the_suite(tmp_path):
@@ -64,9 +65,9 @@ def test_plugins_are_added_to_those_of_the_suite(tmp_path):
 @pytest.mark.parametrize(
     ("source", "module", "message"),
     [
-        (None, "plug_none", "no such module in "),
-        (None, "plug_none.inner", "no such module in "),
-        ("", "plug_broken.inner", "no such module in "),
+        (None, "plug_none", "no such module. "),
+        (None, "plug_none.inner", "no such module. "),
+        ("", "plug_broken.inner", "no such module. "),
         ("import plug_absent", "plug_broken", "ModuleNotFoundError: No module named 'plug_abs"),
         ("raise RuntimeError('a\\nb')", "plug_broken", "RuntimeError: a b"),
         ("def", "plug_broken", "SyntaxError: "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import keras
@@ -73,6 +74,11 @@ def test_schedules(name, options, rates):
             lambda: make_optimizer("SGD", 0.1, embedding_updates="rows"),
             "optimizer 'SGD': .*embedding_updates",
         ),
+        (lambda: make_optimizer("adam", 0.1, {"beta1": 1}), r"Did you mean 'beta_1'\?"),
+        (
+            lambda: make_schedule("warmup-cosine", 0.1, 1, 1, {"warmup": 2}),
+            r"warmup must be in \[0, 1\)\. Received: 2",
+        ),
         (lambda: make_schedule("cosinedecay", 0.1, 1, 1), r"Did you mean 'CosineDecay'\?"),
         (lambda: make_schedule("fcsr", 0.1, 1, 1, {"x": 1}), "learning-rate schedule 'fcsr': .*x"),
     ],
@@ -105,5 +111,18 @@ def test_rule_is_created_from_its_declaration():
 
     rule, column = make_rule(settings("doc-fixed", stopping_options={"most": 7}))
     assert (rule.patience, rule.most, column) == (3, 7, "loss")
-    with pytest.raises(RelationError, match=r"stopping 'doc-fixed': .*least"):
-        make_rule(settings("doc-fixed", stopping_options={"least": 7}))
+    with pytest.raises(RelationError, match=r"'doc-fixed': unknown option 'mst'\. .* one of most"):
+        make_rule(settings("doc-fixed", stopping_options={"mst": 7}))
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "message"),
+    [
+        ("smoothed_early_stopping", {"windw": 3}, "unknown option 'windw'. Did you mean 'window'?"),
+        ("smoothed_early_stopping", {"window": "x"}, "window must be an integer, 1 or more"),
+        ("early_stopping", {"window": 3}, "has no options. Received: 'window'"),
+    ],
+)
+def test_wrong_stopping_options(rule, options, message):
+    with pytest.raises(RelationError, match=rf"^stopping '{rule}': {re.escape(message)}"):
+        make_rule(settings(rule, stopping_options=options))

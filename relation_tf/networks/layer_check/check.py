@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from relation_tf.errors import UnknownNameError
@@ -54,7 +55,8 @@ def check_layer(
 
     Raises:
         ValueError: If the name cannot be imported or is not a layer, a size is not a positive
-            integer, an option is unknown, or options are given for an instance.
+            integer, an option is unknown or has a value that the layer refuses, or options are
+            given for an instance.
 
     Example:
         >>> from relation_tf.networks import check_layer
@@ -69,7 +71,7 @@ def check_layer(
     outcomes: dict[str, LayerCheck] = {}
     # Keras's warnings refer to the networks created here, not to the layer.
     with warnings.catch_warnings(action="ignore"), dtype_policy("float32"):
-        _refuse_unknown_options(subject)
+        _refuse_wrong_options(subject)
         for check in checks:
             check_interrupts()
             if precision in check.needed or not required_only:
@@ -90,15 +92,27 @@ def _subject(
     return Subject(layer_or_name, entry, units, width, options), CHECKS
 
 
-def _refuse_unknown_options(subject: Subject | WholeNetwork) -> None:
-    """Raise an error if the layer does not know an option: this is no fault of the layer."""
+def _refuse_wrong_options(subject: Subject | WholeNetwork) -> None:
+    """Raise an error if the layer refuses only the options: this is no fault of the layer."""
     try:
         subject.layer()
     except UnknownNameError:
         raise
+    except ValueError:
+        if _is_made(replace(subject, options={})):
+            raise
     # The check of the construction reports other exceptions.
     except Exception:
         return
+
+
+def _is_made(subject: Subject | WholeNetwork) -> bool:
+    """Return True if the layer can be created."""
+    try:
+        subject.layer()
+    except Exception:
+        return False
+    return True
 
 
 def _entry(layer_or_name: Any) -> Mechanism:
