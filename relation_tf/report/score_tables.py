@@ -20,6 +20,7 @@ COLUMNS = (*KEY, "score", "metric")
 """Columns of a table that can have another name."""
 
 _EXPORTED = ("params.", "metrics.", "tags.")  # prefixes of MLflow's columns
+_INDEX = re.compile(r"(Unnamed: \d+)?")  # names that pandas gives a column without a name
 
 
 @dataclass(frozen=True)
@@ -158,11 +159,12 @@ def _named(
     found = {own: _find_column(own, names, where, columns) for own in (*COLUMNS, "value")}
     found["score"] = found["score"] or found["value"]
     there = {own: name for own, name in found.items() if name and own != "value"}
-    for name in there.values():
-        if (times := names.count(name)) > 1:
-            raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
+    _check_once(there.values(), names, where)
     if "method" not in there and "score" not in there and "task" in there:
-        wide = [name for name in names if name not in there.values()]
+        # A column of ours that another one replaces, and the index of pandas, are no methods.
+        others = [*there.values(), *COLUMNS]
+        wide = [name for name in names if name not in others and not _INDEX.fullmatch(name)]
+        _check_once(wide, names, where)
         if len(wide) > 1 and all(_is_numeric(table[name]) for name in wide):
             return _long(table, there, wide, where)
     notes = []
@@ -183,7 +185,8 @@ def _missing(
     others = [name for name in table.columns if name not in there.values()]
     lacking = ["'score' (or 'value')" if name == "score" else repr(name) for name in missing]
     message = f"{where} has no column {' and no column '.join(lacking)}"
-    numeric = [name for name in others if _is_numeric(table[name])]
+    once = [name for name in others if others.count(name) == 1 and not _INDEX.fullmatch(name)]
+    numeric = [name for name in once if _is_numeric(table[name])]
     if missing == ["task", "score"] and len(numeric) > 1:
         return (
             f"{message}. If {join_names(numeric, ' and ')} are tasks, write one row per score, for "
@@ -195,6 +198,12 @@ def _missing(
         f"{message}. If it has another name, use --columns {example}. Other columns: "
         f"{quoted(others) if others else 'none'}"
     )
+
+
+def _check_once(used: Iterable[str], names: Sequence[str], where: str) -> None:
+    for name in used:
+        if (times := names.count(name)) > 1:
+            raise DataError(f"{where} has column {name!r} {times} times; it must have it once")
 
 
 def _find_column(
@@ -225,7 +234,8 @@ def _long(
     table: pd.DataFrame, there: Mapping[str, str], methods: Sequence[str], where: str
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a wide table with one row per score."""
-    own = table.rename(columns={name: key for key, name in there.items()})
+    own = table[[*there.values(), *methods]]
+    own = own.rename(columns={name: key for key, name in there.items()})
     said = f"{where}: read as a wide table, one column per method: {join_names(methods)}"
     if "seed" not in own:
         own["seed"] = own.groupby([name for name in ("task", "metric") if name in own]).cumcount()

@@ -219,6 +219,17 @@ def test_wide_table():
     assert read(table, drop_failed=True).scores.samples("A") == {"x": [1, 2], "y": [4]}
 
 
+def test_only_methods_are_columns_of_a_wide_table():
+    table = pd.DataFrame({"Unnamed: 0": [0, 1], "": [0, 1], "seed": [9, 9], "task": [1, 1]})
+    table = table.assign(name="A", run=[1, 2], x=[1, 2], y=[4, 5])
+    found = read(table, columns={"task": "name", "seed": "run"}).scores
+    assert found.samples("A") == {"x": [1, 2], "y": [4, 5]}
+    assert found.table["seed"].tolist() == ["1", "2"] * 2
+    twice = table.drop(columns="name").set_axis([*table.columns[:4], "run", "x", "x"], axis=1)
+    with pytest.raises(DataError, match="has column 'x' 2 times"):
+        read(twice)
+
+
 def test_a_table_with_words_is_not_wide():
     with pytest.raises(DataError, match=r"no column 'method' and no column 'score' .or 'value'"):
         read(pd.DataFrame({"task": ["A"], "seed": [1], "model": ["x"], "acc": [0.5]}))
