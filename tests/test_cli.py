@@ -15,7 +15,7 @@ import pytest
 
 import relation_tf
 from relation_tf import cli
-from relation_tf.bench import RunFolder, run_suite
+from relation_tf.bench import Predictions, RunFolder, run_suite
 from relation_tf.bench.options import OF_PLANS, RunOptions
 from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
@@ -117,6 +117,17 @@ def test_a_custom_layer_is_found_in_the_working_folder(work, monkeypatch, call):
     assert call("run", "mine.toml", "--data", ".", "--tasks", "CoLA")[0] == 0
     runs = work / "runs" / "small" / "runs"
     assert (runs / "CoLA" / "Mine-8" / "seed-1" / "result.json").exists()
+
+
+def test_predict_finds_custom_layers_in_the_working_folder(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    searched = []
+    monkeypatch.setattr(
+        "relation_tf.bench.predict_missing",
+        lambda *_, **__: searched.append(sys.path[0]) or Predictions({}, {}),
+    )
+    assert call("predict", "runs")[0] == 0
+    assert searched == [str(tmp_path)]
 
 
 @pytest.mark.tensorflow

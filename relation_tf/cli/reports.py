@@ -14,6 +14,7 @@ from relation_tf.cli.application import command, complain, echo
 from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
+    import_from_here,
     parse_columns,
     parse_margins,
     split_families,
@@ -187,6 +188,7 @@ def predict(folder: Folder, **options: Any) -> None:
     """
     from relation_tf.bench import predict_missing
 
+    import_from_here()  # custom layers
     made = predict_missing(folder, **options)
     if made.lacking and not made.added:
         raise typer.Exit(complain("; ".join(str(made).splitlines())))
@@ -216,6 +218,7 @@ def submit(folder: Folder, **options: Any) -> None:
     if not results.runs:
         raise SuiteError(f"{folder}: nothing to submit: there are no finished runs")
     if any(options.values()):
+        import_from_here()
         typer.echo(str(predict_missing(folder, **options)))
         results = read_results(folder)
     submissions = write_zips(results, fill_missing)
