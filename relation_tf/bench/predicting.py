@@ -17,6 +17,7 @@ from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, join_names
 from relation_tf.files import write_json
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import load_task
@@ -74,26 +75,44 @@ def predict_missing(
         The runs with new predictions, and the others with the reason.
 
     Raises:
-        SuiteError: If the training data or a custom layer has changed, or the weights do not fit.
+        SuiteError: If there are no such runs, the training data or a custom layer has changed, or
+            the weights do not fit.
         DataError: If a task is not found or cannot be read.
     """
     folder = Path(folder)
     added: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
-    results = read_results(folder)
-    runs = [_FinishedRun.of(run) for run in results.runs]
+    runs = [_FinishedRun.of(run) for run in read_results(folder).runs]
     runs = [run for run in runs if find_task(run.config.entry).answered]
+    if not runs:
+        raise SuiteError(
+            f"{folder}: nothing to predict: there are no finished runs of tasks of the GLUE "
+            "leaderboard"
+        )
+    known: dict[tuple[str, str], _Data] = {}
     with RunFolder(folder).locked():
         for _, group in groupby(runs, key=lambda run: (run.config.task, run.config.method)):
             pending = []
             for run in group:
-                names, reason = run.find_pending(data, tfds_folder)
+                config = run.config
+                key = config.task, config.source
+                if key not in known:
+                    source = find_source(config.entry, config.source, data, tfds_folder)
+                    known[key] = _Data(source, source.digests(), source.training_digests())
+                names, reason = run.find_pending(known[key])
                 if names:
                     pending.append((run, names))
                 if reason:
                     lacking.setdefault(reason, []).append(str(run.config))
             added |= _predict_group(folder, pending, data, tfds_folder)
     return Predictions(added, lacking)
+
+
+@dataclass(frozen=True)
+class _Data:
+    source: TaskSource
+    digests: Mapping[str, str]
+    training_digests: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -108,16 +127,12 @@ class _FinishedRun:
         known = {key: run["config"][key] for key in RunConfig.model_fields if key in run["config"]}
         return cls(RunConfig(**known), Path(run["folder"]), run["metrics"], run["manifest"])
 
-    def find_pending(
-        self, data: str | Path | None, tfds_folder: str | Path | None
-    ) -> tuple[list[str], str]:
+    def find_pending(self, data: _Data) -> tuple[list[str], str]:
         """Return the names to predict, and the reason why others have no predictions."""
-        source = find_source(self.config.entry, self.config.source, data, tfds_folder)
-        digests = source.digests()
-        self._check_data(source)
-        recorded = self.manifest["data"].get("digests", {})
+        self._check_data(data)
+        digests, recorded = data.digests, self.manifest["data"].get("digests", {})
         names, missing = [], []
-        for name, split in source.task.answered.items():
+        for name, split in data.source.task.answered.items():
             there = (self.folder / "predictions" / f"{name}.test.tsv").exists()
             if split not in digests:
                 missing += [] if there else [name]
@@ -127,13 +142,12 @@ class _FinishedRun:
             return [], f"no {WEIGHTS}: train the run again, with --save-weights"
         return names, f"no test file of {', '.join(missing)}" if missing else ""
 
-    def _check_data(self, source: TaskSource) -> None:
-        trained = self.config.data_digests
-        found = source.training_digests()
+    def _check_data(self, data: _Data) -> None:
+        trained, found = self.config.data_digests, data.training_digests
         if trained is not None and trained != found:
             raise SuiteError(
                 f"{self.folder}: this run was trained on other data "
-                f"({', '.join(differing_splits(trained, found))}) than {source}"
+                f"({', '.join(differing_splits(trained, found))}) than {data.source}"
             )
 
 
@@ -189,7 +203,7 @@ def _make_trainer(
         skip_bad_lines=bool(run.manifest["data"]["skipped_lines"]),
         **config.reading(),
     )
-    with stderr_to(folder / LOG):
+    with stderr_to(folder / LOG), interrupts_delayed():
         return TaskTrainer(config, task)
 
 
@@ -207,7 +221,8 @@ def _outputs(trainer: TaskTrainer, run: _FinishedRun) -> dict[tuple[str, str], n
             trainer.restore([*file.values()])
     except Exception as error:  # any error in the file
         raise SuiteError(f"{path}: expected the weights of this run: {error}") from error
-    outputs, metrics = trainer.predict()
+    with interrupts_delayed():
+        outputs, metrics = trainer.predict()
     for name, own in run.metrics.items():
         for metric, value in own.items():
             if not math.isclose(metrics[name][metric], value, abs_tol=_TOLERANCE):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 
 import pytest
 
-from relation_tf.bench import predict_missing, run_suite
+from relation_tf.bench import RunFolder, predict_missing, predicting, run_suite
 from relation_tf.bench.runner import check_test_sets
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
+from relation_tf.tasks.sources import TaskSource
 
 pytestmark = pytest.mark.tensorflow
 
@@ -120,6 +122,47 @@ def test_other_training_data_is_refused(folder, small_glue):
     dev.write_text("".join(dev.read_text("utf-8").splitlines(keepends=True)[:-1]), "utf-8")
     with pytest.raises(SuiteError, match=r"was trained on other data \(dev\)"):
         predict_missing(folder / "runs", folder / "data")
+
+
+def test_ctrl_c_is_no_other_error(folder):
+    """A `KeyboardInterrupt` in a trace can become a `TypeError`."""
+
+    class Trainer:
+        def restore(self, weights):
+            pass
+
+        def predict(self):
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise TypeError("converted") from None
+
+    run = predicting._FinishedRun(SUITE.runs()[0], runs_of(folder)[0], {}, {})
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            predicting._outputs(Trainer(), run)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_files_are_hashed_once_for_all_runs(folder, monkeypatch):
+    hashed = []
+    monkeypatch.setattr(
+        TaskSource, "digests", lambda source: hashed.append(source) or {"train": "", "dev": ""}
+    )
+    with pytest.raises(SuiteError, match="was trained on other data"):
+        predict_missing(folder / "runs", folder / "data")
+    monkeypatch.setattr(predicting._FinishedRun, "_check_data", lambda *_: None)
+    hashed.clear()
+    predict_missing(folder / "runs", folder / "data")
+    assert len(hashed) == 2  # all files, and those of the training
+
+
+def test_nothing_to_predict(tmp_path):
+    RunFolder(tmp_path).open(SUITE)
+    with pytest.raises(SuiteError, match="nothing to predict: there are no finished runs"):
+        predict_missing(tmp_path)
 
 
 def test_submit_names_the_file(folder, monkeypatch, capsys):
