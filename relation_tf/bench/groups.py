@@ -28,7 +28,7 @@ from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import EncodedTask, load_task
 from relation_tf.tasks.glove import Vectors, read_glove
-from relation_tf.tasks.official import shortfalls
+from relation_tf.tasks.official import is_short
 from relation_tf.tasks.task import Task
 from relation_tf.training.checkpoint import STATE, Checkpoint
 from relation_tf.training.distribution import Distribution
@@ -283,7 +283,8 @@ def _run(
 
     def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
         write_predictions(folder / "predictions", trainer, trained.predictions)
-        if group.options.save_weights or shortfalls(trainer.task.source):
+        rows = {name: len(split) for name, split in trainer.task.splits.items()}
+        if group.options.save_weights or is_short(trainer.task.source, rows):
             write_weights(folder, trainer.weights())
         return made_with(trainer, config), _result(trainer, config, trained)
 

@@ -90,6 +90,21 @@ def shortfalls(source: TaskSource) -> list[Shortfall]:
     return found
 
 
+def is_short(source: TaskSource, rows: Mapping[str, int]) -> bool:
+    """Return True if `shortfalls` finds a test file; reads no file.
+
+    Args:
+        source: Source of the task or group.
+        rows: Number of rows of each split, as read.
+    """
+    return any(
+        rows.get(source.task.split_of(own.task, split)) != glue_submit.TASKS[name].test_rows
+        for own in source.members or (source,)
+        if _of_leaderboard(own)
+        for name, split in own.task.answered.items()
+    )
+
+
 def leaderboard_file(name: str) -> str:
     """Return the test file of a leaderboard name, relative to the folder of GLUE's files.
 

@@ -10,7 +10,7 @@ from glue_submit import TASKS
 from relation_tf.tasks import GLUE, find_source, load_task
 from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.listing import describe, lines
-from relation_tf.tasks.official import OFFICIAL_ROWS, leaderboard_file, shortfalls
+from relation_tf.tasks.official import OFFICIAL_ROWS, is_short, leaderboard_file, shortfalls
 
 
 @pytest.fixture
@@ -58,6 +58,19 @@ def test_groups(data):
     found = shortfalls(find_source(group, data=data))
     assert [each.name for each in found] == ["RTE", "MNLI-m", "MNLI-mm", "AX"]
     assert [note.partition(":")[0] for note in load_task(group, data=data).notes] == ["RTE", "MNLI"]
+
+
+@pytest.mark.parametrize("entry", ["RTE", TaskGroup(name="both", tasks=["RTE", "CoLA"])])
+def test_read_rows_show_a_short_test_set_without_the_files(data, small_glue, entry):
+    """Nodes of a cluster have the encoded rows, but no files."""
+    shutil.copytree(small_glue / "CoLA", data / "CoLA")
+    encoded = load_task(entry, data=data)
+    shutil.rmtree(data)
+    rows = {name: len(split) for name, split in encoded.splits.items()}
+    assert is_short(encoded.source, rows)
+    full = {encoded.task.split_of(each, "test"): TASKS[each.name].test_rows
+            for each in encoded.task.each()}  # fmt: skip
+    assert not is_short(encoded.source, rows | full)
 
 
 def test_a_sample_is_noted(data):
