@@ -287,7 +287,8 @@ def read_results(folder: str | Path) -> Results:
     failures += [(_name(path), _reason(path)) for path in run_folder.with_file("error.json")]
     looks = read_looks(run_folder.path)
     configs = None if looks is None else looks.requested(suite.runs())
-    failing = run_folder.failing_layers()
+    methods = {str(method.name) for method in suite.methods()}
+    failing = {k: v for k, v in run_folder.failing_layers().items() if k in methods}
     return Results(
         run_folder.path, suite, runs, failures, configs, looks=looks, failing_layers=failing
     )

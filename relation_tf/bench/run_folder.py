@@ -88,12 +88,11 @@ class RunFolder:
                             path.rmdir()
                 raise
 
-    def open(self, suite: Suite) -> None:
-        """Create the folder and write `suite.toml`.
+    def check_runs(self, suite: Suite) -> None:
+        """Check that a suite has all finished runs of the folder: reports would omit the others.
 
         Raises:
-            SuiteError: If the folder cannot be written, or contains finished runs that are not in
-                the suite: the reports would omit them.
+            SuiteError: If a finished run is not in the suite.
         """
         requested = {self.run(config) for config in suite.runs()}
         for result in sorted(self.path.glob("runs/*/*/*/result.json")):
@@ -104,6 +103,14 @@ class RunFolder:
                     f"{methods} on {', '.join(suite.tasks)} with seeds "
                     f"{', '.join(map(str, suite.seeds))}. Choose another --out"
                 )
+
+    def open(self, suite: Suite) -> None:
+        """Create the folder and write `suite.toml`.
+
+        Raises:
+            SuiteError: If the folder cannot be written, or has finished runs of another suite.
+        """
+        self.check_runs(suite)
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             for state in self.path.glob(f"runs/*/*/*/{STATE}"):

@@ -268,7 +268,8 @@ def _open(
     pending = hosts.agree_on_pending(
         request.chosen, request.pending(folder), options.deterministic, options.skip_bad_lines
     )
-    # Before the suite is written: a refused suite leaves no other suite's folder changed.
+    # Before anything is written: a refused suite leaves no other suite's folder changed.
+    folder.check_runs(request.suite)
     lines = [*check_layers(pending, folder, options), *filter(None, [folder.change(request.suite)])]
     if looks is None:
         folder.open(request.suite)

@@ -7,13 +7,14 @@ import sys
 
 import pytest
 
-from relation_tf.bench import layer_checks, run_suite
+from relation_tf.bench import layer_checks, read_results, run_suite, runner
 from relation_tf.bench.layer_checks import check_layers
 from relation_tf.bench.layer_source import layer_digest
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config import Method
 from relation_tf.errors import SuiteError
+from relation_tf.files import write_json
 from relation_tf.networks.layer_check.report import Fault
 from relation_tf.registry import MECHANISMS, Mechanism
 from relation_tf.report import compare, make_report
@@ -171,6 +172,25 @@ def test_layers_inside_networks_are_checked(
     name = "own-network" if mechanism == "own-network" else "my_leaky:Leaky"
     assert faults == [(name, "padding", "It leaks.")] * len(expected)
     assert config.has_built_in_layer is not bool(expected)
+
+
+def test_a_suite_of_another_folder_is_refused_before_its_layers_are_checked(
+    tmp_path, small_glue, suite, monkeypatch
+):
+    monkeypatch.setattr(runner, "check_layers", never)
+    folder = RunFolder(tmp_path)
+    done = suite(tasks=["CoLA"])
+    folder.open(done)
+    write_json(folder.start(done.runs()[0]) / "result.json", {})
+    with pytest.raises(SuiteError, match="this finished run is not in suite small"):
+        run_suite(suite(tasks=["RTE"]), tmp_path, data=small_glue, quiet=True)
+
+
+def test_only_methods_of_the_suite_are_marked(tmp_path, suite):
+    folder = RunFolder(tmp_path)
+    folder.open(suite())
+    folder.record_failing_layers([], dict.fromkeys(["relation-8", "of-a-former-suite"], "It leaks."))
+    assert [*read_results(tmp_path).failing_layers] == ["relation-8"]
 
 
 @pytest.mark.tensorflow
