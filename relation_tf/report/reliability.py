@@ -123,6 +123,8 @@ def spread_warnings(comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
 def complete_fault(scores: Scores) -> str:
     """Return why `--complete-methods` is not possible; empty if it is."""
     lacking = scores.lacking_tasks()
+    if not lacking:
+        return ""
     judged = [(family.control, family.reference) for family in scores.families]
     for name in (name for pair in judged or [(scores.control, scores.reference)] for name in pair):
         if name in lacking:

@@ -115,6 +115,10 @@ def test_complete_methods_are_compared_on_all_tasks(incomplete):
         compare(incomplete[incomplete["method"] != "b"], complete_methods=True)
 
 
+def test_complete_methods_without_an_incomplete_one():
+    assert compare(long_table(methods=["a"]), complete_methods=True).context.scores.methods == ["a"]
+
+
 def test_complete_methods_are_advised_only_where_this_is_possible(incomplete):
     assert "--complete-methods" in compare(incomplete, reference="a").context.warnings[0]
     for options in ({"reference": "c"}, {"control": "c"}):
