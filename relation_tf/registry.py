@@ -256,7 +256,7 @@ def register_metric(name: str, label: str = "", **declaration: Any) -> Callable[
 
 
 @dataclass(frozen=True)
-class StoppingRule:
+class StoppingRuleEntry:
     """A stopping rule: the end of a run, and the weights that it keeps.
 
     Attributes:
@@ -280,7 +280,9 @@ class StoppingRule:
     target: Callable[[Any], str] | None = None
 
 
-STOPPING_RULES: Registry[StoppingRule] = Registry("stopping rule", "relation_tf.training.stopping")
+STOPPING_RULES: Registry[StoppingRuleEntry] = Registry(
+    "stopping rule", "relation_tf.training.stopping"
+)
 
 
 def register_stopping_rule(name: str, **declaration: Any) -> Callable[[Any], Any]:
@@ -288,9 +290,9 @@ def register_stopping_rule(name: str, **declaration: Any) -> Callable[[Any], Any
 
     Args:
         name: Name in suites.
-        **declaration: Fields of `StoppingRule` other than `factory`.
+        **declaration: Fields of `StoppingRuleEntry` other than `factory`.
     """
-    return _decorator(STOPPING_RULES, name, lambda cls: StoppingRule(cls, **declaration))
+    return _decorator(STOPPING_RULES, name, lambda cls: StoppingRuleEntry(cls, **declaration))
 
 
 OPTIMIZERS: Registry[Callable[..., Any]] = Registry("optimizer", "relation_tf.training.optimizing")

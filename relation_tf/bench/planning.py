@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.bench.expected_spread import ExpectedSpread, expected_spread
 from relation_tf.bench.groups import RunGroup, compile_network
 from relation_tf.bench.provenance import one_line
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import Outlook
-from relation_tf.bench.spread import Spread, expected_spread
 from relation_tf.config.families import families_of
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
@@ -82,7 +82,7 @@ class SuitePlan:
     bytes: int
     jobs: int
     seeds: int
-    spread: Spread | None = None
+    spread: ExpectedSpread | None = None
     outlook: Outlook | None = None
     notes: Sequence[str] = ()
 
@@ -147,7 +147,7 @@ class SuitePlan:
                 lines.append(self._margin(self.spread, largest))
         return [*lines, *self.notes]
 
-    def _margin(self, spread: Spread, num_methods: int) -> str:
+    def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:
         """Return the margin that these seeds can show."""
         known = spread.unit != "SD"
         said = what_margin_can_be_shown(
@@ -263,7 +263,7 @@ def make_plan(
     )
 
 
-def _spread(suite: Suite, folder: RunFolder, chosen: Sequence[RunConfig]) -> Spread | None:
+def _spread(suite: Suite, folder: RunFolder, chosen: Sequence[RunConfig]) -> ExpectedSpread | None:
     judged = suite.reference is not None or suite.control is not None
     return expected_spread(suite, folder, chosen) if judged else None
 

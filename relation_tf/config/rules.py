@@ -23,7 +23,7 @@ MAX_RUNS = 100_000
 """Maximum number of runs of a suite."""
 
 
-class Facts:
+class SuiteFacts:
     """Facts about a suite for the rules; a kind of task is its first name, or None."""
 
     def __init__(self, suite: Suite) -> None:
@@ -56,7 +56,7 @@ class Rule:
         because: End of the message "key 'x': must be ...".
     """
 
-    when: Callable[[Facts, Method], Any]
+    when: Callable[[SuiteFacts, Method], Any]
     keys: Mapping[str, Sequence[Any]]
     because: str
 
@@ -210,7 +210,7 @@ def check(suite: Suite) -> None:
         ValueError: For the first fault, with the key, the value and the allowed values.
     """
     _check_names(suite)
-    facts = Facts(suite)
+    facts = SuiteFacts(suite)
     for key, value, allowed, expected in _members(facts):
         if value not in allowed:
             hint = did_you_mean(value, allowed)
@@ -244,7 +244,7 @@ def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _members(facts: Facts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
+def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]:
     """Yield key, name, known names and description of each key with a name."""
     suite = facts.suite
     for key in ("control", "reference"):
@@ -333,7 +333,7 @@ def _repeated(counts: Counter[str]) -> str | None:
     return min((name for name, times in counts.items() if times > 1), default=None)
 
 
-def _check_layout(facts: Facts) -> None:
+def _check_layout(facts: SuiteFacts) -> None:
     if facts.suite.layout is None:
         return
     places = Counter(
@@ -350,7 +350,7 @@ def _check_layout(facts: Facts) -> None:
         )
 
 
-def _check_families(facts: Facts) -> None:
+def _check_families(facts: SuiteFacts) -> None:
     families = families_of(facts.suite)
     if not families:
         return

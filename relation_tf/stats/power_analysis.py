@@ -26,7 +26,7 @@ _PERMUTATIONS = 100_000
 _SCORES = 2**18  # simulated scores per chunk
 
 
-class Estimate(NamedTuple):
+class SimulatedProbability(NamedTuple):
     """Simulated probability with a 95 % confidence interval of the simulation error."""
 
     probability: float
@@ -51,9 +51,9 @@ class Power(Shown):
         seed: Seed of the simulation.
     """
 
-    one: Estimate
-    any: Estimate
-    all: Estimate
+    one: SimulatedProbability
+    any: SimulatedProbability
+    all: SimulatedProbability
     num_methods: int
     num_seeds: int
     shift: float
@@ -202,7 +202,7 @@ def seeds_for_power(
         found = _power(
             num_methods, num_seeds, shift, alpha, test, simulations=simulations, seed=seed
         )
-        estimate: Estimate = getattr(found, differs_from)
+        estimate: SimulatedProbability = getattr(found, differs_from)
         return estimate.probability >= power
 
     received = f"power={power}, shift={shift}, num_methods={num_methods}"
@@ -218,7 +218,7 @@ def non_inferiority_power(
     alpha: float = 0.05,
     simulations: int = 100_000,
     seed: int = 0,
-) -> Estimate:
+) -> SimulatedProbability:
     """Estimate the probability that a method equal to the reference is found to be no worse.
 
     This is the power of `non_inferiority`, on one task or over several, where the scores are normal
@@ -410,8 +410,8 @@ def _wins(
     return ranks - num_seeds * (num_seeds - 1) // 2
 
 
-def _estimate(found: NDArray[np.bool_]) -> Estimate:
+def _estimate(found: NDArray[np.bool_]) -> SimulatedProbability:
     from scipy.stats import binomtest
 
     interval = binomtest(int(found.sum()), found.size).proportion_ci(0.95, method="exact")
-    return Estimate(float(found.mean()), float(interval.low), float(interval.high))
+    return SimulatedProbability(float(found.mean()), float(interval.low), float(interval.high))

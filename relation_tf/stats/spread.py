@@ -13,7 +13,7 @@ MOST_UNEQUAL = 3.0  # ratio of SDs up to which rank tests keep their level, see 
 _ROUNDING = 1e-12  # relative to the largest score: smaller SDs are rounding errors
 
 
-class Spread(NamedTuple):
+class UnequalSpread(NamedTuple):
     """The methods with the largest and the smallest standard deviation of their scores.
 
     Attributes:
@@ -32,7 +32,7 @@ class Spread(NamedTuple):
         return f"the SD of {self.wide} is {self.ratio:.2g} times the SD of {self.narrow}"
 
 
-def unequal_spread(samples: Mapping[Hashable, FloatArray]) -> Spread | None:
+def unequal_spread(samples: Mapping[Hashable, FloatArray]) -> UnequalSpread | None:
     """Return the methods with the most different SDs if they differ by more than 3:1.
 
     Methods with fewer than two finite scores are left out.
@@ -61,7 +61,7 @@ def unequal_spread(samples: Mapping[Hashable, FloatArray]) -> Spread | None:
     largest, smallest = deviations[wide], deviations[narrow]
     if largest <= MOST_UNEQUAL * smallest:
         return None
-    return Spread(wide, narrow, float(largest / smallest) if smallest else np.inf)
+    return UnequalSpread(wide, narrow, float(largest / smallest) if smallest else np.inf)
 
 
 def spread_notes(title: str, samples: Mapping[Hashable, FloatArray]) -> Iterable[str]:

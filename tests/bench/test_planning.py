@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from relation_tf.bench import plan_suite, run_suite, runner
+from relation_tf.bench.expected_spread import expected_spread
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.planning import (
@@ -22,7 +23,6 @@ from relation_tf.bench.planning import (
 )
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import _foreword
-from relation_tf.bench.spread import expected_spread
 from relation_tf.config import load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError

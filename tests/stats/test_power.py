@@ -16,7 +16,7 @@ from relation_tf.stats import (
     steel_dwass,
     what_can_be_shown,
 )
-from relation_tf.stats.power_analysis import Estimate
+from relation_tf.stats.power_analysis import SimulatedProbability
 
 
 @pytest.mark.parametrize("test", ["steel-dwass", "steel"])
@@ -94,7 +94,7 @@ def test_error_is_the_exact_interval_of_a_proportion():
     p, low, high = found.one
     error = math.sqrt(p * (1 - p) / 1_000)
     assert (low, high) == pytest.approx((p - 1.96 * error, p + 1.96 * error), abs=0.004)
-    assert isinstance(found.one, Estimate)
+    assert isinstance(found.one, SimulatedProbability)
 
 
 def test_printed_result():

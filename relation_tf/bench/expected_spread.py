@@ -16,7 +16,7 @@ from relation_tf.tasks.metrics import find_metric
 
 
 @dataclass(frozen=True)
-class Spread:
+class ExpectedSpread:
     """Standard deviation over seeds of each requested task of a suite.
 
     Attributes:
@@ -30,7 +30,7 @@ class Spread:
     origin: str
 
 
-def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) -> Spread:
+def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) -> ExpectedSpread:
     """Return the standard deviations of finished runs, else of published figures.
 
     Without one for each task, the result is one standard deviation per task; for tasks with
@@ -47,7 +47,7 @@ def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) 
     metrics = [find_metric(task.metrics[0]) for task in suite.learned()]
     alike = len({(metric.points, metric.higher_is_better) for metric in metrics}) == 1
     if suite.timed or not alike:
-        return Spread([1.0], "SD", "on one task")
+        return ExpectedSpread([1.0], "SD", "on one task")
     points = metrics[0].points
     unit = "points" if points == 100 else ""
     tasks = [*dict.fromkeys(run.task for run in runs)]
@@ -57,8 +57,8 @@ def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) 
         (_published(suite), "published SD"),
     ):
         if sds.keys() >= {*tasks} and any(sds[task] for task in tasks):
-            return Spread([sds[task] for task in tasks], unit, origin)
-    return Spread([1.0] * len(tasks), "SD", "in standard deviations over seeds")
+            return ExpectedSpread([sds[task] for task in tasks], unit, origin)
+    return ExpectedSpread([1.0] * len(tasks), "SD", "in standard deviations over seeds")
 
 
 def _of_runs(folder: RunFolder, runs: Sequence[RunConfig], points: float) -> dict[str, float]:
