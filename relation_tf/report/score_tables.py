@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +85,7 @@ def read_table(
         DataError: If a column is missing or a value is invalid; the message names the row.
     """
     _check_chart(table.columns, where)
+    table = _of_api(table, rows)
     unfinished = _unfinished(table)
     own, notes = _named(table.reset_index(drop=True), where, options.columns)
     if len(own) > len(unfinished):  # a wide table
@@ -136,11 +139,40 @@ def _check_chart(names: Iterable[Any], where: str) -> None:
         )
 
 
+def _of_api(table: pd.DataFrame, rows: Sequence[str]) -> pd.DataFrame:
+    """Return the export of W&B's API with a column for each key of `config` and `summary`.
+
+    Their cells are dictionaries, as text in a CSV file, as in the example of W&B's guide to export
+    data.
+    """
+    dictionaries = ["config", "summary"]
+    if not {*dictionaries} <= {*map(str, table.columns)}:
+        return table
+    entries: list[dict[str, Any]] = [{} for _ in rows]
+    for name in dictionaries:
+        for own, value, row in zip(entries, table[name], rows, strict=True):
+            own |= _dictionary(value, name, row)
+    keys = pd.DataFrame(entries, table.index)
+    others = [name for name in table if name not in (*dictionaries, *keys)]
+    return pd.concat([table[others], keys], axis=1)
+
+
+def _dictionary(value: Any, name: str, row: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    with suppress(SyntaxError, ValueError):
+        found = ast.literal_eval(re.sub(r"\bnan\b", "None", str(value)))
+        if isinstance(found, dict):
+            return found
+    raise DataError(f"{row}: {name} must be a dictionary. Received: {quote(str(value))}")
+
+
 def _unfinished(table: pd.DataFrame) -> list[str]:
     """Return the state of each run that has not finished, for exports of W&B and MLflow."""
     names = {*map(str, table.columns)}
     for state, others in (
         ("State", {"Name", "Created", "Runtime"}),
+        ("state", {"_wandb"}),
         ("status", {"run_id", "experiment_id"}),
         ("Status", {"Run ID", "Start Time"}),
     ):

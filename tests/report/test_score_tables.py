@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -273,17 +275,29 @@ def test_chart_of_wandb_is_refused():
         read(pd.DataFrame([[1, 0.5, 0.5, 0.5]], columns=names))
 
 
+EXPORTS = Path(__file__).parent / "exports"
+
+
 def test_export_of_mlflow():
-    table = pd.DataFrame(
-        {
-            "run_id": ["0a", "0b"],
-            "experiment_id": ["1", "1"],
-            "status": ["FINISHED", "FINISHED"],
-            "metrics.accuracy": [0.81, 0.79],
-            "params.dataset": ["SST-2", "SST-2"],
-            "params.method": ["relation", "attention"],
-            "params.seed": ["1", "1"],
-        }
+    """`mlflow.search_runs(...).to_csv(...)` of MLflow 3.17."""
+    columns = {"task": "dataset", "method": "model", "score": "accuracy"}
+    with pytest.raises(DataError, match=r"csv:2: the run must be finished.*Received: 'FAILED'"):
+        compare(EXPORTS / "mlflow.csv", columns=columns)
+    scores = compare(EXPORTS / "mlflow.csv", columns=columns, drop_failed=True).context.scores
+    assert scores.tasks == ["RTE", "CoLA"]
+    assert scores.samples("RTE")["relation"] == [0.7657744670227102, 0.7630318594544553]
+
+
+def test_export_of_the_api_of_wandb():
+    """`summary` and `config` of offline runs of W&B 0.31, as in its guide to export data."""
+    columns = {"task": "dataset", "method": "model", "score": "test/accuracy"}
+    scores = compare(EXPORTS / "wandb.csv", columns=columns).context.scores
+    assert scores.tasks == ["CoLA", "RTE"]
+    assert scores.samples("CoLA")["attention"] == [0.7169486747387446, 0.7051013805147884]
+    table = pd.read_csv(EXPORTS / "wandb.csv").replace(
+        {"summary": {r"0\.7169.*?,": "nan,"}}, regex=True
     )
-    found = read(table, columns={"task": "dataset", "score": "accuracy"})
-    assert found.scores.samples("SST-2") == {"relation": [0.81], "attention": [0.79]}
+    found = read(table, columns=columns, drop_failed=True)
+    assert found.failed.to_numpy().tolist() == [["CoLA", "attention", "1", "failed"]]
+    with pytest.raises(DataError, match=r"row 0: config must be a dictionary\. Received: 'x'"):
+        read(table.assign(config="x"), columns=columns)
