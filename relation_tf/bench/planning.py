@@ -7,7 +7,10 @@ finished runs replaces the estimate.
 
 from __future__ import annotations
 
+import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,26 +37,31 @@ from relation_tf.stats import (
     what_margin_can_be_shown,
 )
 from relation_tf.tasks.catalogue import find_task
+from relation_tf.training.session import LOG, start_tensorflow
 
 _FILES = 8_000  # bytes of a run's small files
-_WORKER = 7.0  # seconds in which a process loads TensorFlow
+_START = 7.0  # seconds in which a process loads TensorFlow, if this one has loaded it already
 
 GroupKey = tuple[str, str]  # task and method
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Training time of a run.
+    """Time of a run.
 
     Attributes:
         fewest: Seconds for the minimum number of epochs.
         most: Seconds for the maximum number of epochs.
         measured: If True, from finished runs or a timed epoch; if False, by proportion.
+        compiling: Seconds for building and compiling its network.
+        compiled_once: If True, all seeds share the compiled network.
     """
 
     fewest: float
     most: float
     measured: bool
+    compiling: float = 0.0
+    compiled_once: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,8 +72,8 @@ class SuitePlan:
         suite: The suite.
         total: Number of requested runs.
         pending: Unfinished runs.
-        costs: Training time of a run by task and method.
-        compiling: Compile time of a group (all seeds of a task and a method) in seconds.
+        costs: Time of a run by task and method.
+        start: Seconds in which a process loads TensorFlow.
         bytes: Size of the files of the pending runs.
         jobs: Number of parallel runs.
         seeds: Number of requested seeds.
@@ -78,7 +86,7 @@ class SuitePlan:
     total: int
     pending: Sequence[RunConfig]
     costs: Mapping[GroupKey, Cost]
-    compiling: float
+    start: float
     bytes: int
     jobs: int
     seeds: int
@@ -102,11 +110,14 @@ class SuitePlan:
     def _hours(self, pending: Sequence[RunConfig], end: str) -> float:
         if not pending:
             return 0.0
-        groups = [(run.task, run.method) for run in pending]
-        before = _WORKER + self.compiling * len({*groups}) / self.jobs
-        return (
-            before + sum(getattr(self.costs[group], end) for group in groups) / self.jobs
-        ) / 3600
+        groups = Counter((run.task, run.method) for run in pending)
+        training = sum(getattr(self.costs[group], end) * runs for group, runs in groups.items())
+        return (self.start + (self._compiling(groups) + training) / self.jobs) / 3600
+
+    def _compiling(self, groups: Mapping[GroupKey, int]) -> float:
+        """Return the seconds for compiling all networks of some numbers of runs."""
+        costs = ((self.costs[group], runs) for group, runs in groups.items())
+        return sum(cost.compiling * (1 if cost.compiled_once else runs) for cost, runs in costs)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -137,6 +148,7 @@ class SuitePlan:
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
             else "All runs are done.",
+            *self._included(),
         ]
         if self.outlook is not None:
             lines.append(self.outlook.sentence)
@@ -146,6 +158,19 @@ class SuitePlan:
             if self.spread is not None and largest > 1:
                 lines.append(self._margin(self.spread, largest))
         return [*lines, *self.notes]
+
+    def _included(self) -> Iterator[str]:
+        """Yield what the hours include."""
+        if self.pending and not self.suite.timed:
+            groups = Counter((run.task, run.method) for run in self.pending)
+            each = " (custom layers: for each seed)"
+            again = not all(self.costs[group].compiled_once for group in groups)
+            yield (
+                f"Included: {_seconds(self.start)} s for the start of TensorFlow, "
+                f"{_seconds(self._compiling(groups) / self.jobs)} s for compiling networks"
+                f"{each if again else ''}, evaluation and predictions. Not included: the report, "
+                "and other load on this machine."
+            )
 
     def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:
         """Return the margin that these seeds can show."""
@@ -233,19 +258,22 @@ def make_plan(
     costs = _costs_of_runs(RunFolder(whole.folder), chosen)
     left = {key: run for key, run in groups.items() if key not in costs}
     timed: dict[GroupKey, _Timed] = {}
+    start = _start_tensorflow(whole, chosen[0].threads) if left else _START
     for key in list(left) if suite.timed else _to_time(list(left)):
         say(f"timing {key[1]} on {key[0]}")
         timed[key] = _time_group(whole, left[key])
-    epochs = {key: each.epoch for key, each in timed.items()}
-    seconds = by_proportion(epochs, list(left)) if left else {}
-    compiling = float(np.median([each.compiling for each in timed.values()])) if timed else 0.0
+    seconds = by_proportion({key: each.epoch for key, each in timed.items()}, list(left))
     for key, run in left.items():
+        # A method is timed on at least one task.
+        own = timed.get(key) or next(timed[task, name] for task, name in timed if name == key[1])
         fewest, most = _epochs(run)
         limit = run.time_limit if run.time_limit is not None else float("inf")
         costs[key] = Cost(
-            min(fewest * seconds[key], limit),
-            min(most * seconds[key], limit),
+            min(fewest * seconds[key], limit) + own.once,
+            min(most * seconds[key], limit) + own.once,
             measured=key in timed,
+            compiling=own.compiling,
+            compiled_once=run.shares_network,
         )
     answers = {task: each.answers for (task, _), each in timed.items()}
     size = sum(_FILES + answers.get(run.task, 0) for run in pending)
@@ -254,7 +282,7 @@ def make_plan(
         len(chosen),
         pending,
         {key: costs[key] for key in groups},
-        compiling,
+        start,
         size,
         whole.options.jobs or 1,
         seeds=len({run.seed for run in chosen}),
@@ -278,7 +306,7 @@ def _mean_margin(suite: Suite, tasks: Collection[str]) -> float | None:
 def by_proportion(
     timed: Mapping[GroupKey, float], groups: Sequence[GroupKey]
 ) -> dict[GroupKey, float]:
-    """Estimate the seconds of all groups from the seconds of some.
+    """Estimate the seconds of all groups from the seconds of some; nothing without any.
 
     Least squares on log(seconds) = task + method: a method that takes twice as long as another on
     one task is assumed to take twice as long on all.
@@ -296,6 +324,8 @@ def by_proportion(
         of_task, of_method = np.eye(len(tasks)), np.eye(len(methods))
         return np.array([[*of_task[tasks[t]], *of_method[methods[m]]] for t, m in of])
 
+    if not timed:
+        return {}
     logarithms = np.log([*timed.values()])
     parts = np.linalg.lstsq(rows(timed), logarithms, rcond=None)[0]
     found = np.exp(rows(groups) @ parts).tolist()
@@ -316,6 +346,7 @@ def _to_time(groups: Sequence[GroupKey]) -> list[GroupKey]:
 @dataclass(frozen=True)
 class _Timed:
     epoch: float
+    once: float  # seconds of a run apart from epochs
     compiling: float
     answers: int  # bytes of the predictions of a run
 
@@ -329,21 +360,36 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
         except Exception as error:  # a custom layer may raise anything
             raise SuiteError(f"method {run.method}: {one_line(error)}") from error
     with interrupts_delayed():
-        epoch, answers = trainer.estimate()
+        found = trainer.estimate()
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
-    return _Timed(epoch, compiling, answers)
+    return _Timed(found.epoch, found.once, compiling, found.prediction_bytes)
+
+
+def _start_tensorflow(whole: RunGroup, threads: int) -> float:
+    """Start TensorFlow and return the seconds in which a process does it."""
+    loaded = "tensorflow" in sys.modules
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        start_tensorflow(Path(folder) / LOG, threads, whole.options.distribution)
+    return _START if loaded else time.perf_counter() - start
 
 
 def _costs_of_runs(folder: RunFolder, chosen: Sequence[RunConfig]) -> dict[GroupKey, Cost]:
-    """Return the mean training time of the finished runs of each group."""
-    seconds: dict[GroupKey, list[float]] = {}
+    """Return the mean time of the finished runs of each group."""
+    groups: dict[GroupKey, list[RunConfig]] = {}
     for run in chosen:
         if folder.is_done(run):
-            taken = read_result(folder.run(run))["seconds"]
-            again = taken["compilation"] if find_task(run.entry).timed else 0.0  # for each seed
-            seconds.setdefault((run.task, run.method), []).append(taken["total"] + again)
-    means = {key: float(np.mean(values)) for key, values in seconds.items()}
-    return {key: Cost(mean, mean, measured=True) for key, mean in means.items()}
+            groups.setdefault((run.task, run.method), []).append(run)
+    costs = {}
+    for key, runs in groups.items():
+        taken = [read_result(folder.run(run))["seconds"] for run in runs]
+        total, compiling = (
+            float(np.mean([each[name] for each in taken])) for name in ("total", "compilation")
+        )
+        if find_task(runs[0].entry).timed:  # compiling is part of the cost of each run
+            total, compiling = total + compiling, 0.0
+        costs[key] = Cost(total, total, True, compiling, runs[0].shares_network)
+    return costs
 
 
 def _epochs(run: RunConfig) -> tuple[int, int]:

@@ -70,6 +70,14 @@ class RunConfig(TrainingSettings):
         return is_built_in(self.mechanism, self.options)
 
     @property
+    def shares_network(self) -> bool:
+        """If True, one compiled network serves all seeds of a task and a method.
+
+        False if seeds have other rows, or custom layers, which may have other random state.
+        """
+        return self.has_built_in_layer and "split" not in self.vary
+
+    @property
     def entry(self) -> Entry:
         """Task for `load_task`: a name, a custom task or a group."""
         return self.custom_task or self.group or self.task

@@ -21,6 +21,7 @@ from relation_tf.tasks.generated import decoding, length_of
 from relation_tf.training.checkpoint import Checkpoint
 from relation_tf.training.stopping import Stop
 from relation_tf.training.trainer import (
+    Estimate,
     ProgressCallback,
     SuiteTrainer,
     TrainingResult,
@@ -118,9 +119,10 @@ class StepTimer(SuiteTrainer):
             facts={"state_bytes": size},
         )
 
-    def estimate(self) -> tuple[float, int]:
+    def estimate(self) -> Estimate:
         """Measure one pass; an epoch is all passes and the compilation."""
-        return max(SECONDS, PASSES * self._time_pass()) + self.compile_seconds, 0
+        seconds = max(SECONDS, PASSES * self._time_pass()) + self.compile_seconds
+        return Estimate(seconds, once=0.0, prediction_bytes=0)
 
     def read(self) -> np.ndarray:
         """Return the logits after the last token, `(batch, vocabulary)`."""

@@ -31,6 +31,7 @@ from relation_tf.training.session import op_determinism
 from relation_tf.training.stopping import Stop, make_rule, records_accuracy
 from relation_tf.training.trainer import (
     Clock,
+    Estimate,
     ProgressCallback,
     SuiteTrainer,
     TrainingResult,
@@ -102,8 +103,8 @@ class TaskTrainer(SuiteTrainer):
 
     @property
     def reusable(self) -> bool:
-        """False if seeds have other rows, or custom layers, which may have other random state."""
-        return self.config.has_built_in_layer and "split" not in self.config.vary
+        """If True, the trainer serves all seeds."""
+        return self.config.shares_network
 
     @property
     def tokens(self) -> int | None:
@@ -234,8 +235,8 @@ class TaskTrainer(SuiteTrainer):
             return self._train_by_xla(tuple(map(tf.constant, ids)), tf.constant(labels))
         return part.train(ids, labels)
 
-    def estimate(self) -> tuple[float, int]:
-        """Measure steps of different widths, and an evaluation."""
+    def estimate(self) -> Estimate:
+        """Measure steps of different widths, an evaluation, and what each run does once."""
         batches = self.plan_epoch(self.config.seed, 1)
         self.prepare(batches)
         tokens = [part.train_rows.lengths[:, rows].max(axis=1).sum() for part, rows in batches]
@@ -252,7 +253,11 @@ class TaskTrainer(SuiteTrainer):
         for part in self.parts:
             part.predict(part.held_out)
         epoch = float(np.mean(seconds)) * len(batches) + time.perf_counter() - start
-        return epoch, sum(map(_prediction_bytes, self.parts))
+        start = time.perf_counter()
+        self.reset(self.config.seed)
+        self.predict()
+        once = time.perf_counter() - start
+        return Estimate(epoch, once, sum(map(_prediction_bytes, self.parts)))
 
     def predict(self) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
         """Predict all scored and answered splits.

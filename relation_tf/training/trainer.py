@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -161,6 +161,20 @@ class Trainer(ABC):
         self._split_seeds()
 
 
+class Estimate(NamedTuple):
+    """Estimated cost of a run.
+
+    Attributes:
+        epoch: Seconds per epoch, including evaluation.
+        once: Seconds for initial weights and final predictions.
+        prediction_bytes: Bytes of the predictions.
+    """
+
+    epoch: float
+    once: float
+    prediction_bytes: int
+
+
 class SuiteTrainer(Trainer):
     """A trainer of a suite's runs.
 
@@ -199,12 +213,8 @@ class SuiteTrainer(Trainer):
         """Tokens per epoch without padding; None for a network that reads strings."""
 
     @abstractmethod
-    def estimate(self) -> tuple[float, int]:
-        """Measure some steps.
-
-        Returns:
-            Seconds per epoch including evaluation, and bytes of the predictions of a run.
-        """
+    def estimate(self) -> Estimate:
+        """Measure some steps, and what each run does once."""
 
 
 class Clock:
