@@ -38,6 +38,8 @@ class _Command(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for each in self.get_params(ctx):
             name, text = each.get_help_record(ctx) or ("", "")
+            # typer puts a description of a default in parentheses.
+            text = re.sub(r"\[default: \((.+)\)\]$", r"[default: \1]", text)
             is_argument = each.param_type_name == "argument"
             row = (str(each.metavar) if is_argument else name, text.replace("-", _HYPHEN))
             sections["Arguments" if is_argument else "Options"].append(row)

@@ -339,8 +339,8 @@ def test_a_suite_that_fails_before_its_first_run_leaves_no_folder(work, call):
 def test_help_texts_list_choices_and_defaults(call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     page = call("run", "--help")[1]
-    assert "--tasks NAME[,NAME...]    Tasks to use.  [default: (all)]\n" in page
-    assert "--out DIR                 Folder of the runs.  [default: (runs/SUITE)]\n" in page
+    assert "--tasks NAME[,NAME...]    Tasks to use.  [default: all]\n" in page
+    assert "--out DIR                 Folder of the runs.  [default: runs/SUITE]\n" in page
     # By name: other tests and doctests register executors and procedures too.
     assert all(name in page for name in ("local", "ray", "jsonl"))
     assert "ray" not in call("plan", "--help")[1].replace("--help", "")

@@ -53,7 +53,7 @@ class ComparisonOptions:
         shown="names such as perplexity, loss, error, RMSE, seconds",
     )
     higher_is_better: str | None = option(
-        None, "Tasks with a higher-is-better score, in spite of their name.", "NAME[,NAME...]"
+        None, "Tasks with a higher-is-better score despite their name.", "NAME[,NAME...]"
     )
     drop_failed: bool = option(False, "Leave out failed runs of tables (empty or NaN scores).")
     failed_as: float | None = option(
@@ -65,7 +65,7 @@ class ComparisonOptions:
     )
     control: str | None = option(
         None,
-        "Compare each other method only with this one. Choose it before training. With --families, "
+        "Compare the other methods only with this one. Choose it before training. With --families, "
         "one method of each family: NAME,NAME.",
         "NAME",
     )
