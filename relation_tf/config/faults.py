@@ -28,6 +28,7 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
     if fault["type"] == "missing":
         return f"key {path!r} is missing"
     message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = message.replace("a valid integer", "an integer").replace("a valid ", "a ")
     if fault["loc"][2:3] == ("size",):
         message = "a number of parameters, such as 500_000, '50K' or '1.5M', or a list of them"
     if fault["type"] == "string_pattern_mismatch" and keys[-1:] == ["name"]:

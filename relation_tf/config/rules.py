@@ -233,14 +233,20 @@ def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
         others = (getattr(override, key, None) for override in suite.overrides.values())
         for value in [*values, *(other for other in others if other is not None)]:
             if value not in allowed:
-                names = " or ".join(map(_toml, allowed))
-                because = f"{names} {rule.because.format(about)}".strip()
-                raise ValueError(f"key {key!r}{of}: must be {because}. Received: {value!r:.80}")
+                must = f"{_allowed(allowed)} {rule.because.format(about)}"
+                raise ValueError(f"key {key!r}{of}: must {must}. Received: {value!r:.80}")
+
+
+def _allowed(values: Sequence[Any]) -> str:
+    """Return the allowed values after "must", such as "not be set"; "be" if there are none."""
+    shown = " or ".join(_toml(value) for value in values if value not in (None, [], {}))
+    unset = any(value in (None, [], {}) for value in values)
+    if unset and not shown:
+        return "not be set"
+    return f"be {shown}{' or not set' if unset else ''}".strip()
 
 
 def _toml(value: Any) -> str:
-    if value in (None, [], {}):
-        return "none"
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 

@@ -126,7 +126,7 @@ def test_a_package_whose_inner_module_registers_a_metric_can_change_runs(tmp_pat
 
 
 def test_invalid_list_of_plugins():
-    with pytest.raises(SuiteError, match=r"key 'plugins\.1': must be a valid string"):
+    with pytest.raises(SuiteError, match=r"key 'plugins\.1': must be a string"):
         make_suite("here", {"plugins": [3]})
 
 

@@ -65,7 +65,7 @@ def test_the_default_is_stratified_steel_dwass(noisy_table):
 
 def test_a_control_makes_it_stratified_steel(noisy_table):
     report = compare(noisy_table, control="b", higher_is_better="loss")
-    expected = stratified_steel(noisy_table, "b").pairs()
+    expected = stratified_steel(noisy_table, "b", higher_is_better={"loss": True}).pairs()
     assert report.context.several.pairs["pvalue"].tolist() == expected["pvalue"].tolist()
     assert "Stratified Steel against b over 4 tasks" in text_of(report.markdown())
 
@@ -121,7 +121,7 @@ def test_wilcoxons_test_against_a_control(noisy_table):
     report = compare(
         noisy_table, control="a", test_over_tasks="wilcoxon-holm", higher_is_better="loss"
     )
-    expected = wilcoxon_holm(noisy_table, "a").pairs()
+    expected = wilcoxon_holm(noisy_table, "a", higher_is_better={"loss": True}).pairs()
     assert report.context.several.pairs["pvalue"].tolist() == expected["pvalue"].tolist()
     text = text_of(report.markdown())
     assert "Wilcoxon's signed-rank test with Holm against a over 4 tasks" in text
@@ -194,7 +194,7 @@ def test_refusals(noisy_table, options, message):
         ({"test_over_tasks": "wilcoxon-holm"}, "key 'control': must be a method of the suite with"),
         (
             {"test_over_tasks": "friedman-nemenyi", "control": "relation"},
-            "key 'control': must be none with test_over_tasks = 'friedman-nemenyi'",
+            "key 'control': must not be set with test_over_tasks = 'friedman-nemenyi'",
         ),
     ],
 )

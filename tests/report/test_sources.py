@@ -353,8 +353,8 @@ def test_invalid_report_json_is_named(csv, tmp_path):
     folder = write_report(compare(csv(HEAD + rows("a", 0.8))), tmp_path / "out")
     for text, message in [
         ("{", "report.json"),
-        ('{"in_points": 1}', "report.json: key 'in_points': must be a valid boolean. Received: 1"),
-        ('{"lower_is_better": "T"}', "key 'lower_is_better': must be a valid list. Received: 'T'"),
+        ('{"in_points": 1}', "report.json: key 'in_points': must be a boolean. Received: 1"),
+        ('{"lower_is_better": "T"}', "key 'lower_is_better': must be a list. Received: 'T'"),
     ]:
         (folder / "report.json").write_text(text, encoding="utf-8")
         with pytest.raises(SuiteError, match=message):
