@@ -96,6 +96,7 @@ def describe_usage_error(error: Exception) -> str:
         near = difflib.get_close_matches(name.lstrip("-"), known, n=1)
         message += f" Did you mean {known[near[0]]!r}?" if near else ""
     message = message.replace(": Input should be ", ": must be ")
+    message = message.replace("a valid integer", "an integer").replace("a valid ", "a ")
     message += "" if message.endswith((".", "?")) else "."
     context = getattr(error, "ctx", None)
     return f"{message} See `{context.command_path} --help`." if context else message

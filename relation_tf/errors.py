@@ -142,7 +142,9 @@ def did_you_mean(
     """
     if not isinstance(name, str):
         return ""
-    by_lower = {str(each).lower(): each for each in known}
+    by_lower: dict[str, object] = {}
+    for each in known:
+        by_lower.setdefault(str(each).lower(), each)
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return f" Did you mean {f'{prefix}{by_lower[near[0]]}'!r}?" if near else ""
 

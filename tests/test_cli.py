@@ -426,6 +426,8 @@ def test_suites_are_listed(call):
         (["run", "demo", "--track", "json"], "Did you mean 'jsonl'?"),
         (["run", "demo", "--plugin", "no_such_module"], "no_such_module"),
         (["run", "demo", "--speed", "9"], "No such option"),
+        (["run", "demo", "--tasks", ","], "--tasks must have one or more of CoLA, SST-2, "),
+        (["run", "demo", "--jobs", "x"], "'--jobs': must be an integer. See"),
         (["run", "demo", "--foo"], "No such option: --foo. See `relation-tf run --help`."),
         (["run"], "Missing argument"),
         (["run", "--speed"], "See `relation-tf run --help`.\n"),
@@ -478,7 +480,7 @@ def test_a_folder_that_cannot_be_written(call, tmp_path):
     ):
         code, _, err = call(*command)
         assert code == 2
-        assert "cannot be written: must be a folder" in err
+        assert err.endswith("cannot be written: must be a folder, not a file\n")
 
 
 def test_folders_of_other_tasks(tmp_path, call):

@@ -299,10 +299,9 @@ def writing(folder: Path) -> Iterator[None]:
 
 def unwritable(place: Path, error: OSError) -> SuiteError:
     """Return the error of a file or folder that cannot be written."""
-    reason = error.strerror or error
     if isinstance(error, FileExistsError | NotADirectoryError):
-        reason = "must be a folder"
+        return SuiteError(f"{place}: cannot be written: must be a folder, not a file")
     return SuiteError(
-        f"{place}: cannot be written: {reason}. Finished runs are kept; run the same command again "
-        "to resume"
+        f"{place}: cannot be written: {error.strerror or error}. Finished runs are kept: when this "
+        "is fixed, run the same command again to resume"
     )

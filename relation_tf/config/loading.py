@@ -17,10 +17,12 @@ from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import (
+    OptionError,
     SuiteError,
     UnknownNameError,
     did_you_mean,
     in_one_line,
+    join_names,
     reason_of,
 )
 
@@ -172,6 +174,10 @@ def select(
             continue
         there = list(dict.fromkeys(getattr(run, key) for run in runs))
         wanted = [chosen] if isinstance(chosen, str | int) else list(chosen)
+        if not wanted:
+            raise OptionError(
+                f"{key}s", f"must have one or more of {join_names([*map(str, there)])}"
+            )
         for value in wanted:
             if value not in there:
                 hint = "" if key == "seed" else did_you_mean(value, there)

@@ -271,7 +271,7 @@ def check_folder(folder: Path) -> None:
     with _writing(folder):
         there = next(path for path in (folder, *folder.parents) if path.exists())
         if not there.is_dir():
-            raise NotADirectoryError(ENOTDIR, "must be a folder", str(there))
+            raise NotADirectoryError(ENOTDIR, "must be a folder, not a file", str(there))
         try:
             # Only a trial shows that /proc or a full disk cannot be written.
             with tempfile.TemporaryDirectory(dir=there):

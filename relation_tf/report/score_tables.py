@@ -12,7 +12,14 @@ from typing import Any
 
 import pandas as pd
 
-from relation_tf.errors import DataError, SuiteError, did_you_mean, join_names, quote
+from relation_tf.errors import (
+    DataError,
+    OptionError,
+    SuiteError,
+    did_you_mean,
+    join_names,
+    quote,
+)
 from relation_tf.report.comparisons import SCORE
 from relation_tf.report.scores import Scores
 from relation_tf.stats.directions import is_low
@@ -50,7 +57,7 @@ class TableOptions:
                     f"Received: {name!r}.{did_you_mean(name, COLUMNS)}"
                 )
         if self.failed_as is not None and self.drop_failed:
-            raise SuiteError("failed_as: cannot be used with drop_failed; choose one")
+            raise OptionError("failed_as", "cannot be used with --drop-failed. Remove one of them")
         if self.failed_as is not None and not math.isfinite(self.failed_as):
             raise SuiteError(f"failed_as: must be a finite number. Received: {self.failed_as}")
 

@@ -14,6 +14,7 @@ from relation_tf import __version__
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.report import provenance
 from relation_tf.report.answer import in_words
+from relation_tf.report.blocks import plural
 from relation_tf.report.context import ReportContext
 from relation_tf.report.declared import (
     Chosen,
@@ -162,8 +163,8 @@ def _read(
     sources: Sequence[ScoreSource], labels: Sequence[str] | None, options: TableOptions
 ) -> list[LoadedScores]:
     if labels is not None and len(labels) != len(sources):
-        received = f"must be one name per source ({len(sources)}). Received: {len(labels)}"
-        raise OptionError("labels", received)
+        received = f"{plural(len(labels), 'name')} for {plural(len(sources), 'source')}"
+        raise OptionError("labels", f"must be one name per source. Received: {received}")
     named: Sequence[str | None] = labels or [None] * len(sources)
     return [
         read_source(source, label, number, options)

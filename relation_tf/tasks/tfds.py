@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from relation_tf.errors import DataError, did_you_mean
+from relation_tf.registry import TASKS
 from relation_tf.tasks.datasets import TEXTS
 from relation_tf.tasks.sources import Folders, Missing, TaskSource
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
@@ -103,9 +104,9 @@ def download(name: str, folder: Path | None = None) -> Path:
             incomplete.
     """
     if name not in PREPARED:
+        hint = "" if name in TASKS else did_you_mean(name, PREPARED)
         raise DataError(
-            f"task {name}: not available in TFDS. Available: {', '.join(PREPARED)}."
-            f"{did_you_mean(name, PREPARED)}"
+            f"task {name}: not available in TFDS. Available: {', '.join(PREPARED)}.{hint}"
         )
     prepared, root = PREPARED[name], folder_of(folder)
     for set_name in (prepared.name, *prepared.apart.values()):

@@ -182,7 +182,7 @@ def test_a_method_with_dropped_runs_is_never_better():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"drop_failed": True, "failed_as": 0.0}, "failed_as: cannot be used with drop_failed"),
+        ({"drop_failed": True, "failed_as": 0.0}, "failed_as: cannot be used with --drop-failed"),
         ({"failed_as": float("inf")}, "failed_as: must be a finite number"),
         ({"columns": {"dataset": "task"}}, r"columns: must name task or .* Received: 'dataset'"),
     ],
