@@ -136,7 +136,7 @@ class Attention(CausalMixer):
         if self.causal:
             value, value_mask = aligned(query, value, value_mask)
         q = self._queries(query)
-        unfusible = (training and self.dropout > 0) or (self.causal and value_mask is not None)
+        unfusible = self.drops(training) or (self.causal and value_mask is not None)
         num_queries = query.shape[1]
         num_tokens = num_queries if self.causal else value.shape[1]
         attend = {
@@ -182,7 +182,7 @@ class Attention(CausalMixer):
         return mixed + ops.sum(weights, axis=-1, keepdims=True) * self.value_bias
 
     def _chunked(self, q: Any, value: Any, value_mask: Any, training: bool) -> Any:
-        drops = training and self.dropout > 0
+        drops = self.drops(training)
         attend = partial(
             causal_chunked_attention if self.causal else chunked_attention,
             mask=value_mask,

@@ -169,5 +169,4 @@ class Relation(CausalMixer):
         if self.algorithm != "auto":
             return self.algorithm == "folded"
         num_queries, width = query_shape
-        drops = training and self.dropout > 0
-        return not drops and num_queries is not None and num_queries > width
+        return not self.drops(training) and num_queries is not None and num_queries > width

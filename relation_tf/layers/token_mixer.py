@@ -10,6 +10,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import one_of, positive_integer, rate, width_of
 from relation_tf.layers.base import WeightedLayer
+from relation_tf.layers.dropout import dropout
 from relation_tf.layers.masking import boolean, zero_masked
 
 Variant = Literal["equations", "released_code"]
@@ -155,9 +156,11 @@ class TokenMixer(WeightedLayer):
 
     def drop(self, x: Any, training: bool) -> Any:
         """Apply dropout, in training only."""
-        if not training or self.dropout == 0:
-            return x
-        return keras.random.dropout(x, self.dropout, seed=self.seed_generator)
+        return dropout(x, self.dropout, self.seed_generator) if self.drops(training) else x
+
+    def drops(self, training: bool) -> bool:
+        """Return True if dropout is applied."""
+        return training and self.dropout > 0
 
     def add_projection(self, name: str, rows: int, use_bias: bool | None = None) -> tuple[Any, Any]:
         """Add the weights `<name>_kernel` and `<name>_bias` (None without a bias)."""
