@@ -11,7 +11,8 @@ from keras import ops
 from relation_tf.layers.arguments import one_of
 from relation_tf.layers.causal import CausalMixer, aligned, up_to_own
 from relation_tf.layers.causal_linear_attention import causal_linear_attention, chunk_of
-from relation_tf.layers.masking import softmax, to_float32, zero_masked
+from relation_tf.layers.dropout import kept
+from relation_tf.layers.masking import softmax, to_float32
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
 _NORMALIZATIONS = ("sum", "none", "released_code")
@@ -39,6 +40,8 @@ class LinearAttention(CausalMixer):
       are at least as many tokens as input features.
     - `"scores"` forms a score for each query and token, `((t(Q) t(K)^T) value) W_V`. `"auto"`
       selects it for at most `units` queries, such as a readout of one token, without dropout.
+
+    For one query with dropout, `"direct"` and `"factored"` do not form `t(K)^T V` either.
 
     With `causal=True` the sums of query i include tokens 1 to i. `"scores"` then sets the scores of
     later tokens to zero. `"direct"` and `"factored"` hold one `t(K)^T V` per chunk of tokens: time
@@ -163,7 +166,12 @@ class LinearAttention(CausalMixer):
         if algorithm == "scores":
             output = self._through_scores(q, keys, value)
         else:
-            output = ops.matmul(q, self._state(algorithm, keys, key_sum, value, training))
+            left, right = self._factors(algorithm, keys, value)
+            if self.drops(training) and query.shape[1] == 1:
+                output = self._dropped_for_one(q, left, right)
+            else:
+                state = self.drop(ops.matmul(ops.transpose(left, (0, 2, 1)), right), training)
+                output = ops.matmul(q, state)
         return self._normalized(output, query, ops.matmul(q, key_sum))
 
     def _features(self, query: Any, value: Any, value_mask: Any) -> tuple[Any, Any]:
@@ -173,7 +181,10 @@ class LinearAttention(CausalMixer):
         if self.normalization == "released_code":
             q = q * query.shape[-1] ** -0.5
             keys = softmax(keys)
-        return q, zero_masked(keys, value_mask)
+        if value_mask is not None:
+            # Faster than `where`; masked tokens of `value` are zero, so that all keys are finite.
+            keys = keys * ops.cast(value_mask, keys.dtype)[..., None]
+        return q, keys
 
     def _normalized(self, output: Any, query: Any, weight: Any) -> Any:
         """Normalize and cast to the query's dtype; `weight` is `t(Q) sum_j t(K_j)`."""
@@ -214,18 +225,31 @@ class LinearAttention(CausalMixer):
         weight = ops.sum(q * key_sum, axis=-1, keepdims=True)
         return self._normalized(ops.matmul(q, total), x, weight), (total, key_sum)
 
-    def _state(self, algorithm: str, keys: Any, key_sum: Any, value: Any, training: bool) -> Any:
-        """Return `t(K)^T V`, shape `(batch, units, units)`, in float32 or wider."""
-        keys = ops.transpose(keys, (0, 2, 1))
+    def _factors(self, algorithm: str, keys: Any, value: Any) -> tuple[Any, Any]:
+        """Return factors `L` and `R` of `t(K)^T V = L^T R`, in float32 or wider.
+
+        `L` has the shape `(batch, inner, units)` and `R` the shape `(batch, inner, units)` or
+        `(inner, units)`; `inner` is the number of tokens or input features.
+        """
         if algorithm == "direct":
-            values = ops.matmul(value, self.value_kernel)
-            state = ops.matmul(keys, to_float32(values))
-        else:
-            state = ops.matmul(keys, to_float32(value))
-            state = ops.matmul(state, to_float32(self.value_kernel))
+            return keys, to_float32(affine(value, self.value_kernel, self.value_bias))
+        left = ops.matmul(ops.transpose(to_float32(value), (0, 2, 1)), keys)
+        right = to_float32(self.value_kernel)
         if self.value_bias is not None:
-            state = state + key_sum * to_float32(self.value_bias)
-        return self.drop(state, training)
+            left = ops.concatenate([left, ops.sum(keys, axis=1, keepdims=True)], axis=1)
+            right = ops.concatenate([right, to_float32(self.value_bias)[None]], axis=0)
+        return left, right
+
+    def _dropped_for_one(self, q: Any, left: Any, right: Any) -> Any:
+        """Return `q dropout(L^T R)` for one query without forming `L^T R`.
+
+        With the random mask M, `(q (M * L^T R))_b = sum_c ((q * L) M)_cb R_cb`. M has no gradient:
+        two products with it, forward and backward, replace three.
+        """
+        shape = (ops.shape(q)[0], self.units, self.units)
+        mask = ops.cast(kept(shape, self.dropout, self.seed_generator), q.dtype)
+        mixed = ops.matmul(q * (1 / (1 - self.dropout)) * left, mask)
+        return ops.sum(mixed * right, axis=1, keepdims=True)
 
     def _through_scores(self, q: Any, keys: Any, value: Any) -> Any:
         """Return `(t(Q) t(K)^T) V` in float32 or wider."""
@@ -241,8 +265,8 @@ class LinearAttention(CausalMixer):
     ) -> str:
         if self.algorithm != "auto":
             return self.algorithm
-        drops = training and self.dropout > 0
-        if num_queries is not None and num_queries <= self.units and not drops:
+        few = num_queries is not None and num_queries <= self.units
+        if few and not self.drops(training):
             return "scores"
         return "factored" if num_tokens is not None and num_tokens >= width else "direct"
 

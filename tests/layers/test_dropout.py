@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
-from tests.backends import array, close
+from relation_tf.layers.dropout import kept
+from tests.backends import array, close, vjp
 from tests.layers.cases import MIXERS, tokens
 
 RELEASED = [functools.partial(layer_class, variant="released_code") for layer_class in MIXERS]
@@ -101,3 +103,44 @@ def test_relation_with_dropout_does_not_fold() -> None:
     x = tokens(0, 1, 63, 4)
     layer = started(Relation(8, dropout=0.5))
     assert np.abs(array(layer(x, training=True)) - array(layer(x))).max() > 1e-3
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.3])
+def test_every_entry_is_dropped_independently(rate: float) -> None:
+    """At rate 0.5 the bits of a random integer decide 32 entries."""
+    rows = 20_000
+    drawn = array(kept((rows, 64), rate, keras.random.SeedGenerator(1)))
+    error = (rate * (1 - rate) / rows) ** 0.5
+    assert np.abs(drawn.mean(axis=0) - (1 - rate)).max() < 4.5 * error
+    pairs = np.corrcoef(drawn.T)[np.triu_indices(64, k=1)]
+    assert np.abs(pairs).max() < 5 / rows**0.5
+    assert np.abs(np.corrcoef(drawn[:-1, -1], drawn[1:, 0])[0, 1]) < 5 / rows**0.5
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.3])
+@pytest.mark.parametrize("shape", [(7,), (2, 0), (0, 3), (2, 3, 33)])
+def test_mask_has_any_shape(shape: tuple[int, ...], rate: float) -> None:
+    assert kept(shape, rate, keras.random.SeedGenerator(1)).shape == shape
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.3])
+@pytest.mark.parametrize("algorithm", ["direct", "factored"])
+def test_one_query_of_linear_attention_has_the_same_dropout(algorithm: str, rate: float) -> None:
+    """One query does not form the matrix that is dropped; two queries do."""
+    x = tokens(0, 2, 6, 4)
+    mask = np.arange(6) < np.array([[6], [3]])
+    arguments = {"normalization": "released_code", "use_bias": True, "algorithm": algorithm}
+
+    def first(queries: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        layer = started(LinearAttention(5, dropout=rate, seed=1, **arguments))
+
+        def output(x: Any) -> Any:
+            return layer(x[:, :queries], x, value_mask=mask, training=True)[:, :1]
+
+        y, for_inputs, for_weights = vjp(output, [x], layer.trainable_weights, tokens(1, 2, 1, 5))
+        return y, [*for_inputs, *for_weights]
+
+    (one, one_gradients), (two, two_gradients) = first(1), first(2)
+    close(one, two)
+    for actual, expected in zip(one_gradients, two_gradients, strict=True):
+        close(actual, expected)
