@@ -67,7 +67,8 @@ def run_suite(
         seeds: Seeds to run, by default all.
         settings: Suite keys to override, such as `{"epochs": 10}`.
         replace_methods: Methods to use instead of the suite's: `Method`s, Keras layer classes or
-            names of mechanisms.
+            names of mechanisms. A reference or control that is not among them no longer applies,
+            nor does its margin.
         **options: Fields of `relation_tf.bench.RunOptions`: `data`, `jobs`, `executor` and others.
 
     Returns:
@@ -205,7 +206,25 @@ def _load(
     replaced = [
         each.model_dump() if isinstance(each, Method) else {"mechanism": each} for each in methods
     ]
-    return make_suite("replace_methods", {**suite.model_dump(), "method": replaced})
+    values: dict[str, Any] = {**suite.model_dump(), "method": replaced}
+    names = _names("replace_methods", values)
+    judges = ("reference", "control")
+    # What names one of the suite's own methods does not apply to others.
+    for key in () if suite.families else judges:
+        if key not in (settings or {}) and values[key] not in names:
+            values[key] = None
+    if not any(values[key] for key in judges) and "margin" not in (settings or {}):
+        overrides = values["overrides"].items()
+        values["overrides"] = {task: {**own, "margin": None} for task, own in overrides}
+        values["margin"] = None
+    return make_suite("replace_methods", values)
+
+
+def _names(where: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the names of the methods of a suite, which may not fit its reference or control."""
+    judged = ("reference", "control", "margin", "test", "test_over_tasks", "families")
+    unjudged = make_suite(where, {**values, **dict.fromkeys(judged), "overrides": {}})
+    return [str(method.name) for method in unjudged.methods()]
 
 
 def _folder(suite: Suite, out: str | Path | None) -> Path:

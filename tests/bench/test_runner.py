@@ -15,6 +15,7 @@ from glue_submit import compute
 from relation_tf.bench import RunFolder, groups, plan_suite, read_results, run_suite
 from relation_tf.bench import runner as runner_module
 from relation_tf.bench.options import RunOptions
+from relation_tf.bench.runner import _load
 from relation_tf.config import Method, load_suite
 from relation_tf.config.published import load_published
 from relation_tf.errors import RelationError, SuiteError
@@ -698,3 +699,14 @@ def test_single_and_multi_task_training_are_compared(tmp_path, small_glue, suite
         assert sorted("sharing" in method["options"] for method in methods) == [False, True]
     with pytest.raises(SuiteError, match="group two: must have the same tasks in all sources"):
         compare(tmp_path / "two", tmp_path / "other")
+
+
+def test_a_reference_does_not_apply_to_other_methods():
+    """As in notebook 4, which trains one mechanism of the demo or of glue-small."""
+    for name in ("demo", "glue-small"):
+        assert _load(name, None, ["relation"], ()).reference is None
+        kept = _load(name, None, ["relation", "attention"], ())
+        assert (kept.reference, kept.margin) == ("attention-64", 1.0)
+    with pytest.raises(SuiteError, match="'reference': must be a method of the suite: relation-64"):
+        _load("demo", {"reference": "baseline-64"}, ["relation"], ())
+    assert _load("glue", None, ["relation", "attention"], ()).reference == "attention"
