@@ -93,6 +93,22 @@ def test_an_inner_block_leaves_it_to_the_outer_one():
     assert done == ["between"]
 
 
+def test_an_inner_block_keeps_an_earlier_press():
+    done = []
+
+    @interrupts_delayed()
+    def outer():
+        press()
+        with interrupts_delayed():
+            done.append("inner")
+            check_interrupts()
+            done.append("more")
+
+    with pytest.raises(KeyboardInterrupt):
+        outer()
+    assert done == ["inner"]
+
+
 @pytest.mark.parametrize("ends", ["returns", "delays", "exits"])
 def test_a_press_that_is_dropped_is_kept(ends):
     done = []

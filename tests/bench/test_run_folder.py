@@ -55,6 +55,44 @@ def test_a_run_from_before_keys_existed_is_done(tmp_path, suite):
     assert not folder.is_done(suite().runs()[-1])
 
 
+def test_a_run_that_is_not_requested_may_have_any_source(tmp_path, suite):
+    folder = RunFolder(tmp_path)
+    folder.open(suite())
+    config = suite().runs()[0]
+    path = folder.start(config.model_copy(update={"source": "tfds"}))
+    write_json(path / "result.json", {})
+    assert folder.is_done(config)
+    with pytest.raises(SuiteError, match="source = 'tfds', but now source = 'files'"):
+        folder.is_done(config.model_copy(update={"source": "files"}))
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "left"),
+    [
+        ([], [], []),
+        (["other.txt"], [], ["other.txt"]),
+        (["out/mine.txt"], [], ["out", "out/.lock", "out/mine.txt"]),
+        ([], ["out/new/runs/RTE"], ["out", "out/new", "out/new/.lock", "out/new/runs",
+                                    "out/new/runs/RTE"]),
+    ],
+)  # fmt: skip
+def test_an_error_deletes_only_a_new_folder_without_runs(tmp_path, before, during, left):
+    for name in before:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    folder = tmp_path / "out" if (tmp_path / "out").exists() else tmp_path / "out" / "new"
+
+    def fail():
+        with RunFolder(folder).locked():
+            for name in during:
+                (tmp_path / name).mkdir(parents=True)
+            raise SuiteError("refused")
+
+    with pytest.raises(SuiteError, match="refused"):
+        fail()
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == left
+
+
 def test_second_process_is_refused_until_the_first_ends(tmp_path):
     folder = RunFolder(tmp_path / "out")
     refused = pytest.raises(SuiteError, match="another process is running a suite in this folder")

@@ -150,9 +150,9 @@ def test_runs_of_a_suite_are_scored_by_their_own_labels(tmp_path, glue_data):
     runs = tmp_path / "runs" / "small" / "runs"
     seeds = [
         _write_run(runs / "CoLA" / "dan" / "seed-1", "CoLA", "11", "10"),
-        _write_run(runs / "SST-2" / "dan" / "seed-1", "SST-2", "10", "10"),
+        _write_run(runs / "SST-2" / "dan" / "seed-1", "SST-2", "11", "10"),
     ]
-    expected = {"CoLA": {"matthews": 0.0}, "SST-2": {"accuracy": 1.0}}
+    expected = {"CoLA": {"matthews": 0.0}, "SST-2": {"accuracy": 0.5}}
     assert score(seeds).tasks == expected
     assert score(seeds, glue_data).tasks == expected
     with pytest.raises(SubmissionError, match=r"several runs.*small/runs/\*/dan/seed-1"):

@@ -10,7 +10,13 @@ from glue_submit import TASKS
 from relation_tf.tasks import GLUE, find_source, load_task
 from relation_tf.tasks.group import TaskGroup
 from relation_tf.tasks.listing import describe, lines
-from relation_tf.tasks.official import OFFICIAL_ROWS, is_short, leaderboard_file, shortfalls
+from relation_tf.tasks.official import (
+    OFFICIAL_ROWS,
+    is_short,
+    leaderboard_file,
+    sample_note,
+    shortfalls,
+)
 
 
 @pytest.fixture
@@ -44,7 +50,12 @@ def test_missing_and_short_test_files(data):
 def test_an_official_number_of_rows_is_complete(data, end):
     rows = "\n".join(f"{index}\ta\tb" for index in range(TASKS["RTE"].test_rows))
     (data / "RTE" / "test.tsv").write_text(f"index\tsentence1\tsentence2\n{rows}{end}", "utf-8")
-    assert shortfalls(find_source("RTE", data=data)) == []
+    source = find_source("RTE", data=data)
+    assert shortfalls(source) == []
+    assert sample_note(source, OFFICIAL_ROWS["RTE"]) is None
+    with (data / "RTE" / "test.tsv").open("a", encoding="utf-8") as file:
+        file.write("\n1\ta\tb\n2\ta\tb\n")
+    assert [each.rows > each.expected for each in shortfalls(source)] == [True]
 
 
 def test_built_in_data_and_other_tasks_have_no_shortfalls():
