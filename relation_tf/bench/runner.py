@@ -36,7 +36,7 @@ from relation_tf.errors import OptionError, SuiteError
 from relation_tf.registry import SOURCES, TRACKERS
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
-from relation_tf.tasks.official import in_a_phrase, shortfalls
+from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource, digest_of_file
 from relation_tf.training.pretrained import pretrained_digest
 from relation_tf.training.session import LOG
@@ -424,9 +424,10 @@ def _notes(request: _Request, options: RunOptions) -> Iterator[str]:
             yield f"{source.task.name}: from TFDS, {source}"
     found = [each for source in request.sources.values() for each in shortfalls(source)]
     if found:
+        files = "; ".join(map(str, found))
         yield (
-            f"warning: no complete test set for {in_a_phrase(found)}. These runs keep their "
-            "weights: when the files are complete, `relation-tf predict` adds the predictions"
+            f"warning: no complete test set for {files}. These runs keep their weights: "
+            "when the files are complete, `relation-tf predict` adds the predictions"
         )
     if options.deterministic and any(config.xla for config in request.chosen):
         yield "XLA is off: its operations are not deterministic"
@@ -461,8 +462,9 @@ def check_test_sets(
     sources = [find_source(loaded.entry(name), loaded.source, data, tfds_folder) for name in names]
     wrong = [each for source in sources for each in shortfalls(source) if each.rows is not None]
     if wrong:
+        files = "; ".join(map(str, wrong))
         raise SuiteError(
-            f"--fill-missing: test files must have the leaderboard's rows. {in_a_phrase(wrong)}. "
+            f"--fill-missing: test files must have the leaderboard's rows. {files}. "
             "Replace them, or remove them to fill their tasks"
         )
 

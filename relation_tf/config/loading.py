@@ -98,14 +98,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _toml_fault(path: Path, error: Exception) -> str:
     """Describe a fault of TOML, with its line and column if they are known."""
-    fault, place, column = (
-        str(error),
-        "",
-        re.search(r" \(at line (\d+), column (\d+)\)$", str(error)),
-    )
-    if column is not None:
-        fault, place = fault[: column.start()], f":{column[1]}:{column[2]}"
-    return f"{path}{place}: invalid TOML: {shortened(fault)}"
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
+    if found is None:
+        return f"{path}: invalid TOML: {shortened(str(error))}"
+    return f"{path}:{found[2]}:{found[3]}: invalid TOML: {shortened(found[1])}"
 
 
 def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:

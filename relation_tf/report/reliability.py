@@ -146,7 +146,7 @@ def incomplete_warnings(scores: Scores, source: str) -> list[str]:
         source: Argument of `relation-tf compare` for these scores.
     """
     tasks, lacking = scores.own_tasks, scores.lacking_tasks()
-    if len(tasks) < 2 or not lacking:
+    if not lacking:
         return []
     without = "; ".join(f"{name} on {in_words(own)}" for name, own in lacking.items())
     left_out = {task for own in lacking.values() for task in own}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,16 +115,6 @@ def leaderboard_file(name: str) -> str:
     task = next(task for task in GLUE.values() if name in task.answered)
     (layout,) = (each.layouts[0] for each in DATASETS if each.task is task)
     return layout.files[task.answered[name]]
-
-
-def in_a_phrase(found: Iterable[Shortfall]) -> str:
-    """Join shortfalls to one phrase.
-
-    Example:
-        >>> in_a_phrase([Shortfall("QQP", "QQP/test.tsv", None, 390_965)])
-        'QQP: QQP/test.tsv is missing (390,965 rows)'
-    """
-    return "; ".join(map(str, found))
 
 
 def _of_leaderboard(source: TaskSource) -> bool:

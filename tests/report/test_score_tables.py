@@ -222,6 +222,8 @@ def test_wide_table():
     assert "the rows of a task are seeds 1, 2, ..." in numbered.notes[0]
     table = table.astype({"y": object})
     table.loc[1, "y"] = ""
+    with pytest.raises(DataError, match="row 1: the score must be"):
+        read(table)
     assert read(table, drop_failed=True).scores.samples("A") == {"x": [1, 2], "y": [4]}
 
 
