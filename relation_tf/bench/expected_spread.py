@@ -47,18 +47,18 @@ def expected_spread(suite: Suite, folder: RunFolder, runs: Sequence[RunConfig]) 
     metrics = [find_metric(task.metrics[0]) for task in suite.learned()]
     alike = len({(metric.points, metric.higher_is_better) for metric in metrics}) == 1
     if suite.timed or not alike:
-        return ExpectedSpread([1.0], "SD", "on one task")
+        return ExpectedSpread([1.0], "SD", "unknown, so the unit is the SD over seeds on one task")
     points = metrics[0].points
     unit = "points" if points == 100 else ""
     tasks = [*dict.fromkeys(run.task for run in runs)]
     done = [run for run in runs if folder.is_done(run)]
     for sds, origin in (
-        (_of_runs(folder, done, points), f"SD of {len(done)} finished runs"),
-        (_published(suite), "published SD"),
+        (_of_runs(folder, done, points), f"of {len(done)} finished runs"),
+        (_published(suite), "published"),
     ):
         if sds.keys() >= {*tasks} and any(sds[task] for task in tasks):
             return ExpectedSpread([sds[task] for task in tasks], unit, origin)
-    return ExpectedSpread([1.0] * len(tasks), "SD", "in standard deviations over seeds")
+    return ExpectedSpread([1.0] * len(tasks), "SD", "unknown, so the unit is the SD over seeds")
 
 
 def _of_runs(folder: RunFolder, runs: Sequence[RunConfig], points: float) -> dict[str, float]:

@@ -36,6 +36,7 @@ from relation_tf.stats import (
     what_can_be_shown,
     what_margin_can_be_shown,
 )
+from relation_tf.stats.presentation import count
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.training.session import LOG, start_tensorflow
 
@@ -130,7 +131,7 @@ class SuitePlan:
         done = self.total - len(self.pending)
         lines = [
             f"{self.suite.name}: {'' if self.outlook is None else 'at most '}{self.total} runs, "
-            f"{len(tasks)} tasks x {len(methods)} methods, {done} done",
+            f"{count(len(tasks), 'task')} x {count(len(methods), 'method')}, {done} done",
             "",
         ]
         rows = [["seconds per run", *methods]]
@@ -140,10 +141,11 @@ class SuitePlan:
         jobs = f"{self.jobs} in parallel" if self.jobs > 1 else "one at a time"
         lines += [
             "",
-            "From one timed pass of each pair, or from finished runs; includes compilation."
+            "From one timed pass of each method and task, or from finished runs. Includes "
+            "compilation."
             if self.suite.timed
-            else "From the minimum to the maximum number of epochs; ~: estimated from other tasks "
-            "and methods.",
+            else "Ranges: from the minimum to the maximum number of epochs. ~: estimated from "
+            "other tasks and methods.",
             f"{_time(fewest)} to {_time(most)} for {self._num_pending()} runs, {jobs}; "
             f"{self.bytes / 1e6:,.0f} MB of disk."
             if self.pending
@@ -166,10 +168,10 @@ class SuitePlan:
             each = " (custom layers: for each seed)"
             again = not all(self.costs[group].compiled_once for group in groups)
             yield (
-                f"Included: {_seconds(self.start)} s for the start of TensorFlow, "
-                f"{_seconds(self._compiling(groups) / self.jobs)} s for compiling networks"
-                f"{each if again else ''}, evaluation and predictions. Not included: the report, "
-                "and other load on this machine."
+                f"Included: {_seconds(self.start)} s to start TensorFlow, "
+                f"{_seconds(self._compiling(groups) / self.jobs)} s to compile networks"
+                f"{each if again else ''}, and the time of evaluation and predictions. Not "
+                "included: the report, and delays by other load on this machine."
             )
 
     def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:
@@ -183,7 +185,7 @@ class SuitePlan:
             alpha=self.suite.alpha,
             unit=spread.unit,
         )
-        return f"{said} From: {spread.origin}."
+        return f"{said} SD over seeds: {spread.origin}."
 
     def _num_pending(self) -> str:
         fewest, most = len(self.fewest_pending), len(self.pending)

@@ -131,7 +131,7 @@ def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
         places = in_words(tied) if len(tied) <= 3 else f"{len(tied)} columns (see their notes)"
         yield (
             f"On {places}, some scores are equal (rounded, or from a constant method). Without "
-            "ties, these seeds cannot reach so small a p."
+            "ties, these seeds cannot reach a p this small."
         )
     yield from _against_means(pvalues[pvalues["significant"]], scores)
 

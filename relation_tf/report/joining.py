@@ -211,8 +211,8 @@ def _check_labels(sources: Sequence[LoadedScores]) -> None:
             example = ",".join("ABCDEFGH"[: len(sources)])
             raise OptionError(
                 "labels",
-                f"must give each source another name, such as --labels {example}: {times} sources "
-                f"have the name {label!r}",
+                f"must give each source a different name, such as --labels {example}: {times} "
+                f"sources have the name {label!r}",
             )
 
 

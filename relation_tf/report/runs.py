@@ -137,7 +137,7 @@ def load_warnings(runs: pd.DataFrame) -> Iterator[str]:
     if len(slow):
         yield (
             f"{len(slow)} of {len(share)} runs had the processor for less than "
-            f"{_LEAST_SHARE:.0%} of their time (the least: {slow.min():.0%}), so other programs "
+            f"{_LEAST_SHARE:.0%} of their time (lowest: {slow.min():.0%}), so other programs "
             "or runs shared it. Their times are too long, and ratios of times may be wrong."
         )
 

@@ -229,7 +229,7 @@ def what_margin_can_be_shown(
         unit: Unit of `sd` and the margin, such as `"points"`.
 
     Returns:
-        One sentence.
+        One sentence, or two with a margin.
 
     Raises:
         TypeError: If an argument is not a number.
@@ -237,12 +237,13 @@ def what_margin_can_be_shown(
 
     Example:
         >>> print(what_margin_can_be_shown(2, 5, unit="SD"))  # doctest: +NORMALIZE_WHITESPACE
-        Against a reference, 5 seeds can show "no worse" within 1.8 SD (power .8 for an equal
-        method).
+        Against a reference, the smallest margin that 5 seeds can show is 1.8 SD (power .8 if the
+        methods are equal).
         >>> print(what_margin_can_be_shown(4, 5, 1, [0.8] * 8, unit="points"))
         ... # doctest: +NORMALIZE_WHITESPACE
-        Against a reference, 5 seeds on 8 tasks can show "no worse" within 0.54 points (power .8 for
-        an equal method); a margin of 1 has power 1.00, and power .8 with 3 seeds.
+        Against a reference, the smallest margin that 5 seeds on 8 tasks can show is 0.54 points
+        (power .8 if the methods are equal). A margin of 1 has power 1.00 and needs 3 seeds for
+        power .8.
     """
     if num_seeds < 2:
         return "Against a reference, verdicts need at least 2 seeds per method."
@@ -252,14 +253,15 @@ def what_margin_can_be_shown(
     least = attainable_margin(num_seeds, sd, _POWER, **options)
     level = f"{_POWER:g}".removeprefix("0")
     said = (
-        f'Against a reference, {seeds} can show "no worse" within {least:.2g}{unit and f" {unit}"} '
-        f"(power {level} for an equal method)"
+        f"Against a reference, the smallest margin that {seeds} can show is "
+        f"{least:.2g}{unit and f' {unit}'} (power {level} if the methods are equal)"
     )
     if margin is None:
         return f"{said}."
     reached = non_inferiority_power(margin, num_seeds, sd, **options).probability
     try:
-        needed = f"power {level} with {seeds_for_margin(margin, sd, _POWER, **options)} seeds"
+        needed = f"{seeds_for_margin(margin, sd, _POWER, **options)} seeds"
     except ValueError:
-        needed = f"needs more than {MAX_SEEDS:,} seeds for power {level}"
-    return f"{said}; a margin of {margin:g} has power {reached:.2f}, and {needed}."
+        needed = f"more than {MAX_SEEDS:,} seeds"
+    own = f"A margin of {margin:g} has power {reached:.2f} and needs {needed} for power {level}."
+    return f"{said}. {own}"

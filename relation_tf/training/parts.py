@@ -29,10 +29,9 @@ def make_part(
         SuiteError: If the factory does not take an option, or refuses a value.
 
     Example:
-        >>> make_part("schedule", "steps", lambda rate, every=1: every, {"rate": 0.1}, {"evry": 2})
+        >>> make_part("schedule", "fixed", lambda rate: rate, {"rate": 0.1}, {"every": 2})
         Traceback (most recent call last):
-        relation_tf.errors.SuiteError: schedule 'steps': unknown option 'evry'. Did you mean
-        'every'? Must be one of every.
+        relation_tf.errors.SuiteError: schedule 'fixed': has no options. Received: 'every'
     """
     with in_one_line(f"{kind} {name!r}"):
         try:

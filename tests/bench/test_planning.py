@@ -70,7 +70,7 @@ def test_estimated_hours_are_of_pending_runs():
     plan = SuitePlan(suite, 5, runs[:4], costs, start=7.0, bytes=2_000_000, jobs=2, seeds=5)
     assert plan.hours == pytest.approx(((7 + 2 + 20) / 3600, (7 + 2 + 60) / 3600))
     text = str(plan)
-    assert "5 runs, 1 tasks x 1 methods, 1 done" in text
+    assert "5 runs, 1 task x 1 method, 1 done" in text
     assert "10 to 30" in text
     assert "29 s to 1 min for 4 runs, 2 in parallel; 2 MB of disk." in text
     short = {("RTE", "relation-64"): Cost(0.2, 0.4, measured=False)}
@@ -86,12 +86,12 @@ def test_custom_layers_are_compiled_for_each_seed():
     suite = load_suite("demo")
     runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
     key = "RTE", "relation-64"
-    for once, seconds, words in ((True, 4, "4 s for comp"), (False, 20, "20 s for comp")):
+    for once, seconds, words in ((True, 4, "4 s to comp"), (False, 20, "20 s to comp")):
         cost = Cost(10.0, 10.0, measured=True, compiling=4.0, compiled_once=once)
         plan = SuitePlan(suite, 5, runs, {key: cost}, start=6.0, bytes=0, jobs=1, seeds=5)
         assert plan.hours == pytest.approx(((6 + seconds + 50) / 3600,) * 2)
         (line,) = (each for each in str(plan).splitlines() if each.startswith("Included: "))
-        assert f"6 s for the start of TensorFlow, {words}iling networks" in line
+        assert f"6 s to start TensorFlow, {words}ile networks" in line
         assert ("(custom layers: for each seed)" in line) is not once
     own = runs[0].model_copy(update={"mechanism": "my:Layer"})
     assert (runs[0].shares_network, own.shares_network) == (True, False)
@@ -187,7 +187,7 @@ def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
         return str(SuitePlan(suite, 20, [], costs, 0.0, 0, 1, 5, spread))
 
     unknown = what_margin_can_be_shown(2, 5, None, [1.0, 1.0], unit="SD")
-    assert f"{unknown} From: in standard deviations over seeds." in plan()
+    assert f"{unknown} SD over seeds: unknown, so the unit is the SD over seeds." in plan()
 
     published = tmp_path / "published.toml"
     figures = [("CoLA", "matthews", 3.0), ("MNLI-m", "accuracy", 1.0), ("MNLI-mm", "accuracy", 2.0)]
@@ -201,7 +201,7 @@ def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
     )
     suite = suite.model_copy(update={"published": str(published)})
     known = what_margin_can_be_shown(2, 5, 2.0, [3.0, 1.5], unit="points")
-    assert f"{known} From: published SD." in plan()
+    assert f"{known} SD over seeds: published." in plan()
 
     for run in suite.runs():
         scored = {"CoLA": {"CoLA": "matthews"}, "MNLI": dict.fromkeys(MNLI, "accuracy")}[run.task]
@@ -216,7 +216,7 @@ def test_plan_names_the_margin_that_seeds_can_show(tmp_path):
             RESULT | {**dict(zip(KEY, run.key, strict=True)), "metrics": metrics},
         )
     found = expected_spread(suite, folder, suite.runs())
-    assert found.origin == "SD of 20 finished runs"
+    assert found.origin == "of 20 finished runs"
     assert found.sds == pytest.approx([2.5**0.5, 2.5**0.5 / 2])
     only = [run for run in suite.runs() if run.task == "MNLI"]
     assert expected_spread(suite, folder, only).sds == pytest.approx([2.5**0.5 / 2])

@@ -64,7 +64,7 @@ def test_runs_next_to_other_load_are_named(suite_of, fabricate):
     report = make_report(fabricate(suite_of(method=TWO, seeds=3), noisy, change))
     (found,) = (each for each in report.context.warnings if "processor" in each)
     assert found.startswith(
-        "2 of 12 runs had the processor for less than 80% of their time (the least: 40%), so other "
+        "2 of 12 runs had the processor for less than 80% of their time (lowest: 40%), so other "
         "programs or runs shared it."
     )
     runs = report.context.runs

@@ -208,7 +208,7 @@ def test_invalid_arguments(before, csv, tmp_path):
         (
             (good, good),
             {},
-            "labels: must give each source another name.* A,B: 2 sources have the name 'theirs'",
+            "labels: must give each source a different name.* 2 sources have the name 'theirs'",
         ),
         ((good,), {"labels": ["a\x00b"]}, r"labels: must be printable text.*a.x00b"),
         (

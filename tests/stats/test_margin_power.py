@@ -81,12 +81,12 @@ def test_a_constant_task_adds_no_variance():
 
 def test_sentences():
     assert what_margin_can_be_shown(2, 5, unit="SD") == (
-        'Against a reference, 5 seeds can show "no worse" within 1.8 SD (power .8 for an equal '
-        "method)."
+        "Against a reference, the smallest margin that 5 seeds can show is 1.8 SD (power .8 if the "
+        "methods are equal)."
     )
     both = what_can_be_shown(4, 5, margin=1.0, sd=[1.0] * 8)
     assert both.startswith(what_can_be_shown(4, 5))
-    assert "a margin of 1 has power 0.9" in both
+    assert "A margin of 1 has power 0.9" in both
     assert "needs more than 1,000 seeds" in what_margin_can_be_shown(2, 5, 0.001)
     assert "at least 2 seeds" in what_margin_can_be_shown(2, 1)
 

@@ -162,10 +162,10 @@ def _claims(found: PublishedTable) -> Folded:
     )
     note = (
         "Pairs that the paper calls significantly different, checked from its means and SDs. "
-        "Certain: every sample with these figures is significant. Share: part of the normal "
-        "samples with exactly these means and SDs that is significant "
+        "Certain: every sample with these figures is significant. Share: of normally distributed "
+        "samples with exactly these means and SDs, the part with a significant difference "
         f"({found.n} seeds, {PROCEDURES[found.test].title}, asymptotic {format_level(found.alpha)}"
-        "). A small share means that the claim needs an unusual shape of the scores. "
+        "). A small share means that the claim needs an unusual distribution of the scores. "
         "All claims: published-claims.csv."
     )
     columns = [Column("Task", "head"), Column("Methods"), Column("Significance")]

@@ -126,11 +126,12 @@ def _how(looks: Looks) -> str:
     )
     return (
         f"Z: standardized Wilcoxon-Mann-Whitney statistic{over}, positive where the second method "
-        "is better. A pair is significant if |Z| exceeds the boundary, which falls as pairs become "
-        f"significant. A pair is given up if its trend would cross the boundary with probability "
-        f"below {FUTILITY:g}. Seeds: at the pair's last look. Error spent: probability of a false "
-        "verdict up to this look if all methods are equal. If a run stops early, differences of "
-        "means are biased away from zero."
+        "is better. A pair is significant if |Z| exceeds the boundary. The boundary falls as pairs "
+        "become significant. A pair stops without a significant difference if, given its trend, "
+        f"it would become significant with a probability below {FUTILITY:g}. Seeds: at the pair's "
+        "last look. Error spent: probability of a false verdict up to this look if all methods "
+        "are equal. For a pair that is decided early, the difference of the means is biased away "
+        "from zero."
     )
 
 
