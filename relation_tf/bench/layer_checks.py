@@ -186,6 +186,7 @@ def _in_a_process(
             input=json.dumps(request),
             capture_output=True,
             text=True,
+            errors="replace",
             check=False,
             start_new_session=True,
         )
