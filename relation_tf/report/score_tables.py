@@ -15,7 +15,6 @@ import pandas as pd
 from relation_tf.errors import (
     DataError,
     OptionError,
-    SuiteError,
     did_you_mean,
     join_names,
     quote,
@@ -42,7 +41,7 @@ class TableOptions:
         failed_as: Score of failed runs, in the unit of the table.
 
     Raises:
-        SuiteError: If a column is unknown, or both ways to treat failed runs are given.
+        OptionError: If a column is unknown, or both ways to treat failed runs are given.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -52,14 +51,15 @@ class TableOptions:
     def __post_init__(self) -> None:
         for name in self.columns:
             if name not in COLUMNS:
-                raise SuiteError(
-                    f"columns: must name {join_names(COLUMNS, ' or ')}, as in task=dataset. "
-                    f"Received: {name!r}.{did_you_mean(name, COLUMNS)}"
+                raise OptionError(
+                    "columns",
+                    f"must name {join_names(COLUMNS, ' or ')}, as in task=dataset. Received: "
+                    f"{name!r}.{did_you_mean(name, COLUMNS)}",
                 )
         if self.failed_as is not None and self.drop_failed:
             raise OptionError("failed_as", "cannot be used with --drop-failed. Remove one of them")
         if self.failed_as is not None and not math.isfinite(self.failed_as):
-            raise SuiteError(f"failed_as: must be a finite number. Received: {self.failed_as}")
+            raise OptionError("failed_as", f"must be a finite number. Received: {self.failed_as}")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from relation_tf.errors import DataError, SuiteError
+from relation_tf.errors import DataError, OptionError, SuiteError
 from relation_tf.report import compare
 from relation_tf.report.score_tables import TableOptions, read_table
 
@@ -188,7 +188,7 @@ def test_a_method_with_dropped_runs_is_never_better():
     ],
 )
 def test_options_that_exclude_each_other(options, message):
-    with pytest.raises(SuiteError, match=message):
+    with pytest.raises(OptionError, match=message):
         TableOptions(**options)
 
 
