@@ -144,8 +144,8 @@ def test_one_seed_has_no_standard_error_of_seeds(predicted):
     report = make_report(predicted(seeds=1))
     assert report.tables["variance"]["se_seeds"].isna().all()
     line = next(line for line in report.markdown().splitlines() if line.startswith("| MRPC | 60 |"))
-    assert line.count("–") == 3
-    assert line.endswith("| rows |")
+    assert line.count("–") == 4
+    assert line.endswith("| – |")
 
 
 def test_equal_right_predictions_have_no_standard_error(predicted):
@@ -154,7 +154,7 @@ def test_equal_right_predictions_have_no_standard_error(predicted):
         return table.assign(probability_0=1.0 - right, probability_1=1.0 * right)
 
     report = make_report(predicted(change))
-    assert "| MRPC | 60 | 0.00 | 0.00 | 0.00 | 0.00 | rows |" in report.markdown()
+    assert "| MRPC | 60 | 0.00 | 0.00 | 0.00 | 0.00 | – |" in report.markdown()
 
 
 def test_methods_with_other_rows_or_nan_are_left_out(predicted):

@@ -92,7 +92,11 @@ def _cells(task: str, own: pd.DataFrame, context: ReportContext) -> list[str]:
     shown = [
         f"{scores.factor(task) * size:.{digits}f}" if np.isfinite(size) else "–" for size in sizes
     ]
-    larger = "seeds" if sizes["se_seeds"] > sizes["se_rows"] else "rows"
+    larger = "–"  # for a single seed, or if both are zero
+    if sizes["se_seeds"] > sizes["se_rows"]:
+        larger = "seeds"
+    elif sizes["se_rows"] > sizes["se_seeds"]:
+        larger = "rows"
     return [task, f"{own['rows'].max():,}", *shown, larger]
 
 
