@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from relation_tf.layers.dropout import kept
 from relation_tf.layers.masking import softmax, to_float32
 
 # Approximate maximum number of queries with weights in memory at a time.
@@ -186,8 +187,8 @@ class _Step:
         weights = softmax(scores)
         if self.seeds is None:
             return weights, lambda x: x
-        kept = _kept(ops.shape(weights), self.rate, self.seeds[i])
-        return weights, lambda x: ops.where(kept, x, 0.0)
+        drawn = _kept(ops.shape(weights), self.rate, self.seeds[i])
+        return weights, lambda x: ops.where(drawn, x, 0.0)
 
     def _without_later(self, start: Any, scores: Any) -> Any:
         """Set the scores of later tokens to -inf; `start` is the position of the first query."""
@@ -240,9 +241,11 @@ def _drawn(rate: float) -> float:
 def _kept(shape: tuple[Any, ...], rate: float, seed: Any) -> Any:
     """Return a random boolean tensor, True with probability `1 - rate`; equal for equal seeds.
 
-    Each random integer decides two entries, by its upper and lower 16 bits, because drawing
-    random numbers takes longer than a matrix product.
+    At rates other than 0.5 each random integer decides two entries, by its upper and lower 16 bits,
+    because drawing random numbers takes longer than a matrix product.
     """
+    if rate == 0.5:
+        return kept(shape, rate, _Seed(seed))
     batch, queries, tokens = shape
     draws = (batch, queries, (tokens + 1) // 2)
     both = keras.random.randint(draws, -(2**31), 2**31 - 1, "int32", seed=_Seed(seed))
