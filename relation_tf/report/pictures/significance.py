@@ -52,7 +52,7 @@ def differences(
         margins: Largest loss that does not matter by task, drawn as a dashed line.
 
     Returns:
-        The picture, or None if no pair has a difference.
+        The picture, without tasks where all limits are infinite; None if no pair has a difference.
 
     Example:
         >>> from relation_tf.report.pictures.drawing import styles
@@ -66,7 +66,7 @@ def differences(
     there = {
         task: table[np.isfinite(table["difference"].astype(float))] for task, table in pairs.items()
     }
-    there = {task: table for task, table in there.items() if len(table)}
+    there = {task: table for task, table in there.items() if len(table) and not _unlimited(table)}
     if not there:
         return None
     drawn = {
@@ -89,6 +89,11 @@ def differences(
         left=names,
         bottom=bottom,
     )
+
+
+def _unlimited(table: pd.DataFrame) -> bool:
+    """Return True if all limits of the intervals are infinite: lines from edge to edge."""
+    return bool(np.isinf(table[["low", "high"]].to_numpy(dtype=float)).all())
 
 
 def _differing(table: pd.DataFrame) -> pd.DataFrame:
@@ -260,6 +265,8 @@ def _draw_ranks(
     for i, (low, high) in ((i, bar) for i, line in enumerate(bars) for bar in line):
         ax.plot([1 + _BAR / _AXIS * (i + 1)] * 2, [low - 0.25, high + 0.25], color=INK,
                 linewidth=3, solid_capstyle="butt", transform=axis_side, clip_on=False)  # fmt: skip
+    ax.set_xticks(range(1, int(right) + 1, math.ceil(right / 10)))
     ax.grid(axis="x")
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    for line in ax.get_xgridlines():  # not behind the critical difference
+        line.set_ydata([0, last / (last + 1.2)])
     ax.set_xlabel("average rank, 1 is the best")

@@ -47,6 +47,22 @@ def test_no_figure_without_tests():
     assert critical_difference({"a": 1.0}, [], 1.0, "Tasks", styles(["a"])) is None
 
 
+def test_tasks_without_a_finite_limit_are_not_drawn():
+    finite = pairs_of("abc")
+    infinite = finite.assign(low=-np.inf, high=np.inf)
+    one_sided = infinite.assign(high=finite["high"])
+    look = styles("abc")
+    assert differences({"CoLA": infinite}, look) is None
+    picture = differences({"CoLA": infinite, "RTE": one_sided, "SST-2": finite}, look)
+    assert [panel.title for panel in picture.panels] == ["RTE", "SST-2"]
+    assert differences({"CoLA": finite.assign(low=np.nan, high=np.nan)}, look) is not None
+
+
+def test_ranks_have_ticks_from_1():
+    picture = critical_difference({"a": 1.0, "b": 2.1, "c": 2.9}, [], 1.5, "All", styles("abc"))
+    assert axes_of(picture).get_xticks().tolist() == [1, 2, 3]
+
+
 @pytest.mark.parametrize(("methods", "tasks"), [(12, 2), (4, 10), (2, 1)])
 def test_readable(names, readable, methods, tasks):
     names = names[:methods]
