@@ -188,8 +188,10 @@ def _draw_learning(
 ) -> None:
     shown = [("val_loss", 1.0, "validation loss")]
     for metric in metrics:
-        points = find_metric(metric).points
-        shown.append((f"val_{metric}", points, f"{metric}, points" if points == 100 else metric))
+        found = find_metric(metric)
+        name = metric if found.label.endswith(".") else found.label  # not an abbreviation
+        label = f"{name}, points" if found.points == 100 else name
+        shown.append((f"val_{metric}", found.points, label))
     for ax, (column, factor, label) in zip(axes, shown, strict=True):
         for method, runs in histories.items():
             _draw_runs(ax, runs, column, factor, look[method])
