@@ -30,7 +30,7 @@ from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import SequentialRuns, check_looks, plan_looks, with_seeds
 from relation_tf.bench.trackers import Trackers
 from relation_tf.config import Method, RunConfig, Suite, load_suite
-from relation_tf.config.loading import make_suite, select
+from relation_tf.config.loading import drop_judges, make_suite, select
 from relation_tf.config.plugins import load_installed_plugins, plugins_digest, shaping_plugins
 from relation_tf.errors import OptionError, SuiteError
 from relation_tf.registry import SOURCES, TRACKERS
@@ -206,25 +206,9 @@ def _load(
     replaced = [
         each.model_dump() if isinstance(each, Method) else {"mechanism": each} for each in methods
     ]
-    values: dict[str, Any] = {**suite.model_dump(), "method": replaced}
-    names = _names("replace_methods", values)
-    judges = ("reference", "control")
-    # What names one of the suite's own methods does not apply to others.
-    for key in () if suite.families else judges:
-        if key not in (settings or {}) and values[key] not in names:
-            values[key] = None
-    if not any(values[key] for key in judges) and "margin" not in (settings or {}):
-        overrides = values["overrides"].items()
-        values["overrides"] = {task: {**own, "margin": None} for task, own in overrides}
-        values["margin"] = None
+    values = {**suite.model_dump(), "method": replaced}
+    drop_judges("replace_methods", values, settings or {})
     return make_suite("replace_methods", values)
-
-
-def _names(where: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the names of the methods of a suite, which may not fit its reference or control."""
-    judged = ("reference", "control", "margin", "test", "test_over_tasks", "families")
-    unjudged = make_suite(where, {**values, **dict.fromkeys(judged), "overrides": {}})
-    return [str(method.name) for method in unjudged.methods()]
 
 
 def _folder(suite: Suite, out: str | Path | None) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -48,7 +48,9 @@ def load_suite(
 
     Args:
         suite: A name of `list_suites()`, a TOML file, or a `Suite`.
-        settings: Keys to replace, also in the overrides of single tasks.
+        settings: Keys to replace, also in the overrides of single tasks. If `method` is replaced,
+            a reference or control that is not among the new methods no longer applies, nor does
+            its margin.
         plugins: Modules to import in addition to the suite's own.
         search_suite_folder: If True, search plugins also in the folder of the suite's file.
 
@@ -73,6 +75,8 @@ def load_suite(
             "suite", str(suite), list_suites(), "a file must end in .toml", "relation-tf suites"
         )
     _replace(values, settings or {})
+    if settings and "method" in settings:
+        drop_judges(where, values, settings)
     if plugins:
         values["plugins"] = [*dict.fromkeys([*values.get("plugins", []), *plugins])]
     if folder is not None:
@@ -112,6 +116,33 @@ def _replace(values: dict[str, Any], settings: Mapping[str, Any]) -> None:
         for own in overrides.values():
             for key in settings if isinstance(own, dict) else ():
                 own.pop(key, None)
+
+
+def drop_judges(where: str, values: dict[str, Any], given: Collection[str]) -> None:
+    """Remove the reference and the control of a suite if they are not among its new methods.
+
+    Without both, the margin does not apply either. With families, both are names of mechanisms and
+    stay.
+
+    Args:
+        where: Name or file of the suite, for messages.
+        values: Keys of the suite, changed in place.
+        given: Keys that were given with the methods; they stay.
+
+    Raises:
+        SuiteError: If the suite is invalid with these methods.
+    """
+    judges = [key for key in ("reference", "control") if values.get(key) is not None]
+    if not judges or values.get("families"):
+        return
+    others = dict.fromkeys((*judges, "margin", "test", "test_over_tasks"))
+    unjudged = make_suite(where, {**values, **others, "overrides": {}})
+    names = [str(method.name) for method in unjudged.methods()]
+    values |= {key: None for key in judges if key not in given and values[key] not in names}
+    if not any(values[key] for key in judges) and "margin" not in given:
+        own = values.get("overrides") or {}
+        values["overrides"] = {task: {**each, "margin": None} for task, each in own.items()}
+        values["margin"] = None
 
 
 def make_suite(where: str, values: Mapping[str, Any], folder: Path | None = None) -> Suite:

@@ -710,3 +710,4 @@ def test_a_reference_does_not_apply_to_other_methods():
     with pytest.raises(SuiteError, match="'reference': must be a method of the suite: relation-64"):
         _load("demo", {"reference": "baseline-64"}, ["relation"], ())
     assert _load("glue", None, ["relation", "attention"], ()).reference == "attention"
+    assert load_suite("demo", {"method": [{"mechanism": "relation"}]}).margin is None
