@@ -43,7 +43,7 @@ class Submissions:
         for warning, names in doubtful.items():
             yield f"warning: {warning} in {_some(names)}"
         for reason, names in refused.items():
-            yield f"no submission of {_some(names)}: {reason}"
+            yield f"{_some(names)} not written: {reason}"
 
 
 def write_submissions(results: Results, *, fill_missing: bool = False) -> Submissions:

@@ -175,7 +175,7 @@ def _source(task: EncodedTask) -> str:
 
 
 def _target(task: Task) -> str:
-    return "written" if task.written else "timed" if task.timed else "score"
+    return "sequence" if task.written else "timed" if task.timed else "score"
 
 
 def _lengths(task: EncodedTask) -> tuple[str, str]:

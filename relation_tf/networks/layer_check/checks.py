@@ -230,7 +230,7 @@ def _training_batch(subject: Subject) -> str:
     model = subject.model()
     alone, again = (array(model([subject.x[:1], KEPT[:1]], training=True)) for _ in range(2))
     if difference_of(again, alone) > TOLERANCE:
-        raise NotApplicableError("Outputs in training are random, rows cannot be compared.")
+        raise NotApplicableError("Outputs in training are random, so rows cannot be compared.")
     # A new model, because the first call may have changed the state.
     together = array(subject.model()([subject.x, KEPT], training=True))
     what = "With training=True, outputs of a row depend on other rows and padding"
