@@ -134,6 +134,18 @@ def test_a_change_of_an_imported_module_is_checked_again(tmp_path, monkeypatch, 
     assert layer_checks._cached(config) is None
 
 
+def test_the_end_of_a_process_is_not_cached(tmp_path, monkeypatch, suite, leaky):
+    """It can have another reason than the layer, such as too little memory."""
+    monkeypatch.setattr(layer_checks, "cache_folder", lambda: tmp_path)
+    (config,) = suite(tasks=["CoLA"], seeds=[1], method=[leaky]).runs()
+    config = config.model_copy(update={"mechanism_digest": layer_digest("my_leaky:Leaky")})
+    for name, cached in (("process", 0), ("padding", 1)):
+        faults = [[Fault("my_leaky:Leaky", name, "It ends.")]]
+        monkeypatch.setattr(layer_checks, "_in_this_process", lambda *_, own=faults: own)
+        layer_checks.find_faults([config], tmp_path / "log", RunOptions())
+        assert len([*tmp_path.iterdir()]) == cached
+
+
 DECODER = {"decoder_mechanism": "my_leaky:Leaky"}
 
 
