@@ -45,9 +45,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def __init__(
         self, kind: str, *builtin: str, shapes_runs: bool = True, listed_by: str = ""
     ) -> None:
-        self.kind = kind
-        self.listed_by = listed_by
-        self.shapes_runs = shapes_runs
+        self.kind, self.listed_by, self.shapes_runs = kind, listed_by, shapes_runs
         self._builtin = [*builtin]
         self._entries: dict[str, T] = {}
         self._origins: dict[str, str] = {}
