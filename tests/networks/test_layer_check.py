@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from relation_tf.layers.masking import zero_masked
 from relation_tf.networks import LayerCheck, LayerReport, check_layer
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.layer_check import check, checks
+from relation_tf.networks.layer_check.definition import Check
 from relation_tf.registry import MECHANISMS, Mechanism
 from tests.backends import BACKEND
 
@@ -683,3 +685,19 @@ def test_encoder_decoders_of_plugins_are_checked(monkeypatch, network, faults):
     failed = [check.name for check in report.checks if check.status == "failed"]
     assert failed == faults, str(report)
     assert report.passed is not bool(faults)
+
+
+def test_warnings_of_tensorflow_are_hidden(monkeypatch, caplog):
+    """It warns of traces of the networks that the checks create."""
+    logger = logging.getLogger("tensorflow")
+
+    def run(subject: Any) -> str:
+        logger.warning("5 out of the last 5 calls triggered tf.function retracing.")
+        return ""
+
+    monkeypatch.setattr(check, "CHECKS", [Check("training", run, "", after=())])
+    monkeypatch.setattr(logger, "propagate", True)
+    before = logger.level
+    assert check_layer(Mean).passed
+    assert caplog.records == []
+    assert logger.level == before

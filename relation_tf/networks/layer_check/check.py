@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -69,14 +71,27 @@ def check_layer(
     subject, checks = _subject(layer_or_name, units, width, dict(options or {}))
     one_of("precision", precision, PRECISIONS)
     outcomes: dict[str, LayerCheck] = {}
-    # Keras's warnings refer to the networks created here, not to the layer.
-    with warnings.catch_warnings(action="ignore"), dtype_policy("float32"):
+    # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
+    ignored = warnings.catch_warnings(action="ignore")
+    with ignored, _tensorflow_silent(), dtype_policy("float32"):
         _refuse_wrong_options(subject)
         for check in checks:
             check_interrupts()
             if precision in check.needed or not required_only:
                 outcomes[check.name] = check.outcome(subject, outcomes, precision)
     return LayerReport(str(subject), tuple(outcomes.values()))
+
+
+@contextmanager
+def _tensorflow_silent() -> Iterator[None]:
+    """Hide TensorFlow's warnings, such as that functions of new networks are traced."""
+    logger = logging.getLogger("tensorflow")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _subject(
