@@ -163,11 +163,23 @@ class Looks(_Part):
     def sentence(self) -> str:
         """Return the state in one sentence."""
         decided = sum(state.num_decided for state in self.states)
-        said = f"{decided} of {len(self.pairs)} pairs are decided" if self.pairs else "no look"
+        said = decided_pairs(decided, len(self.pairs)) if self.pairs else "no look"
         if not self.due:
             return f"Sequential seeds: {said}."
         waiting = ", ".join(f"{name} {seeds}" for name, seeds in self.due.items())
         return f"Sequential seeds: {said}; the next look needs these seeds: {waiting}."
+
+
+def decided_pairs(decided: int, total: int) -> str:
+    """Return the number of decided pairs in words.
+
+    Example:
+        >>> decided_pairs(0, 1), decided_pairs(1, 3)
+        ('the pair is not decided', '1 of 3 pairs is decided')
+    """
+    if total == 1:
+        return f"the pair is {'decided' if decided else 'not decided'}"
+    return f"{decided} of {total} pairs {'is' if decided == 1 else 'are'} decided"
 
 
 def read_looks(folder: Path) -> Looks | None:

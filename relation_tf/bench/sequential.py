@@ -21,6 +21,7 @@ from relation_tf.bench.looks import (
     LookFamily,
     LookPlan,
     Looks,
+    decided_pairs,
     read_looks,
 )
 from relation_tf.bench.options import RunOptions
@@ -157,8 +158,7 @@ class SequentialRuns:
             for look in state.looks[len(old.looks) :]:
                 decided += look.decided
                 yield (
-                    f"{of}look after {look.seeds} seeds: {decided} of {len(state.pairs)} pairs "
-                    "are decided"
+                    f"{of}look after {look.seeds} seeds: {decided_pairs(decided, len(state.pairs))}"
                 )
 
     def _state(self, number: int) -> FamilyLooks:

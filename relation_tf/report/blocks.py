@@ -288,7 +288,10 @@ class Table:
     def lines(self, width: int) -> list[str]:
         """Return the lines of the table for a terminal, with the notes of its cells."""
         columns, rows = self.flat()
-        heads = [column.heading for column in columns]
+        heads = [
+            f"{column.heading} ({column.note})" if column.note else column.heading
+            for column in columns
+        ]
         return align_within([heads, *([cell.with_notes() for cell in row] for row in rows)], width)
 
 

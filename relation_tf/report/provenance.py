@@ -12,6 +12,7 @@ from relation_tf.bench.results import Results
 from relation_tf.config.training import OF_TIMED, Override, TrainingSettings
 from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import STOPPING_RULES
+from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.runs import counted
 
@@ -198,7 +199,7 @@ def notes(results: Results, task: str) -> list[str]:
 def _differing(key: str, values: Iterable[Any]) -> Iterator[str]:
     found = counted(map(_shown, values))
     if len(found) > 1:
-        counts = "; ".join(f"{value} ({count} runs)" for value, count in found)
+        counts = "; ".join(f"{value} ({plural(count, 'run')})" for value, count in found)
         yield f"The runs differ in {key}: {counts}."
 
 

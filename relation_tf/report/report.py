@@ -26,8 +26,9 @@ from relation_tf.report.context import ReportContext
 from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
-from relation_tf.report.sections.answer import verdict_table
+from relation_tf.report.sections.answer import quoted_test, verdict_table
 from relation_tf.report.sources import read_report, read_source
+from relation_tf.report.standings import standings
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,7 +57,10 @@ class Report:
         warnings = [
             fill(f"Warning: {warning}", break_on_hyphens=False) for warning in self.context.warnings
         ]
-        return "\n".join([*self._verdicts(fill), *self._means(), *bullets, *warnings])
+        for part in self.context.parts.values():
+            bullets += [fill(sentence, initial_indent="- ") for sentence in quoted_test(part)]
+        lines = [*self._verdicts(fill), *self._means(), *dict.fromkeys(bullets), *warnings]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<Report: {self.context.title}>"
@@ -90,9 +94,20 @@ class Report:
             notes += ["lower is better"] if task in context.scores.lower_is_better else []
             label = f"{task} ({', '.join(notes)})" if notes else task
             rows.append([label, *("-" if cell is None else cell.with_notes() for cell in cells)])
+        rows += self._mean_of_tasks(methods)
         if len(align(rows)[0]) > _columns():
             rows = [[*column] for column in zip(*rows, strict=True)]  # a row for each method
         return [*align_within(rows, _columns()), ""]
+
+    def _mean_of_tasks(self, methods: Sequence[str]) -> list[list[str]]:
+        """Return a row with the mean over tasks, unless a suite has averages of its seeds."""
+        scores, table = self.context.scores, standings(self.context.scores)
+        tasks = len(table.attrs["tasks"])
+        if scores.averages or tasks < 2 or table["mean"].isna().any():
+            return []
+        digits = scores.digits(scores.own_tasks[0])
+        means = {str(name): f"{mean:z.{digits}f}" for name, mean in table["mean"].items()}
+        return [[f"mean of {tasks} tasks", *(means.get(name, "-") for name in methods)]]
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

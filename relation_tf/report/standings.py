@@ -142,6 +142,8 @@ def _by_task(comparisons: Mapping[str, PairwiseResult], scores: Scores) -> str:
     how = f"{procedure_label(scores.procedure, scores.control)}, {format_level(scores.alpha)}"
     if not different:
         return f"{no_difference(scores)} on any task ({how})"
+    if len(better) == 1:
+        return f"the difference on the only tested task is significant ({how})"
     verb = "is" if different == 1 else "are"
     return (
         f"{_of(different, len(better))} differences between two methods on one task {verb} "

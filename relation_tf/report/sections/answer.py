@@ -64,7 +64,8 @@ class Answer(Section):
             blocks += [Heading(capital(name)), *of_family(own, name)] if name and own else own
         blocks += _cautions(context)
         for name, part in context.parts.items():
-            blocks += _verdicts_by_task(name, part)
+            own = _verdicts_by_task(name, part)
+            blocks += of_family(own, name) if name else own
         table = any(isinstance(block, Table) for block in blocks)
         return [*blocks, *([] if table else [Bullets(context.answer, "answer")])]
 
@@ -84,7 +85,7 @@ def _answer(context: ReportContext) -> list[Block]:
     headline: list[Block] = [Paragraph(context.headline, "headline")] if context.headline else []
     if table is None or context.verdicts is None:
         return [*headline, *_standing_blocks(context)]
-    conditions = " ".join(_conditions(context.scores, context.verdicts))
+    conditions = " ".join([*_conditions(context.scores, context.verdicts), *quoted_test(context)])
     how = Folded("How to read the verdicts", [Paragraph(conditions, "note")])
     return [*headline, table, *_verdict_figure(context, context.verdicts), how]
 
@@ -229,19 +230,29 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
     judged = {} if mean is None else by_method(mean)
     rows = []
     for name in [reference, *verdicts.methods]:
-        cells: list[Cell | str] = ["reference", ""]
+        lost = _collapsed(name, context)
+        cells: list[Cell | str] = [Cell("reference", notes=lost), ""]
         if name in judged:
             difference = _difference(judged[name], scores, scores.own_tasks[0])
-            notes = [*difference.notes, *_collapsed(name, context)]
-            cells = [_verdict(judged[name]), replace(difference, notes=notes)]
+            cells = [
+                _verdict(judged[name]),
+                replace(difference, notes=[*difference.notes, *lost]),
+            ]
         elif name != reference:
-            counts = verdicts.counts(name).items()
-            cells = [in_words([f"{verdict} on {times}" for verdict, times in counts]), ""]
+            counts = [f"{verdict} on {times}" for verdict, times in verdicts.counts(name).items()]
+            cells = [Cell(in_words(counts), notes=lost), ""]
         own = cells if mean is not None else cells[:1]
         rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
-    caption = f". {context.headline}"
-    paper = Paper("answer", [context.title, f": verdicts against {reference}"], caption)
+    by_task = "by number of tasks" if mean is None else ""
+    paper = _paper("answer", context, verdicts, by_task)
     return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
+
+
+def _paper(label: str, context: ReportContext, verdicts: Verdicts, how: str = "") -> Paper:
+    """Return label and caption of a table of verdicts: the test, its level and the definitions."""
+    details = " ".join(_definitions(context.scores, verdicts))
+    title = f": verdicts against {verdicts.reference}{how and f' {how}'}"
+    return Paper(label, [context.title, title], f". {details}")
 
 
 def _collapsed(method: str, context: ReportContext) -> list[str]:
@@ -288,33 +299,65 @@ def _by_task(context: ReportContext, verdicts: Verdicts) -> Table:
             for name in verdicts.methods
         ]
         rows.append(Row([context.scores.with_arrow(task), *cells], task=task))
-    return Table("Table: verdicts by task", columns, rows, "verdicts")
+    # With a mean over tasks, a paper shows the verdicts on the mean.
+    paper = _paper("tasks", context, verdicts, "by task") if verdicts.mean is None else None
+    return Table("Table: verdicts by task", columns, rows, "verdicts", paper)
 
 
 def _with_difference(row: Any, scores: Scores, task: str) -> Cell:
     shown, difference = _verdict(row), _difference(row, scores, task)
-    return replace(shown, notes=[f"{difference.text}, {difference.paper_note}", *shown.notes])
+    notes = [f"{difference.text}, {difference.paper_note}", *shown.notes]
+    return replace(shown, notes=notes, paper_note="; ".join(notes))
 
 
-def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
+def _definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     """Yield the meaning of the verdicts, the margin, the level and its correction."""
-    number, tasks = len(verdicts.methods), len(verdicts.averaged)
-    yield f"Difference: method minus {verdicts.reference}, positive if the method is better."
+    tasks, unit = len(verdicts.averaged), f" in {scores.unit}" if scores.unit else ""
+    mean = f", mean of {tasks} tasks" if tasks > 1 else ""
+    yield (
+        f"Difference: method minus {verdicts.reference}{unit}{mean}, positive if the method is "
+        "better."
+    )
     yield "Its interval gives the verdict. Better: the whole interval is above 0."
     if scores.margin:
-        own = "; some tasks have their own margin" if scores.margins else ""
+        margin = f"{margin_in_words(scores.margin, scores)} (the margin"
         yield (
-            f"No worse: the interval is above −{margin_in_words(scores.margin, scores)} (the "
-            f"margin{own}) but not above 0. So a method whose whole interval is between the margin "
-            "and 0 is no worse: it scores lower, but by less than the margin."
+            f"No worse: the interval is above −{margin}{_own_margins(scores, verdicts)}) but not "
+            "above 0."
         )
     below = " and reaches beyond the margin" if scores.margin else ""
     yield f"Worse: the whole interval is below 0{below}. Inconclusive: all other intervals."
+    yield _level_and_coverage(scores.alpha, max(1, len(verdicts.methods)))
     if len(verdicts.tasks) > 1 and not scores.alike:
         yield "There is no mean over tasks, because their units or directions differ."
+
+
+def _own_margins(scores: Scores, verdicts: Verdicts) -> str:
+    """Return the margins of single tasks, and that of the mean, for a sentence."""
+    if not scores.margins:
+        return ""
+    own = ", ".join(f"{margin:g} on {task}" for task, margin in scores.margins.items())
+    if verdicts.mean is not None and len(verdicts.averaged) > 1:
+        own += f", {verdicts.mean['margin'].iloc[0]:.3g} for the mean"
+    return f"; {own}"
+
+
+def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
+    """Yield the definitions of the verdicts, and remarks on tasks, costs and failed runs."""
+    tasks = len(verdicts.averaged)
+    yield from _definitions(scores, verdicts)
+    if scores.margin:
+        yield (
+            "So a method whose whole interval is between the margin and 0 is no worse: it scores "
+            "lower, but by less than the margin."
+        )
     if len(verdicts.tasks) > 1:
         yield "Time and memory are geometric means over tasks."
-    yield _level_and_coverage(scores.alpha, max(1, number))
+    if any(table["reason"].ne("").any() for table in verdicts.tasks.values()):
+        yield (
+            "A method with failed runs is never better or no worse, and no method is worse than a "
+            "reference with failed runs."
+        )
     if tasks > 1:
         yield "The mean gives each task equal weight."
         yield "The result does not generalize to other tasks."
@@ -324,11 +367,20 @@ def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
             f"Tasks evaluated with the same trained network{shared[0] if len(shared) == 1 else ''} "
             "count as one task, with their mean."
         )
-    if scores.table["method"].nunique() > 1:
-        yield (
-            f"Verdicts and tests of pairs ({scores.procedure.title}) can disagree: they are "
-            "different tests at different levels."
-        )
+
+
+def quoted_test(context: ReportContext) -> Iterator[str]:
+    """Yield which of the verdicts and tests to quote, because they can disagree."""
+    verdicts, scores = context.verdicts, context.scores
+    if verdicts is None or not verdicts.tasks or not context.comparisons:
+        return
+    over_tasks = "" if context.several is None else "the test over tasks or "
+    yield (
+        f"The verdicts (Welch intervals against {verdicts.reference}, one-sided) and the tests of "
+        f"pairs ({context.test}, two-sided) can disagree. Quote the verdicts if you chose the "
+        f"reference {'and the margin ' if scores.margin else ''}before the runs, else "
+        f"{over_tasks}the tests of single tasks, and name the test."
+    )
 
 
 def _level_and_coverage(alpha: float, number: int) -> str:

@@ -19,6 +19,7 @@ from relation_tf.report.blocks import (
     Section,
     Span,
     Table,
+    plural,
 )
 from relation_tf.report.comparisons import rows_of
 from relation_tf.report.context import ReportContext
@@ -102,7 +103,7 @@ def _task(task: str, test: PairwiseResult, context: ReportContext) -> Folded:
     bound = context.scores.procedure.attainable_pvalue is not None
     note = f"Kruskal-Wallis test, for information: {kruskal}.{reach if bound else ''}{notes}"
     return Folded(
-        [Span(task), f": {pairs['significant'].sum()} of {len(pairs)} pairs significant"],
+        [Span(task), f": {pairs['significant'].sum()} of {plural(len(pairs), 'pair')} significant"],
         [
             *([_pairs(task, pairs, context)] if context.pairs_listed else []),
             Paragraph(note, "note"),

@@ -21,6 +21,7 @@ from relation_tf.report.blocks import (
     Span,
     Table,
     file_links,
+    plural,
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.predicted_rows import MOST_PREDICTIONS, PredictedRows
@@ -107,12 +108,14 @@ def _note(context: ReportContext, found: Mapping[str, pd.DataFrame]) -> Iterator
         f"{DRAWS} draws each). The values are root mean squares over methods. "
     )
     if "rows-pvalues" in found:
+        total = len(found["rows-pvalues"])
         significant = (found["rows-pvalues"]["pvalue"] < context.scores.alpha).sum()
         yield (
             "McNemar's test over seeds (exact sign flips of rows, mid-p) shows whether the same "
             "trained networks would differ on other test rows. By this test, "
-            f"{significant} of {len(found['rows-pvalues'])} differences between two methods on one "
-            f"task are significant ({context.level}, Holm-corrected for all of these tests). "
+            f"{significant} of {plural(total, 'difference')} between two methods on one task "
+            f"{'is' if total == 1 else 'are'} significant ({context.level}, Holm-corrected for all "
+            "of these tests). "
         )
     yield "Tables: "
     yield from file_links(found)
