@@ -12,11 +12,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 import relation_tf
 from relation_tf import cli
 from relation_tf.bench import Predictions, RunFolder, run_suite
 from relation_tf.bench.options import OF_PLANS, RunOptions
+from relation_tf.cli.arguments import parse_margins
 from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
@@ -350,6 +352,24 @@ def test_help_texts_list_choices_and_defaults(call, monkeypatch):
     page = call("plan", "--help")[1]
     assert "--out DIR                 Folder of finished runs to read, if any." in page
     assert "Folder to download to." in call("download", "--help")[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], (None, {})),
+        (["1"], (1.0, {})),
+        (["1", "WikiText perplexity=0.5", "a=b=2"], (1.0, {"WikiText perplexity": 0.5, "a=b": 2})),
+    ],
+)
+def test_margins_are_parsed(values, expected):
+    assert parse_margins(values) == expected
+
+
+@pytest.mark.parametrize("values", [["MR"], ["1", "2"], ["=1"], ["MR=high"], ["MR=1", "MR=2"]])
+def test_wrong_margins_are_refused(values):
+    with pytest.raises(typer.BadParameter, match="--margin: must be a number, and TASK=NUMBER"):
+        parse_margins(values)
 
 
 @pytest.mark.parametrize(

@@ -45,5 +45,7 @@ from .stratified import StratifiedResult as StratifiedResult
 from .stratified import stratified_steel as stratified_steel
 from .stratified import stratified_steel_dwass as stratified_steel_dwass
 from .summary import mean_interval as mean_interval
+from .unequal_spread import BrunnerMunzelResult as BrunnerMunzelResult
 from .unequal_spread import brunner_munzel as brunner_munzel
-from .unequal_spread import welch as welch
+from .welch_test import WelchResult as WelchResult
+from .welch_test import welch as welch

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from relation_tf.stats.checks import check_count, check_probability
 from relation_tf.stats.directions import Directions, refuse_unknown_direction
 from relation_tf.stats.null_distribution import RandomSource, random_seed
-from relation_tf.stats.samples import FloatArray, numeric_scores
+from relation_tf.stats.samples import FloatArray, check_finite, numeric_scores
 from relation_tf.stats.summary import Interval
 
 TaskScores: TypeAlias = Mapping[Any, ArrayLike]  # task -> scores of a method's seeds
@@ -188,11 +188,7 @@ def finite(scores: ArrayLike, name: Hashable) -> FloatArray:
         ValueError: If a score is not finite.
     """
     values = numeric_scores(scores, name)
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"scores of {name!r} must be finite; for a diverged run, enter the worst score. "
-            f"Received: {values.tolist()}"
-        )
+    check_finite(values, name)
     return values
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -143,7 +143,7 @@ class PairwiseResult(Shown):
             `low` and `high`.
 
         Raises:
-            ValueError: If the procedure is not a rank test, or the confidence is out of range.
+            ValueError: If the procedure has no intervals, or the confidence is out of range.
 
         Example:
             >>> from relation_tf.stats import steel_dwass
@@ -159,8 +159,8 @@ class PairwiseResult(Shown):
         """
         if self.null is None:
             raise ValueError(
-                "intervals of shifts need a rank test: steel_dwass or steel. "
-                f"Received: {self.procedure.title}"
+                f"{self.procedure.title} has no confidence intervals; use steel_dwass, steel, "
+                "welch or brunner_munzel"
             )
         if confidence is not None:
             check_probability("confidence", confidence)
@@ -244,6 +244,9 @@ class PairwiseResult(Shown):
         yield from (f"Note: {note}" for note in self.notes)
 
 
+Kind = TypeVar("Kind", bound=PairwiseResult)
+
+
 def pairwise_result(
     procedure: Procedure,
     ranked: RankedSamples,
@@ -325,6 +328,17 @@ def pairwise_result(
         kruskal=kruskal_wallis(ranked),
         notes=(*ranked.notes, *unequal, *notes),
     )
+
+
+def as_kind(found: PairwiseResult, kind: type[Kind], **own: Any) -> Kind:
+    """Return a result as a subclass of `PairwiseResult`.
+
+    Args:
+        found: The result.
+        kind: The subclass.
+        **own: Attributes that only the subclass has.
+    """
+    return kind(**{each.name: getattr(found, each.name) for each in fields(found)}, **own)
 
 
 def table_of_pairs(

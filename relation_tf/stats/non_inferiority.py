@@ -14,8 +14,8 @@ from relation_tf.stats.checks import check_number, check_option, check_probabili
 from relation_tf.stats.design import format_level
 from relation_tf.stats.directions import Directions, check_tasks, read_directions, unlike_units
 from relation_tf.stats.presentation import Shown, count
-from relation_tf.stats.samples import FloatArray, Samples, TaskSamples
-from relation_tf.stats.task_samples import TaskScores, of_task, read_one_or_more
+from relation_tf.stats.samples import FloatArray, Samples, TaskSamples, check_finite
+from relation_tf.stats.task_samples import TaskScores, in_task, of_task, read_one_or_more
 
 IntervalMethod: TypeAlias = Literal["welch", "hodges-lehmann"]
 Verdict: TypeAlias = Literal["better", "no worse", "inconclusive", "worse"]
@@ -275,9 +275,10 @@ def _verdict(limits: _Limits, margin: float) -> Verdict:
 def _check_finite(tasks: TaskScores) -> None:
     for task, groups in tasks.items():
         for name, scores in groups.items():
-            if scores.size < 2 or not np.isfinite(scores).all():
+            in_task(task, check_finite, scores, name)
+            if scores.size < 2:
                 raise ValueError(
-                    f"scores of {name!r} must be two or more finite numbers. "
+                    f"scores of {name!r} must be two or more numbers. "
                     f"Received: {scores.tolist()}{'' if task is None else f' ({task})'}"
                 )
 

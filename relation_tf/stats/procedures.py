@@ -34,7 +34,8 @@ from relation_tf.stats.stratified import (
     stratified_steel,
     stratified_steel_dwass,
 )
-from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel, welch
+from relation_tf.stats.unequal_spread import attainable_with_holm, brunner_munzel
+from relation_tf.stats.welch_test import welch
 
 _POWER = 0.8  # of a plan
 

@@ -26,6 +26,13 @@ TIE_RTOL = 2e-7
 _SCALE_RTOL = 1e-12
 _LEAST_TIE = 1e-15
 
+_FORMS = (
+    "`samples` must be the scores of each method on one task: {'a': scores, 'b': scores}, a "
+    "pandas.DataFrame with one column per method (for an array: pandas.DataFrame(array, "
+    "columns=names)), or a tuple (scores, scores). For {task: {method: scores}} or a table with "
+    "columns task, method and score, use stratified_steel_dwass"
+)
+
 
 @dataclass(frozen=True)
 class RankedSamples:
@@ -139,6 +146,25 @@ def numeric_scores(scores: Any, name: Hashable) -> FloatArray:
     return pd.Series(array).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
+def check_finite(scores: FloatArray, name: Hashable) -> None:
+    """Raise an error if a score has no mean with others: it is NaN or infinite.
+
+    Tests of ranks rank such a score worst instead.
+
+    Args:
+        scores: Scores, shape `(n,)`.
+        name: Name of the group in errors.
+
+    Raises:
+        ValueError: If a score is not finite.
+    """
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"scores of {name!r} must be finite; for a diverged run, enter the worst score. "
+            f"Received: {scores.tolist()}"
+        )
+
+
 def dense_ranks(values: FloatArray, rtol: float = TIE_RTOL) -> NDArray[np.intp]:
     """Rank values from 0 without gaps; values within a tolerance and equal infinities are tied.
 
@@ -184,6 +210,8 @@ def control_first(groups: Mapping[Any, Any], control: Hashable | None) -> dict[H
 
 def groups_of(samples: Samples) -> dict[Hashable, Any]:
     """Return name -> scores of samples in any accepted form."""
+    if _has_groups(samples):
+        raise TypeError(f"{_FORMS}. Received: {_described(samples)}")
     if isinstance(samples, pd.DataFrame):
         if not samples.columns.is_unique:
             raise ValueError(
@@ -194,9 +222,22 @@ def groups_of(samples: Samples) -> dict[Hashable, Any]:
         return dict(samples)
     if isinstance(samples, tuple):
         return {str(number): group for number, group in enumerate(samples, start=1)}
-    shape = f" of shape {samples.shape}" if isinstance(samples, np.ndarray) else ""
-    raise TypeError(
-        "`samples` must be a dict of name -> scores, a pandas.DataFrame with one column per method "
-        "(for an array: pandas.DataFrame(array, columns=names)), or a tuple with the scores of one "
-        f"method per item. Received: {type(samples).__name__}{shape}"
+    raise TypeError(f"{_FORMS}. Received: {_described(samples)}")
+
+
+def _has_groups(samples: Samples) -> bool:
+    """Return True for the scores of several tasks, or a table with one row per score."""
+    if isinstance(samples, pd.DataFrame):
+        return {"method", "score"} <= {*samples.columns}
+    return isinstance(samples, Mapping) and any(
+        isinstance(own, Mapping | pd.DataFrame) for own in samples.values()
     )
+
+
+def _described(samples: Any) -> str:
+    if isinstance(samples, pd.DataFrame):
+        return f"a table with columns {', '.join(map(str, samples.columns))}"
+    if isinstance(samples, Mapping):
+        return f"a dict of dicts or tables, {reprlib.repr(list(samples))}"
+    shape = f" of shape {samples.shape}" if isinstance(samples, np.ndarray) else ""
+    return f"{type(samples).__name__}{shape}"

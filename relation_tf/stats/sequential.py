@@ -101,7 +101,7 @@ class SequentialResult(Shown):
         limit: Seeds at the last look of the design.
         num_tasks: Number of tasks.
         alpha: Family-wise level over all pairs and looks.
-        notes: Remarks on the direction of tasks.
+        notes: Remarks on the direction of tasks and on NaN, which is ranked worst.
     """
 
     pairs: pd.DataFrame
@@ -266,8 +266,10 @@ def sequential_test(
     groups = []
     higher, notes = read_directions(tasks, higher_is_better)
     for task, own in tasks.items():
-        codes = rank_samples(own, higher_is_better=higher[task]).codes.values()
-        groups.append([(1 if higher[task] else -1) * each[:, None] for each in codes])
+        ranked = rank_samples(own, higher_is_better=higher[task])
+        notes += [note if task is None else f"{task}: {note}" for note in ranked.notes]
+        sign = 1 if higher[task] else -1
+        groups.append([sign * each[:, None] for each in ranked.codes.values()])
     design = sequential_design(
         len(names),
         looks,

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_count, check_probability
-from relation_tf.stats.comparisons import PairwiseResult, pairwise_result, table_of_pairs
+from relation_tf.stats.comparisons import (
+    PairwiseResult,
+    as_kind,
+    pairwise_result,
+    table_of_pairs,
+)
 from relation_tf.stats.design import format_level, format_pvalue, samples_needed
 from relation_tf.stats.directions import Directions, read_directions, unlike_units
 from relation_tf.stats.presentation import count
-from relation_tf.stats.samples import TIE_RTOL, FloatArray, TaskSamples, dense_ranks, rank_samples
-from relation_tf.stats.task_samples import read_tasks
+from relation_tf.stats.samples import (
+    TIE_RTOL,
+    FloatArray,
+    TaskSamples,
+    check_finite,
+    dense_ranks,
+    rank_samples,
+)
+from relation_tf.stats.task_samples import in_task, read_tasks
 from relation_tf.stats.unequal_spread import holm
 
 
@@ -86,8 +98,8 @@ def wilcoxon_holm(
 
     Raises:
         TypeError: If the samples have an unknown form or contain something other than numbers.
-        ValueError: If the control or a method has no scores on a task, a score is NaN, or there are
-            fewer than two tasks.
+        ValueError: If the control or a method has no scores on a task, a score is not finite, or
+            there are fewer than two tasks.
 
     Example:
         >>> samples = {
@@ -106,13 +118,13 @@ def wilcoxon_holm(
     tasks = read_tasks(samples, control)
     if len(tasks) < 2:
         raise ValueError(f"`samples` must have at least two tasks. Received: {[*tasks]}")
+    for task, own in tasks.items():
+        for name, scores in own.items():
+            in_task(task, check_finite, scores, name)
     higher, notes = read_directions(tasks, higher_is_better)
     signs = np.array([[1 if higher[task] else -1] for task in tasks])
     names = list(next(iter(tasks.values())))
     means = signs * np.array([[own[name].mean() for name in names] for own in tasks.values()])
-    for task, row in zip(tasks, means, strict=True):
-        if np.isnan(row).any():
-            raise ValueError(f"scores of {task!r} must not be NaN")
     largest = {task: float(np.abs(row).max()) for task, row in zip(tasks, means, strict=True)}
     if remark := unlike_units(largest, higher):
         notes.append(f"{remark}, and the ranks of differences depend on the units")
@@ -133,9 +145,10 @@ def wilcoxon_holm(
         notes=notes,
     )
     effect = np.divide(statistic, total, out=np.zeros_like(statistic), where=total > 0)
-    own = {field.name: getattr(found, field.name) for field in fields(found)}
     return replace(
-        SignedRankResult(**own), effect_size=table_of_pairs(effect, names, True), kruskal=None
+        as_kind(found, SignedRankResult),
+        effect_size=table_of_pairs(effect, names, True),
+        kruskal=None,
     )
 
 

@@ -25,13 +25,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_count, check_probability
-from relation_tf.stats.comparisons import PairwiseResult, pairwise_result
+from relation_tf.stats.comparisons import PairwiseResult, as_kind, pairwise_result
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.null_distribution import PERMUTATIONS, RandomSource, random_seed
 from relation_tf.stats.pairwise import arrangements, index_pairs, permutation_pvalues
@@ -46,8 +48,65 @@ from relation_tf.stats.samples import (
 )
 
 _CHUNK = 20_000  # arrangements at once
+_MOST_SHIFTS = 2_000  # tested for an interval; of more, evenly spaced ones
 
 Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BrunnerMunzelResult(PairwiseResult):
+    """Result of `brunner_munzel`: a `PairwiseResult` with intervals of the median differences.
+
+    Attributes:
+        permutations: Largest number of arrangements that are enumerated.
+        seed: Seed of random arrangements.
+    """
+
+    permutations: int
+    seed: int
+
+    def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
+        """Return simultaneous confidence intervals of the median difference of two scores.
+
+        The median difference is the shift of b after which P(b > a) + P(b = a) / 2 = 1/2, the null
+        hypothesis of the test. An interval contains each shift that the test of the pair does not
+        reject at the level `(1 - confidence) / number of pairs` (Bonferroni), so it includes 0 if
+        the pair does not differ significantly. It can also include 0 if p, which is adjusted with
+        Holm's method, is just below `1 - confidence`. The limits are two of the differences between
+        a score of b and one of a. A limit is infinite if so few scores cannot reject any shift, or
+        if a score is not finite. With more than 2,000 differences, intervals can be slightly wider.
+
+        Args:
+            confidence: Joint coverage of all intervals, between 0 and 1; by default 1 - alpha.
+
+        Returns:
+            A table with columns `a`, `b`, `difference` (median of all scores of b minus all scores
+            of a), `low` and `high`.
+
+        Raises:
+            ValueError: If the confidence is out of range.
+
+        Example:
+            >>> scores = {"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10.5]}
+            >>> print(brunner_munzel(scores).confidence_interval().to_string(index=False))
+            a b  difference  low  high
+            a b         5.0  3.0   7.5
+        """
+        table = self._table("pvalue")
+        level = level_of_each(self, confidence, len(table))
+        rows = []
+        for a, b, pvalue in table.itertuples(index=False):
+            first, second = self.samples[a], self.samples[b]
+            if not np.isfinite([*first, *second]).all():
+                rows.append((np.nan, -math.inf, math.inf))
+                continue
+            low, high = _accepted_shifts(first, second, level, self.permutations, self.seed)
+            if pvalue >= level * len(table):  # ties can make the test accept 0 only
+                low, high = min(low, 0.0), max(high, 0.0)
+            median = float(np.median(np.subtract.outer(second, first)))
+            rows.append((median, low, high))
+        table[["difference", "low", "high"]] = rows
+        return table.drop(columns="pvalue")
 
 
 def brunner_munzel(
@@ -60,7 +119,7 @@ def brunner_munzel(
     rtol: float = TIE_RTOL,
     permutations: int = PERMUTATIONS,
     rng: RandomSource = None,
-) -> PairwiseResult:
+) -> BrunnerMunzelResult:
     """Compare pairs of methods with the studentized permutation test of Brunner and Munzel.
 
     The placement of a score is the number of scores of the other method below it; ties count one
@@ -96,7 +155,7 @@ def brunner_munzel(
             is a fixed seed.
 
     Returns:
-        A `PairwiseResult` with signed W; `print` shows it.
+        A `BrunnerMunzelResult` with signed W; `print` shows it.
 
     Raises:
         TypeError: If the samples have an unknown form or contain something other than numbers.
@@ -139,7 +198,7 @@ def brunner_munzel(
     bound = PROCEDURES[name].attainable_pvalue
     assert bound is not None
     notes = [f"P-values come from {permutations:,} random permutations of each pair, seed {seed}"]
-    return pairwise_result(
+    found = pairwise_result(
         PROCEDURES[name],
         ranked,
         statistics,
@@ -152,75 +211,7 @@ def brunner_munzel(
         seeds_needed=samples_needed(functools.partial(bound, len(codes)), alpha),
         notes=notes if drawn else [],
     )
-
-
-def welch(
-    samples: Samples,
-    alpha: float = 0.05,
-    *,
-    control: Hashable | None = None,
-    higher_is_better: bool = True,
-) -> PairwiseResult:
-    """Compare pairs of methods with Welch's t test of two means, adjusted with Holm's method.
-
-    With means `m`, sample variances `s^2` and n scores per method, the statistic is
-
-    `t = (m_2 - m_1) / sqrt(s_1^2 / n_1 + s_2^2 / n_2)`
-
-    with the degrees of freedom of Welch and Satterthwaite. It assumes approximately normal means;
-    spreads may differ. With normal scores it keeps its level for any SDs and numbers of seeds; the
-    module's docstring has measured error rates. If some runs collapse, it has little power.
-
-    A pair is not tested (p = 1, with a note) if a score is not finite, a method has one score, or
-    all scores of each method are equal.
-
-    Args:
-        samples: Scores of each method, as in `steel_dwass`.
-        alpha: Level of the test; p < alpha is significant.
-        control: Method to compare all others with; by default all pairs are compared.
-        higher_is_better: If True, higher scores are better.
-
-    Returns:
-        A `PairwiseResult` with signed t; `print` shows it.
-
-    Raises:
-        TypeError: If the samples have an unknown form or contain something other than numbers.
-        ValueError: If the control is not among the samples, there are fewer than two groups, or a
-            group is empty.
-
-    Example:
-        >>> scores = {"a": [1, 2, 3, 4, 5], "b": [6, 7, 8, 9, 10], "c": [0, 4.5, 7.5, 8.5, 20]}
-        >>> welch(scores).pairs()["pvalue"].round(4).tolist()
-        [0.0032, 0.4036, 0.9778]
-
-    References:
-        B. L. Welch (1947), The generalization of "Student's" problem when several different
-        population variances are involved, Biometrika 34, 28-35.
-    """
-    check_probability("alpha", alpha)
-    ordered = control_first(groups_of(samples), control)
-    ranked = rank_samples(ordered, higher_is_better=higher_is_better)
-    names, groups = list(ranked.scores), list(ranked.scores.values())
-    pairs = index_pairs(len(groups), control is not None)
-    tests = [_welch(groups[i], groups[j]) for i, j in pairs]
-    notes = [
-        f"{names[i]} and {names[j]}: not tested, because the variance of a mean is unknown or 0"
-        for (i, j), test in zip(pairs, tests, strict=True)
-        if test is None
-    ]
-    statistics, pvalues = zip(
-        *((0.0, 1.0) if test is None else test for test in tests), strict=True
-    )
-    return pairwise_result(
-        PROCEDURES["welch" if control is None else "welch-control"],
-        ranked,
-        statistics,
-        holm(np.array(pvalues)),
-        alpha=alpha,
-        higher_is_better=higher_is_better,
-        control=control,
-        notes=notes,
-    )
+    return as_kind(found, BrunnerMunzelResult, permutations=permutations, seed=seed)
 
 
 def holm(pvalues: FloatArray) -> FloatArray:
@@ -333,17 +324,50 @@ def _placements(own: Labels, other: Labels, ties: Sequence[int]) -> tuple[Labels
     return total, squares / (4 * np.maximum(size - 1, 1))
 
 
-def _welch(first: FloatArray, second: FloatArray) -> tuple[float, float] | None:
-    """Return t and two-sided p; None if the variance is unknown or 0."""
-    from scipy.special import stdtr
+def level_of_each(found: PairwiseResult, confidence: float | None, num_pairs: int) -> float:
+    """Return the level of each interval (Bonferroni).
 
-    if min(first.size, second.size) < 2 or not np.isfinite([*first, *second]).all():
-        return None
-    if np.ptp(first) == np.ptp(second) == 0:
-        return None
-    parts = [scores.var(ddof=1) / scores.size for scores in (first, second)]
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (scores.size - 1) for part, scores in zip(parts, (first, second), strict=True)
-    )
-    t = float((second.mean() - first.mean()) / math.sqrt(sum(parts)))
-    return t, float(2 * stdtr(freedom, -abs(t)))
+    Args:
+        found: Result of a test.
+        confidence: Joint coverage of all intervals, by default 1 - alpha.
+        num_pairs: Number of intervals.
+    """
+    if confidence is not None:
+        check_probability("confidence", confidence)
+    return (found.alpha if confidence is None else 1 - confidence) / num_pairs
+
+
+def _accepted_shifts(
+    first: FloatArray, second: FloatArray, level: float, permutations: int, seed: int
+) -> tuple[float, float]:
+    """Return the smallest interval with all shifts of the second method that are not rejected.
+
+    Between two ordered differences of scores the order of all scores, and with it p, does not
+    change, so one shift of each such gap is tested. W can fall while the shift moves away from the
+    median, so all gaps are tested, not only those around the limits.
+
+    Args:
+        first: Scores, shape `(n,)`.
+        second: Scores, shape `(m,)`.
+        level: Level of the test.
+        permutations: As for `brunner_munzel`.
+        seed: Seed of random arrangements.
+    """
+    edges = np.unique(np.subtract.outer(second, first))
+    ends = np.concatenate([[-np.inf], edges, [np.inf]])
+    gaps = np.arange(0, edges.size + 1, math.ceil((edges.size + 1) / _MOST_SHIFTS))
+    middles = np.concatenate([[edges[0] - 1], (edges[1:] + edges[:-1]) / 2, [edges[-1] + 1]])[gaps]
+    shifted = second - middles[:, None]
+    pooled = np.hstack([np.broadcast_to(first, (gaps.size, first.size)), shifted])
+    labels = (np.argsort(pooled, axis=1, kind="stable") >= first.size).astype(np.int64)
+    ties = (1,) * pooled.shape[1]
+    null = _null(ties, second.size, permutations, seed)
+    drawn = null.size < math.comb(pooled.shape[1], second.size)
+    accepted = permutation_pvalues(_statistics(labels, ties), null, drawn=drawn) >= level
+    kept = np.flatnonzero(accepted)
+    if not kept.size:  # only shifts at which scores are tied are accepted
+        return float(edges[0]), float(edges[-1])
+    # Gaps that were not tested next to an accepted one count as accepted.
+    before = gaps[kept[0] - 1] + 1 if kept[0] else 0
+    after = gaps[kept[-1] + 1] if kept[-1] + 1 < gaps.size else edges.size + 1
+    return float(ends[before]), float(ends[after])

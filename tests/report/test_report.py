@@ -109,6 +109,16 @@ def test_collapsed_runs_are_marked_next_to_the_scores(table_of):
     assert re.search(r"0.70+ ± 0.10+ \(1 collapsed\)", str(report))
     opened = report.html().partition("<nav")[0]
     assert "<small>1 collapsed</small>" in opened
+    report.context.__dict__["collapsed"] = lost.assign(method="a")
+    assert re.search(r"^a +reference \(1 collapsed\)", str(report), re.M)
+
+
+def test_a_terminal_shows_the_mean_of_tasks(table_of):
+    samples = {"a": [0.5, 0.6, 0.7], "b": [0.6, 0.7, 0.8]}
+    printed = str(compare(table_of({"MR": samples, "SST-2": samples}), reference="a", margin=0.1))
+    assert re.search(r"^mean of 2 tasks +0.60 +0.70$", printed, re.M)
+    assert "Difference (mean of 2 tasks)" in printed
+    assert "mean of" not in str(compare(table_of({"MR": samples})))
 
 
 def test_json_has_answer_and_tables(suite_of, fabricate):

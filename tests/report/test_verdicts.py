@@ -188,7 +188,7 @@ def test_margins_of_tasks(suite_of, fabricate):
     assert context.verdicts.mean.loc["relation", "margin"] == 2.5
     shown = within(context.blocks["answer"])
     said = [block.text for block in shown if isinstance(block, Paragraph)]
-    assert any("(the margin; some tasks have their own margin)" in text for text in said)
+    assert any("(the margin; 4 on MNLI-m, 4 on MNLI-mm, 2.5 for the mean)" in text for text in said)
 
 
 def test_a_comparison_sets_the_margin_of_a_task(table_of):
@@ -253,9 +253,10 @@ def test_committed_results(tmp_path):
         "time of attention-64 per epoch."
     )
     assert report.context.headline == headline
-    for text in (report.html(), report.markdown(), report.latex(), report._repr_html_()):
+    for text in (report.html(), report.markdown(), report._repr_html_()):
         assert headline in text
         assert "+1.80" in text
+    assert "+1.80" in report.latex()
     assert headline in " ".join(str(report).split())
     assert "Bonferroni" in report.markdown()
     page = report.html()
@@ -265,6 +266,66 @@ def test_committed_results(tmp_path):
     written = pd.read_csv(tmp_path / "out" / "verdicts.csv")
     mean = written[written["task"] == "mean of 8 tasks"].set_index("method")
     assert mean.loc["relation-64", "difference"] == pytest.approx(1.80, abs=0.005)
+
+
+@pytest.fixture
+def mixed(table_of):
+    """Scores of three methods on a task in fractions and one with perplexities."""
+    near = {
+        name: [level + seed / 100 for seed in range(5)]
+        for name, level in (("a", 0.8), ("b", 0.803), ("c", 0.7))
+    }
+    far = {name: [40 * score for score in own] for name, own in near.items()}
+    return table_of({"MR": near, "WikiText perplexity": far})
+
+
+def test_tables_for_papers_define_the_verdicts(mixed):
+    latex = compare(mixed, title="Mine", reference="a", margin=0.05).latex()
+    assert r"\caption{Mine: verdicts against a by number of tasks. Difference: " in latex
+    assert (
+        r"\caption{Mine: verdicts against a by task. Difference: method minus a, positive" in latex
+    )
+    assert "Bonferroni correction for 2 methods: each is tested one-sided at .05 / 2" in latex
+    assert r"No worse: the interval is above $-$0.05 (the margin) but not above 0." in latex
+    assert r"WikiText perplexity $\downarrow$ & " in latex
+    assert "There is no mean over tasks, because their units or directions differ." in latex
+    own = compare(mixed[mixed["task"] == "MR"], title="Mine", reference="a", margin=0.05).latex()
+    assert own.count("verdicts against a") == 1
+    assert own.count("Mine: ") == 2  # and the scores
+
+
+def test_signs_are_explained_where_lower_is_better(mixed):
+    report = compare(mixed, reference="a", margin=0.05)
+    page = report.markdown()
+    assert "| WikiText perplexity ↓ | " in page.partition("Verdicts by task")[2]
+    assert "positive if the method is better, also where lower scores are better (↓)" in page
+    said = "Lower is better on WikiText perplexity: there, a positive value means that the second"
+    assert page.count(said) == 2  # pairwise tests and test details
+    pvalues = report.tables["pvalues"].groupby("task")["higher_is_better"].all()
+    assert pvalues.to_dict() == {"MR": True, "WikiText perplexity": False}
+
+
+def test_the_result_to_quote_is_named(mixed):
+    said = (
+        "The verdicts (Welch intervals against a, one-sided) and the tests of pairs (Steel's test "
+        "against b, two-sided) can disagree. Quote the verdicts if you chose the reference before "
+        "the runs, else the test over tasks or the tests of single tasks, and name the test."
+    )
+    report = compare(mixed, reference="a", control="b")
+    assert said in " ".join(str(report).split())
+    assert said in report.markdown()
+    assert "can disagree" not in str(compare(mixed))
+
+
+def test_unlike_units_of_a_mean_are_named(table_of):
+    near = {"a": [0.80, 0.81, 0.82], "b": [0.80, 0.81, 0.83]}
+    far = {name: [100 * score for score in own] for name, own in near.items()}
+    warnings = compare(table_of({"MR": near, "SST-2": far})).context.warnings
+    assert warnings == [
+        "Tasks may have different units (MR up to 0.83, SST-2 up to 83), so do not use the mean "
+        "over tasks: use the verdicts and tests of each task."
+    ]
+    assert compare(table_of({"MR": near, "SST-2": near})).context.warnings == []
 
 
 def test_costs_are_ratios_over_common_tasks():

@@ -168,8 +168,8 @@ def test_constant_scores_are_noted():
     ("samples", "arguments", "message"),
     [
         ({"r": [1, 2], "a": [1, 2]}, {"reference": "b"}, "`reference` must be one of"),
-        ({"r": [1, 2], "a": [1]}, {}, "two or more finite numbers"),
-        ({"r": [1, 2], "a": [1, np.nan]}, {}, "two or more finite numbers"),
+        ({"r": [1, 2], "a": [1]}, {}, "two or more numbers"),
+        ({"r": [1, 2], "a": [1, np.nan]}, {}, "'a' must be finite; for a diverged run"),
         ({"r": [1, 2], "a": [1, 2]}, {"margin": -1}, "`margin` must be 0 or more"),
         ({"r": [1, 2], "a": [1, 2]}, {"method": "bootstrap"}, "`method` must be one of"),
         (

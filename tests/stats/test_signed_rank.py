@@ -91,7 +91,7 @@ def test_print_and_refusals():
     [
         ({"x": {"a": [1], "b": [2]}}, "at least two tasks"),
         ({"x": {"a": [1], "b": [2]}, "y": {"b": [1], "c": [2]}}, "no scores of 'c' for 'x'"),
-        ({t: {"a": [1], "b": [math.nan]} for t in "xy"}, "scores of 'x' must not be NaN"),
+        ({t: {"a": [1], "b": [math.nan]} for t in "xy"}, "task 'x': scores of 'b' must be finite"),
     ],
 )
 def test_errors_name_the_fault(samples, message):

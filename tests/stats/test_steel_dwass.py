@@ -200,7 +200,17 @@ def test_missing_cell_of_a_nullable_column_is_nan():
             TypeError,
             r"pandas.DataFrame\(array, columns.*ndarray of shape \(5, 3\)",
         ),
-        ([[1, 2], [3, 4]], TypeError, "Received: list"),
+        ([[1, 2], [3, 4]], TypeError, "{'a': scores, 'b': scores}.*Received: list"),
+        (
+            {"CoLA": {"a": [1, 2], "b": [3, 4]}},
+            TypeError,
+            r"use stratified_steel_dwass. Received: a dict of dicts or tables, \['CoLA'\]",
+        ),
+        (
+            pd.DataFrame({"method": ["a", "b"], "seed": [1, 1], "score": [0.1, 0.2]}),
+            TypeError,
+            "use stratified_steel_dwass. Received: a table with columns method, seed, score",
+        ),
         ({"a": [1, 2]}, ValueError, r"at least two groups. Received: 1 \(\['a'\]\)"),
         ({}, ValueError, "at least two groups. Received: 0"),
         ({"a": [1, 2], "b": []}, ValueError, "'b' must not be empty"),
