@@ -109,7 +109,7 @@ def test_the_exact_p_decides(suite_of, fabricate):
     assert "(−∞ to +∞)" in picture.panels[0].alt
     page, markdown = report.html(), report.markdown()
     assert "| baseline | relation | ▲ .100 | ▲ .100 | ▲ .100 |" in markdown
-    assert "0 of 1 pairs significant" in page
+    assert "0 of 1 pair significant" in page
     assert page.count('class="significant"') == 1  # the verdict over both tasks
     for text in (page, markdown):
         said = " ".join(text.split())
