@@ -375,8 +375,9 @@ def quoted_test(context: ReportContext) -> Iterator[str]:
     if verdicts is None or not verdicts.tasks or not context.comparisons:
         return
     over_tasks = "" if context.several is None else "the test over tasks or "
+    against = f" against {verdicts.reference}" if context.whole is None else ""
     yield (
-        f"The verdicts (Welch intervals against {verdicts.reference}, one-sided) and the tests of "
+        f"The verdicts (Welch intervals{against}, one-sided) and the tests of "
         f"pairs ({context.test}, two-sided) can disagree. Quote the verdicts if you chose the "
         f"reference {'and the margin ' if scores.margin else ''}before the runs, else "
         f"{over_tasks}the tests of single tasks, and name the test."
