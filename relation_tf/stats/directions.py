@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,7 +66,7 @@ def read_directions(
             )
     low = [task for task in tasks if task not in given and task is not None and is_low(str(task))]
     found = {task: bool(given.get(task, task not in low)) for task in tasks}
-    return found, [_by_name(task) for task in low]
+    return found, [_by_name(low)] if low else []
 
 
 def refuse_unknown_direction(tasks: Iterable[Hashable], higher_is_better: Directions) -> list[int]:
@@ -122,8 +122,10 @@ def unlike_units(largest: Mapping[Any, float], higher: Mapping[Any, bool]) -> st
     return f"tasks may have different units ({said})"
 
 
-def _by_name(task: Hashable) -> str:
+def _by_name(tasks: Sequence[Hashable]) -> str:
+    whose = "its name" if len(tasks) == 1 else "their names"
+    option = dict.fromkeys(tasks, True)
     return (
-        f"{task}: lower is better, because of its name; otherwise set "
-        f"higher_is_better={{{task!r}: True}}"
+        f"{', '.join(map(str, tasks))}: lower is better, because of {whose}; otherwise set "
+        f"higher_is_better={option}"
     )

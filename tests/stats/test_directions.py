@@ -21,7 +21,7 @@ from relation_tf.stats.directions import is_low, read_directions, unlike_units
 PERPLEXITY = "WikiText perplexity"
 LOW, HIGH = [30.0, 30.5, 31.0, 31.5, 32.0], [40.0, 40.5, 41.0, 41.5, 42.0]
 SAMPLES = {task: {"a": HIGH, "b": LOW} for task in (PERPLEXITY, "validation loss")}
-NOTE = f"{PERPLEXITY}: lower is better, because of its name"
+NOTE = f"{PERPLEXITY}, validation loss: lower is better, because of their names"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_ranks_and_means_of_tasks_follow_the_name():
     assert turned.ranks.loc["error on set 1"].to_dict() == {"a": 3, "b": 2, "c": 1}
     found = wilcoxon_holm(tasks, "a", alpha=0.1)
     assert found.pairs()["better"].tolist() == ["b", "c"]
-    assert "because of its name" in str(found)
+    assert "because of their names" in str(found)
 
 
 def test_a_partial_direction_leaves_the_other_tasks_to_their_names():
