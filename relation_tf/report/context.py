@@ -193,13 +193,18 @@ class ReportContext:
             own += [f"{capital(family)}: {said}" if family else said for said in part._findings()]
         return own
 
+    @property
+    def num_declared(self) -> int:
+        """Number of methods of the suites, with or without runs, and of other sources."""
+        suite = [] if self.results is None else self.results.suite.methods()
+        return len({*self.scores.methods, *(str(method.name) for method in suite)})
+
     def _findings(self) -> Iterator[str]:
         """Yield sentences on the tests of a family."""
         for section in self.sections.values():
             yield from section.answer(self) if section.by_family else ()
         if self.results is not None:
-            declared = len(self.results.suite.methods())
-            yield from tested_among(self.scores, self.comparisons, declared)
+            yield from tested_among(self.scores, self.comparisons, self.num_declared)
         yield from ranked_over_tasks(self.several, self.scores) if self.comparisons else ()
         yield from short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
 

@@ -56,8 +56,7 @@ class Answer(Section):
         if context.results is not None:
             blocks += [Paragraph(sentence, "warning") for sentence in progress(context.runs)]
             for part in context.parts.values():
-                declared = 0 if part.results is None else len(part.results.suite.methods())
-                missing = tested_among(part.scores, part.comparisons, declared)
+                missing = tested_among(part.scores, part.comparisons, part.num_declared)
                 blocks += [Paragraph(sentence, "warning") for sentence in missing]
         answers = {name: _answer(part) for name, part in context.parts.items()}
         for name, own in answers.items():
