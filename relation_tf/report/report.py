@@ -230,6 +230,8 @@ def make_report(results: Results | str | Path) -> Report:
         >>> folder = Path(tempfile.mkdtemp())
         >>> RunFolder(folder).open(load_suite("demo"))
         >>> print(make_report(folder))
+        No verdict yet: no task has two seeds of attention-64 and of another method.
+        <BLANKLINE>
         - Preliminary: 0 of 180 runs are done, 180 not done.
         - No results yet.
     """

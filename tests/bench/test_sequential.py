@@ -234,7 +234,7 @@ def test_the_plan_has_a_best_and_a_worst_case(tmp_path, suite):
     check_looks(folder, looks)
     outlook = SequentialRuns(own, looks, own.runs(), folder).outlook()
     costs = {(run.task, run.method): Cost(10.0, 20.0, True) for run in own.runs()}
-    plan = SuitePlan(own, 54, own.runs(), costs, 0.0, 0, 1, 9, outlook=outlook)
+    plan = SuitePlan(own, 54, own.runs(), costs, 7.0, 0, 1, 9, outlook=outlook)
     fewest = len(outlook.soonest)
     assert fewest == 3 * 6  # two tasks and nine seeds: a pair can be significant after 3
     tight = plan_looks(suite(tasks=["RTE"]), RunOptions(until_decided=True, max_seeds=15))

@@ -84,7 +84,7 @@ def _answer(context: ReportContext) -> list[Block]:
     headline: list[Block] = [Paragraph(context.headline, "headline")] if context.headline else []
     if table is None or context.verdicts is None:
         return [*headline, *_standing_blocks(context)]
-    conditions = " ".join([*_conditions(context.scores, context.verdicts), *quoted_test(context)])
+    conditions = " ".join([*_conditions(context, context.verdicts), *quoted_test(context)])
     how = Folded("How to read the verdicts", [Paragraph(conditions, "note")])
     return [*headline, table, *_verdict_figure(context, context.verdicts), how]
 
@@ -341,16 +341,16 @@ def _own_margins(scores: Scores, verdicts: Verdicts) -> str:
     return f"; {own}"
 
 
-def _conditions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
+def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     """Yield the definitions of the verdicts, and remarks on tasks, costs and failed runs."""
-    tasks = len(verdicts.averaged)
+    scores, tasks = context.scores, len(verdicts.averaged)
     yield from _definitions(scores, verdicts)
     if scores.margin:
         yield (
-            "So a method whose whole interval is between the margin and 0 is no worse: it scores "
+            "So a method whose whole interval is between minus the margin and 0 is no worse: it scores "
             "lower, but by less than the margin."
         )
-    if len(verdicts.tasks) > 1:
+    if len(verdicts.tasks) > 1 and not context.costs.empty:
         yield "Time and memory are geometric means over tasks."
     if any(table["reason"].ne("").any() for table in verdicts.tasks.values()):
         yield (
