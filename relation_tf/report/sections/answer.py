@@ -347,8 +347,8 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     yield from _definitions(scores, verdicts)
     if scores.margin:
         yield (
-            "So a method whose whole interval is between minus the margin and 0 is no worse: it scores "
-            "lower, but by less than the margin."
+            "So a method whose whole interval is between minus the margin and 0 is no worse: it "
+            "scores lower, but by less than the margin."
         )
     if len(verdicts.tasks) > 1 and not context.costs.empty:
         yield "Time and memory are geometric means over tasks."
