@@ -80,7 +80,7 @@ def memory_of(runs: pd.DataFrame) -> pd.Series[float]:
     """
     base = runs.get("base_memory_mib", pd.Series(math.nan, runs.index))
     own = runs["peak_memory_mib"].astype(float)
-    return own - base if base.notna().all() else own
+    return (own - base).clip(lower=0) if base.notna().all() else own
 
 
 def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
@@ -110,7 +110,8 @@ def summarize_costs(runs: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     costs["of_process"] = by_task["of_process"].any()
     common = costs["seconds_epoch"].unstack("task").dropna(axis="columns").columns
     costs = costs[costs.index.isin(common, level="task")]
-    positive = costs[["seconds_epoch", "memory_mib"]].clip(lower=1e-9)
+    # Memory is recorded in whole MiB; 0 has no logarithm.
+    positive = costs[["seconds_epoch", "memory_mib"]].clip(lower=[1e-9, 1.0], axis=1)
     own = positive.transform(np.log).groupby("method").mean().transform(np.exp)
     own["without_embedding"] = costs["without_embedding"].groupby("method").median()
     own["of_process"] = costs["of_process"].groupby("method").any()

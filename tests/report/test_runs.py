@@ -49,6 +49,10 @@ def test_memory_is_that_above_the_base_of_the_process(suite_of, fabricate):
     assert costs["memory_mib"].tolist() == pytest.approx([60, 30])
     assert costs["above_base"].all()
     assert how_run(runs)["memory_mib"].tolist() == [30, 60, 30, 60]
+    # A run can need no memory beyond its process; memory is recorded in whole MiB.
+    same = runs.assign(base_memory_mib=runs["peak_memory_mib"] + (runs["task"] == "CoLA"))
+    assert memory_of(same).eq(0).all()
+    assert summarize_costs(same, ["relation", "baseline"])["memory_mib"].tolist() == [1, 1]
     # One run of an earlier version: ratios need one kind of memory.
     runs.loc[0, "base_memory_mib"] = np.nan
     assert memory_of(runs).tolist() == runs["peak_memory_mib"].tolist()

@@ -288,8 +288,12 @@ def _spread(places: np.ndarray, gap: float) -> np.ndarray:
 
 
 def _logarithmic(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
-    """Set round ticks on a logarithmic axis and return its limits with a margin."""
-    low, high = min(values), max(values)
+    """Set round ticks on a logarithmic axis and return its limits with a margin.
+
+    The start of a range can be 0: a run may need no memory beyond that of its process.
+    """
+    positive = [value for value in values if value > 0]
+    low, high = min(positive), max(positive)
     margin = max(high / low, 1.5) ** 0.08
     low, high = low / margin, high * margin
     if high < 10 * low:

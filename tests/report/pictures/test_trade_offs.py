@@ -94,6 +94,10 @@ def test_different_tasks_are_not_joined():
     (axes,) = picture._figure(picture.panels[1:], 1).axes
     assert axes.get_ylim()[0] < 100
     assert axes.collections  # the ranges
+    nothing = spread.assign(memory_mib_low=0.0)  # a run needed no memory beyond its process
+    picture = cost_against_length(nothing, styles(["a"]))
+    (axes,) = picture._figure(picture.panels[1:], 1).axes
+    assert axes.get_ylim()[0] > 0
 
 
 @given(st.floats(1e-3, 1e9), st.floats(1, 1e6))
