@@ -264,7 +264,7 @@ def test_a_comparison_says_where_they_were_made_otherwise(made, tmp_path):
     warned = compare(made.folder, other).context.warnings
     differ = "The pre-training folders differ in steps: 6; 900."
     assert differ in warned
-    assert any(each.endswith("(7 runs); Abacus (1 runs).") for each in warned)
+    assert any(each.endswith("(7 runs); Abacus (1 run).") for each in warned)
     shutil.rmtree(other / "runs")  # as results/ keeps it
     found = compare(made.folder, other).context
     assert differ in found.warnings
