@@ -368,7 +368,7 @@ def test_margins_are_parsed(values, expected):
 
 @pytest.mark.parametrize("values", [["MR"], ["1", "2"], ["=1"], ["MR=high"], ["MR=1", "MR=2"]])
 def test_wrong_margins_are_refused(values):
-    with pytest.raises(typer.BadParameter, match="--margin: must be a number, and TASK=NUMBER"):
+    with pytest.raises(typer.BadParameter, match="--margin: must be a number, or TASK=NUMBER"):
         parse_margins(values)
 
 

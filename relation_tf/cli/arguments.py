@@ -136,8 +136,8 @@ def parse_margins(values: Iterable[str] | None) -> tuple[float | None, dict[str,
             number = None
         if number is None or task in parsed or ("=" in value and not task):
             raise typer.BadParameter(
-                "--margin: must be a number, and TASK=NUMBER for a task with another margin, each "
-                f"once. Received: {value!r}"
+                "--margin: must be a number, or TASK=NUMBER for a single task, each given once. "
+                f"Received: {value!r}"
             )
         parsed[task] = number
     return parsed.pop("", None), parsed

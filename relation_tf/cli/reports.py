@@ -43,7 +43,7 @@ class ComparisonOptions:
     merge: bool = option(False, "Pool seeds of same-named methods across sources.")
     columns: str | None = option(
         None,
-        "Columns of tables with other names, such as task=dataset,method=model,score=test_acc.",
+        "Other names of columns in your tables: task=dataset,method=model,score=test_acc.",
         "NAME=COLUMN[,...]",
     )
     lower_is_better: str | None = option(
@@ -55,11 +55,15 @@ class ComparisonOptions:
     higher_is_better: str | None = option(
         None, "Tasks with a higher-is-better score despite their name.", "NAME[,NAME...]"
     )
-    drop_failed: bool = option(False, "Leave out failed runs of tables (empty or NaN scores).")
-    failed_as: float | None = option(
-        None, "Score of failed runs of tables, in the unit of the table.", "SCORE"
+    drop_failed: bool = option(
+        False, "Leave out table rows with an empty or NaN score (failed runs)."
     )
-    complete_methods: bool = option(False, "Leave out methods without scores on some of the tasks.")
+    failed_as: float | None = option(
+        None, "Score for table rows with an empty or NaN score, in the unit of the table.", "SCORE"
+    )
+    complete_methods: bool = option(
+        False, "Leave out methods that lack scores on at least one task."
+    )
     alpha: float | None = option(
         None, "Significance level.", "P", shown="alpha of the suites, or .05"
     )
@@ -94,15 +98,15 @@ class ComparisonOptions:
     )
     margin: tuple[str, ...] = option(
         (),
-        "Largest acceptable decrease of the score relative to --reference, in the unit of the "
-        "tables. Choose it before training. Repeat it as TASK=SCORE for a task with another unit.",
+        "How far below --reference a score may be to count as no worse, in the unit of the "
+        "report. Choose it before training. Repeat it as TASK=SCORE for a task with another unit.",
         "SCORE",
         shown="margins of the suites",
     )
     families: str | None = option(
         None,
-        "Groups of methods; only methods of a group are compared. For suites also a setting of "
-        "the methods, such as units: methods with the same value are a group.",
+        "Groups of methods; methods are compared only within their group. For suites also the name "
+        "of a setting, such as units: methods with the same value form a group.",
         "NAME,NAME;NAME,NAME",
         shown="families of the suites",
     )
@@ -184,7 +188,7 @@ def compare(
 def predict(folder: Folder, **options: Any) -> None:
     """Predict test sets that were added or completed after training, with the saved weights.
 
-    Runs save their weights if their test set is missing or incomplete, or with --save-weights.
+    `relation-tf run` saves them if a test set is missing or incomplete, or with --save-weights.
     """
     from relation_tf.bench import predict_missing
 

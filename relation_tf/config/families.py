@@ -89,8 +89,9 @@ def faults(families: Sequence[Family], names: Sequence[str]) -> Iterator[str]:
     times = Counter(name for family in families for name in family.methods)
     for name in names:
         if times[name] != 1:
-            where = f"in {times[name]} families" if times[name] else "missing"
-            yield f"must have each method in one list. Received: {name!r} is {where}"
+            found = f"Received: {name!r} in {times[name]} families"
+            missing = f"Missing: {name!r}"
+            yield f"must have each method in one list. {found if times[name] else missing}"
     for family in families:
         if len(family.methods) < 2:
             yield (

@@ -43,9 +43,11 @@ def ranked_over_tasks(several: OverTasks | None, scores: Scores) -> Iterator[str
     if not found:
         yield f"{where}): {no_difference(scores)}."
         return
-    others = len(several.pairs) - len(found)
-    rest = f"; no significant difference for {others} other pairs" if others > 1 else ""
-    rest = "; no significant difference for the other pair" if others == 1 else rest
+    others = several.pairs[several.pairs["better"].isna()]
+    rest = f"; no significant difference for {len(others)} other pairs" if len(others) > 1 else ""
+    if len(others) == 1:
+        (pair,) = rows_of(others)
+        rest = f"; no significant difference between {pair.a} and {pair.b}"
     yield f"{where}, {format_level(scores.alpha)}): {_first(found)}{rest}."
 
 

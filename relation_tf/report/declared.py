@@ -215,7 +215,7 @@ def _check_sizes(scores: Scores) -> None:
 
 
 def only_complete(scores: Scores) -> Scores:
-    """Leave out methods without scores on some of the tasks.
+    """Leave out methods that lack scores on at least one task.
 
     Raises:
         OptionError: If fewer than two methods of a family have all tasks, or its control or

@@ -209,8 +209,8 @@ class Report:
         for file in (folder / name for name in names):
             if file.exists() and file not in ours:
                 raise SuiteError(
-                    f"{file} exists and is not from a report, which would overwrite it. Choose "
-                    "another folder"
+                    f"{file} was not written by a report, and this report would overwrite it. "
+                    "Choose another folder"
                 )
 
 

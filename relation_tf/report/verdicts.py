@@ -143,39 +143,43 @@ def margin_in_words(margin: float, scores: Scores) -> str:
 
 def _found(mean: pd.DataFrame, reference: str, where: str, scores: Scores) -> str:
     rows = by_method(mean)
-    better, worse = (
-        [name for name, row in rows.items() if row.verdict == verdict]
-        for verdict in ("better", "worse")
-    )
     margin = float(mean["margin"].iloc[0])
-    within = f" than {reference} within {margin_in_words(margin, scores)} {where}"
-    if not margin:
-        within = f" than {reference} {where}"
+    within = f" (margin: {margin_in_words(margin, scores)})" if margin else ""
+    against = f" than {reference} {where}"
     if len(rows) == 1:
         ((name, row),) = rows.items()
-        return _one(name, row, within, where, reference)
-    if not margin:
-        undecided = len(mean) - len(better) - len(worse)
-        counts = [f"{_of_all(better, mean)} better{within}"]
-        counts += [f"{len(worse)} {_is(worse)} worse"] if worse else []
-        counts += [f"{undecided} inconclusive"] if undecided else []
-        return f"{in_words(counts)}{_named(better)}"
-    favorable = [name for name, row in rows.items() if row.verdict in FAVORABLE]
-    if not favorable:
-        return f"{_of_all([], mean)} shown to be no worse{within}"
-    said = [f"{name} (better)" if name in better else name for name in favorable]
-    return f"{_of_all(favorable, mean)} no worse{within}{_named(said)}"
+        return _one(name, row, reference, where, within)
+    names = {
+        verdict: [name for name, row in rows.items() if row.verdict == verdict]
+        for verdict in _VERDICTS
+    }
+    said = []
+    if names["better"]:
+        said.append(f"{_all_are(names['better'], mean)} better{against}")
+    if names["no worse"]:
+        than = "" if said else against
+        said.append(f"{_all_are(names['no worse'], mean)} no worse{than}{within}")
+    if not said:
+        none = "Neither method" if len(rows) == 2 else "No method"
+        verdict = f"shown to be no worse{against}{within}" if margin else f"better{against}"
+        said.append(f"{none} is {verdict}")
+    if names["worse"]:
+        said.append(f"{_all_are(names['worse'], mean)} worse")
+    if names["inconclusive"]:
+        said.append(f"inconclusive: {_all(names['inconclusive'], mean)}")
+    return "; ".join(said)
 
 
-def _one(name: str, row: Any, within: str, where: str, reference: str) -> str:
-    if row.verdict == "better":
-        return f"{name} is better than {reference} {where}"
-    if row.verdict == "worse":
-        return f"{name} is worse than {reference} {where}"
+def _one(name: str, row: Any, reference: str, where: str, within: str) -> str:
+    if row.verdict in ("better", "worse"):
+        return f"{name} is {row.verdict} than {reference} {where}"
     if row.verdict == "no worse":
-        return f"{name} is no worse{within}"
+        return f"{name} is no worse than {reference} {where}{within}"
     if row.margin:
-        return f"Inconclusive: the data do not show that {name} is no worse{within}"
+        return (
+            f"Inconclusive: the data do not show that {name} is no worse than {reference} "
+            f"{where}{within}"
+        )
     return f"Neither {name} nor {reference} is shown to be better {where}"
 
 
@@ -199,18 +203,13 @@ def _counted(method: str, verdicts: Verdicts) -> str:
     return f"{method} {', '.join(f'{verdict} on {number}' for verdict, number in counts)}"
 
 
-def _of_all(names: Sequence[str], mean: pd.DataFrame) -> str:
-    if not names:
-        return f"None of the {len(mean)} methods is"
-    return f"{len(names)} of {len(mean)} methods {_is(names)}"
+def _all(names: Sequence[str], mean: pd.DataFrame) -> str:
+    """Return the names of some methods, or their number if they are many."""
+    return in_words(names) if len(names) <= _MOST_NAMES else f"{len(names)} of {len(mean)} methods"
 
 
-def _named(names: Sequence[str]) -> str:
-    return f": {in_words(names)}" if 0 < len(names) <= _MOST_NAMES else ""
-
-
-def _is(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+def _all_are(names: Sequence[str], mean: pd.DataFrame) -> str:
+    return f"{_all(names, mean)} {'is' if len(names) == 1 else 'are'}"
 
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:

@@ -138,7 +138,7 @@ def _find_files(dataset: Dataset, folders: Folders) -> TaskSource | Missing:
     if isinstance(found, TaskSource) or folders.data is not None:
         return found
     wanted = " or ".join(place for layout in dataset.layouts for place in layout.places)
-    return replace(found, reason=f"needs --data DIR, a folder with {wanted}")
+    return replace(found, reason=f"needs --data DIR, a folder that contains {wanted}")
 
 
 register_source("tfds", reads_data=False)(tfds.find)

@@ -322,7 +322,7 @@ def of(**method):
         (SIZES | {"families": "mechanism", "method": [SIZES["method"][0], {"mechanism": "fcsr"}]},
          "two or more methods in each family. Received: only fcsr-64 in mechanism fcsr"),
         (SIZES | {"families": [["relation-8", "fcsr-8"], ["relation-9"]]},
-         "must have each method in one list. Received: 'fcsr-9' is missing"),
+         "must have each method in one list. Missing: 'fcsr-9'"),
         (SIZES | {"families": [["relation-8", "fcsr-8", "relation"], ["relation-9"]]},
          "key 'families': must be lists of methods: relation-8, relation-9, fcsr-8, fcsr-9. Rec"),
         (SIZES | {"families": 3}, "key 'families': must be a key, such as 'units', or lists of"),

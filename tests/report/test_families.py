@@ -241,16 +241,16 @@ def test_a_wrong_reference_of_families_is_named(table, chosen, message):
 @pytest.mark.parametrize(
     ("families", "message"),
     [
-        ([["a", "b"]], "families: must have each method in one list. Received: 'c' is missing"),
+        ([["a", "b"]], "families: must have each method in one list. Missing: 'c'"),
         ([["a", "b"], ["a", "c", "d"]], "families: must have each method in one list. Received: "
-         "'a' is in 2 families"),
+         "'a' in 2 families"),
         ([["a", "b", "c"], ["d"]], "families: must give two or more methods in each family. "
          "Received: only d in family 2"),
         ([["a", "b"], ["c", "dd"]], "families: must contain only methods of the sources: a, b, "
          "c, d. Received: 'dd'. Did you mean 'd'?"),
         ("units", "families: must list the methods of each family, such as 'a,b;c,d', because the "
          "settings of a are unknown (it is not from a suite). Received: 'units'"),
-        ([], "families: must have each method in one list. Received: 'a' is missing"),
+        ([], "families: must have each method in one list. Missing: 'a'"),
     ],
 )  # fmt: skip
 def test_wrong_families_of_a_comparison_are_named(table, families, message):

@@ -57,7 +57,7 @@ def test_verdicts_over_tasks(judged):
         expected = naive_mean(context, name, 3)
         assert (row["difference"], row["low"], row["high"]) == pytest.approx(expected)
     assert context.headline == (
-        "2 of 3 methods are no worse than r within 1 over 3 tasks: a (better) and b."
+        "a is better than r over 3 tasks; b is no worse (margin: 1); c is worse."
     )
     table = context.tables["verdicts"]
     assert table["task"].unique().tolist() == ["x", "y", "z", "mean of 3 tasks"]
@@ -68,9 +68,13 @@ def test_verdicts_over_tasks(judged):
     ("mean", "options", "sentence"),
     [
         (90, {}, "a is better than r on x."),
-        (80, {}, "a is no worse than r within 1 on x."),
+        (80, {}, "a is no worse than r on x (margin: 1)."),
         (70, {}, "a is worse than r on x."),
-        (79.5, {}, "Inconclusive: the data do not show that a is no worse than r within 1 on x."),
+        (
+            79.5,
+            {},
+            "Inconclusive: the data do not show that a is no worse than r on x (margin: 1).",
+        ),
         (80, {"margin": None}, "Neither a nor r is shown to be better on x."),
         (70, {"lower_is_better": "x"}, "a is better than r on x."),
     ],
@@ -83,18 +87,17 @@ def test_without_a_margin_no_method_is_no_worse(judged):
     context = judged({"x": {"r": 80, "a": 90, "b": 80, "c": 70}}, margin=None)
     verdicts = ["better", "inconclusive", "worse"]
     assert context.verdicts.mean["verdict"].tolist() == verdicts
-    assert context.headline == (
-        "1 of 3 methods is better than r on x, 1 is worse and 1 inconclusive: a."
-    )
+    assert context.headline == ("a is better than r on x; c is worse; inconclusive: b.")
 
 
 def test_no_favorable_method(judged):
     means = {"r": 80, "a": 70, "b": 79.5}
     assert judged({"x": means}).headline == (
-        "None of the 2 methods is shown to be no worse than r within 1 on x."
+        "Neither method is shown to be no worse than r on x (margin: 1); a is worse; "
+        "inconclusive: b."
     )
     assert judged({"x": means}, margin=None).headline == (
-        "None of the 2 methods is better than r on x, 1 is worse and 1 inconclusive."
+        "Neither method is better than r on x; a is worse; inconclusive: b."
     )
 
 
@@ -117,7 +120,7 @@ def test_missing_tasks_are_named(judged):
     context = judged({"x": {"r": 80, "a": 80, "b": 80}, "y": {"r": 80, "a": 80}}, sd=0.1)
     assert [*context.verdicts.averaged] == ["x"]
     assert "Verdicts over tasks leave out y, where b has fewer than two seeds." in context.warnings
-    assert context.headline.endswith("no worse than r within 1 on x: a and b.")
+    assert context.headline.endswith("a and b are no worse than r on x (margin: 1).")
 
 
 def test_a_method_with_one_seed_has_no_verdict(table_of):
@@ -248,9 +251,8 @@ def test_committed_results(tmp_path):
     folder = RESULTS / "glue-small-smoothed"
     report = compare(folder, reference="attention-64", margin=1.0)
     headline = (
-        "2 of 3 methods are no worse than attention-64 within 1 point over 8 tasks: "
-        "linear-attention-64 (better) and relation-64 (better); relation-64 takes 0.77 of the "
-        "time of attention-64 per epoch."
+        "linear-attention-64 and relation-64 are better than attention-64 over 8 tasks; "
+        "baseline-64 is worse; relation-64 takes 0.77 of the time of attention-64 per epoch."
     )
     assert report.context.headline == headline
     for text in (report.html(), report.markdown(), report._repr_html_()):

@@ -35,7 +35,7 @@ _AFTER = ("construction", "output shape", "lengths")
 @check("training", _FIX, after=_AFTER)
 def _training(subject: Subject) -> str:
     _train(subject)
-    return "one training step of a network for one text and of one for pairs."
+    return "one training step each of a network for single texts and of one for pairs."
 
 
 @check(

@@ -207,8 +207,8 @@ def _about_tasks(scores: Scores) -> str:
     also = ", also where lower scores are better (↓)" if scores.lower_is_better else ""
     return (
         "Difference and interval in the unit of the table of scores, positive if the method is "
-        f"better{also}. The level of each task applies to all methods together (Bonferroni), "
-        "without a correction for the number of tasks."
+        f"better{also}. Within each task, alpha is corrected for the number of methods "
+        "(Bonferroni), but not for the number of tasks."
     )
 
 
@@ -321,11 +321,16 @@ def _definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     if scores.margin:
         margin = f"{margin_in_words(scores.margin, scores)} (the margin"
         yield (
-            f"No worse: the interval is above −{margin}{_own_margins(scores, verdicts)}) but not "
-            "above 0."
+            f"No worse: the whole interval is above −{margin}{_own_margins(scores, verdicts)}), "
+            "even if it is below 0."
         )
-    below = " and reaches beyond the margin" if scores.margin else ""
-    yield f"Worse: the whole interval is below 0{below}. Inconclusive: all other intervals."
+        yield (
+            "Worse: the interval is below 0, but not above minus the margin; beyond the margin: "
+            "it is below minus the margin."
+        )
+    else:
+        yield "Worse: the whole interval is below 0."
+    yield "Inconclusive: all other intervals, and doubts because of failed runs."
     yield _level_and_coverage(scores.alpha, max(1, len(verdicts.methods)))
     if len(verdicts.tasks) > 1 and not scores.alike:
         yield "There is no mean over tasks, because their units or directions differ."
@@ -345,11 +350,6 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     """Yield the definitions of the verdicts, and remarks on tasks, costs and failed runs."""
     scores, tasks = context.scores, len(verdicts.averaged)
     yield from _definitions(scores, verdicts)
-    if scores.margin:
-        yield (
-            "So a method whose whole interval is between minus the margin and 0 is no worse: it "
-            "scores lower, but by less than the margin."
-        )
     if len(verdicts.tasks) > 1 and not context.costs.empty:
         yield "Time and memory are geometric means over tasks."
     if any(table["reason"].ne("").any() for table in verdicts.tasks.values()):
