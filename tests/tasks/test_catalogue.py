@@ -58,9 +58,9 @@ def test_error_says_which_files_are_required(tmp_path, name):
     with pytest.raises(DataError) as error:
         find_source(name, "files")
     message = str(error.value)
-    assert message.startswith(f"task {name}: needs --data DIR, a folder with ")
+    assert message.startswith(f"task {name}: needs --data DIR, a folder that contains ")
     assert ". To get the data: " in message
-    places = message.partition("a folder with ")[2].partition(". To get")[0].split(" or ")
+    places = message.partition("a folder that contains ")[2].partition(". To get")[0].split(" or ")
     with pytest.raises(DataError) as error:
         find_source(name, "files", tmp_path)
     message = str(error.value)
