@@ -154,7 +154,7 @@ def check(path: str | os.PathLike[str], *, rows: Mapping[str, int] | None = None
         try:
             archive = zipfile.ZipFile(stream)
         except UNREADABLE as error:
-            fault = Fault(None, None, f"not a zip archive: {_reason(error)}")
+            fault = Fault(None, None, f"cannot be read as a zip archive: {_reason(error)}")
             return CheckReport(path, (fault,))
         with archive:
             stream.largest = sys.maxsize  # the following reads have other limits

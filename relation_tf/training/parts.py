@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,4 +44,17 @@ def make_part(
                     if not known:
                         raise ValueError(f"has no options. Received: {option!r}") from error
                     raise UnknownNameError("option", option, known) from error
+            if missing := _required(factory) - {*arguments, *options}:
+                names = ", ".join(repr(each) for each in sorted(missing))
+                raise ValueError(f"also needs the options {names}") from error
             raise
+
+
+def _required(factory: Callable[..., Any]) -> set[str]:
+    """Return the arguments without a default."""
+    return {
+        name
+        for name, parameter in inspect.signature(factory).parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }

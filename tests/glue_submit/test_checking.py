@@ -182,7 +182,7 @@ def test_not_a_zip(tmp_path, content):
     path = tmp_path / "s.zip"
     path.write_bytes(content)
     (fault,) = check(path).faults
-    assert str(fault).startswith("not a zip archive: ")
+    assert str(fault).startswith("cannot be read as a zip archive: ")
 
 
 def test_no_such_file(tmp_path):

@@ -86,7 +86,7 @@ def test_a_refused_file_exits_with_1(run, tmp_path):
     code, said, _ = run("check", text)
     assert code == 1
     assert said.splitlines() == [
-        "fault: not a zip archive: File is not a zip file",
+        "fault: cannot be read as a zip archive: File is not a zip file",
         f"{text}: refused (1 fault)",
     ]
 

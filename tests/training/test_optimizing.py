@@ -80,6 +80,10 @@ def test_schedules(name, options, rates):
             r"warmup must be in \[0, 1\)\. Received: 2",
         ),
         (lambda: make_schedule("cosinedecay", 0.1, 1, 1), r"Did you mean 'CosineDecay'\?"),
+        (
+            lambda: make_schedule("PiecewiseConstantDecay", 0.1, 1, 1),
+            "'PiecewiseConstantDecay': also needs the options 'boundaries', 'values'",
+        ),
         (lambda: make_schedule("fcsr", 0.1, 1, 1, {"x": 1}), "learning-rate schedule 'fcsr': .*x"),
     ],
 )
