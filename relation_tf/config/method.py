@@ -58,6 +58,9 @@ class Method(BaseModel):
             `relation_tf.networks.multi_task_networks`: `"shared"` all but the heads;
             `"shared-private"` a shared part next to a private part for each task; `"adversarial"`
             the same, with a shared part that is trained so that the task cannot be predicted.
+        feature_projection: If True, classify with the part of the sentence vector that is
+            orthogonal to the vector of a second branch, which learns the features that all classes
+            share (FP-Net), see `relation_tf.networks.feature_projection`.
         encoder_weights: In a suite with `pretrained`, the initial weights: `"pretrained"` trains
             the pre-trained encoder further (only for the mechanism `"encoder"`, its default);
             `"frozen"` reads contextual embeddings from the encoder that was pre-trained with this
@@ -85,6 +88,7 @@ class Method(BaseModel):
     size: Size | Annotated[list[Size], Field(min_length=1)] | None = None
     sized_by: str = "units"
     sharing: Sharing = "shared"
+    feature_projection: bool = False
     encoder_weights: EncoderWeights | None = None
 
     @field_validator("mechanism", mode="before")
@@ -143,6 +147,8 @@ class Method(BaseModel):
             parts += [_value_name(option, value) for option, value in varied.items()]
             if self.sharing != "shared" and not self.name:
                 parts.append(self.sharing)
+            if self.feature_projection and not self.name:
+                parts.append("projected")
             if self.encoder_weights is not None and not self.name:
                 parts.append(self.encoder_weights)
             update = {

@@ -37,6 +37,7 @@ class SuiteFacts:
         self.timed = next((task.name for task in self.learned if task.timed), None)
         self.written = next((task.name for task in self.learned if task.written), None)
         self.classified = next((task.name for task in self.learned if not task.written), None)
+        self.unclassified = next((task.name for task in self.learned if not task.labels), None)
         self.needs = STOPPING_RULES[suite.stopping].metrics
         self.keys = {"task", "method", "mechanism", "units", "size"}
         self.keys |= {option for method in self.methods for option in method.options}
@@ -115,8 +116,22 @@ _RULES = (
     ),
     Rule(lambda f, m: _writes(m), {"size": _NONE}, "for an encoder-decoder"),
     Rule(
+        lambda f, m: f.unclassified,
+        {"feature_projection": (False,)},
+        "for {}, which has no classes",
+    ),
+    Rule(
+        lambda f, m: m.sharing != "shared" and m.sharing,
+        {"feature_projection": (False,)},
+        "with sharing = '{}'",
+    ),
+    Rule(
         lambda f, m: f.suite.pretrained,
-        {"tokens": ("wordpiece",), **_defaults("embeddings", "start_token", "vocabulary_size")},
+        {
+            "tokens": ("wordpiece",),
+            "feature_projection": (False,),
+            **_defaults("embeddings", "start_token", "vocabulary_size"),
+        },
         "with 'pretrained', which has its own vocabulary and embedding",
     ),
     Rule(

@@ -53,6 +53,7 @@ class RunConfig(TrainingSettings):
     size: Positive | None = None
     sized_by: str = "units"
     sharing: Sharing = "shared"
+    feature_projection: bool = False
     encoder_weights: EncoderWeights = "random"
     pretrained_digest: str | None = None
     plugins: list[Plugin] = Field(default_factory=list)

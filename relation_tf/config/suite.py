@@ -193,7 +193,8 @@ class Suite(TrainingSettings):
         """Return all runs, ordered by task, method and seed."""
         training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
         plugins = shaping_plugins(self.plugins)
-        keys = ("mechanism", "units", "options", "size", "sized_by", "sharing")
+        keys = ("mechanism", "units", "options", "size", "sized_by", "sharing",
+                "feature_projection")  # fmt: skip
         return [
             RunConfig(
                 **{

@@ -92,6 +92,8 @@ class TrainingSettings(BaseModel):
         adversary_weight: Weight of the adversarial loss, which removes task information from the
             shared part of a group's network (`sharing = "adversarial"`).
         orthogonality_weight: Weight of the penalty on common features of shared and private parts.
+        reversal_weight: Factor of the reversed gradient into the common features of methods with
+            `feature_projection`.
         batch_size: Rows of a batch.
         batching: `"length"` for batches of rows with similar length, `"random"` for random batches.
         epochs: Maximum number of epochs of a run.
@@ -145,6 +147,7 @@ class TrainingSettings(BaseModel):
     weight_decay: Annotated[float, Field(gt=0)] | None = None
     adversary_weight: Annotated[float, Field(ge=0)] = 0.05
     orthogonality_weight: Annotated[float, Field(ge=0)] = 0.01
+    reversal_weight: Annotated[float, Field(ge=0)] = 1.0
     batch_size: Positive = 256
     batching: Literal["length", "random"] = "length"
     epochs: Positive = 100

@@ -4,6 +4,7 @@ from .config import NetworkConfig
 from .decoding import Decoded, beam_search, exact_match, greedy_decode
 from .encoder_decoder import sequence_loss
 from .encoder_stack import encoder, transformer
+from .feature_projection import output_layers, training_branches
 from .language_model import language_model
 from .layer_check.check import check_layer
 from .layer_check.report import LayerCheck, LayerReport
@@ -32,12 +33,14 @@ __all__ = [
     "make_layer",
     "match_parameters",
     "multi_task_networks",
+    "output_layers",
     "pair_classifier",
     "pair_regressor",
     "recurrent_encoder_decoder",
     "sequence_classifier",
     "sequence_loss",
     "size_step",
+    "training_branches",
     "transformer",
     "transformer_encoder_decoder",
     "with_size",

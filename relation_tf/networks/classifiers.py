@@ -10,6 +10,9 @@
 `network="plain"` has only dropout between the sentence vector and the last Dense layer, as in the
 Contextualizer and FCSR papers.
 
+`feature_projection=True` classifies with the part of the sentence vector that is orthogonal to the
+vector of a second branch, see `relation_tf.networks.feature_projection`.
+
 The registry entry of a mechanism defines its positions and its head (how it forms the sentence
 vector). If the head reads the first token, all layers after the mechanism are point-wise:
 `compute="readout"` computes this token only, `compute="all"` computes all tokens, as in the
@@ -19,6 +22,7 @@ released code. The outputs are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import keras
@@ -30,6 +34,7 @@ from relation_tf.layers.base import BaseLayer
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
 from relation_tf.networks.config import NetworkConfig, configured
+from relation_tf.networks.feature_projection import projected_answer
 from relation_tf.networks.mechanisms import accepts, make_layer
 from relation_tf.networks.mixing import (
     copy_of,
@@ -145,8 +150,7 @@ def pair_regressor(
 
 def _network(encoder: TextEncoder, num_texts: int, num_classes: int | None) -> keras.Model:
     texts = encoder.inputs(num_texts)
-    vector = encoder.vector(texts)
-    answer = encoder.answer("output", num_classes)(vector)
+    answer = encoder.answers(texts, "output", num_classes)
     return keras.Model(texts[0] if num_texts == 1 else texts, answer)
 
 
@@ -209,6 +213,16 @@ class TextEncoder:
         self.contextual: Any = None
         if config.contextual is not None:
             self._freeze(config.contextual)
+        self.common: TextEncoder | None = None
+        if config.feature_projection:
+            own = replace(config, feature_projection=False)
+            self.common = TextEncoder(
+                mechanism,
+                vocabulary_size,
+                own,
+                prefix=f"{prefix}common_",
+                embedding=getattr(self, "embedding", None),
+            )
 
     def _freeze(self, contextual: Any) -> None:
         """Insert frozen contextual embeddings before the mechanism."""
@@ -273,12 +287,41 @@ class TextEncoder:
             return self.dense(name, 1, "sigmoid")
         return self.dense(name, num_classes, "softmax")
 
+    def answers(self, texts: Sequence[Any], name: str, num_classes: int | None) -> Any:
+        """Return the outputs for texts, see `answer`.
+
+        Raises:
+            ValueError: If scores should be computed with feature projection.
+        """
+        if self.common is None:
+            return self.answer(name, num_classes)(self.vector(texts))
+        if num_classes is None:
+            raise ValueError(
+                "`feature_projection` must be False for a regressor. "
+                "Received: feature_projection=True"
+            )
+        return projected_answer(self, texts, name, num_classes, self.config.reversal_weight)
+
     def vector(self, texts: Sequence[Any]) -> Any:
         """Return the sentence vector of one text, or the product of the vectors of a pair."""
+        return self._product(texts, self._vector)
+
+    def features(self, texts: Sequence[Any]) -> Any:
+        """Return the same as `vector`, without the dropout before the output layer."""
+        return self._product(texts, self._features)
+
+    def before_output(self, vector: Any) -> Any:
+        """Apply the dropout before the output layer, which only the plain network has."""
+        return self.dropout(vector) if self.config.network == "plain" else vector
+
+    def _product(self, texts: Sequence[Any], encode: Callable[[Any, str], Any]) -> Any:
         if len(texts) == 1:
-            return self._vector(texts[0], "hidden")
-        vectors = [self._vector(text, f"hidden_{i}") for i, text in enumerate(texts, 1)]
+            return encode(texts[0], "hidden")
+        vectors = [encode(text, f"hidden_{i}") for i, text in enumerate(texts, 1)]
         return self._once("product", lambda name: keras.layers.Multiply(name=name))(vectors)
+
+    def _vector(self, text: Any, hidden_name: str) -> Any:
+        return self.before_output(self._features(text, hidden_name))
 
     def _once(self, name: str, make: Callable[[str], Any]) -> Any:
         """Return the layer of that name, created at the first call."""
@@ -286,10 +329,10 @@ class TextEncoder:
             self.layers[name] = make(f"{self.prefix}{name}")
         return self.layers[name]
 
-    def _vector(self, text: Any, hidden_name: str) -> Any:
+    def _features(self, text: Any, hidden_name: str) -> Any:
         mixed = self.mechanism(text) if self.entry.input_type == "text" else self._mixed(text)
         if self.config.network == "plain":
-            return self.dropout(mixed[:, 0] if len(mixed.shape) == 3 else mixed)
+            return mixed[:, 0] if len(mixed.shape) == 3 else mixed
         width = self.config.hidden_units or self.config.units
         dense = self._once(hidden_name, lambda name: self.dense(name, width))
         activation = self._once(

@@ -41,6 +41,11 @@ class NetworkConfig:
         contextual: Layer of contextual embeddings, inserted before the mechanism: from embeddings
             with positions and a mask to vectors `(batch, tokens, width)`. It is cloned by
             `from_config`; this layer and the embedding are frozen.
+        feature_projection: If True, a second branch with the same mechanism learns features that
+            do not help to classify, and the sentence vector is projected on their orthogonal
+            complement (Qin, Hu and Liu 2020). Train with both outputs of `training_branches`. Not
+            for regressors and contextual embeddings.
+        reversal_weight: Factor of the reversed gradient into the second branch.
 
     Example:
         >>> from relation_tf.networks import NetworkConfig, sequence_classifier
@@ -62,6 +67,8 @@ class NetworkConfig:
     initializer: Any = "glorot_uniform"
     embedding_initializer: Any = "uniform"
     contextual: keras.layers.Layer | None = None
+    feature_projection: bool = False
+    reversal_weight: float = 1.0
 
     def __post_init__(self) -> None:
         one_of("compute", self.compute, get_args(Compute))
@@ -70,6 +77,11 @@ class NetworkConfig:
             raise ValueError(
                 "`hidden_units` must be None for network='plain', which has no hidden Dense. "
                 f"Received: hidden_units={self.hidden_units}"
+            )
+        if self.feature_projection and self.contextual is not None:
+            raise ValueError(
+                "`feature_projection` must be False with contextual embeddings. "
+                f"Received: feature_projection=True, contextual={self.contextual.name!r}"
             )
 
 

@@ -12,6 +12,7 @@ from relation_tf.layers.arguments import one_of
 from relation_tf.layers.base import BaseLayer
 from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.networks.config import NetworkConfig, configured
+from relation_tf.networks.feature_projection import GradientReversal
 
 Sharing = Literal["shared", "shared-private", "adversarial"]
 
@@ -54,6 +55,8 @@ def multi_task_networks(
       reversed gradient for `s`. The second is `orthogonality_weight * mean((S^T P)^2)`; the rows of
       `S` and `P` are the shared and private vectors of a batch, centred and scaled to length 1.
 
+    `feature_projection=True` needs `"shared"`: the tasks share both branches.
+
     Args:
         mechanism: As in `sequence_classifier`.
         vocabulary_size: Number of token ids, including 0 (padding), shared by all tasks.
@@ -93,13 +96,21 @@ def multi_task_networks(
             "`contextual` must be None for several tasks. "
             f"Received: contextual={config.contextual.name!r}"
         )
+    if config.feature_projection and sharing != "shared":
+        raise ValueError(
+            "`feature_projection` must be False with private layers. "
+            f"Received: feature_projection=True, sharing={sharing!r}"
+        )
     shared = TextEncoder(mechanism, vocabulary_size, config)
     discriminator = shared.dense("discriminator", len(heads))
     models = []
     for number, head in enumerate(heads):
         texts = shared.inputs(head.inputs, f"_{head.name}")
-        vector = shared.vector(texts)
-        if sharing != "shared":
+        output = f"output_{head.name}"
+        if sharing == "shared":
+            answer = shared.answers(texts, output, head.num_classes)
+        else:
+            vector = shared.vector(texts)
             own = TextEncoder(
                 mechanism,
                 vocabulary_size,
@@ -113,7 +124,7 @@ def multi_task_networks(
                 penalty = Orthogonality(orthogonality_weight, name=f"{head.name}_orthogonality")
                 vector = penalty([adversary([vector, logits]), own])
             vector = keras.layers.Concatenate(name=f"{head.name}_vector")([vector, own])
-        answer = shared.answer(f"output_{head.name}", head.num_classes)(vector)
+            answer = shared.answer(output, head.num_classes)(vector)
         models.append(keras.Model(texts[0] if len(texts) == 1 else texts, answer))
     return models
 
@@ -123,25 +134,6 @@ def as_one(models: Sequence[keras.Model]) -> keras.Model:
     if len(models) == 1:
         return models[0]
     return keras.Model([model.inputs for model in models], [model.output for model in models])
-
-
-@keras.saving.register_keras_serializable(package="relation_tf")
-class GradientReversal(keras.layers.Layer):
-    """Identity layer with a reversed gradient: forward `x`, backward `-gradient`.
-
-    Example:
-        >>> import numpy as np
-        >>> from relation_tf.networks.multi_task import GradientReversal
-        >>> np.array(GradientReversal()(np.array([[1.0, 2.0]]))).tolist()
-        [[1.0, 2.0]]
-
-    References:
-        Ganin and Lempitsky 2015, "Unsupervised Domain Adaptation by Backpropagation".
-    """
-
-    def call(self, x: Any) -> Any:
-        """Return `x`."""
-        return 2 * ops.stop_gradient(x) - x
 
 
 class _Penalty(BaseLayer):

@@ -23,7 +23,7 @@ _BEFORE = {"replicas": 1, "optimizer": "adam", "vary": "init,order"}
 # Data differs between tasks, and pre-training between seeds; data is compared within a task.
 _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
              "sized_by", "seed", "source", "data_digest", "data_digests", "custom_task", "group",
-             "sharing", "encoder_weights", "pretrained_digest")  # fmt: skip
+             "sharing", "feature_projection", "encoder_weights", "pretrained_digest")  # fmt: skip
 _UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options",
                "schedule_options", "stopping_options")  # fmt: skip
 
@@ -48,6 +48,8 @@ def settings(results: Results) -> dict[str, str]:
                 "published", "layout", "control", "reference", "margin", "families"}  # fmt: skip
     if all(method.sharing != "adversarial" for method in results.suite.method):
         left_out |= {"adversary_weight", "orthogonality_weight"}
+    if not any(method.feature_projection for method in results.suite.method):
+        left_out |= {"reversal_weight"}
     rule = STOPPING_RULES.find(results.suite.stopping)
     left_out |= {key for each in STOPPING_RULES.values() for key in each.keys} - {*rule.keys}
     left_out |= {key for key in _UNLESS_SET if not suite[key]}

@@ -22,7 +22,8 @@ _FILLED = {"pretrained": "mechanism", "frozen": "contextual"}  # by a pre-traine
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _SETTINGS = (
     "embedding_dim", "units", "hidden_units", "hidden_activation", "dropout", "options",
-    "compute", "network", "initializer", "embedding_initializer",
+    "compute", "network", "initializer", "embedding_initializer", "feature_projection",
+    "reversal_weight",
 )  # fmt: skip
 
 
@@ -57,7 +58,8 @@ def build_networks(
             models = [_builder(task.task)(config.mechanism, **settings)]
     for model in models:
         # Probabilities with 8-bit precision give no useful loss.
-        model.layers[-1].dtype_policy = "float32"
+        for layer in networks.output_layers(model):
+            layer.dtype_policy = "float32"
     source = _source(config, seed)
     if source is not None:
         fill(models[0], source, layer=_FILLED[config.encoder_weights])

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from relation_tf import networks
 from relation_tf.interrupts import check_interrupts
 from relation_tf.registry import METRICS
 from relation_tf.tasks.batches import evaluation_batches
@@ -36,6 +37,7 @@ class TaskSteps:
     ) -> None:
         self.task = task
         self.model = model
+        self._branches = networks.training_branches(model)
         self._optimizer = optimizer
         self.step = replicas.sum_over_replicas(self._train_step)
         # Traced once for all numbers of rows and all lengths.
@@ -122,16 +124,30 @@ class TaskSteps:
 
     def _loss(self, ids: tuple[Any, ...], labels: Any) -> tuple[Any, Any]:
         """Return the mean training loss of some rows, and a mask of the correct ones."""
-        outputs = self.model(ids[0] if len(ids) == 1 else list(ids), training=True)
+        texts = ids[0] if len(ids) == 1 else list(ids)
+        if self._branches is not None:
+            outputs, common = self._branches(texts, training=True)
+            loss = _cross_entropy(labels, outputs) + _cross_entropy(labels, common)
+            return loss, _right(outputs, labels)
+        outputs = self.model(texts, training=True)
         if self.task.task.labels is None:
             squares = keras.losses.MeanSquaredError(reduction="sum")(labels[:, None], outputs)
             return squares / tf.cast(tf.shape(labels)[0], squares.dtype), tf.zeros((0,), tf.bool)
-        loss = keras.losses.SparseCategoricalCrossentropy(reduction="sum")(labels, outputs)
-        chosen = tf.argmax(outputs, axis=1, output_type=labels.dtype)
-        return loss / tf.cast(tf.shape(labels)[0], loss.dtype), chosen == labels
+        return _cross_entropy(labels, outputs), _right(outputs, labels)
 
     def _predict_step(self, ids: tuple[Any, ...]) -> Any:
         return self.model(ids[0] if len(ids) == 1 else list(ids), training=False)
+
+
+def _cross_entropy(labels: Any, outputs: Any) -> Any:
+    """Return the mean cross-entropy of some rows."""
+    loss = keras.losses.SparseCategoricalCrossentropy(reduction="sum")(labels, outputs)
+    return loss / tf.cast(tf.shape(labels)[0], loss.dtype)
+
+
+def _right(outputs: Any, labels: Any) -> Any:
+    """Return a mask of the rows whose most probable class is the label."""
+    return tf.argmax(outputs, axis=1, output_type=labels.dtype) == labels
 
 
 def words_of(task: Task, outputs: np.ndarray, targets: Characters | None = None) -> np.ndarray:

@@ -93,7 +93,9 @@ def test_comparable_runs_give_no_warning(results_with, change, suite):
         ({"weight_decay": 0.01}, {"weight_decay": "0.01", "vocabulary_size": "none"},
          {"tasks", "method", "title"}),
         ({"network": "plain", "method": [{"mechanism": "fcsr"}]}, {},
-         {"hidden_units", "hidden_activation", "compute"}),
+         {"hidden_units", "hidden_activation", "compute", "reversal_weight"}),
+        ({"method": [{"mechanism": "fcsr", "feature_projection": True}]},
+         {"reversal_weight": "1.0"}, set()),
     ],
 )  # fmt: skip
 def test_settings_without_effect_are_left_out(results_with, suite, shown, left_out):

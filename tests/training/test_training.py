@@ -266,6 +266,30 @@ def test_compilation_is_no_time_of_a_run(network):
     assert trained.history[0]["seconds"] < -9e5
 
 
+def test_both_branches_of_feature_projection_are_trained(network):
+    import keras
+
+    made, config = network(epochs=1, dropout=0.0, network="plain", reversal_weight=0.5,
+                           method=[{"mechanism": "cnn", "units": 4, "feature_projection": True,
+                                    "options": {"widths": [3]}}])  # fmt: skip
+    made.reset(1)
+    (part,) = made.parts
+    rows = np.arange(8)
+    texts, labels = part.pad(part.train_rows, rows), part.labels(part.train_rows)[rows]
+    both = part._branches(texts[0])
+    expected = sum(
+        float(np.mean(keras.losses.sparse_categorical_crossentropy(labels, each))) for each in both
+    )
+    before = made.weights()
+    loss, right = part.train(texts, labels)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert int(right) == np.sum(np.argmax(both[0], axis=1) == labels)
+    for old, new, variable in zip(before, made.weights(), made.model.variables, strict=True):
+        assert variable.path.startswith("seed") or not np.array_equal(old, new), variable.path
+    assert made.model.get_layer("output_reversal").weight == 0.5
+    assert made.run(config.seed).metrics.keys() == {"CoLA"}
+
+
 def test_too_few_rows_for_a_whole_batch_need_no_xla(network):
     made, _ = network(xla=True, batch_size=61)
     assert not made.xla
