@@ -157,6 +157,8 @@ class Mechanism:
         size: The layer's argument for the network's `units`, or None.
         input_type: `"tokens"`, or `"text"` for a sentence encoder with string inputs.
         options: Default options of the layer.
+        block_options: Further default options inside the blocks of encoders, language models and
+            encoder-decoders; not with `variant="released_code"`.
         pretrainable: If True, it can start from an encoder that was pre-trained on plain text.
     """
 
@@ -167,6 +169,7 @@ class Mechanism:
     size: str | None = "units"
     input_type: Literal["tokens", "text"] = "tokens"
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    block_options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     pretrainable: bool = False
 
 

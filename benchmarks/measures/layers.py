@@ -27,7 +27,7 @@ def relation() -> Measured:
 
 def linear_attention() -> Measured:
     """Compare with equation 5 of the Relation paper."""
-    layer = LinearAttention(_UNITS, normalization="none")
+    layer = LinearAttention(_UNITS)
     x = tokens(_BATCH, _LENGTH, _WIDTH)
     return _against(layer, lambda x: direct.linear_attention(layer, x), x)
 

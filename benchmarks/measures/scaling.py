@@ -109,7 +109,7 @@ def _jax_attention() -> Any:
 
 SUBJECTS: dict[str, Callable[[], Any]] = {
     "Relation": lambda: _built(layers.Relation(_WIDTH)),
-    "LinearAttention": lambda: _built(layers.LinearAttention(_WIDTH)),
+    "LinearAttention": lambda: _built(layers.LinearAttention(_WIDTH, normalization="sum")),
     "PointwiseMLP": lambda: _built(layers.PointwiseMLP(_WIDTH)),
     "Contextualizer": lambda: _built(layers.Contextualizer(rank=_WIDTH)),
     "FOFE": _contexts,

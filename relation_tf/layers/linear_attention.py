@@ -15,7 +15,7 @@ from relation_tf.layers.dropout import kept
 from relation_tf.layers.masking import softmax, to_float32
 from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
 
-_NORMALIZATIONS = ("sum", "none", "released_code")
+_NORMALIZATIONS = ("none", "sum", "released_code")
 
 
 @keras.saving.register_keras_serializable(package="relation_tf")
@@ -24,8 +24,9 @@ class LinearAttention(CausalMixer):
 
     With `t(x) = x + 1 if x > 0 else exp(x)` and `Q`, `K`, `V` as in `Attention`:
 
+    - `normalization="none"`: `t(Q) (t(K)^T V)`, equation 5 of the Relation paper; outputs grow with
+      the number of tokens;
     - `normalization="sum"`: `t(Q) (t(K)^T V) / (t(Q) sum_j t(K_j))`, as in the literature;
-    - `normalization="none"`: `t(Q) (t(K)^T V)`, equation 5 of the Relation paper as printed;
     - `normalization="released_code"`: as in that paper's released code, `q A / m` with
       `q = t(Q) / sqrt(width)`, `A = dropout(softmax(t(K))^T V)`, softmax over features, and `m`
       the mean over features of `t(query W_K)` at the position of the query.
@@ -52,8 +53,9 @@ class LinearAttention(CausalMixer):
     Args:
         units: Width of queries, keys, values and output.
         variant: `"equations"` or `"released_code"`; sets the defaults of the next four arguments.
-        normalization: `"sum"`, `"none"` or `"released_code"`. Default: `"sum"`, or
-            `"released_code"` for the released code.
+        normalization: `"none"`, `"sum"` or `"released_code"`. Default: `"none"`, or
+            `"released_code"` for the released code. The mechanism "linear-attention" has the
+            default `"sum"` in the blocks of encoders, language models and encoder-decoders.
         use_bias: If True, the three projections have biases. Default: False.
         dropout: Dropout rate in [0, 1), on `t(K)^T V` and before the output projection. Default: 0,
             or 0.5 for the released code.
@@ -94,7 +96,7 @@ class LinearAttention(CausalMixer):
 
     algorithms: ClassVar[tuple[str, ...]] = ("direct", "factored", "scores")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "equations": {**TokenMixer.presets["equations"], "normalization": "sum"},
+        "equations": {**TokenMixer.presets["equations"], "normalization": "none"},
         "released_code": {**TokenMixer.presets["released_code"], "normalization": "released_code"},
     }
 

@@ -14,7 +14,7 @@ from relation_tf.layers.arguments import one_of, positive_integer, rate, width_o
 from relation_tf.layers.base import BaseLayer, built_child
 from relation_tf.layers.causal import check_steps
 from relation_tf.layers.masking import boolean, zero_masked
-from relation_tf.networks.mechanisms import by_equations, make_layer
+from relation_tf.networks.mechanisms import in_blocks, make_layer
 from relation_tf.networks.mixing import copy_of, entry_of, is_layer, mix_all, refuse_options
 from relation_tf.networks.safe_mode import refuse_in_safe_mode
 
@@ -50,7 +50,8 @@ class Encoder(BaseLayer):
         norm: `"post"` or `"pre"`.
         dropout: Dropout rate in [0, 1); also used by a mechanism with `variant="released_code"`.
         activation: Activation of `feed`.
-        options: Further arguments of the mechanism.
+        options: Further arguments of the mechanism. A registered name also has the
+            `block_options` of its registration.
         seed: Random seed of the dropout.
         causal: If True, create the mechanism with `causal=True` and, unless `options` override it,
             `variant="equations"`, because the released code has no causal form. A template must
@@ -475,8 +476,8 @@ class _Mixer:
         if is_layer(self.mechanism):
             return copy_of(self.mechanism, name="mixer", dtype=dtype)
         entry = entry_of(self.mechanism)
-        causal = {**by_equations(entry), "causal": True} if self.causal else {}
-        options = {"dtype": dtype, **causal, **self._options}
+        causal = {"causal": True} if self.causal else {}
+        options = {"dtype": dtype, **causal, **in_blocks(entry, self._options, self.causal)}
         return make_layer(entry, units, dropout, options, name="mixer")
 
     def get_config(self) -> dict[str, Any]:

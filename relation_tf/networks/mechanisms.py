@@ -42,7 +42,12 @@ def _recurrent(cell: str, **options: Any) -> Mechanism:
 _BUILT_IN = {
     "baseline": Mechanism("relation_tf.layers:PointwiseMLP", options=_RELEASED_CODE),
     "attention": Mechanism("relation_tf.layers:Attention", options=_RELEASED_CODE),
-    "linear-attention": Mechanism("relation_tf.layers:LinearAttention", options=_RELEASED_CODE),
+    "linear-attention": Mechanism(
+        "relation_tf.layers:LinearAttention",
+        options=_RELEASED_CODE,
+        # Without a normalizer, outputs grow with the number of tokens and from block to block.
+        block_options={"normalization": "sum"},
+    ),
     "relation": Mechanism("relation_tf.layers:Relation", options=_RELEASED_CODE),
     "contextualizer": Mechanism(
         "relation_tf.layers:Contextualizer",
@@ -170,12 +175,27 @@ def make_layer(
         raise ValueError(f"cannot create {factory.__name__} with {given}: {reason}") from error
 
 
-def by_equations(entry: Mechanism) -> dict[str, Any]:
-    """Return the option that selects the equations, if a mechanism has variants.
+def in_blocks(
+    entry: Mechanism, options: Mapping[str, Any] | None, equations: bool
+) -> dict[str, Any]:
+    """Return the options of a mechanism inside Transformer blocks.
 
-    The released code has no causal form.
+    Args:
+        entry: The mechanism.
+        options: Options of the user, which override all others.
+        equations: If True, select the equations of a mechanism with variants: the released code has
+            no causal form.
+
+    Example:
+        >>> in_blocks(find_mechanism("linear-attention"), {"use_bias": True}, equations=True)
+        {'normalization': 'sum', 'variant': 'equations', 'use_bias': True}
+        >>> in_blocks(find_mechanism("linear-attention"), {}, equations=False)
+        {}
     """
-    return {"variant": "equations"} if "variant" in entry.options else {}
+    selected = {"variant": "equations"} if equations and "variant" in entry.options else {}
+    variant = {**entry.options, **selected, **(options or {})}.get("variant")
+    own = {} if variant == _RELEASED_CODE["variant"] else entry.block_options
+    return {**own, **selected, **(options or {})}
 
 
 def mixing_mechanism(mechanism: str, options: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from relation_tf.layers.masking import masked_softmax, to_float32
 from relation_tf.layers.sine_position_encoding import SinePositionEncoding
 from relation_tf.networks.encoder_decoder import DecoderState, EncoderDecoder
 from relation_tf.networks.encoder_stack import Encoder, EncoderBlock, Norm, built_norm
-from relation_tf.networks.mechanisms import by_equations
+from relation_tf.networks.mechanisms import in_blocks
 from relation_tf.networks.mixing import entry_of, is_layer
 
 
@@ -332,7 +332,7 @@ def transformer_encoder_decoder(
         decoder_options = options if decoder_options is None else decoder_options
     if not is_layer(mechanism):
         # Equal to the causal decoder: the released code has no causal form.
-        options = {**by_equations(entry_of(mechanism)), **(options or {})}
+        options = in_blocks(entry_of(mechanism), options, equations=True)
     stack: dict[str, Any] = {"num_layers": num_layers, "units": units, "norm": norm}
     stack |= {"dropout": dropout, "dtype": dtype}
     stack |= {"feed_forward_units": feed_forward_units, "activation": activation}

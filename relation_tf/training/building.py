@@ -11,7 +11,7 @@ from relation_tf import networks
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, in_one_line
 from relation_tf.networks.layer_check.report import Fault
-from relation_tf.networks.mechanisms import by_equations, is_built_in
+from relation_tf.networks.mechanisms import in_blocks, is_built_in
 from relation_tf.networks.precision import dtype_policy
 from relation_tf.tasks.encoding import EncodedTask
 from relation_tf.tasks.glove import Vectors
@@ -133,7 +133,7 @@ def faults_of(
         SuiteError: If an option of the layer is unknown.
     """
     if options.get("causal"):
-        options = {**by_equations(networks.find_mechanism(mechanism)), **options}
+        options = in_blocks(networks.find_mechanism(mechanism), options, equations=True)
     with in_one_line(where):
         report = networks.check_layer(
             mechanism, units, width, options, precision=precision, required_only=True

@@ -17,7 +17,7 @@ MASK = np.array([[1, 1, 1, 0, 1, 0, 0], [1] * 7], bool)
     ("layer", "equations"),
     [
         (layers.Relation(4), direct.relation),
-        (layers.LinearAttention(4, normalization="none"), direct.linear_attention),
+        (layers.LinearAttention(4), direct.linear_attention),
         (layers.Contextualizer(rank=3), direct.contextualizer),
     ],
 )

@@ -63,11 +63,11 @@ CASES = (
     Case(Attention, naive.attention, {"use_bias": True, "output_projection": True}),
     Case(LinearAttention, _linear),
     Case(LinearAttention, _linear, {"use_bias": True, "output_projection": True}),
-    Case(LinearAttention, partial(_linear, normalization="none"), {"normalization": "none"}),
+    Case(LinearAttention, partial(_linear, normalization="sum"), {"normalization": "sum"}),
     Case(
         LinearAttention,
-        partial(_linear, normalization="none"),
-        {"normalization": "none", "use_bias": True},
+        partial(_linear, normalization="sum"),
+        {"normalization": "sum", "use_bias": True},
     ),
     Case(
         LinearAttention,
@@ -89,8 +89,8 @@ CASES = (
     Case(LinearAttention, _linear, {"causal": True}),
     Case(
         LinearAttention,
-        partial(_linear, normalization="none"),
-        {"causal": True, "normalization": "none", "use_bias": True, "output_projection": True},
+        partial(_linear, normalization="sum"),
+        {"causal": True, "normalization": "sum", "use_bias": True, "output_projection": True},
     ),
     Case(
         LinearAttention,

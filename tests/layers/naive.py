@@ -31,7 +31,7 @@ def linear_attention(
     value: np.ndarray,
     w: Weights,
     seen: np.ndarray,
-    normalization: str = "sum",
+    normalization: str = "none",
 ) -> np.ndarray:
     """Equations 5-6: t(Q) (t(K)^T V), normalized in one of three ways."""
     q, k = _feature_map(_affine(query, w, "query")), _feature_map(_affine(value, w, "key"))

@@ -174,7 +174,7 @@ def test_sums_of_many_tokens_are_accurate(dtype: str) -> None:
     ones = np.ones((1, 3000, 2), "float32")
     relation = Relation(2, kernel_initializer="ones", causal=True, dtype=dtype)
     np.testing.assert_array_equal(array(relation(ones)), np.full((1, 3000, 2), 8.0))
-    linear = LinearAttention(2, kernel_initializer="ones", causal=True, dtype=dtype)
+    linear = LinearAttention(2, "sum", kernel_initializer="ones", causal=True, dtype=dtype)
     np.testing.assert_array_equal(array(linear(ones)), np.full((1, 3000, 2), 2.0))
 
 

@@ -362,6 +362,13 @@ def test_seeds_and_options_reach_the_stacks() -> None:
     assert type(other.decoder.blocks[0].mixer) is Relation
 
 
+def test_linear_attention_is_normalized_in_both_stacks() -> None:
+    model = transformer_encoder_decoder(SOURCE, TARGET, 8, "linear-attention")
+    model.build()
+    for stack in (model.encoder, model.decoder):
+        assert [one.mixer.normalization for one in stack.blocks] == ["sum", "sum"]
+
+
 def test_templates() -> None:
     model = transformer_encoder_decoder(
         SOURCE, TARGET, UNITS, Relation(UNITS), Relation(UNITS, causal=True)

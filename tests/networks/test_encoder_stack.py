@@ -92,12 +92,12 @@ def test_forms_of_the_mechanism_argument(mechanism: Any, options: Any) -> None:
 
 
 def test_an_instance_is_a_template() -> None:
-    template = LinearAttention(4, normalization="none")
+    template = LinearAttention(4, normalization="sum")
     layer = Encoder(template, num_layers=2)
     layer.build((None, None, 4))
     assert not template.built
     one, other = (one.mixer for one in layer.blocks)
-    assert one.normalization == other.normalization == "none"
+    assert one.normalization == other.normalization == "sum"
     assert not np.allclose(array(one.query_kernel), array(other.query_kernel))
 
 
@@ -112,10 +112,31 @@ def test_the_multi_head_attention_of_keras_as_a_template() -> None:
 
 
 def test_options_reach_the_mechanism() -> None:
-    layer = Encoder(LinearAttention, options={"normalization": "none", "use_bias": True})
+    layer = Encoder(LinearAttention, options={"normalization": "sum", "use_bias": True})
     layer.build((None, None, 4))
-    assert layer.blocks[0].mixer.normalization == "none"
+    assert layer.blocks[0].mixer.normalization == "sum"
     assert layer.blocks[0].mixer.use_bias
+
+
+@pytest.mark.parametrize(
+    ("causal", "options", "normalization"),
+    [
+        (True, {}, "sum"),
+        (False, EQUATIONS, "sum"),
+        (False, {}, "released_code"),
+        (True, {"normalization": "none"}, "none"),
+        (False, {**EQUATIONS, "normalization": "none"}, "none"),
+    ],
+)
+def test_linear_attention_by_its_equations_is_normalized_in_blocks(
+    causal: bool, options: dict[str, Any], normalization: str
+) -> None:
+    layer = Encoder("linear-attention", causal=causal, options=options)
+    layer.build((None, None, 4))
+    assert layer.blocks[0].mixer.normalization == normalization
+    copy = Encoder.from_config(layer.get_config())
+    copy.build((None, None, 4))
+    assert copy.blocks[0].mixer.normalization == normalization
 
 
 def test_heads_reach_the_mechanism() -> None:
