@@ -395,12 +395,13 @@ def transformer(
     options: Mapping[str, Any] | None = None,
     seed: int | None = None,
     causal: bool = False,
+    key_dim: int | None = None,
     **kwargs: Any,
 ) -> Encoder:
     """Build a Transformer encoder: an `Encoder` around `"multi-head-attention"`.
 
     Args:
-        units: Width of the blocks, a multiple of `num_heads`.
+        units: Width of the blocks, a multiple of `num_heads` unless `key_dim` is set.
         num_layers: Number of blocks.
         num_heads: Number of heads.
         feed_forward_units: Width of the hidden layer of each block. Default: `2 * units`.
@@ -410,6 +411,7 @@ def transformer(
         options: Further arguments of the attention.
         seed: Random seed of the dropout.
         causal: Must be False: multi-head attention has no causal form.
+        key_dim: Width of the queries, keys and values of each head. Default: `units / num_heads`.
         **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
     Returns:
@@ -424,6 +426,8 @@ def transformer(
     References:
         - Vaswani et al. 2017, "Attention Is All You Need", section 3.1.
     """
+    if key_dim is not None:
+        options = {**(options or {}), "key_dim": key_dim}
     return Encoder(
         "multi-head-attention",
         num_layers,

@@ -15,17 +15,18 @@ from relation_tf.layers.token_mixer import TokenMixer, Variant
 class MultiHeadSelfAttention(TokenMixer):
     """Keras's multi-head attention with the call arguments and masks of a token mixer.
 
-    `[head_1, ..., head_n] W_O`, `head_i = softmax(Q_i K_i^T / sqrt(units / n)) V_i`, where `Q_i`,
-    `K_i`, `V_i` are projections to `units / n` features. The output is zero if no token is kept.
+    `[head_1, ..., head_n] W_O`, `head_i = softmax(Q_i K_i^T / sqrt(key_dim)) V_i`, where `Q_i`,
+    `K_i`, `V_i` are projections to `key_dim` features. The output is zero if no token is kept.
 
     Args:
-        units: Width of the output, and total width of the heads.
-        num_heads: Number of heads, a divisor of `units`.
+        units: Width of the output.
+        num_heads: Number of heads; a divisor of `units` unless `key_dim` is set.
         dropout: Dropout rate in [0, 1), on the attention weights.
         use_bias: If True, the four projections have biases.
         variant: `"equations"` or `"released_code"`; sets the default of `output_projection`.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
+        key_dim: Width of the queries, keys and values of each head. Default: `units / num_heads`.
         algorithm: `"direct"` or `"auto"`, which are the same.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices.
@@ -44,7 +45,7 @@ class MultiHeadSelfAttention(TokenMixer):
         Tensor of shape `(batch, queries, units)`.
 
     Raises:
-        ValueError: If `units` is not divisible by `num_heads`.
+        ValueError: If `units` is not divisible by `num_heads` and `key_dim` is None.
 
     Example:
         >>> import numpy as np
@@ -65,6 +66,7 @@ class MultiHeadSelfAttention(TokenMixer):
         *,
         variant: Variant = "equations",
         output_projection: bool | None = None,
+        key_dim: int | None = None,
         algorithm: str = "auto",
         seed: int | None = None,
         kernel_initializer: Any = "glorot_uniform",
@@ -88,9 +90,10 @@ class MultiHeadSelfAttention(TokenMixer):
             **kwargs,
         )
         self.num_heads = positive_integer("num_heads", num_heads)
-        if units % num_heads:
+        self.key_dim = None if key_dim is None else positive_integer("key_dim", key_dim)
+        if key_dim is None and units % num_heads:
             raise ValueError(
-                "`units` must be divisible by `num_heads`. "
+                "`units` must be divisible by `num_heads` unless `key_dim` is set. "
                 f"Received: units={units}, num_heads={num_heads}"
             )
 
@@ -98,7 +101,7 @@ class MultiHeadSelfAttention(TokenMixer):
         """Create Keras's layer."""
         self.attention = keras.layers.MultiHeadAttention(
             self.num_heads,
-            key_dim=self.units // self.num_heads,
+            key_dim=self.key_dim or self.units // self.num_heads,
             dropout=self.dropout,
             use_bias=self.use_bias,
             output_shape=self.units,

@@ -100,6 +100,7 @@ def test_dropout_in_training_only_and_by_its_seed(make: Callable[..., Any]) -> N
         (SentenceStateLSTM, {"window": 0}, r"positive integer\. Received: window=0$"),
         (MultiHeadSelfAttention, {"num_heads": 3}, r"Received: units=4, num_heads=3$"),
         (MultiHeadSelfAttention, {"num_heads": 0}, r"positive .* Received: num_heads=0$"),
+        (MultiHeadSelfAttention, {"key_dim": 0}, r"positive integer\. Received: key_dim=0$"),
     ],
 )
 def test_wrong_arguments(layer: Any, arguments: dict[str, Any], message: str) -> None:

@@ -156,6 +156,14 @@ def test_transformer() -> None:
     assert layer.blocks[0].mixer.num_heads == 4
 
 
+def test_a_width_of_the_heads_of_a_transformer() -> None:
+    layer = transformer(6, num_heads=4, key_dim=5, options={"use_bias": False})
+    assert layer(tokens(0, 2, 5, 6), mask=MASK).shape == (2, 5, 6)
+    shapes = [tuple(variable.shape) for variable in layer.blocks[1].mixer.weights]
+    assert shapes == [(6, 4, 5)] * 3 + [(4, 5, 6)]
+    assert Encoder.from_config(layer.get_config()).mixer.options["key_dim"] == 5
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -190,7 +198,7 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         ({"mechanism": Relation(4)}, r"Received: an output of shape \(None, None, 4\)$"),
         (
             {"mechanism": "multi-head-attention", "num_heads": 4},
-            r"`units` must be divisible by `num_heads`\. Received: units=6, num_heads=4$",
+            r"divisible by `num_heads` unless `key_dim` is set\. Received: units=6, num_heads=4$",
         ),
         (
             {"mechanism": "relation", "options": {"colour": "red"}},

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import pytest
 
+from relation_tf.config import load_suite
 from relation_tf.networks import (
     count_parameters,
     match_parameters,
@@ -77,15 +78,36 @@ def test_a_width_is_that_of_embedding_and_layer_and_heads_divide_it() -> None:
     assert parameters("transformer", **settings) == match.parameters
 
 
-def test_layers_bring_a_transformer_to_half_a_million() -> None:
-    """Holds for the default feed-forward width 2m, but for no number of layers with 4m."""
-    settings: dict[str, Any] = {"embedding_dim": 128, "units": 128, "network": "plain"}
-    match = match_parameters("transformer", 500_000, sized_by="num_layers", **settings)
-    assert abs(match.miss) < 0.07
-    wide = {"options": {"feed_forward_units": 512}}
-    assert (
-        abs(match_parameters("transformer", 500_000, "num_layers", **settings, **wide).miss) > 0.15
-    )
+def test_the_width_of_the_heads_is_the_best_of_all() -> None:
+    settings: dict[str, Any] = {"embedding_dim": 8, "units": 8, "network": "plain"}
+    match = match_parameters("transformer", 1_000, "key_dim", options={"num_layers": 1}, **settings)
+    misses = {
+        width: abs(
+            parameters("transformer", options={"num_layers": 1, "key_dim": width}, **settings)
+            - 1_000
+        )
+        for width in range(3, 8)
+    }
+    assert match.value == min(misses, key=misses.__getitem__) == 5
+
+
+@pytest.mark.slow
+def test_the_contextualizer_papers_sizes_are_met() -> None:
+    """With five layers; with a feed-forward width of 4m they have 0.66M without attention."""
+    suite = load_suite("contextualizer-table2")
+    for method in [suite.methods()[i] for i in (0, 3, 4, 7)]:  # 0.5M and 2M
+        settings = {"units": method.units, "embedding_dim": suite.embedding_dim, "network": "plain"}
+        options, size = method.options, method.size
+        assert size is not None
+        match = match_parameters(
+            method.mechanism, size, method.sized_by, options=options, **settings
+        )
+        assert abs(match.miss) < 0.005
+    assert options["num_layers"] == 5
+    wide = {**options, "feed_forward_units": 512}
+    match = match_parameters("transformer", 500_000, "key_dim", options=wide, **settings)
+    assert match.value == 1
+    assert match.parameters > 660_000
 
 
 def test_pairs_have_two_hidden_layers_to_count() -> None:
