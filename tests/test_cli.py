@@ -253,7 +253,7 @@ def test_without_a_command(call):
 
 COMMANDS = (
     "suites", "tasks", "download", "check-layer", "status", "report", "compare", "predict",
-    "submit", "run", "plan", "pretrain",
+    "submit", "run", "plan", "pretrain", "generate",
 )  # fmt: skip
 
 
@@ -477,6 +477,9 @@ def test_suites_are_listed(call):
         (["pretrain", "b.txt"], "b.txt: cannot be read: No such file or directory"),
         (["pretrain", "b.txt", "--seeds", "x"], "--seeds: must be integers such as 1,2."),
         (["pretrain", "b.txt", "--mechanisms", ","], "--mechanisms must have one or more"),
+        (["generate", "b", "--prompt", "a", "--top-p", "2"], "--top-p must be 1 or less."),
+        (["generate", "b", "--prompt", "a", "--greedy", "--top-k", "2"], "--top-k must not be"),
+        (["generate", "b", "--prompt", "a"], "b: must be a folder written by"),
         (["pretrain", "b.txt", "--held-out", "2"], "held-out: must be a file, or a share"),
     ],
 )  # fmt: skip
@@ -661,6 +664,27 @@ def test_pretrain(work, call):
     assert "done with norm = 'pre', but now norm = 'post'" in err
     assert err.count("\n") == 1
     assert json.loads((work / "pretrained" / "pretraining.json").read_text())["held_out"] == 0.05
+
+
+@pytest.mark.tensorflow
+def test_generate(work, call):
+    (work / "a.txt").write_text("so good it is\n" * 99)
+    made = call(
+        "pretrain", "a.txt", "--layers", "1", "--units", "16", "--length", "8", "--batch-size", "8",
+        "--steps", "40", "--mechanisms", "relation", "--learning-rate", "0.01",
+        "--objective", "causal", "--out", "causal",
+    )  # fmt: skip
+    assert made[0] == 0
+    command = "generate", "causal", "--prompt", "it is", "--tokens", "6"
+    assert call(*command, "--greedy") == (0, "it is so good it is so good\n", "")
+    code, out, err = call(*command, "--samples", "2", "--top-k", "1")
+    assert (code, out, err) == (0, "it is so good it is so good\n" * 2, "")
+    config = work / "causal" / "runs" / "relation" / "seed-1" / "config.json"
+    config.write_text(config.read_text().replace('"causal"', '"masked"'))
+    code, out, err = call(*command)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.endswith("must be pre-trained with --objective causal to generate text. "
+                        "Received: masked\n")  # fmt: skip
 
 
 def test_options_are_those_of_the_settings_classes():

@@ -296,7 +296,7 @@ def _train(
             progress.notify(event)
 
         def write(trained: TrainingResult) -> tuple[dict[str, Any], dict[str, Any]]:
-            write_weights(path / WEIGHTS, *trainer.encoder_weights())
+            write_weights(path / WEIGHTS, *trainer.encoder_weights(), *trainer.output_weights())
             result = _result(trainer, run, trained)
             progress.say(
                 f"{run}: perplexity {result['perplexity']:.2f}, "

@@ -1,3 +1,5 @@
+from .generation import generate
+from .generation_settings import GenerationSettings
 from .pretrained import PretrainedEncoder, fill, load_pretrained
 from .pretraining_settings import PretrainingSettings
 from .stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping, Stop, StoppingRule
@@ -5,11 +7,13 @@ from .stopping import AccuracyReached, EarlyStopping, SmoothedEarlyStopping, Sto
 __all__ = [
     "AccuracyReached",
     "EarlyStopping",
+    "GenerationSettings",
     "PretrainedEncoder",
     "PretrainingSettings",
     "SmoothedEarlyStopping",
     "Stop",
     "StoppingRule",
     "fill",
+    "generate",
     "load_pretrained",
 ]

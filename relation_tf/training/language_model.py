@@ -135,6 +135,12 @@ class LanguageModelTrainer(Trainer):
         embedding = self.model.embedding.get_weights()[0] * np.float32(self.model.embedding_scale)
         return embedding[: self.text.vocabulary.size], self.model.encoder.get_weights()
 
+    def output_weights(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the bias of the logits, and the matrix of the projection if there is one."""
+        model = self.model
+        bias = keras.ops.convert_to_numpy(model.bias)
+        return bias, None if model.projection is None else model.projection.get_weights()[0]
+
     def _build(self, seed: int) -> LanguageModel:
         keras.utils.set_random_seed(seed)
         return build_model(self.mechanism, self.settings, self.text.vocabulary.size)

@@ -30,7 +30,7 @@ from relation_tf.tasks.vocabulary import Vocabulary
 
 SETTINGS, WEIGHTS, SPEEDS = "pretraining.json", "weights.npz", "speeds.csv"
 
-_EMBEDDING = "embedding"
+_EMBEDDING, _BIAS, _PROJECTION = "embedding", "bias", "projection"
 _OF_A_RUN = {"method", "mechanism", "seed", "perplexity", "tokens_per_second"}
 _OF_SETTINGS = {"embedding_dim", "units", "num_layers", "norm", "dropout", "objective"}
 _ENCODER = "encoder_{}"
@@ -48,6 +48,8 @@ class PretrainedEncoder:
         settings: Settings of the run; `text` is a digest of the text.
         embedding: Embedding matrix, `(vocabulary.size, embedding_dim)`.
         weights: Weights of the encoder, in the order of the layer.
+        bias: Bias of the logits, `(vocabulary.size,)`; None if an earlier version wrote the run.
+        projection: Matrix from the encoder's width to the embedding's, if these differ.
     """
 
     folder: Path
@@ -57,6 +59,8 @@ class PretrainedEncoder:
     settings: Mapping[str, Any]
     embedding: np.ndarray
     weights: tuple[np.ndarray, ...]
+    bias: np.ndarray | None = None
+    projection: np.ndarray | None = None
 
     @property
     def network(self) -> dict[str, Any]:
@@ -103,7 +107,8 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
     folder = _folder(folder)
     found = _find_run(folder, method, seed)
     run = run_folder(folder, found["method"], found["seed"])
-    embedding, weights = _read_weights(run / WEIGHTS)
+    arrays, weights = _read_weights(run / WEIGHTS)
+    embedding = arrays[_EMBEDDING]
     vocabulary = Vocabulary.read(vocabulary_of(folder))
     settings = _read(run / "config.json", _OF_SETTINGS)
     expected = vocabulary.size, settings["embedding_dim"]
@@ -113,7 +118,10 @@ def load_pretrained(folder: str | Path, method: str, seed: int | None = None) ->
             f"{vocabulary_of(folder).name} and config.json say. Received: shape {embedding.shape}"
         )
     mechanism, seed = str(found["mechanism"]), int(found["seed"])
-    return PretrainedEncoder(run, vocabulary, mechanism, seed, settings, embedding, weights)
+    return PretrainedEncoder(
+        run, vocabulary, mechanism, seed, settings, embedding, weights,
+        arrays.get(_BIAS), arrays.get(_PROJECTION),
+    )  # fmt: skip
 
 
 def pretrained_digest(
@@ -252,17 +260,28 @@ def _read(path: Path, needed: set[str]) -> dict[str, Any]:
     return found
 
 
-def write_weights(path: Path, embedding: np.ndarray, weights: list[np.ndarray]) -> None:
-    """Write the weights for `load_pretrained`."""
+def write_weights(
+    path: Path,
+    embedding: np.ndarray,
+    weights: list[np.ndarray],
+    bias: np.ndarray,
+    projection: np.ndarray | None = None,
+) -> None:
+    """Write the weights for `load_pretrained`; the arguments are attributes of the encoder."""
     arrays = {_ENCODER.format(i): array for i, array in enumerate(weights)}
-    np.savez(path, allow_pickle=False, **{_EMBEDDING: embedding, **arrays})
+    arrays |= {_EMBEDDING: embedding, _BIAS: bias}
+    if projection is not None:
+        arrays[_PROJECTION] = projection
+    np.savez(path, allow_pickle=False, **arrays)
 
 
-def _read_weights(path: Path) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+def _read_weights(path: Path) -> tuple[dict[str, np.ndarray], tuple[np.ndarray, ...]]:
+    """Return the named arrays, and the weights of the encoder."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            names = [_ENCODER.format(i) for i in range(len(file.files) - 1)]
-            return file[_EMBEDDING], tuple(file[name] for name in names)
+            named = {_EMBEDDING, *({_BIAS, _PROJECTION} & {*file.files})}
+            names = [_ENCODER.format(i) for i in range(len({*file.files} - named))]
+            return {name: file[name] for name in named}, tuple(file[name] for name in names)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         reason = reason_of(error)
         raise SuiteError(f"{path}: expected the weights of an encoder: {reason}") from error

@@ -80,6 +80,23 @@ def test_padding_changes_nothing(mechanism):
     np.testing.assert_allclose(array(model(padded))[:, :7], array(model(ids)), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("embedding_dim", [None, 5])
+def test_steps_give_the_logits_of_the_whole_text(mechanism, embedding_dim):
+    model, ids = small(mechanism, "causal", embedding_dim=embedding_dim), drawn()
+    whole, state = array(model(ids)), model.initial_state(3, 7)
+    for i in range(7):
+        logits, state = model.step(ids[:, i], state)
+        np.testing.assert_allclose(array(logits), whole[:, i], rtol=1e-4, atol=1e-5)
+    logits, _ = model.step(ids[:, 0], state)
+    assert np.isnan(array(logits)).all()  # beyond max_length
+
+
+def test_steps_need_a_causal_model():
+    with pytest.raises(ValueError, match="require causal=True"):
+        small().initial_state(1, 5)
+
+
 def test_saved_and_loaded_again(tmp_path):
     model = small("attention", "causal", embedding_dim=5)
     ids = drawn()
