@@ -13,6 +13,7 @@ import pkgutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 _NAMES_SHOWN, _FEW_NAMES = 8, 12
 _LONGEST_NAME = 40
@@ -20,6 +21,16 @@ _LONGEST_NAME = 40
 
 class RelationError(ValueError):
     """An error caused by input; the base class of all errors that the command prints."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to copy the error to another process: from its message, not its arguments."""
+        return _copy, (type(self), self.args, vars(self))
+
+
+def _copy(kind: type[RelationError], args: tuple[str, ...], state: dict[str, Any]) -> RelationError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 class DataError(RelationError):

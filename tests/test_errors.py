@@ -1,0 +1,24 @@
+"""Errors of input."""
+
+import pickle
+
+import pytest
+
+from relation_tf.errors import DataError, OptionError, SuiteError, UnknownNameError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DataError("a.tsv:2: expected 2 fields, found 1:\x1b"),
+        SuiteError("key 'seeds': must be 1 or more"),
+        OptionError("max_seeds", "must be 3 or more. Received: 2", "--most"),
+        UnknownNameError("task", "COLA", ["CoLA"]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_travel_between_processes(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
