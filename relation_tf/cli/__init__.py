@@ -1,5 +1,7 @@
 """The command `relation-tf`. Commands import their dependencies late, so that `--help` is fast."""
 
+import atexit
+import signal
 import sys
 
 from relation_tf.interrupts import interrupts_delayed, interrupts_kept
@@ -16,3 +18,6 @@ def main() -> None:
             commands.run_app()
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        # The result is known: Ctrl-C while Python ends must not change the exit code.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)

@@ -171,13 +171,16 @@ PRESSES = int(os.environ.get("RELATION_TF_PRESSES", "6"))
 def start(folder, jobs):
     """Start a run in a new folder, and wait until Python has started."""
     shutil.rmtree(folder / "out", ignore_errors=True)
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "run", "s.toml", "--out", "out", "--jobs", str(jobs)],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
-    assert process.stdout.readline() == "started\n"
+    with open(folder / "printed", "wb") as printed:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "run", "s.toml", "--out", "out", "--jobs", str(jobs)],
+            cwd=folder, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdout=printed, stderr=subprocess.STDOUT, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
+    while "started\n" not in (folder / "printed").read_text():
+        assert process.poll() is None
+        time.sleep(0.01)
     return process
 
 
@@ -190,9 +193,7 @@ def test_presses_at_random_moments(tmp_path):
     seconds = {}
     for jobs in (1, 2):
         began = time.monotonic()
-        process = start(tmp_path, jobs)
-        printed, _ = process.communicate()
-        assert process.returncode == 0, printed
+        assert start(tmp_path, jobs).wait() == 0, (tmp_path / "printed").read_text()
         seconds[jobs] = time.monotonic() - began
     while pressed < PRESSES:
         jobs = 2 if pressed % 4 == 3 else 1
@@ -200,12 +201,13 @@ def test_presses_at_random_moments(tmp_path):
         moment = moments.uniform(0, 0.9 * seconds[jobs])
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(moment)
-        if process.returncode is not None:  # the machine was faster than before
-            process.communicate()
+        if "report: " in (tmp_path / "printed").read_text():  # the machine was faster than before
+            assert process.wait() == 0
             seconds[jobs] = moment
             continue
         os.killpg(process.pid, signal.SIGINT)
-        printed, _ = process.communicate()
+        process.wait()
+        printed = (tmp_path / "printed").read_text()
         pressed += 1
         print(f"press {pressed} after {moment:.2f} s: exit code {process.returncode}")
         assert process.returncode == 130, printed
