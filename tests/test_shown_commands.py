@@ -41,7 +41,11 @@ SMALLER = {
         "--seeds 1 --methods contextualizer-k1-ones --set epochs=1"
     ),
     "relation-tf run demo": _ONE,
-    "relation-tf run glue ": _ONE,
+    # This suite has a reference.
+    "relation-tf run glue ": "--methods relation-64 --set epochs=1",
+    "relation-tf run glue-small --data DIR --until-decided": (
+        "--max-seeds 3 --methods relation-64,attention-64 --tasks RTE --set epochs=1"
+    ),
     "relation-tf run glue-small": _ONE,
     "relation-tf run": "--seeds 1 --set epochs=1",
     "relation-tf pretrain": "--mechanisms relation,attention --steps 2 --length 16 --vocabulary 60",

@@ -671,7 +671,7 @@ def test_tasks_that_are_learned_together(tmp_path, small_glue, suite, capsys):
     report.write(tmp_path / "report")
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     assert "STS-B" in page
-    assert "differ in" not in page
+    assert "runs differ in" not in page
     assert "three (CoLA, RTE, STS-B)" in page
     assert report.tables["runs"]["mean_length"].between(2, 60).all()
     plan = plan_suite(asked, tmp_path / "other", data=small_glue, quiet=True)
