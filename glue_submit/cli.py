@@ -56,7 +56,7 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Zip file to check.")],
     as_json: Json = False,
 ) -> None:
-    """List all faults of a submission, one per line.
+    """List all faults in a submission, one per line.
 
     The exit code is 0 if there are no faults, 1 if there are any, 2 for wrong usage or a missing
     file.
@@ -88,7 +88,7 @@ def score(
             "--labels",
             metavar="DIR",
             help="Folder with the GLUE files (TASK/dev.tsv).",
-            show_default="column label of the predictions",
+            show_default="the column 'label' of the predictions",
         ),
     ] = None,
     as_json: Json = False,

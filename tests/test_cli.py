@@ -469,7 +469,7 @@ def test_suites_are_listed(call):
           for command in (["tasks"], ["download", "MR"], ["check-layer", "relation"],
                           ["compare", "x.csv"])],
         (["check-layer", "relatoin"], "Did you mean 'relation'?"),
-        (["check-layer", "nowhere:Layer"], "'nowhere:Layer': no nowhere.py in this folder, and no"),
+        (["check-layer", "nowhere:Layer"], "'nowhere:Layer': no nowhere.py in the current folder"),
         (["check-layer", "relation", "--set", "a"], "--set: must be KEY=VALUE. Received: 'a'"),
         (["check-layer", "relation", "--set", "variant=foo"],
          "`variant` must be one of 'equations', 'released_code'. Received: variant='foo'"),

@@ -180,5 +180,5 @@ class _TFConfig(BaseModel):
             raise ValueError(f"key 'cluster.chief': must be one address. Received: {chiefs!r:.80}")
         every = [address for addresses in self.cluster.values() for address in addresses]
         if len(set(every)) < len(every):
-            raise ValueError(f"key 'cluster': must be different addresses. Received: {every!r:.80}")
+            raise ValueError(f"key 'cluster': must not repeat an address. Received: {every!r:.80}")
         return self

@@ -49,8 +49,8 @@ class RunOptions:
     skip_bad_lines: bool = option(False, "Skip and count malformed lines of training files.")
     save_weights: bool = option(
         False,
-        "Save the weights of each run for `relation-tf predict`. Without it, only those of runs "
-        "whose test set is missing or incomplete.",
+        "Save the weights of each run for `relation-tf predict`. Without it, weights are saved "
+        "only for runs whose test set is missing or incomplete.",
     )
     jobs: int | None = option(None, "Number of parallel runs.", "N", shown="1", least=1)
     run_timeout: float | None = option(
@@ -99,7 +99,7 @@ class RunOptions:
         False, "Train custom layers that fail `check-layer`; reports mark them."
     )
     deterministic: bool = option(
-        False, "Deterministic operations: identical results on a GPU. Turns XLA off."
+        False, "Use deterministic operations, for identical results on a GPU. Turns XLA off."
     )
     plugins: tuple[str, ...] = option(
         (), "Module that registers custom parts. Repeatable.", "MODULE", flag="--plugin"

@@ -86,7 +86,7 @@ def predict_missing(
     runs = [run for run in runs if find_task(run.config.entry).answered]
     if not runs:
         raise SuiteError(
-            f"{folder}: nothing to predict: there are no finished runs of tasks of the GLUE "
+            f"{folder}: nothing to predict: there are no finished runs on tasks of the GLUE "
             "leaderboard"
         )
     known: dict[tuple[str, str], _Data] = {}
@@ -227,9 +227,11 @@ def _outputs(trainer: TaskTrainer, run: _FinishedRun) -> dict[tuple[str, str], n
         for metric, value in own.items():
             if not math.isclose(metrics[name][metric], value, abs_tol=_TOLERANCE):
                 raise SuiteError(
-                    f"{path}: must give the run's {metric} on {name}, {value:.4f}. Received: "
-                    f"{metrics[name][metric]:.4f}; a layer with state outside its weights must be "
-                    "trained again"
+                    f"{path}: these weights do not reproduce the run's {metric} on {name}: "
+                    f"expected "
+                    f"{value:.4f}, found {metrics[name][metric]:.4f}. If the layer has state "
+                    f"outside "
+                    "its weights, train the run again"
                 )
     return outputs
 

@@ -62,7 +62,7 @@ def run_suite(
         suite: A name of `list_suites()`, a TOML file, or a `Suite`.
         out: The folder of the runs, by default `runs/<suite>`.
         methods: Names of the methods to run, by default all. The name of a mechanism, such as
-            `"relation"`, means all its methods.
+            `"relation"`, selects all its methods.
         tasks: Tasks to run, by default all.
         seeds: Seeds to run, by default all.
         settings: Suite keys to override, such as `{"epochs": 10}`.

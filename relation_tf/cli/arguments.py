@@ -34,7 +34,8 @@ class SuiteOptions:
     tasks: str | None = option(None, "Tasks to use.", "NAME[,NAME...]", shown="all")
     methods: str | None = option(
         None,
-        "Methods to use. A mechanism, such as relation, means all its methods.",
+        "Methods to use. The name of a mechanism, such as relation, selects all methods that use "
+        "it.",
         "NAME[,NAME...]",
         shown="all",
     )

@@ -49,7 +49,7 @@ def tasks(
         str | None,
         typer.Option(
             metavar="SUITE",
-            help="List the tasks of this suite, with its settings.",
+            help="List the tasks of this suite, encoded with its settings.",
             autocompletion=complete_suite,
         ),
     ] = None,
@@ -57,7 +57,7 @@ def tasks(
 ) -> None:
     """List all tasks and the folders of their data, or show encoded examples of some tasks.
 
-    Encoding a task takes time only once; runs read the encoded text from the cache.
+    A task is encoded only once; later commands read it from the cache.
     """
     from relation_tf.config import load_suite
     from relation_tf.config.plugins import load_plugins
@@ -116,7 +116,7 @@ def check_layer(
         str,
         typer.Argument(
             metavar="LAYER",
-            help="Custom layer package.module:Name, or name of a mechanism.",
+            help="Custom layer, as package.module:Name, or name of a mechanism.",
             autocompletion=complete_mechanism,
         ),
     ],
@@ -141,7 +141,8 @@ def check_layer(
     module, colon, _ = layer.partition(":")
     if colon and module.isidentifier() and importlib.util.find_spec(module) is None:
         raise SuiteError(
-            f"cannot import mechanism {layer!r}: no {module}.py in this folder, and no installed "
+            f"cannot import mechanism {layer!r}: no {module}.py in the current folder, and no "
+            f"installed "
             f"package {module!r}.{did_you_mean_module(module)}"
         )
     with loading_quietly():

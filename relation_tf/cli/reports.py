@@ -43,7 +43,8 @@ class ComparisonOptions:
     merge: bool = option(False, "Pool seeds of same-named methods across sources.")
     columns: str | None = option(
         None,
-        "Other names of columns in your tables: task=dataset,method=model,score=test_acc.",
+        "Names of these columns in your tables, if different: "
+        "task=dataset,method=model,score=test_acc.",
         "NAME=COLUMN[,...]",
     )
     lower_is_better: str | None = option(
@@ -186,9 +187,10 @@ def compare(
 @command("relation-tf predict runs/glue-small --data glue_data")
 @with_options(RunOptions, "data", "tfds_folder")
 def predict(folder: Folder, **options: Any) -> None:
-    """Predict test sets that were added or completed after training, with the saved weights.
+    """Predict labels of test sets that were added or completed after training.
 
-    `relation-tf run` saves them if a test set is missing or incomplete, or with --save-weights.
+    Uses the saved weights. `relation-tf run` saves them if a test set is missing or incomplete, or
+    with --save-weights.
     """
     from relation_tf.bench import predict_missing
 

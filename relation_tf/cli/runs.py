@@ -79,7 +79,7 @@ def run(suite: SuiteName, **options: Any) -> None:
 def plan(suite: SuiteName, **options: Any) -> None:
     """Estimate the hours, disk space and smallest possible p-values of a suite.
 
-    Measure a few training steps of some methods and tasks on this machine. No run is started.
+    Times a few training steps of some methods and tasks on this machine. Starts no run.
     """
     with interrupts_delayed():
         from relation_tf.bench import plan_suite
@@ -109,7 +109,7 @@ def pretrain(
     mechanisms: Annotated[
         str, typer.Option(metavar="NAME[,NAME...]", help="Token-mixing mechanisms of the encoders.")
     ] = "relation,linear-attention,attention",
-    seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds of each mechanism.")] = "1",
+    seeds: Annotated[str, typer.Option(metavar="N[,N...]", help="Seeds for each mechanism.")] = "1",
     held_out: Annotated[
         str,
         typer.Option(

@@ -161,8 +161,8 @@ class Suite(TrainingSettings):
         """Return the methods that names mean, in the order of the suite.
 
         A mechanism means all methods with this mechanism. The name of a `[[method]]` table with
-        several widths, sizes or a grid means all its methods. The exact name of a method means only
-        this method.
+        several widths, sizes or a grid selects all its methods. The exact name of a method means
+        only this method.
 
         Args:
             names: One or several names.

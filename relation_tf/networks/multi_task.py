@@ -89,7 +89,9 @@ def multi_task_networks(
     one_of("sharing", sharing, get_args(Sharing))
     names = [head.name for head in heads]
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"`heads` must be one or more tasks, each once. Received: names {names}")
+        raise ValueError(
+            f"`heads` must have one or more tasks, without repetition. Received: {names}"
+        )
     config = configured(config, changes)
     if config.contextual is not None:
         raise ValueError(

@@ -458,7 +458,7 @@ class ReportContext:
 
     @cached_property
     def row_tables(self) -> dict[str, pd.DataFrame]:
-        """Standard errors from seeds and test rows, and tests of pairs by rows."""
+        """Standard errors from seeds and evaluation rows, and tests of pairs by rows."""
         from relation_tf.report.sections import variance
 
         return variance.row_tables(self.predicted_rows.sets)

@@ -29,7 +29,7 @@ _UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options"
 
 _MEANINGS = {
     ("batching", "length"): " (a batch has rows of similar length)",
-    ("compute", "readout"): " (only the first token)",
+    ("compute", "readout"): " (only the output of the first token)",
     ("embedding_updates", "dense"): " (all rows of the embedding in each step)",
     ("embedding_updates", "rows"): " (only the rows of the batch's tokens)",
 }

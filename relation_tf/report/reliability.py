@@ -92,7 +92,7 @@ def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
         said.append(f"{len(some) - _MOST_NAMED} more")
     yield (
         f"Collapsed runs, which learned nothing: {'; '.join(said)}. A t interval of such a mean "
-        "covers the true mean too rarely and is not drawn; see collapsed.csv."
+        "covers the true mean too rarely, so none is drawn; collapsed.csv lists all of these runs."
     )
 
 

@@ -200,7 +200,7 @@ def computed(results: Results) -> str:
 
 def computed_tokens(suite: Suite) -> str:
     """Return the tokens that a mechanism computes, in words."""
-    return {"readout": "only the first token", "all": "all tokens"}[suite.compute]
+    return {"readout": "only the output of the first token", "all": "all tokens"}[suite.compute]
 
 
 def varied(results: Results) -> str:
@@ -208,7 +208,7 @@ def varied(results: Results) -> str:
     kinds = {tuple(run["config"]["vary"]) for run in results.runs}
     if results.suite.timed or len(kinds) != 1:
         return ""
-    return f"Seeds change: {', '.join(_SOURCES[name] for name in kinds.pop())}."
+    return f"A seed determines: {', '.join(_SOURCES[name] for name in kinds.pop())}."
 
 
 def scored_on(results: Results) -> str:

@@ -223,7 +223,7 @@ def _missing(
     """Return the error message of a table without some of the columns."""
     others = [name for name in table.columns if name not in there.values()]
     lacking = ["'score' (or 'value')" if name == "score" else repr(name) for name in missing]
-    message = f"{where} has no column {' and no column '.join(lacking)}"
+    message = f"{where} has no column {' or '.join(lacking)}"
     once = [name for name in others if others.count(name) == 1 and not _INDEX.fullmatch(name)]
     numeric = [name for name in once if _is_numeric(table[name])]
     if missing == ["task", "score"] and len(numeric) > 1:
@@ -234,7 +234,7 @@ def _missing(
         )
     example = ",".join(f"{name}=NAME" for name in missing)
     return (
-        f"{message}. If it has another name, use --columns {example}. Other columns: "
+        f"{message}. If your columns have other names, use --columns {example}. Other columns: "
         f"{quoted(others) if others else 'none'}"
     )
 
@@ -316,7 +316,7 @@ def _check_unique(own: pd.DataFrame, rows: Sequence[str]) -> None:
         row = int(again.argmax())
         first = int((own == own.iloc[row]).all(axis=1).argmax())
         raise DataError(
-            f"{rows[row]}: repeats {quote(' / '.join(own.iloc[row]))} of {rows[first]}; each task, "
+            f"{rows[row]} repeats {quote(' / '.join(own.iloc[row]))} of {rows[first]}; each task, "
             "method and seed must occur once"
         )
 

@@ -145,7 +145,6 @@ def _found(mean: pd.DataFrame, reference: str, where: str, scores: Scores) -> st
     rows = by_method(mean)
     margin = float(mean["margin"].iloc[0])
     within = f" (margin: {margin_in_words(margin, scores)})" if margin else ""
-    against = f" than {reference} {where}"
     if len(rows) == 1:
         ((name, row),) = rows.items()
         return _one(name, row, reference, where, within)
@@ -153,21 +152,14 @@ def _found(mean: pd.DataFrame, reference: str, where: str, scores: Scores) -> st
         verdict: [name for name, row in rows.items() if row.verdict == verdict]
         for verdict in _VERDICTS
     }
-    said = []
-    if names["better"]:
-        said.append(f"{_all_are(names['better'], mean)} better{against}")
-    if names["no worse"]:
-        than = "" if said else against
-        said.append(f"{_all_are(names['no worse'], mean)} no worse{than}{within}")
-    if not said:
-        none = "Neither method" if len(rows) == 2 else "No method"
-        verdict = f"shown to be no worse{against}{within}" if margin else f"better{against}"
-        said.append(f"{none} is {verdict}")
-    if names["worse"]:
-        said.append(f"{_all_are(names['worse'], mean)} worse")
+    said = [
+        f"{_all_are(names[verdict], mean)} {verdict}"
+        for verdict in ("better", "no worse", "worse")
+        if names[verdict]
+    ]
     if names["inconclusive"]:
-        said.append(f"inconclusive: {_all(names['inconclusive'], mean)}")
-    return "; ".join(said)
+        said.append(f"the result for {_all(names['inconclusive'], mean)} is inconclusive")
+    return f"Compared with {reference} {where}{within}: {'; '.join(said)}"
 
 
 def _one(name: str, row: Any, reference: str, where: str, within: str) -> str:
@@ -194,7 +186,7 @@ def _cheapest(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
         return ""
     name = min(favorable, key=seconds.__getitem__)
     ratio = seconds[name] / seconds[reference]
-    share = f"{ratio:.2f} {'of' if ratio < 1 else 'times'} the time of {reference} per epoch"
+    share = f"{ratio:.2f} times as long per epoch as {reference}"
     return f"; {'it' if len(mean) == 1 else name} takes {share}"
 
 

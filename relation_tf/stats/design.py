@@ -198,7 +198,8 @@ def _sizes(num_methods: int, num_seeds: int | Sequence[int]) -> list[int]:
     sizes = list(num_seeds) if isinstance(num_seeds, Sequence) else [num_seeds] * num_methods
     if len(sizes) != num_methods:
         raise ValueError(
-            f"`num_seeds` must be one number, or a sequence of {num_methods}: one per method. "
+            f"`num_seeds` must be one number, or a sequence of {num_methods} numbers, one per "
+            f"method. "
             f"Received: num_seeds={num_seeds}"
         )
     for size in sizes:

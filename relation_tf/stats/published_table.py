@@ -264,7 +264,7 @@ def _figures(table: pd.DataFrame | str) -> dict[Hashable, dict[Hashable, _Figure
     every = list(_entries(table))
     entries = [each for each in every if not (_is_empty(each.mean) and _is_empty(each.sd))]
     if not entries:
-        raise ValueError("`table` must contain figures. Received: no figures")
+        raise ValueError("`table` contains no numbers")
     means = _rounded([each.mean for each in entries], entries)
     sds = _rounded([each.sd for each in entries], entries)
     tasks: dict[Hashable, dict[Hashable, _Figures]] = {}
@@ -279,7 +279,9 @@ def _figures(table: pd.DataFrame | str) -> dict[Hashable, dict[Hashable, _Figure
         units = {entry.unit: entry for entry in entries if entry.task == task and entry.unit}
         if len(units) > 1:
             found = ", ".join(f"{unit!r} for {entry.method!r}" for unit, entry in units.items())
-            raise ValueError(f"figures must have the same unit. Received: {found}{_on(task)}")
+            raise ValueError(
+                f"all numbers of a task must have the same unit. Received: {found}{_on(task)}"
+            )
         if len(methods) < 2:
             empty = [e.method for e in every if e.task == task and e.method not in methods]
             raise ValueError(

@@ -75,5 +75,5 @@ def spread_notes(title: str, samples: Mapping[Hashable, FloatArray]) -> Iterable
         fault = str(spread)
         yield (
             f"{fault[:1].upper()}{fault[1:]}. {title} assumes equal spread, so its error rate can "
-            "exceed alpha. Check the result with Welch's test (welch)"
+            "exceed alpha. Check the result with Welch's test, `welch`"
         )

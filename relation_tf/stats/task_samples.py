@@ -47,8 +47,8 @@ def read_tasks(
     for task, own in tasks.items():
         if missing := [method for method in methods if method not in own]:
             raise ValueError(
-                "all tasks must have the same methods. Received: no scores of "
-                f"{', '.join(map(repr, missing))} for {task!r}"
+                f"all tasks must have the same methods. {task!r} has no scores of "
+                f"{', '.join(map(repr, missing))}"
             )
     return {task: {method: own[method] for method in methods} for task, own in tasks.items()}
 

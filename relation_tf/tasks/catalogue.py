@@ -110,7 +110,7 @@ def folder_of(data: str | Path | None) -> Path | None:
         return None
     folder = Path(data).expanduser()
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
-        raise DataError(f"{folder}: no such folder. The data folder must exist.")
+        raise DataError(f"{folder}: no such folder.")
     return folder
 
 

@@ -80,8 +80,9 @@ def _joined_text(group: Task, texts: Sequence[TaskText]) -> TaskText:
     if len(set(spaced.values())) > 1:
         found = ", ".join(name for name, value in spaced.items() if value)
         raise DataError(
-            f"group {group.name}: its tasks share a vocabulary, but only the words of {found} are "
-            "already separated by spaces. Use tasks of one kind"
+            f"group {group.name}: its tasks share a vocabulary, but only {found} is already "
+            f"split into "
+            "words. Group only tasks that are, or only tasks that are not"
         )
     return TaskText(
         group,

@@ -109,7 +109,7 @@ def test_runs_that_cannot_be_predicted(folder, small_glue):
     result = json.loads((second / "result.json").read_text())
     result["metrics"]["RTE"]["accuracy"] += 0.1
     (second / "result.json").write_text(json.dumps(result))
-    with pytest.raises(SuiteError, match="must give the run's accuracy on RTE"):
+    with pytest.raises(SuiteError, match="do not reproduce the run's accuracy on RTE"):
         predict_missing(folder / "runs", folder / "data")
     (second / "weights.npz").write_bytes(b"broken")
     with pytest.raises(SuiteError, match="expected the weights of this run"):

@@ -195,7 +195,7 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
     [
         ({"sharing": "some"}, "`sharing` must be .*Received: sharing='some'"),
         ({"heads": []}, "`heads` must be one or more tasks"),
-        ({"heads": [TaskHead("a"), TaskHead("a")]}, r"each once. Received: names \['a', 'a'\]"),
+        ({"heads": [TaskHead("a"), TaskHead("a")]}, r"without repetition. Received: \['a', 'a'\]"),
     ],
 )
 def test_invalid_arguments(arguments, message):

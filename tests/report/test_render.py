@@ -181,7 +181,7 @@ def test_speed_and_memory_are_shown(suite_of, pages_of, older):
     for written in pages:
         assert ("123,450" in written) is not older
         assert ("of process" in written) is older
-        assert "only the first token (compute = " in written
+        assert "only the output of the first token (compute = " in written
     runs = report.tables["runs"]
     assert set(runs["peak_memory_of"]) == {"process" if older else "run"}
     assert runs["tokens_second"].isna().all() == older

@@ -239,7 +239,7 @@ def test_only_methods_are_columns_of_a_wide_table():
 
 
 def test_a_table_with_words_is_not_wide():
-    with pytest.raises(DataError, match=r"no column 'method' and no column 'score' .or 'value'"):
+    with pytest.raises(DataError, match=r"no column 'method' or 'score' .or 'value'"):
         read(pd.DataFrame({"task": ["A"], "seed": [1], "model": ["x"], "acc": [0.5]}))
 
 

@@ -36,7 +36,7 @@ def test_tasks_of_a_group_count_once(grouped):
 
 def test_the_report_names_tasks_of_one_network(grouped, tmp_path):
     report = make_report(grouped)
-    assert "The two metrics of a task, and MR and CR, are averaged first." in " ".join(
+    assert "The two metrics of a task, and MR and CR, are averaged before." in " ".join(
         report.markdown().split()
     )
     # A comparison of the report's tables knows the group as well.

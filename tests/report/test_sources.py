@@ -161,7 +161,8 @@ def test_report_as_source(before):
     [
         (
             "task,method,score\nCoLA,a,1\n",
-            r"theirs.csv has no column 'seed'. If it has another name, use --columns seed=NAME",
+            r"theirs.csv has no column 'seed'. If your columns have other names, use --columns "
+            r"seed=NAME",
         ),
         (
             "task,method,seed,acc\nCoLA,a,1,1\n",
@@ -171,8 +172,8 @@ def test_report_as_source(before):
         (HEAD + "CoLA,a,1,high\n", r"theirs.csv:2: the score must be .* Received: 'high'"),
         (HEAD + "CoLA,a,1,nan\n", r"theirs.csv:2: the score must be .* Received: 'nan'"),
         (HEAD + "CoLA,a,1,8_0.5\n", r"theirs.csv:2: the score must be .* '8_0.5'"),
-        (HEAD + "CoLA,a,1,1\n\nCoLA,a,1.0,2\n", r"csv:4: repeats 'CoLA / a / 1' of .*csv:2"),
-        (HEAD + "CoLA,a,1,1\nCoLA, a ,01,2\n", r"csv:3: repeats 'CoLA / a / 1' of .*csv:2"),
+        (HEAD + "CoLA,a,1,1\n\nCoLA,a,1.0,2\n", r"csv:4 repeats 'CoLA / a / 1' of .*csv:2"),
+        (HEAD + "CoLA,a,1,1\nCoLA, a ,01,2\n", r"csv:3 repeats 'CoLA / a / 1' of .*csv:2"),
         (
             HEAD + "CoLA,a\x0cb,1,1\n",
             r"theirs.csv:2: the method must be printable text. .*a.x0cb",
@@ -184,7 +185,7 @@ def test_report_as_source(before):
         ("task;method;seed;score\nCoLA;a;1;0,5\n", r"csv:1: .*comma-separated, .*'task;method;"),
         ("task\tmethod\tseed\tscore\nCoLA\ta\t1\t0.5\n", r"csv:1: .*with decimal points"),
         (HEAD + "CoLA,a,1,1\nCoLA,,2,1\n", r"theirs.csv:3: the method is empty"),
-        (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3: repeats 'CoLA / a / 1' of .*csv:2"),
+        (HEAD + "CoLA,a,1,1\nCoLA,a,1,2\n", r"theirs.csv:3 repeats 'CoLA / a / 1' of .*csv:2"),
         (HEAD + "CoLA,a,1\n", r"theirs.csv:2: expected 4 fields"),
         ("", r"theirs.csv: the file is empty\. It must have the columns task, method, seed"),
     ],

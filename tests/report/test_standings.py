@@ -91,7 +91,7 @@ def test_each_family_has_its_sentence(suite_of, fabricate):
 
 
 def test_what_p_covers_is_stated_once_next_to_it(opened, suite_of, fabricate):
-    scope = "Scope: p, intervals and verdicts apply to other seeds on the same test rows"
+    scope = "Scope: p, intervals and verdicts generalize to other seeds on the same evaluation rows"
     for options in ({}, {"reference": "a"}):
         context = opened({"x": {"a": LOW, "b": HIGH}}, **options)
         texts = ["".join(map(str, each.text)) for each in context.blocks["answer"]

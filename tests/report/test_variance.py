@@ -99,7 +99,7 @@ def test_pairs_are_tested_by_rows(predicted):
 
 def test_section_states_what_p_covers(predicted):
     page = make_report(predicted()).markdown()
-    section = page.partition("## Seeds and test rows")[2].partition("\n## ")[0]
+    section = page.partition("## Seeds and evaluation rows")[2].partition("\n## ")[0]
     assert "| MRPC | 60 |" in section
     assert "McNemar" in section
     scope = "Scope: p, intervals and verdicts apply to other seeds"
@@ -126,7 +126,7 @@ def test_tasks_with_too_many_predictions_are_named(predicted):
         content["data"]["rows"]["dev"] = 60_000
         file.write_text(json.dumps(content))
     page = make_report(folder).markdown()
-    section = page.partition("## Seeds and test rows")[2].partition("\n## ")[0]
+    section = page.partition("## Seeds and evaluation rows")[2].partition("\n## ")[0]
     assert (
         "Left out, because the runs have more than 500,000 predictions: MRPC (540,000)." in section
     )
@@ -173,7 +173,7 @@ def test_methods_with_other_rows_or_nan_are_left_out(predicted):
 def test_no_section_without_labels(predicted):
     report = make_report(predicted(lambda table, run: table.drop(columns="label")))
     assert "variance" not in report.tables
-    assert "Seeds and test rows" not in report.markdown()
+    assert "Seeds and evaluation rows" not in report.markdown()
 
 
 def test_rows_of_all_scored_sets_are_read(predicted):

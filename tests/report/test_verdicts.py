@@ -57,7 +57,7 @@ def test_verdicts_over_tasks(judged):
         expected = naive_mean(context, name, 3)
         assert (row["difference"], row["low"], row["high"]) == pytest.approx(expected)
     assert context.headline == (
-        "a is better than r over 3 tasks; b is no worse (margin: 1); c is worse."
+        "Compared with r over 3 tasks (margin: 1): a is better; b is no worse; c is worse."
     )
     table = context.tables["verdicts"]
     assert table["task"].unique().tolist() == ["x", "y", "z", "mean of 3 tasks"]
@@ -87,17 +87,18 @@ def test_without_a_margin_no_method_is_no_worse(judged):
     context = judged({"x": {"r": 80, "a": 90, "b": 80, "c": 70}}, margin=None)
     verdicts = ["better", "inconclusive", "worse"]
     assert context.verdicts.mean["verdict"].tolist() == verdicts
-    assert context.headline == ("a is better than r on x; c is worse; inconclusive: b.")
+    assert context.headline == (
+        "Compared with r on x: a is better; c is worse; the result for b is inconclusive."
+    )
 
 
 def test_no_favorable_method(judged):
     means = {"r": 80, "a": 70, "b": 79.5}
     assert judged({"x": means}).headline == (
-        "Neither method is shown to be no worse than r on x (margin: 1); a is worse; "
-        "inconclusive: b."
+        "Compared with r on x (margin: 1): a is worse; the result for b is inconclusive."
     )
     assert judged({"x": means}, margin=None).headline == (
-        "Neither method is better than r on x; a is worse; inconclusive: b."
+        "Compared with r on x: a is worse; the result for b is inconclusive."
     )
 
 
@@ -251,8 +252,9 @@ def test_committed_results(tmp_path):
     folder = RESULTS / "glue-small-smoothed"
     report = compare(folder, reference="attention-64", margin=1.0)
     headline = (
-        "linear-attention-64 and relation-64 are better than attention-64 over 8 tasks; "
-        "baseline-64 is worse; relation-64 takes 0.77 of the time of attention-64 per epoch."
+        "Compared with attention-64 over 8 tasks (margin: 1 point): linear-attention-64 and "
+        "relation-64 are better; baseline-64 is worse; relation-64 takes 0.77 times as long per "
+        "epoch as attention-64."
     )
     assert report.context.headline == headline
     for text in (report.html(), report.markdown(), report._repr_html_()):

@@ -160,7 +160,9 @@ def test_errors_of_broken_tables(text, message):
 
 def test_units_within_a_task_must_agree():
     table = pd.DataFrame({"a": ["1.5 s ± 0.1"], "b": ["900 ms ± 10"]}, index=["IMDb"])
-    message = "figures must have the same unit. Received: 's' for 'a', 'ms' for 'b' on IMDb"
+    message = (
+        "all numbers of a task must have the same unit. Received: 's' for 'a', 'ms' for 'b' on IMDb"
+    )
     with pytest.raises(ValueError, match=message):
         read_published(table, 5)
     seconds = pd.DataFrame({"a": ["1,500 s ± 1"], "b": ["900 ± 10"]}, index=["IMDb"])

@@ -197,7 +197,7 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
     ("table", "options", "error", "message"),
     [
         ({"a": "80 ± 1"}, {}, TypeError, "Received: dict"),
-        (GOOD.iloc[:0], {}, ValueError, "must contain figures. Received: no figures"),
+        (GOOD.iloc[:0], {}, ValueError, "contains no numbers"),
         (GOOD.iloc[:1], {}, ValueError, r"at least two methods. Received: \['a'\]"),
         (
             WIDE[["Relation", "MLP"]].replace("2.5 ± 3.1", "–"),

@@ -90,7 +90,7 @@ def test_print_and_refusals():
     ("samples", "message"),
     [
         ({"x": {"a": [1], "b": [2]}}, "at least two tasks"),
-        ({"x": {"a": [1], "b": [2]}, "y": {"b": [1], "c": [2]}}, "no scores of 'c' for 'x'"),
+        ({"x": {"a": [1], "b": [2]}, "y": {"b": [1], "c": [2]}}, "'x' has no scores of 'c'"),
         ({t: {"a": [1], "b": [math.nan]} for t in "xy"}, "task 'x': scores of 'b' must be finite"),
     ],
 )

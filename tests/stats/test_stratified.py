@@ -335,7 +335,7 @@ LONG = {"x": {m: range(30) for m in "abcd"}, "y": {m: range(30) for m in "abcd"}
         (
             lambda: stratified_steel_dwass(SAMPLES | {"QQP": {"a": [1], "d": [2]}}),
             ValueError,
-            "Received: no scores of 'd' for 'CoLA'",
+            "'CoLA' has no scores of 'd'",
         ),
         (lambda: stratified_steel_dwass({"x": {"a": [1]}}), ValueError, "task 'x': .*two groups"),
         (lambda: stratified_steel_dwass({"x": {"a": ["1"], "b": [2]}}), TypeError, "task 'x': "),

@@ -60,7 +60,7 @@ def test_first_worker_is_the_default_chief():
             r"'cluster\.worker\.1': must be an address host:port.*'host'$",
         ),
         (config_of({"worker": ["host:0"]}), r"must be an address host:port\. Received: 'host:0'$"),
-        (config_of({"worker": ["h:1", "h:1"]}), "must be different addresses"),
+        (config_of({"worker": ["h:1", "h:1"]}), "must not repeat an address"),
         (config_of({"worker": TWO, "chief": ["a:1", "b:1"]}), "'cluster.chief': must be one"),
         (config_of({"worker": TWO}, "chief"), "less than 0, the number of chief addresses .* 0$"),
         (config_of({"worker": TWO}, index=-1), r"key 'task\.index'.*Received: -1$"),

@@ -101,4 +101,4 @@ def test_a_suite_whose_seeds_change_only_the_rows(tmp_path, small_glue, suite):
     assert rows[1] == rows[2]
     losses = {(run["method"], run["seed"]): results.history(run)["loss"][0] for run in results.runs}
     assert losses["relation-8", 1] != losses["relation-8", 2]
-    assert "Seeds change: training and validation rows." in make_report(tmp_path).markdown()
+    assert "A seed determines: training and validation rows." in make_report(tmp_path).markdown()

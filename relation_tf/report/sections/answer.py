@@ -182,14 +182,15 @@ def _cautions(context: ReportContext) -> Iterator[Block]:
 
 
 def _scope(context: ReportContext) -> Iterator[str | Span]:
-    """Yield what p covers, and where the uncertainty from test rows is."""
+    """Yield what p covers, and where the uncertainty from the scored rows is."""
     yield (
-        "Scope: p, intervals and verdicts apply to other seeds on the same test rows, not to other "
-        "test rows"
+        "Scope: p, intervals and verdicts generalize to other seeds on the same evaluation rows, "
+        "not "
+        "to other rows"
     )
     if any("variance" in part.row_tables for part in context.parts.values()):
-        yield "; for that see "
-        yield Span("Seeds and test rows", "section", "variance")
+        yield "; for other rows, see "
+        yield Span("Seeds and evaluation rows", "section", "variance")
     yield "."
 
 
@@ -325,12 +326,12 @@ def _definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
             "even if it is below 0."
         )
         yield (
-            "Worse: the interval is below 0, but not above minus the margin; beyond the margin: "
-            "it is below minus the margin."
+            "Worse: the whole interval is below 0; worse (beyond the margin): below minus the "
+            "margin."
         )
     else:
         yield "Worse: the whole interval is below 0."
-    yield "Inconclusive: all other intervals, and doubts because of failed runs."
+    yield "Inconclusive: every other case, such as methods with failed runs."
     yield _level_and_coverage(scores.alpha, max(1, len(verdicts.methods)))
     if len(verdicts.tasks) > 1 and not scores.alike:
         yield "There is no mean over tasks, because their units or directions differ."

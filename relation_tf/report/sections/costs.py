@@ -69,10 +69,10 @@ def _note(context: ReportContext) -> str:
     return (
         f"Mean score{deviation if context.scores.seeds > 1 else ''} against the median time of a "
         "training epoch (horizontal line: range over seeds). If the methods differ in size, a "
-        "second figure shows it against the parameters without the embedding. A method without a "
-        "ring is dominated: another method is significantly better, and none of its runs costs "
-        "more. Without any rings, no method is dominated. Runs compute "
-        f"{computed_tokens(suite)} with {plural(suite.threads, 'CPU thread')} per operation. Times "
+        "second figure shows the score against the number of parameters without the embedding. A "
+        "method is dominated if another method is significantly better and none of that method's "
+        "runs costs more. If any method is dominated, the others have a ring. Runs compute "
+        f"{computed_tokens(suite)}; an operation uses {plural(suite.threads, 'CPU thread')}. Times "
         "depend on the processor (see the end of the page) and its load."
     )
 

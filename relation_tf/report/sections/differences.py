@@ -83,7 +83,7 @@ def _intervals(context: ReportContext) -> str:
         return f" So few seeds give no finite {confidence} intervals of the differences."
     unit = f" in {context.scores.unit}" if context.scores.unit else ""
     return (
-        f" With p: the difference (Hodges-Lehmann){unit}, second minus first method, with its "
+        f" After p: the Hodges-Lehmann difference{unit}, second minus first method, with its "
         f"{confidence} interval, simultaneous for all pairs of a column. An interval excludes 0 "
         "only if the pair is significant. It assumes that the score distributions of two methods "
         f"differ only in location.{context.scores.turned}"

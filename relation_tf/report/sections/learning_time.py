@@ -111,8 +111,8 @@ def _note(results: Results) -> str:
         "Times include training and validation, but not compilation. Time to target: mean ± "
         "standard deviation over the seeds that reached the target; relative times only for "
         "methods with all seeds. Time per epoch: the same over all seeds. –: no seed reached the "
-        f"target within the limit ({limits}). Runs compute {computed_tokens(suite)} with "
-        f"{plural(suite.threads, 'CPU thread')} per operation. Times depend on the processor (see "
+        f"target within the limit ({limits}). Runs compute {computed_tokens(suite)}; an "
+        f"operation uses {plural(suite.threads, 'CPU thread')}. Times depend on the processor (see "
         "the end of the page) and its load; relative times depend less on them."
     )
 
@@ -144,7 +144,7 @@ def _pairs(context: ReportContext, tests: Mapping[str, PairwiseResult]) -> list[
         "p of Steel-Dwass tests of these times. A seed that did not reach the target counts as "
         "slower than all seeds that did. ▲: the second method takes longer, ▼: less time. ",
         SHADED,
-        f": significant, {context.level}. With p: the difference in s, second minus first method, "
+        f": significant, {context.level}. After p: the difference in s, second minus first method, "
         f"with its simultaneous interval.{''.join(notes)}",
     ]
     table = pair_table(

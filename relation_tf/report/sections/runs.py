@@ -67,7 +67,7 @@ def _columns(*, timed: bool) -> Mapping[Column, Show]:
         numeric("Memory, MiB"): lambda row: Cell(
             number(row.memory_mib), notes=["of process"] if row.of_process else []
         ),
-        Column("Reason to stop", "words"): lambda row: row.stopped,
+        Column("Reason for stopping", "words"): lambda row: row.stopped,
     }
 
 
@@ -113,8 +113,9 @@ def _how(results: Results, how: pd.DataFrame) -> list[Block]:
         if how["above_base"].all():
             base = ", minus the memory that the process used before its first run"
         note = (
-            "Time: training without evaluation and compilation. Tokens do not include padding. "
-            f"Padding: its share of the training batches. Memory: peak of a run{base}.{others}"
+            "Time: training, without evaluation and compilation. Tokens do not include padding. "
+            f"Padding: share of padding tokens in the training batches. Memory: peak of a "
+            f"run{base}.{others}"
         )
     return [
         Paragraph(f"{computed(results)} {varied(results)}".strip()),

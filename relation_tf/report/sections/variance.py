@@ -1,4 +1,4 @@
-"""Section with the sources of variance: seeds and test rows."""
+"""Section with the sources of variance: seeds and evaluation rows."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _PAIRS = ["task", "a", "b", "difference", "pvalue", "discordant", "rows"]
 
 @register_section("variance")
 class Variance(Section):
-    """Standard errors of the scores from seeds and from test rows."""
+    """Standard errors of the scores from seeds and from evaluation rows."""
 
-    heading = "Seeds and test rows"
+    heading = "Seeds and evaluation rows"
     by_family = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
@@ -48,7 +48,7 @@ class Variance(Section):
         left_out = [*_left_out(context)]
         if "variance" not in found:
             return left_out
-        columns = [Column("Task", "head"), Column("Test rows", "number")]
+        columns = [Column("Task", "head"), Column("Evaluation rows", "number")]
         columns += [Column("SD over seeds", "number")]
         columns += [
             Column(name, "number", "Standard error of a mean")
@@ -60,7 +60,7 @@ class Variance(Section):
             for task, own in found["variance"].groupby("task", sort=False)
         ]
         return [
-            Table("Table: seeds and test rows", columns, rows),
+            Table("Table: seeds and evaluation rows", columns, rows),
             Paragraph([*_note(context, found)], "note"),
             *left_out,
         ]
@@ -104,7 +104,7 @@ def _cells(task: str, own: pd.DataFrame, context: ReportContext) -> list[str]:
 def _note(context: ReportContext, found: Mapping[str, pd.DataFrame]) -> Iterator[str | Span]:
     yield (
         "The standard error of a method's mean shows how much the mean would vary with other "
-        "seeds (SD / √n), with other test rows (bootstrap) or with both (two-way bootstrap, "
+        "seeds (SD / √n), with other rows (bootstrap) or with both (two-way bootstrap, "
         f"{DRAWS} draws each). The values are root mean squares over methods. "
     )
     if "rows-pvalues" in found:
@@ -112,7 +112,7 @@ def _note(context: ReportContext, found: Mapping[str, pd.DataFrame]) -> Iterator
         significant = (found["rows-pvalues"]["pvalue"] < context.scores.alpha).sum()
         yield (
             "McNemar's test over seeds (exact sign flips of rows, mid-p) shows whether the same "
-            "trained networks would differ on other test rows. By this test, "
+            "trained networks would differ on other rows. By this test, "
             f"{significant} of {plural(total, 'difference')} between two methods on one task "
             f"{'is' if total == 1 else 'are'} significant ({context.level}, Holm-corrected for all "
             "of these tests). "
@@ -163,7 +163,7 @@ def _pairs(own: PredictedRows) -> list[tuple[object, ...]]:
 def _by_method(own: PredictedRows) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     """Return labels (rows,) and predictions (seeds, rows) of methods with finite outputs.
 
-    A method whose runs have different test rows is left out.
+    A method whose runs have different evaluation rows is left out.
     """
     found = {}
     for method, runs in own.runs.items():
