@@ -171,7 +171,7 @@ PRESSES = int(os.environ.get("RELATION_TF_PRESSES", "6"))
 def start(folder, jobs):
     """Start a run in a new folder, and wait until Python has started."""
     shutil.rmtree(folder / "out", ignore_errors=True)
-    with open(folder / "printed", "wb") as printed:
+    with (folder / "printed").open("wb") as printed:
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, "run", "s.toml", "--out", "out", "--jobs", str(jobs)],
             cwd=folder, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},

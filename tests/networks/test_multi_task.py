@@ -194,7 +194,7 @@ def test_a_saved_network_is_the_same(tmp_path, sharing):
     ("arguments", "message"),
     [
         ({"sharing": "some"}, "`sharing` must be .*Received: sharing='some'"),
-        ({"heads": []}, "`heads` must be one or more tasks"),
+        ({"heads": []}, "`heads` must have one or more tasks"),
         ({"heads": [TaskHead("a"), TaskHead("a")]}, r"without repetition. Received: \['a', 'a'\]"),
     ],
 )

@@ -92,8 +92,8 @@ def test_figures_of_cost_have_spread_and_only_real_differences(suite_of, fabrica
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({}, 'Computation: only the output of the first token (compute = "readout"), float32, without '
-             "XLA."),
+        ({}, 'Computation: only the output of the first token (compute = "readout"), float32, '
+             "without XLA."),
         ({"compute": "all", "precision": "bfloat16", "xla": True},
          'Computation: all tokens (compute = "all"), bfloat16, training step compiled with XLA.'),
         ({"method": [{"mechanism": "fcsr"}]}, "Computation: float32, without XLA."),

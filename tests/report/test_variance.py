@@ -1,4 +1,4 @@
-"""Section on seeds and test rows, and the reading of predictions with labels."""
+"""Section on seeds and evaluation rows, and the reading of predictions with labels."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_section_states_what_p_covers(predicted):
     section = page.partition("## Seeds and evaluation rows")[2].partition("\n## ")[0]
     assert "| MRPC | 60 |" in section
     assert "McNemar" in section
-    scope = "Scope: p, intervals and verdicts apply to other seeds"
+    scope = "Scope: p, intervals and verdicts generalize to other seeds"
     assert page.count(scope) == 1
     assert scope in page.partition("## Short answer")[2].partition("\n## ")[0]
 

@@ -121,7 +121,7 @@ def test_missing_tasks_are_named(judged):
     context = judged({"x": {"r": 80, "a": 80, "b": 80}, "y": {"r": 80, "a": 80}}, sd=0.1)
     assert [*context.verdicts.averaged] == ["x"]
     assert "Verdicts over tasks leave out y, where b has fewer than two seeds." in context.warnings
-    assert context.headline.endswith("a and b are no worse than r on x (margin: 1).")
+    assert context.headline == "Compared with r on x (margin: 1): a and b are no worse."
 
 
 def test_a_method_with_one_seed_has_no_verdict(table_of):
