@@ -17,7 +17,13 @@ from pydantic import (
     model_validator,
 )
 
-from relation_tf.config.training import Options, Positive, can_be_written
+from relation_tf.config.training import (
+    FactoryName,
+    Options,
+    Positive,
+    TrainingSettings,
+    can_be_written,
+)
 from relation_tf.networks.mechanisms import find_mechanism
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
@@ -61,6 +67,9 @@ class Method(BaseModel):
         feature_projection: If True, classify with the part of the sentence vector that is
             orthogonal to the vector of a second branch, which learns the features that all classes
             share (FP-Net), see `relation_tf.networks.feature_projection`.
+        learning_rate: As in the suite, for this method only; so are the next two keys.
+        learning_rate_schedule: As in the suite.
+        weight_decay: As in the suite.
         encoder_weights: In a suite with `pretrained`, the initial weights: `"pretrained"` trains
             the pre-trained encoder further (only for the mechanism `"encoder"`, its default);
             `"frozen"` reads contextual embeddings from the encoder that was pre-trained with this
@@ -89,6 +98,9 @@ class Method(BaseModel):
     sized_by: str = "units"
     sharing: Sharing = "shared"
     feature_projection: bool = False
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    learning_rate_schedule: FactoryName | None = None
+    weight_decay: Annotated[float, Field(gt=0)] | None = None
     encoder_weights: EncoderWeights | None = None
 
     @field_validator("mechanism", mode="before")
@@ -118,6 +130,12 @@ class Method(BaseModel):
         if self.size is not None and (self.sized_by in self.options or self.sized_by in self.grid):
             raise ValueError(f"option {self.sized_by!r} is set, but 'sized_by' varies it")
         return self
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Training settings of this method that replace those of the suite."""
+        shared = Method.model_fields.keys() & TrainingSettings.model_fields.keys()
+        return {key: value for key in sorted(shared) if (value := getattr(self, key)) is not None}
 
     @property
     def count(self) -> int:

@@ -243,7 +243,9 @@ def check(suite: Suite) -> None:
 def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
     for key, allowed in rule.keys.items():
         of, values = "", [getattr(suite, key, None)]
-        if key in Method.model_fields:
+        if key in Method.model_fields and (
+            key in method.overrides or key not in TrainingSettings.model_fields
+        ):
             of, values = f" of method {method.name}", [getattr(method, key)]
         others = (getattr(override, key, None) for override in suite.overrides.values())
         for value in [*values, *(other for other in others if other is not None)]:

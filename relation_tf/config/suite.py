@@ -201,6 +201,7 @@ class Suite(TrainingSettings):
                     **training,
                     **{k: v for k, v in self._override(task).items() if k in training},
                     **{key: getattr(method, key) for key in keys},
+                    **method.overrides,
                 },
                 task=task,
                 custom_task=self._custom_task(task),

@@ -162,13 +162,22 @@ def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _unlike(results: Results) -> Iterator[str]:
     yield from unlike_machines([run["manifest"] for run in results.runs])
     configs = [run["config"] for run in results.runs]
+    methods = results.suite.methods()
+
+    def overriding(key: str) -> list[str]:
+        return [str(method.name) for method in methods if key in method.overrides]
+
     for key in dict.fromkeys(key for config in configs for key in config):
         if key in Override.model_fields:
             for task in results.suite.tasks:
                 own = [config.get(key) for config in configs if config["task"] == task]
                 yield from _differing(f"{key} of {task}", own)
         elif key not in _OF_A_RUN:
-            yield from _differing(key, [config.get(key) for config in configs])
+            others = [config for config in configs if config["method"] not in overriding(key)]
+            yield from _differing(key, [config.get(key) for config in others])
+            for name in overriding(key):
+                own = [config.get(key) for config in configs if config["method"] == name]
+                yield from _differing(f"{key} of {name}", own)
     for task in results.suite.tasks:
         yield from (f"{task}: {note}." for note in notes(results, task))
         made = [run["manifest"] for run in results.runs if run["task"] == task]

@@ -169,6 +169,7 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
         options = [f"{key} {value}" for key, value in method.options.items()]
         if config := configs.get((name, True)):
             options.append(f"sharing {config.sharing}")
+        options += [f"{key} {value}" for key, value in method.overrides.items()]
         if method.feature_projection:
             options.append("feature projection")
         if (config := configs.get((name, False))) and config.pretrained is not None:

@@ -304,6 +304,8 @@ def of(**method):
          "key 'feature_projection' of method contextualizer-64-adversarial-projected: must be"),
         ({"tasks": ["STS-B"]} | of(feature_projection=True),
          "-projected: must be false for STS-B, which has no classes. Received: True"),
+        ({"tasks": ["decode-128"]} | of(learning_rate=0.1),
+         "key 'learning_rate' of method contextualizer-64: must be 0.001 for decode-128, which is"),
         ({"tokens": "text"}, "key 'tokens': must be 'word' or 'wordpiece' for method relation-64"),
         ({"method": [SAVED]}, "key 'tokens': must be 'text' for method saved. Received: 'word'"),
         (READS_TEXT | {"xla": True}, "key 'xla': must be false with tokens = 'text'"),
@@ -386,6 +388,18 @@ def test_values_that_rules_allow():
     made = make_suite("here", VALUES | options)
     assert made.runs()[0].optimizer_options == {"momentum": 0.9}
     assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
+
+
+def test_a_method_has_its_own_learning_rate(suite, tmp_path):
+    own = {"learning_rate": 0.01, "learning_rate_schedule": "fcsr", "weight_decay": 1e-4}
+    made = suite(method=[{"mechanism": "cnn"}, {"mechanism": "fcsr", **own}], learning_rate=0.5)
+    found = {config.method: {key: getattr(config, key) for key in own} for config in made.runs()}
+    assert found["fcsr-64"] == own
+    assert found["cnn-64"] == {
+        "learning_rate": 0.5, "learning_rate_schedule": "constant", "weight_decay": None,
+    }  # fmt: skip
+    (tmp_path / "suite.toml").write_text(made.to_toml(), encoding="utf-8")
+    assert load_suite(tmp_path / "suite.toml") == made
 
 
 def test_what_seeds_change_is_part_of_each_run():

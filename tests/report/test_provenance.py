@@ -76,8 +76,10 @@ def older(config, files):
         (lambda config, files: None,
          {"method": [{"mechanism": "contextualizer", "size": ["50K", "0.1M"], "sized_by": "rank"},
                      {"mechanism": "transformer", "size": "50K", "sized_by": "num_layers"}]}),
+        (lambda config, files: None,
+         {"method": [{"mechanism": "cnn"}, {"mechanism": "fcsr", "learning_rate": 0.01}]}),
     ],
-    ids=["equal", "before a key existed", "different data", "different sizes"],
+    ids=["equal", "before a key existed", "different data", "different sizes", "by method"],
 )  # fmt: skip
 def test_comparable_runs_give_no_warning(results_with, change, suite):
     results = results_with(change, **suite)
