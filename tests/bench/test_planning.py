@@ -18,18 +18,19 @@ from relation_tf.bench.planning import (
     SuitePlan,
     _to_time,
     by_proportion,
+    family_sizes,
     make_plan,
     shown_by_design,
 )
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import _foreword
-from relation_tf.config import load_suite
+from relation_tf.config import list_suites, load_suite
 from relation_tf.config.loading import make_suite
 from relation_tf.errors import SuiteError
 from relation_tf.files import write_json
 from relation_tf.networks.layer_check.report import Fault
 from relation_tf.registry import PROCEDURES, register_procedure
-from relation_tf.stats import what_can_be_shown, what_margin_can_be_shown
+from relation_tf.stats import attainable_pvalue, what_can_be_shown, what_margin_can_be_shown
 
 KEY = ("task", "method", "seed")
 RESULT = {
@@ -253,3 +254,12 @@ def test_plan_names_what_the_test_over_tasks_can_show():
         what_can_be_shown(2, 5, test="steel"),
         what_can_be_shown(2, 5, test="wilcoxon-holm", num_tasks=9),
     ]
+
+
+@pytest.mark.parametrize("name", [name for name in list_suites() if name.startswith("fcsr")])
+def test_the_seeds_of_a_suite_can_show_a_difference(name):
+    suite = load_suite(name)
+    methods = [str(method.name) for method in suite.methods()]
+    test = "steel" if suite.control else "steel-dwass"
+    for size in family_sizes(suite, methods):
+        assert attainable_pvalue(size, len(suite.seeds), test=test) < suite.alpha
