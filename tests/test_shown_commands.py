@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import runpy
 import shlex
@@ -44,7 +45,8 @@ SMALLER = {
     # This suite has a reference.
     "relation-tf run glue ": "--methods relation-64 --set epochs=1",
     "relation-tf run glue-small --data DIR --until-decided": (
-        "--max-seeds 3 --methods relation-64,attention-64 --tasks RTE --set epochs=1"
+        """--max-seeds 3 --set epochs=1 --set 'tasks=["RTE"]' """
+        """--set 'method=[{mechanism="relation"}, {mechanism="attention"}]'"""
     ),
     "relation-tf run glue-small": _ONE,
     "relation-tf run": "--seeds 1 --set epochs=1",
@@ -76,11 +78,14 @@ def in_small(command: str) -> list[str]:
     more = next((more for start, more in SMALLER.items() if command.startswith(start)), "")
     if _ONE in more and "--methods" in words:
         more = "--set epochs=1"
-    if words[:2] == ["relation-tf", "run"] and "--seed" not in " ".join([*words, more]):
+    seeds = re.search("--(until-decided|seed)", shlex.join([*words, more]))
+    if words[:2] == ["relation-tf", "run"] and not seeds:
         more += " --set seeds=1"
-    if "glue-small" in words and not {"--tasks", "--fill-missing", "plan"} & {*words}:
+    whole = {"--tasks", "--fill-missing", "plan", "--until-decided"}
+    if "glue-small" in words and not whole & {*words}:
         more += " --tasks RTE"
-    return [*words, *shlex.split(more)]
+    expanded = (sorted(map(str, Path().glob(word))) if "*" in word else [word] for word in words)
+    return [*itertools.chain.from_iterable(expanded), *shlex.split(more)]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
