@@ -372,13 +372,14 @@ def _request(suite: Suite, whole: RunGroup) -> _Request:
         for name in dict.fromkeys(config.task for config in whole.runs)
     }
     read: dict[str, dict[str, Any]] = {
-        name: {"data_digests": source.training_digests(), "glove_digest": vectors}
+        name: {"data_digests": source.training_digests()}
         | ({} if source.kind == "generated" else {"source": source.kind})
         for name, source in sources.items()
     }
     made = []
     for run in runs:
         known = {"mechanism_digest": digests[tuple(run.custom_layers)], "plugins_digest": plugins}
+        known["glove_digest"] = vectors if run.embeddings == "glove" else None
         if run.key in keys and run.pretrained is not None:
             known["pretrained_digest"] = _pretrained_digest(run, run.pretrained)
         made.append(run.model_copy(update=known | read.get(run.task, {})))
@@ -464,7 +465,7 @@ def _foreword(request: _Request, folder: RunFolder, options: RunOptions) -> Iter
 
 def _vectors_digest(suite: Suite, glove: Path | None) -> str | None:
     """Return the SHA-256 of the word vectors, or None if the suite does not use them."""
-    if suite.embeddings == "random":
+    if all(suite.settings_of(each)["embeddings"] == "random" for each in suite.methods()):
         if glove is not None:
             raise SuiteError(
                 f"suite {suite.name} has random embeddings; add --set embeddings=glove to start "

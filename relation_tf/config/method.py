@@ -18,10 +18,13 @@ from pydantic import (
 )
 
 from relation_tf.config.training import (
+    Embeddings,
     FactoryName,
     Options,
     Positive,
+    Tokens,
     TrainingSettings,
+    VocabularySize,
     can_be_written,
 )
 from relation_tf.networks.mechanisms import find_mechanism
@@ -45,6 +48,13 @@ def _count(size: Any) -> Any:
 Size = Annotated[int, Field(ge=1, lt=2**63), BeforeValidator(_count)]
 # Short names of options in names of methods; "num_layers" becomes "layers".
 _SYMBOLS = {"num_steps": "k", "window": "w"}
+
+# Settings of the suite's tokens that do not apply to other tokens.
+_OF_TOKENS = {
+    "text": ("vocabulary_size", "embeddings", "start_token", "max_length"),
+    "word": ("vocabulary_size",),
+    "wordpiece": ("vocabulary_size",),
+}
 
 
 class Method(BaseModel):
@@ -74,6 +84,11 @@ class Method(BaseModel):
             the pre-trained encoder further (only for the mechanism `"encoder"`, its default);
             `"frozen"` reads contextual embeddings from the encoder that was pre-trained with this
             mechanism and does not train it (default of all others); `"random"` ignores it.
+        tokens: Tokens of this method, see `TrainingSettings`; by default the suite's. The suite's
+            `vocabulary_size` then does not apply, nor do, for `"text"`, its `embeddings`,
+            `start_token` and `max_length`.
+        vocabulary_size: Size of the vocabulary of this method.
+        embeddings: Initial embeddings of this method.
 
     Example:
         >>> [method.name for method in Method(mechanism="relation", units=[64, 128]).expand()]
@@ -102,6 +117,9 @@ class Method(BaseModel):
     learning_rate_schedule: FactoryName | None = None
     weight_decay: Annotated[float, Field(gt=0)] | None = None
     encoder_weights: EncoderWeights | None = None
+    tokens: Tokens | None = None
+    vocabulary_size: VocabularySize | None = None
+    embeddings: Embeddings | None = None
 
     @field_validator("mechanism", mode="before")
     @classmethod
@@ -133,9 +151,15 @@ class Method(BaseModel):
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """Training settings of this method that replace those of the suite."""
-        shared = Method.model_fields.keys() & TrainingSettings.model_fields.keys()
-        return {key: value for key in sorted(shared) if (value := getattr(self, key)) is not None}
+        """Training settings of this method that replace those of the suite.
+
+        Example:
+            >>> Method(mechanism="dan", tokens="word").overrides
+            {'vocabulary_size': None, 'tokens': 'word'}
+        """
+        other = _OF_TOKENS[self.tokens] if self.tokens else ()
+        own = {key: value for key in OF_METHODS if (value := getattr(self, key)) is not None}
+        return {key: TrainingSettings.model_fields[key].default for key in other} | own
 
     @property
     def count(self) -> int:
@@ -167,8 +191,9 @@ class Method(BaseModel):
                 parts.append(self.sharing)
             if self.feature_projection and not self.name:
                 parts.append("projected")
-            if self.encoder_weights is not None and not self.name:
-                parts.append(self.encoder_weights)
+            if not self.name:
+                own = (self.encoder_weights, self.tokens, self.embeddings)
+                parts += [value for value in own if value is not None]
             update = {
                 "name": "-".join(parts),
                 "units": units,
@@ -178,6 +203,10 @@ class Method(BaseModel):
             }
             methods.append(self.model_copy(update=update))
         return methods
+
+
+OF_METHODS = tuple(key for key in Method.model_fields if key in TrainingSettings.model_fields)
+"""Training settings that a method can replace."""
 
 
 def size_name(size: int) -> str:

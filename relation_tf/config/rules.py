@@ -45,6 +45,10 @@ class SuiteFacts:
         over_tasks = suite.test_over_tasks
         self.over_tasks = None if over_tasks is None else PROCEDURES[over_tasks]
 
+    def setting(self, method: Method, key: str) -> Any:
+        """Return a training setting of a method that single tasks do not override."""
+        return method.overrides.get(key, getattr(self.suite, key))
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -150,7 +154,7 @@ _RULES = (
         "with encoder_weights = '{}', because the pre-trained encoder has a fixed size",
     ),
     Rule(
-        lambda f, m: f.suite.tokens == "text",
+        lambda f, m: f.setting(m, "tokens") == "text",
         _defaults("embeddings", "start_token", "vocabulary_size", "max_length", "xla"),
         "with tokens = 'text', where a saved model reads text, which XLA cannot compile",
     ),
@@ -161,7 +165,7 @@ _RULES = (
         "for method {}",
     ),
     Rule(
-        lambda f, m: f.suite.embeddings == "glove" and m.size and m.sized_by == "width",
+        lambda f, m: f.setting(m, "embeddings") == "glove" and m.size and m.sized_by == "width",
         {"sized_by": ()},
         "other than 'width' with embeddings = 'glove', because word vectors have a width",
     ),
@@ -242,16 +246,22 @@ def check(suite: Suite) -> None:
 
 def _check_rule(rule: Rule, about: Any, suite: Suite, method: Method) -> None:
     for key, allowed in rule.keys.items():
-        of, values = "", [getattr(suite, key, None)]
-        if key in Method.model_fields and (
-            key in method.overrides or key not in TrainingSettings.model_fields
-        ):
-            of, values = f" of method {method.name}", [getattr(method, key)]
-        others = (getattr(override, key, None) for override in suite.overrides.values())
-        for value in [*values, *(other for other in others if other is not None)]:
+        own = key in method.overrides or key not in TrainingSettings.model_fields
+        of = f" of method {method.name}" if own and key in Method.model_fields else ""
+        for value in _values(suite, method, key):
             if value not in allowed:
                 must = f"{_allowed(allowed)} {rule.because.format(about)}"
                 raise ValueError(f"key {key!r}{of}: must {must}. Received: {value!r:.80}")
+
+
+def _values(suite: Suite, method: Method, key: str) -> list[Any]:
+    """Return the values of a key for a method on all tasks."""
+    if key in TrainingSettings.model_fields:
+        return [suite.settings_of(method, task)[key] for task in suite.tasks]
+    if key in Method.model_fields:
+        return [getattr(method, key)]
+    others = (getattr(override, key, None) for override in suite.overrides.values())
+    return [getattr(suite, key, None), *(other for other in others if other is not None)]
 
 
 def _allowed(values: Sequence[Any]) -> str:

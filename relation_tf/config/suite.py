@@ -191,18 +191,13 @@ class Suite(TrainingSettings):
 
     def runs(self) -> list[RunConfig]:
         """Return all runs, ordered by task, method and seed."""
-        training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
         plugins = shaping_plugins(self.plugins)
         keys = ("mechanism", "units", "options", "size", "sized_by", "sharing",
                 "feature_projection")  # fmt: skip
         return [
             RunConfig(
-                **{
-                    **training,
-                    **{k: v for k, v in self._override(task).items() if k in training},
-                    **{key: getattr(method, key) for key in keys},
-                    **method.overrides,
-                },
+                **self.settings_of(method, task),
+                **{key: getattr(method, key) for key in keys},
                 task=task,
                 custom_task=self._custom_task(task),
                 group=self._group(task),
@@ -223,6 +218,13 @@ class Suite(TrainingSettings):
         return method.encoder_weights or (
             "pretrained" if find_mechanism(method.mechanism).pretrainable else "frozen"
         )
+
+    def settings_of(self, method: Method, task: str | None = None) -> dict[str, Any]:
+        """Return the training settings of a method, on a task if it is given."""
+        training = {name: getattr(self, name) for name in TrainingSettings.model_fields}
+        override = self._override(task) if task is not None else {}
+        training |= {key: value for key, value in override.items() if key in training}
+        return training | method.overrides
 
     def _override(self, task: str) -> dict[str, Any]:
         override = self.overrides.get(task)

@@ -49,6 +49,11 @@ def _each_once(sources: list[RandomSource]) -> list[RandomSource]:
 Options = Annotated[dict[str, Any], AfterValidator(can_be_written)]
 
 
+Tokens = Literal["word", "wordpiece", "text"]
+VocabularySize = Annotated[int, Field(ge=3, lt=2**31)]
+Embeddings = Literal["random", "glove"]
+
+
 class TrainingSettings(BaseModel):
     """Settings of training; the same for all methods of a suite.
 
@@ -121,12 +126,12 @@ class TrainingSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     source: Annotated[str, name_in(SOURCES)] = "auto"
-    tokens: Literal["word", "wordpiece", "text"] = "word"
+    tokens: Tokens = "word"
     start_token: bool = False
-    vocabulary_size: Annotated[int, Field(ge=3, lt=2**31)] | None = None
+    vocabulary_size: VocabularySize | None = None
     max_length: Positive | None = None
     validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None
-    embeddings: Literal["random", "glove"] = "random"
+    embeddings: Embeddings = "random"
     embedding_dim: Positive = 100
     embedding_updates: Literal["dense", "rows"] = "dense"
     embedding_initializer: Initializer = "uniform"
@@ -173,7 +178,7 @@ class Override(BaseModel):
 
     batch_size: Positive | None = None
     start_token: bool | None = None
-    vocabulary_size: Annotated[int, Field(ge=3, lt=2**31)] | None = None
+    vocabulary_size: VocabularySize | None = None
     max_length: Positive | None = None
     validation_split: Annotated[float, Field(gt=0, lt=1)] | None = None
     epochs: Positive | None = None

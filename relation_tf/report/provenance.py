@@ -14,7 +14,7 @@ from relation_tf.networks.mechanisms import find_mechanism
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import rows_of
-from relation_tf.report.runs import counted
+from relation_tf.report.runs import counted, differing_settings
 
 _MACHINE = ("python", "commit", "platform", "processor", "cores", "devices", "backend", "threads",
             "xla", "op_determinism", "strategy", "replicas", "onednn")  # fmt: skip
@@ -23,7 +23,8 @@ _BEFORE = {"replicas": 1, "optimizer": "adam", "vary": "init,order"}
 # Data differs between tasks, and pre-training between seeds; data is compared within a task.
 _OF_A_RUN = ("task", "method", "mechanism", "mechanism_digest", "units", "options", "size",
              "sized_by", "seed", "source", "data_digest", "data_digests", "custom_task", "group",
-             "sharing", "feature_projection", "encoder_weights", "pretrained_digest")  # fmt: skip
+             "sharing", "feature_projection", "encoder_weights", "pretrained_digest",
+             "glove_digest")  # fmt: skip
 _UNLESS_SET = ("overrides", "time_limit", "plugins", "test", "optimizer_options",
                "schedule_options", "stopping_options")  # fmt: skip
 
@@ -53,6 +54,7 @@ def settings(results: Results) -> dict[str, str]:
     rule = STOPPING_RULES.find(results.suite.stopping)
     left_out |= {key for each in STOPPING_RULES.values() for key in each.keys} - {*rule.keys}
     left_out |= {key for key in _UNLESS_SET if not suite[key]}
+    left_out |= {key for own in differing_settings(results).values() for key in own}
     if results.suite.timed:
         left_out |= TrainingSettings.model_fields.keys() - OF_TIMED
     if all(task.written for task in results.suite.learned()):
@@ -87,7 +89,8 @@ def data(results: Results) -> pd.DataFrame:
     """Return one row per task: source, digests and sizes of its data, and skipped lines."""
     rows = []
     for task in results.suite.tasks:
-        manifests = [run["manifest"] for run in results.runs if run["task"] == task]
+        own = [run for run in results.runs if run["task"] == task]
+        manifests = [run["manifest"] for run in own]
         if not manifests:
             continue
         sets = [manifest["data"] for manifest in manifests]
@@ -98,12 +101,21 @@ def data(results: Results) -> pd.DataFrame:
                 "source": " or ".join(_distinct(each["source"] for each in sets)),
                 "digests": _distinct(each["digest"] for each in sets),
                 "rows": _rows(sets[0]["rows"]),
-                "vocabulary": sets[0]["vocabulary"],
+                "vocabulary": _vocabularies(own),
                 "start": _distinct(map(_start, manifests)),
                 "skipped": list(skipped),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _vocabularies(runs: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the size of the vocabulary of each setting of the tokens."""
+    sizes: dict[tuple[Any, ...], int | None] = {}
+    for run in runs:
+        key = run["config"].get("tokens"), run["config"].get("vocabulary_size")
+        sizes.setdefault(key, run["manifest"]["data"]["vocabulary"])
+    return [size for size in sizes.values() if size is not None]
 
 
 def _with_members(results: Results, task: str) -> str:
@@ -161,28 +173,24 @@ def unlike_pretraining(asked: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _unlike(results: Results) -> Iterator[str]:
     yield from unlike_machines([run["manifest"] for run in results.runs])
-    configs = [run["config"] for run in results.runs]
-    methods = results.suite.methods()
-
-    def overriding(key: str) -> list[str]:
-        return [str(method.name) for method in methods if key in method.overrides]
-
-    for key in dict.fromkeys(key for config in configs for key in config):
-        if key in Override.model_fields:
-            for task in results.suite.tasks:
-                own = [config.get(key) for config in configs if config["task"] == task]
-                yield from _differing(f"{key} of {task}", own)
-        elif key not in _OF_A_RUN:
-            others = [config for config in configs if config["method"] not in overriding(key)]
-            yield from _differing(key, [config.get(key) for config in others])
-            for name in overriding(key):
-                own = [config.get(key) for config in configs if config["method"] == name]
-                yield from _differing(f"{key} of {name}", own)
+    own = {str(method.name): method.overrides for method in results.suite.methods()}
+    for key in dict.fromkeys(key for run in results.runs for key in run["config"]):
+        if key in _OF_A_RUN:
+            continue
+        compared: dict[str, list[Any]] = {}
+        for run in results.runs:
+            # Settings of single methods and tasks are compared only within them.
+            parts = [run["method"]] if key in own.get(run["method"], {}) else []
+            parts += [run["task"]] if key in Override.model_fields else []
+            where = f"{key} of {', '.join(parts)}" if parts else key
+            compared.setdefault(where, []).append(run["config"].get(key))
+        for where, values in compared.items():
+            yield from _differing(where, values)
     for task in results.suite.tasks:
         yield from (f"{task}: {note}." for note in notes(results, task))
         made = [run["manifest"] for run in results.runs if run["task"] == task]
         yield from _differing(f"data of {task}", [each["data"]["digest"] for each in made])
-        files = [(each["glove"] or {}).get("digest") for each in made]
+        files = [each["glove"].get("digest") for each in made if each["glove"]]
         yield from _differing(f"word vectors of {task}", files)
 
 

@@ -104,9 +104,11 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
         suite: The suite of our results.
     """
     general: list[str] = []
-    ours = suite.embedding_dim if suite.embeddings == "glove" else None
-    if ours != published.vectors:
-        general.append(f"the paper uses {_vectors(published.vectors)}, this suite {_vectors(ours)}")
+    embeddings = {suite.settings_of(method)["embeddings"] for method in suite.methods()}
+    ours = [suite.embedding_dim if each == "glove" else None for each in sorted(embeddings)]
+    if ours != [published.vectors]:
+        own = " or ".join(map(_vectors, ours))
+        general.append(f"the paper uses {_vectors(published.vectors)}, this suite {own}")
     averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
     splits = {name: split for task in suite.learned() for name, split in task.scored.items()}
     unlike = {name for name, split in splits.items() if not split.startswith(published.split)}

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relation_tf.bench.results import Results
+from relation_tf.config.method import OF_METHODS
 from relation_tf.config.suite import Suite
 from relation_tf.networks.mechanisms import find_mechanism
 
@@ -163,13 +164,14 @@ def failed_runs(
 def methods_as_asked(results: Results) -> list[dict[str, str]]:
     """Return mechanism, width and options of each method with runs, as requested by the suite."""
     configs = {(config.method, config.group is not None): config for config in results.asked}
+    settings = differing_settings(results)
     methods = []
     for method in results.begun.methods():
         name, size = str(method.name), method.size
         options = [f"{key} {value}" for key, value in method.options.items()]
+        options += [f"{key} {value}" for key, value in settings.get(name, {}).items()]
         if config := configs.get((name, True)):
             options.append(f"sharing {config.sharing}")
-        options += [f"{key} {value}" for key, value in method.overrides.items()]
         if method.feature_projection:
             options.append("feature projection")
         if (config := configs.get((name, False))) and config.pretrained is not None:
@@ -184,6 +186,20 @@ def methods_as_asked(results: Results) -> list[dict[str, str]]:
             }
         )
     return methods
+
+
+def differing_settings(results: Results) -> dict[str, dict[str, str]]:
+    """Return the training settings in which methods differ, as text by method and key."""
+    found: dict[str, dict[str, str]] = {}
+    for key in OF_METHODS:
+        values: dict[str, dict[Any, None]] = {}
+        for config in results.asked:
+            values.setdefault(config.method, {})[getattr(config, key)] = None
+        if len({(*sorted(map(str, own)),) for own in values.values()}) > 1:
+            for name, own in values.items():
+                if chosen := [str(value) for value in own if value is not None]:
+                    found.setdefault(name, {})[key] = " or ".join(chosen)
+    return found
 
 
 def computed(results: Results) -> str:

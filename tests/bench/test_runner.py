@@ -552,8 +552,9 @@ def test_a_set_without_splits(tmp_path, sentences, suite):
     assert [int(index) % 2 for index, _ in answers] == [int(answer) for _, answer in answers]
 
 
-@pytest.mark.tensorflow
-def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
+@pytest.fixture
+def saved_model(tmp_path):
+    """Return the mechanism of a saved model that reads text."""
     import tensorflow as tf
 
     class Encoder(tf.Module):
@@ -565,12 +566,58 @@ def test_a_saved_model_reads_the_text(tmp_path, sentences, suite):
             return tf.cast(tf.stack([good, ~good], axis=1), tf.float32)
 
     tf.saved_model.save(Encoder(), str(tmp_path / "encoder"))
-    method = Method(mechanism=f"saved-model:{tmp_path / 'encoder'}", name="mine")
+    return f"saved-model:{tmp_path / 'encoder'}"
+
+
+@pytest.mark.tensorflow
+def test_a_saved_model_reads_the_text(tmp_path, sentences, suite, saved_model):
+    method = Method(mechanism=saved_model, name="mine")
     asked = suite(**PLAIN, tokens="text", method=[method])
     results = run_suite(asked, tmp_path / "out", data=sentences, quiet=True)
     assert not results.failures
     assert Scores.of(results).samples("MR") == {"mine": [1.0]}
     assert results.runs[0]["parameters"]["embedding"] == 0
+
+
+@pytest.mark.tensorflow
+def test_methods_with_their_own_tokens(tmp_path, small_glue, saved_model, suite):
+    """A saved model, word vectors and pieces of words in one suite, on built-in data."""
+    glove = tmp_path / "glove.txt"
+    glove.write_text("the " + " ".join(["0.5"] * 12) + "\n")
+    methods = [
+        Method(mechanism="dan", name="pieces", options={"num_layers": 1}),
+        Method(mechanism="dan", name="words", units=4, tokens="word", embeddings="glove"),
+        Method(mechanism=saved_model, name="saved", tokens="text"),
+    ]
+    asked = suite(
+        tasks=["CoLA"],
+        seeds=[1],
+        epochs=1,
+        tokens="wordpiece",
+        vocabulary_size=90,
+        method=methods,
+    )
+    with pytest.raises(SuiteError, match="'glove' needs --glove FILE"):
+        run_suite(asked, tmp_path / "out", data=small_glue, quiet=True)
+    results = run_suite(asked, tmp_path / "out", data=small_glue, glove=glove, quiet=True)
+    assert not results.failures
+    runs = {run["method"]: run for run in results.runs}
+    sizes = {name: run["manifest"]["data"]["vocabulary"] for name, run in runs.items()}
+    assert (sizes["pieces"], sizes["saved"]) == (90, None)
+    assert sizes["words"] != 90
+    digests = {name: run["config"]["glove_digest"] for name, run in runs.items()}
+    assert digests["pieces"] is digests["saved"] is None is not digests["words"]
+    report = make_report(results)
+    options = {row["method"]: row["options"] for row in methods_as_asked(report.context.results)}
+    assert options == {
+        "pieces": "num_layers 1, tokens wordpiece, vocabulary_size 90, embeddings random",
+        "words": "tokens word, embeddings glove",
+        "saved": "tokens text, embeddings random",
+    }
+    report.write(tmp_path / "report")
+    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "runs differ in" not in page
+    assert f"| 90; {sizes['words']} |" in page
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])

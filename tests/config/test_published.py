@@ -53,7 +53,9 @@ NETWORKS = ("CNN", "LSTM", "stacked LSTM", "BiLSTM", "stacked BiLSTM", "Transfor
 LOWER = {name: name.lower().replace(" ", "-") for name in NETWORKS}
 METHODS = {
     "contextualizer-table3": {"constant 1": "ones", "uniform(-1, 1)": "uniform"},
-    "contextualizer-table4": {"Contextualizer": "contextualizer"},
+    "contextualizer-table4": {"Contextualizer": "contextualizer",
+                              "USE (Transformer)": "use-transformer",
+                              "USE (deep averaging)": "use-dan"},
     "fcsr-table3": LOWER,
     "fcsr-table4": LOWER,
     "fcsr-table5": {"CNN": "cnn-shared", "SP-MTL": "lstm-shared-private",

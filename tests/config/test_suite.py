@@ -311,6 +311,13 @@ def of(**method):
         (READS_TEXT | {"xla": True}, "key 'xla': must be false with tokens = 'text'"),
         (READS_TEXT | {"overrides": {"CoLA": {"vocabulary_size": 7}}},
          "key 'vocabulary_size': must not be set with tokens = 'text'"),
+        (of(tokens="text"), "key 'tokens' of method contextualizer-64-text: must be 'word' or"),
+        ({"method": [SAVED | {"tokens": "text", "vocabulary_size": 9}]},
+         "key 'vocabulary_size' of method saved: must not be set with tokens = 'text'"),
+        ({"method": [SAVED | {"tokens": "text"}], "xla": True}, "key 'xla': must be false with to"),
+        (TUNED | of(tokens="word"), "key 'tokens' of method contextualizer-64-word: must be 'word"),
+        (of(embeddings="glove", size=9, sized_by="width"), "other than 'width' with embeddings"),
+        (TIMED | of(tokens="wordpiece"), "of method contextualizer-64-wordpiece: must be 'word' f"),
         ({"overrides": {"RTE": {"epochs": 7}}}, "must be a task of the suite: CoLA. Received: 'R"),
         ({"overrides": {"CoLA": {"epoch": 7}}}, "'overrides.CoLA.epoch'. Did you mean 'epochs'?"),
         ({"tasks": ["MRPC", "RTE"], "monitor": "val_f1"}, "'val_accuracy' for RTE. Received: 'val"),
@@ -400,6 +407,35 @@ def test_a_method_has_its_own_learning_rate(suite, tmp_path):
     }  # fmt: skip
     (tmp_path / "suite.toml").write_text(made.to_toml(), encoding="utf-8")
     assert load_suite(tmp_path / "suite.toml") == made
+
+
+OWN_TOKENS = [
+    {"mechanism": "relation"},
+    {"mechanism": "dan", "tokens": "word"},
+    {"mechanism": "dan", "name": "few", "tokens": "word", "vocabulary_size": 9},
+    SAVED | {"tokens": "text"},
+]
+PIECES = {"tokens": "wordpiece", "vocabulary_size": 90, "max_length": 7, "embeddings": "glove",
+          "start_token": True, "overrides": {"CoLA": {"vocabulary_size": 80}}}  # fmt: skip
+
+
+def test_a_method_has_its_own_tokens():
+    made = make_suite("here", VALUES | PIECES | {"seeds": 1, "method": OWN_TOKENS})
+    keys = ("tokens", "vocabulary_size", "max_length", "embeddings", "start_token")
+    assert {run.method: tuple(getattr(run, key) for key in keys) for run in made.runs()} == {
+        "relation-64": ("wordpiece", 80, 7, "glove", True),
+        "dan-64-word": ("word", None, 7, "glove", True),
+        "few": ("word", 9, 7, "glove", True),
+        "saved": ("text", None, None, "random", False),
+    }
+    assert Suite.model_validate(tomllib.loads(made.to_toml())) == made
+    alone = make_suite("here", VALUES | PIECES | {"seeds": 1})
+    assert alone.runs() == made.runs()[:1]
+    random = {"mechanism": "dan", "embeddings": "random"}
+    assert (
+        make_suite("here", VALUES | {"embeddings": "glove", "method": [random]}).runs()[0].method
+        == "dan-64-random"
+    )
 
 
 def test_what_seeds_change_is_part_of_each_run():

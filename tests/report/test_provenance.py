@@ -78,8 +78,11 @@ def older(config, files):
                      {"mechanism": "transformer", "size": "50K", "sized_by": "num_layers"}]}),
         (lambda config, files: None,
          {"method": [{"mechanism": "cnn"}, {"mechanism": "fcsr", "learning_rate": 0.01}]}),
+        (lambda config, files: None,
+         {"method": [{"mechanism": "relation"}, {"mechanism": "dan", "tokens": "wordpiece"}]}),
     ],
-    ids=["equal", "before a key existed", "different data", "different sizes", "by method"],
+    ids=["equal", "before a key existed", "different data", "different sizes", "by method",
+         "own tokens"],
 )  # fmt: skip
 def test_comparable_runs_give_no_warning(results_with, change, suite):
     results = results_with(change, **suite)
@@ -98,9 +101,11 @@ def test_comparable_runs_give_no_warning(results_with, change, suite):
          {"hidden_units", "hidden_activation", "compute", "reversal_weight"}),
         ({"method": [{"mechanism": "fcsr", "feature_projection": True}]},
          {"reversal_weight": "1.0"}, set()),
+        ({"method": [{"mechanism": "relation"}, {"mechanism": "dan", "tokens": "wordpiece"}]},
+         {"embeddings": "random", "vocabulary_size": "none"}, {"tokens"}),
     ],
 )  # fmt: skip
-def test_settings_without_effect_are_left_out(results_with, suite, shown, left_out):
+def test_settings_of_single_methods_or_effect_are_left_out(results_with, suite, shown, left_out):
     found = settings(results_with(lambda config, files: None, **suite))
     assert shown.items() <= found.items()
     assert not left_out & found.keys()

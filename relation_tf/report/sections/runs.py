@@ -164,7 +164,8 @@ def _data(results: Results) -> list[Block]:
             part for each in row.digests for part in (Span(each[:_DIGEST], "digest", each), " ")
         ]
         start, skipped = "; ".join(row.start), row.skipped
-        texts = [row.task, row.source, row.rows, number(row.vocabulary), start, str(len(skipped))]
+        vocabulary = "; ".join(map(number, row.vocabulary)) or number(None)
+        texts = [row.task, row.source, row.rows, vocabulary, start, str(len(skipped))]
         rows.append(Row([*texts, Cell(digests)], task=row.task))
         if skipped:
             more = len(skipped) - _MOST_LINES
