@@ -26,11 +26,11 @@ $(VENV)/base.stamp: setup.cfg pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/base.stamp
-	$(EDITABLE) '.[test,jax,torch]'
+	$(EDITABLE) '.[test,jax,torch,vectors]'
 	@touch $@
 
 $(VENV)/all.stamp: $(VENV)/test.stamp
-	$(EDITABLE) '.[test,jax,torch,ray,browser,notebooks,docs]'
+	$(EDITABLE) '.[test,jax,torch,ray,browser,notebooks,docs,vectors]'
 	@command -v chromium || command -v chromium-browser || apt-get install --quiet --yes --no-install-recommends chromium \
 	|| echo 'No Chromium could be installed: the tests that look at reports in a browser will be skipped.'
 	@touch $@

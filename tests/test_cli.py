@@ -253,7 +253,7 @@ def test_without_a_command(call):
 
 COMMANDS = (
     "suites", "tasks", "download", "check-layer", "status", "report", "compare", "predict",
-    "submit", "run", "plan", "pretrain", "generate",
+    "submit", "run", "plan", "pretrain", "generate", "vectors",
 )  # fmt: skip
 
 
@@ -480,6 +480,9 @@ def test_suites_are_listed(call):
         (["generate", "b", "--prompt", "a", "--top-p", "2"], "--top-p must be 1 or less."),
         (["generate", "b", "--prompt", "a", "--greedy", "--top-k", "2"], "--top-k must not be"),
         (["generate", "b", "--prompt", "a"], "b: must be a folder written by"),
+        (["vectors"], "--tasks must name one or more tasks if no files are given."),
+        (["vectors", "a.txt", "--model", "skipgram"], "Did you mean 'skip-gram'?"),
+        (["vectors", "a.txt", "--out", "none/v.txt"], "none/v.txt: cannot be written: "),
         (["pretrain", "b.txt", "--held-out", "2"], "held-out: must be a file, or a share"),
     ],
 )  # fmt: skip
@@ -685,6 +688,16 @@ def test_generate(work, call):
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.endswith("must be pre-trained with --objective causal to generate text. "
                         "Received: masked\n")  # fmt: skip
+
+
+def test_vectors(work, call):
+    pytest.importorskip("gensim")
+    command = ("vectors", "--tasks", "CoLA,RTE", "--data", "glue_data", "--out", "v.txt")
+    code, out, err = call(*command, "--width", "8", "--min-count", "1", "--epochs", "1")
+    assert (code, err) == (0, "")
+    assert out == ("v.txt: 64 words, width 8, trained on 1,011 tokens. Use it with --glove v.txt "
+                   "and embedding_dim = 8\n")  # fmt: skip
+    assert {len(line.split(" ")) for line in (work / "v.txt").read_text().splitlines()} == {9}
 
 
 def test_options_are_those_of_the_settings_classes():

@@ -13,7 +13,9 @@ from .scoring import score
 from .sources import Folders, Missing, TaskSource, search
 from .tables import Table, read_tsv
 from .task import Dataset, FileLayout, Task, TaskText, TextSplit
+from .vector_settings import VectorSettings
 from .vocabulary import Vocabulary
+from .word_vectors import TrainedVectors, train_vectors
 
 __all__ = [
     "GENERATED",
@@ -36,6 +38,8 @@ __all__ = [
     "TaskText",
     "TextSplit",
     "Texts",
+    "TrainedVectors",
+    "VectorSettings",
     "Vocabulary",
     "dates",
     "examples",
@@ -50,4 +54,5 @@ __all__ = [
     "reversal",
     "score",
     "search",
+    "train_vectors",
 ]
