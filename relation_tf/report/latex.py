@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from relation_tf.report.blocks import Cell, Paper, Table, inline, inline_cell, spans, within
@@ -13,6 +14,7 @@ from relation_tf.report.context import ReportContext
 # 5 points in normal size, 4.25 in small size.
 _NORMAL = 2.4, 64.0
 _SMALL = 1.4, 74.0
+_ROWS = 45  # of a page
 _LATEX = {
     **{each: f"\\{each}" for each in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -44,7 +46,7 @@ def latex(context: ReportContext) -> str:
     """Return the tables that have a label and caption for papers.
 
     A table wider than a line of LaTeX's article gets a smaller font, and is split into parts if
-    necessary.
+    necessary, as is a table longer than a page.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", context.title.lower()).strip("-") or "report"
     lines = [
@@ -106,7 +108,8 @@ def _table(table: Table, paper: Paper, slug: str) -> Iterator[str]:
     names = [number for number, column in enumerate(columns) if column.kind != "number"]
     values = {number: texts[number] for number in range(len(columns)) if number not in names}
     small, parts = _fit([texts[number] for number in names], values)
-    for place, part in enumerate(parts or [[]]):
+    starts = range(0, max(len(rows), 1), _ROWS)
+    for place, (start, part) in enumerate(product(starts, parts or [[]])):
         shown = [*names, *part]
         yield from ("", r"\begin{table}", r"\centering")
         caption = [*spans(paper.caption), " (continued)." if place else paper.details]
@@ -119,7 +122,7 @@ def _table(table: Table, paper: Paper, slug: str) -> Iterator[str]:
         yield r"\toprule"
         yield _line(escape_latex(columns[number].heading) for number in shown)
         yield r"\midrule"
-        for row in rows:
+        for row in rows[start : start + _ROWS]:
             yield _line(_cell(row[number]) for number in shown)
         yield from (r"\bottomrule", r"\end{tabular}", r"\end{table}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import product
 
 import pandas as pd
@@ -19,6 +20,38 @@ SECONDS, PER_EPOCH = "seconds", "seconds per epoch"
 MILLISECONDS = "milliseconds per batch"
 TIMES = (SECONDS, PER_EPOCH, MILLISECONDS)
 _TIMES_DIFFER = "times depend on the hardware and the program"
+
+
+def three_digits(value: float) -> int:
+    """Return the decimals that show three digits of a value.
+
+    Example:
+        >>> three_digits(44100.0), three_digits(15.3), three_digits(0.0065)
+        (0, 1, 5)
+    """
+    return max(0, 2 - math.floor(math.log10(abs(value)))) if value and math.isfinite(value) else 0
+
+
+def decimals(value: float) -> int:
+    """Return the decimals of a value.
+
+    Example:
+        >>> decimals(1600.0), decimals(13.8), decimals(0.0065)
+        (0, 1, 4)
+    """
+    return max(0, -int(Decimal(f"{value:.10g}").as_tuple().exponent))
+
+
+def printed_decimals(value: float, metric: str) -> int:
+    """Return the decimals of a published figure, whose last zeros its file may lack.
+
+    Scores have at least one decimal, times at least three digits.
+
+    Example:
+        >>> printed_decimals(77.0, "accuracy"), printed_decimals(0.72, "seconds")
+        (1, 3)
+    """
+    return max(decimals(value), three_digits(value) if metric in TIMES else 1)
 
 
 def own_name(suite: Suite, figure: PublishedFigure) -> str:
@@ -50,8 +83,9 @@ def compare_published(
 
     Returns:
         Columns `task`, `metric`, `method`, `published`, `published_sd`, `mean`, `sd`, `n`,
-        `difference` (ours minus published), `within_2_sd` (True if at most two published SDs; None
-        if unknown) and `reason`: the declared differences that may explain it.
+        `difference` (ours minus published), `within_2_sd` (True if at most two published SDs, with
+        our mean rounded like the published one; None if unknown) and `reason`: the declared
+        differences that may explain it.
     """
     known = {(row.task, row.method, row.metric): row for row in rows_of(ours)}
     tasks = {figure.task for figure in published.figure} - {MEAN_OF_TASKS}
@@ -67,7 +101,9 @@ def compare_published(
         difference = mean - figure.value
         within = None
         if figure.sd is not None and not math.isnan(mean):
-            within = bool(abs(difference) <= 2 * figure.sd)
+            # An SD of times can be smaller than the rounding of its mean.
+            rounded = round(mean, printed_decimals(figure.value, figure.metric))
+            within = bool(abs(rounded - figure.value) <= 2 * figure.sd)
         causes = [_TIMES_DIFFER] if figure.metric in TIMES else [*differing.get(figure.task, ())]
         causes += about.get(figure.task, ())
         if 0 < n < len(suite.seeds):

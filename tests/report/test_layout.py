@@ -83,7 +83,7 @@ def test_cells_show_published_figures(suite_of, fabricate, tmp_path):
     figures.write_text(
         'source = "A paper"\nsplit = "test"\n'
         '[[figure]]\nmethod = "Char-CNN"\ntask = "MR"\nvalue = 76.0\nsd = 0.5\n'
-        '[[figure]]\nmethod = "relation"\ntask = "MR"\nvalue = 77.0\n'
+        '[[figure]]\nmethod = "relation"\ntask = "MR"\nvalue = 77.0\nsd = 0.397\n'
         '[[figure]]\nmethod = "relation"\ntask = "MR"\n'
         'metric = "milliseconds per batch"\nvalue = 9\n',
         encoding="utf-8",
@@ -99,9 +99,11 @@ def test_cells_show_published_figures(suite_of, fabricate, tmp_path):
         )
     )
     score, batch = (cells["relation", "MR"] for cells in laid_out(report))
-    assert (score.text, score.paper_note, *score.notes) == ("80.0", "77.0", "paper 77.0 (+3.0)")
+    assert (score.text, score.paper_note) == ("80.0", "77.0 ± 0.397")
+    assert [*score.notes] == ["paper 77.0 ± 0.397 (+3.0)"]
     assert (batch.text, batch.paper_note, *batch.notes) == ("12.5", "9.0", "paper 9.0 (+3.5)")
-    assert "paper 77.0 (+3.0)" in report.html()
+    assert "paper 77.0 ± 0.397 (+3.0)" in report.html()
+    assert r"(77.0 $\pm$ 0.397)" in report.latex()
     text = report.markdown()
     assert "| MR | accuracy | Char-CNN | 76.0 ± 0.5 | – | – | – |" in text
     assert "| MR | milliseconds per batch | relation | 9.00 | 12.5 | +3.50 | – |" in text

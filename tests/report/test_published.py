@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relation_tf.bench import read_results
+from relation_tf.config import load_suite
 from relation_tf.config.published import Published, load_published
 from relation_tf.report import make_report
 from relation_tf.report.published import check_claims
@@ -78,6 +79,7 @@ def test_figures_are_compared(suite_of, fabricate):
     assert len(lines) == 4  # no other widths
     assert "| SST-2 | accuracy | baseline | 59.6 ± 1.01 | 81.3 ± 0.1 | +21.7 | no |" in lines
     assert "| CoLA | matthews | baseline | −0.38 ± 0.85 | −1.70 ± 0.14 | −1.32 | yes |" in text
+    assert r"SST-2 & accuracy & baseline & 59.6 $\pm$ 1.01 & 81.3 $\pm$ 0.1" in report.latex()
 
 
 def test_the_glue_average_is_compared_and_missing_seeds_are_shown(suite_of, fabricate):
@@ -147,11 +149,59 @@ def test_times_are_compared(suite_of, fabricate, tmp_path):
     assert table.loc[("linear", "seconds"), "n"] == 0
     assert table.loc[("attention-128", "seconds"), "n"] == 0
     text = report.markdown()
-    assert "| RTE | seconds | attention | 0.300 ± 0.020 | 0.280 ± 0.000 | −0.0200 | yes |" in text
+    assert "| RTE | seconds | attention | 0.300 ± 0.020 | 0.280 ± 0.000 | −0.020 | yes |" in text
     epochs = "| RTE | seconds per epoch | attention | 15.3 ± 0.0108 | 0.140 ± 0.000 | −15.2 | no |"
     assert epochs in text
     assert "may differ because: times depend on the hardware and the program." in text
     assert "1,316" not in text
+
+
+def test_table_2_of_the_relation_paper(fabricate):
+    """All widths and tasks; the SD of an epoch's time can be below the rounding of its mean."""
+    figures = {
+        (figure.name, figure.task, figure.metric): figure.value
+        for figure in load_published("relation-table2").figure
+    }
+    methods = [{"mechanism": name, "units": [64, 128, 256]} for name in ("attention", "relation")]
+    suite = load_suite("relation-table2", {"seeds": [1, 2], "method": methods})
+
+    def change(config, files):
+        total, epoch = (
+            figures[config.method, config.task, metric]
+            for metric in ("seconds", "seconds per epoch")
+        )
+        epochs = round(total / epoch)
+        apart = 0.001 * (2 * config.seed - 3)  # per epoch
+        spent = {"training": epochs * (0.9 * epoch + apart), "evaluation": epochs * 0.1 * epoch}
+        spent["input"] = 0.0
+        files["result"] |= {"reached": True, "epochs": epochs}
+        files["result"]["seconds"] |= spent
+
+    report = make_report(fabricate(suite, lambda *_: 0.9, change))
+    table = report.tables["published"]
+    own = table[table["n"] == 2]
+    assert len(own) == 2 * 3 * 3 * 2
+    assert own["within_2_sd"].all()
+    text = report.markdown()
+    assert "| IMDb | seconds per epoch | attention-64 | 15.3 ± 0.0108 | 15.3 ± 0.00141 |" in text
+    assert "| IMDb | seconds per epoch | attention-128 | 17.2 ± 0.008 | 17.2 ± 0.00141 |" in text
+    assert "| WikiText-103 | seconds | attention-256 | 51,000 ± 1,110 | 50,820 ± 0.0467 |" in text
+    assert "15.3 ± 0.00141 (paper 15.3 ± 0.0108 (" in text  # in the paper's layout
+    assert "its figures are from validation sets" in text
+    assert "17.2 ± 0.00141" in report.html()
+    assert r"(17.2 $\pm$ 0.008)" in report.latex()
+
+
+def test_our_mean_is_rounded_like_the_published_one(suite_of, fabricate, tmp_path):
+    path = tmp_path / "figures.toml"
+    path.write_text(
+        'source = "A paper"\nfigure = [\n'
+        '{ method = "relation", task = "MR", value = 77.0, sd = 0.01 },\n'
+        '{ method = "attention", task = "MR", value = 77.1, sd = 0.01 },\n]\n'
+    )
+    suite = suite_of(tasks=["MR"], seeds=1, published=str(path))
+    table = make_report(fabricate(suite, lambda *_: 0.7704)).tables["published"]
+    assert table["within_2_sd"].tolist() == [True, False]
 
 
 def test_an_unfinished_suite_has_no_comparison(suite_of, fabricate):

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -29,17 +28,20 @@ from relation_tf.report.blocks import (
     Section,
     Table,
     number,
-    spread,
 )
 from relation_tf.report.comparisons import SCORE, rows_of
 from relation_tf.report.context import ReportContext
 from relation_tf.report.provenance import notes
 from relation_tf.report.published import (
     MILLISECONDS,
+    PER_EPOCH,
     SECONDS,
     TIMES,
     compare_published,
+    decimals,
     mean_times,
+    printed_decimals,
+    three_digits,
 )
 from relation_tf.stats import PublishedTable
 from relation_tf.stats.design import format_level
@@ -63,7 +65,12 @@ class PublishedFigures(Section):
         shown = found[_of_suite(results.suite, published)]
         blocks: list[Block] = []
         if len(shown):
-            blocks += [*_why(shown[shown["n"] > 0]), _table(shown, context.scores.seeds)]
+            caption = f"{context.title}: published figures and ours"
+            paper = Paper("published", caption, f". Published: {published.source}.")
+            layout = results.suite.layout
+            # A layout of times only has all these figures.
+            kept = paper if layout is None or SCORE in layout.measures else None
+            blocks += [*_why(shown[shown["n"] > 0]), _table(shown, context.scores.seeds, kept)]
         split = f"; its figures are from {published.split} sets" if len(found) else ""
         note = f"{published.source}{split}. {published.missing}".strip()
         blocks.append(Paragraph(note, "note"))
@@ -107,28 +114,24 @@ def _why(found: pd.DataFrame) -> Iterator[Block]:
         yield Paragraph(f"Figures may differ because: {'; '.join(parts)}.", "warning")
 
 
-def _table(found: pd.DataFrame, seeds: int) -> Table:
+def _table(found: pd.DataFrame, seeds: int, paper: Paper | None) -> Table:
     columns = [Column("Task", "head"), Column("Metric"), Column("Method")]
     columns += [Column(name, "number") for name in ("Published", "Ours", "Difference")]
-    columns.append(Column("Within 2 published SD"))
+    columns.append(Column("Within 2 published SD", "number"))
     rows = []
     for row in rows_of(found):
         timed = row.metric in TIMES
-        decimals = _printed_decimals(row.published)
-        digits = max(decimals, _three_digits(row.published)) if timed else max(decimals, 1)
+        digits = printed_decimals(row.published, row.metric)
         ours = Cell(
-            _minus(spread(row.mean, row.sd, _three_digits(row.mean) if timed else digits)),
+            _spread(row.mean, row.sd, three_digits(row.mean) if timed else digits, timed),
             notes=[f"n = {row.n}"] if 0 < row.n != seeds else [],
         )
-        difference = None
-        if row.n:
-            own = _three_digits(row.difference) if timed else digits
-            difference = _minus(f"{row.difference:+z,.{own}f}")
+        difference = _difference(row.difference, row.published_sd, digits, timed) if row.n else None
         within = {True: "yes", False: "no", None: "–"}[row.within_2_sd]
-        published = _minus(_published(row.published, row.published_sd, digits))
+        published = _published(row.published, row.published_sd, digits)
         cells = [row.task, row.metric, row.method, published, ours, difference, within]
         rows.append(Row(cells, task=row.task))
-    return Table("Table: published figures", columns, rows)
+    return Table("Table: published figures", columns, rows, paper=paper)
 
 
 def _minus(number: str) -> str:
@@ -136,22 +139,29 @@ def _minus(number: str) -> str:
     return re.sub(r"^-(?=\d)", "−", number)
 
 
-def _printed_decimals(value: float) -> int:
-    """Return the decimals of a value in a published table."""
-    return max(0, -int(Decimal(f"{value:.10g}").as_tuple().exponent))
-
-
-def _three_digits(value: float) -> int:
-    """Return the decimals that show three digits of a value."""
-    return max(0, 2 - math.floor(math.log10(abs(value)))) if value and math.isfinite(value) else 0
-
-
 def _published(mean: float, sd: float, digits: int) -> str:
     """Return a published mean and SD; the SD with all its decimals, as it may be very small."""
-    shown = number(mean, digits)
-    return (
-        shown if math.isnan(sd) else f"{shown} ± {number(sd, max(digits, _printed_decimals(sd)))}"
-    )
+    shown = _minus(number(mean, digits))
+    return shown if math.isnan(sd) else f"{shown} ± {number(sd, max(digits, decimals(sd)))}"
+
+
+def _spread(mean: float, sd: float, digits: int, timed: bool) -> str:
+    """Return our mean and SD."""
+    shown = _minus(number(mean, digits))
+    return shown if math.isnan(sd) else f"{shown} ± {_deviation(sd, digits, timed)}"
+
+
+def _deviation(sd: float, digits: int, timed: bool) -> str:
+    """Return our SD; that of times has three digits, as it may be very small."""
+    return number(sd, max(digits, three_digits(sd)) if timed else digits)
+
+
+def _difference(difference: float, published_sd: float, digits: int, timed: bool) -> str:
+    """Return a difference; that of times has three digits, not finer than the published figures."""
+    if timed:
+        finest = digits if math.isnan(published_sd) else max(digits, decimals(published_sd))
+        digits = min(three_digits(difference), finest)
+    return _minus(f"{difference:+z,.{digits}f}")
 
 
 def _claims(found: PublishedTable) -> Folded:
@@ -233,7 +243,9 @@ def _grid(
     }
     rows, columns = (_nested(names) for names in zip(*places.values(), strict=True))
     cells = {
-        places[row.method, row.task]: _cell(row, figures.get((row.method, row.task, measure)))
+        places[row.method, row.task]: _cell(
+            row, figures.get((row.method, row.task, measure)), measure in (SECONDS, PER_EPOCH)
+        )
         for row in rows_of(_means(measure, context))
     }
     heads = [Column(name, "head") for name in layout.rows]
@@ -267,8 +279,8 @@ def _means(measure: str, context: ReportContext) -> pd.DataFrame:
         digits: Any = own["task"].map(scores.digits)
         lower = own["task"].isin(scores.lower_is_better)
     else:
-        digits = 2 if measure == "seconds per epoch" else 1
         own = _times(measure, context).assign(letters="")
+        digits = 1 if measure == MILLISECONDS else own["mean"].map(three_digits)
         lower = pd.Series(data=True, index=own.index)
     ranked = own["mean"].where(~lower, -own["mean"])
     by_task = ranked.groupby(own["task"])
@@ -289,25 +301,26 @@ def _times(measure: str, context: ReportContext) -> pd.DataFrame:
     return how[keys].assign(mean=math.nan if unknown else how["seconds_epoch"], sd=math.nan)
 
 
-def _cell(row: Any, figure: float | None) -> Cell | None:
-    def shown(value: float, sign: str = "") -> str:
-        return "" if math.isnan(value) else f"{value:{sign}z,.{row.digits}f}".replace("-", "−")
-
+def _cell(row: Any, figure: tuple[float, float] | None, timed: bool) -> Cell | None:
     if math.isnan(row.mean):
         return None
-    cell = Cell(shown(row.mean), bool(row.best), str(row.letters), shown(row.sd))
+    deviation = "" if math.isnan(row.sd) else _deviation(row.sd, row.digits, timed)
+    text = _minus(f"{row.mean:z,.{row.digits}f}")
+    cell = Cell(text, bool(row.best), str(row.letters), deviation)
     if figure is None:
         return cell
-    published = shown(figure)
-    note = f"paper {published} ({shown(row.mean - figure, '+')})"
+    value, sd = figure
+    digits = printed_decimals(value, SECONDS) if timed else row.digits
+    published = _published(value, sd, digits)
+    note = f"paper {published} ({_difference(row.mean - value, sd, digits, timed)})"
     return replace(cell, notes=[note], paper_note=published)
 
 
-def _figures(found: pd.DataFrame, suite: Suite) -> dict[tuple[str, str, str], float]:
-    """Return the paper's figures by our method, task and measure, where we have a result."""
+def _figures(found: pd.DataFrame, suite: Suite) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Return value and SD of the paper's figures by method, task and measure of our results."""
     metrics = {name: task.metrics for task in suite.learned() for name in task.scored}
     figures = {}
     for row in rows_of(found[found["n"] > 0]):
         measure = SCORE if metrics.get(row.task) == (row.metric,) else row.metric
-        figures[row.method, row.task, measure] = row.published
+        figures[row.method, row.task, measure] = (row.published, row.published_sd)
     return figures
