@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from relation_tf.errors import join_names
 from relation_tf.report.answer import in_words
 from relation_tf.report.blocks import plural
 from relation_tf.report.scores import Scores
@@ -79,7 +80,8 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
     reference = scores.judged_against
     if reference is None:
         return None
-    tasks, notes = {}, []
+    tasks: dict[str, pd.DataFrame] = {}
+    notes: dict[str, list[str]] = {}
     for task in scores.own_tasks:
         samples = _enough(scores.samples(task), scores.factor(task))
         if reference in samples and len(samples) > 1:
@@ -89,7 +91,8 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
                 higher_is_better=not lower,
             )  # fmt: skip
             tasks[task] = _withheld(found.table, reference, [task], failed)
-            notes += [f"On {task}, {note[:1].lower()}{note[1:]}." for note in found.notes]
+            for note in found.notes:
+                notes.setdefault(note, []).append(task)
     judged = {name for table in tasks.values() for name in table.index}
     networks = _by_network(scores) if scores.alike and not scores.timed else {}
     common = {task: own for task, own in networks.items() if {reference, *judged} <= {*own}}
@@ -103,7 +106,8 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
         own_tasks = [task for task in scores.own_tasks if scores.network(task) in common]
         mean = _withheld(found.table, reference, own_tasks, failed)
     doubts = [*_doubts(scores, reference, judged, networks, common)]
-    return Verdicts(reference, tasks, mean, [*common], doubts, notes)
+    said = [f"{note} ({join_names(own)})." for note, own in notes.items()]
+    return Verdicts(reference, tasks, mean, [*common], doubts, said)
 
 
 def by_method(table: pd.DataFrame) -> dict[str, Any]:

@@ -36,9 +36,8 @@ def test_tasks_of_a_group_count_once(grouped):
 
 def test_the_report_names_tasks_of_one_network(grouped, tmp_path):
     report = make_report(grouped)
-    assert "The two metrics of a task, and MR and CR, are averaged before." in " ".join(
-        report.markdown().split()
-    )
+    note = "The two metrics of a task, and MR and CR, are averaged first, then the tasks."
+    assert note in " ".join(report.markdown().split())
     # A comparison of the report's tables knows the group as well.
     report.write(tmp_path / "report")
     assert compare(tmp_path / "report").context.scores.shared == {"opinions": ["MR", "CR"]}

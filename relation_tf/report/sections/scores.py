@@ -104,7 +104,7 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
         if scores.averages:
             yield (
                 " The average includes only seeds with a score on every task. The two metrics of a "
-                f"task{_counted_once(context)} are averaged before."
+                f"task{_counted_once(context)} are averaged first, then the tasks."
             )
         elif scores.alike:
             yield " There is no average yet: no seed has all tasks of the suite."
