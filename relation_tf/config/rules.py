@@ -13,7 +13,7 @@ from relation_tf.config.method import NAME_PATTERN, Method
 from relation_tf.config.training import OF_TIMED, TrainingSettings
 from relation_tf.errors import UnknownNameError, did_you_mean, join_names
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import PROCEDURES, SOURCES, STOPPING_RULES, TASKS
+from relation_tf.registry import METRICS, PROCEDURES, SOURCES, STOPPING_RULES, TASKS
 from relation_tf.tasks.catalogue import find_task
 
 if TYPE_CHECKING:
@@ -284,8 +284,13 @@ def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]
         if getattr(suite, key) is not None and suite.families is None:
             expected = f"a method of the suite: {join_names(facts.names)}"
             yield key, getattr(suite, key), facts.names, expected
-    for task in suite.overrides:
+    sequences = [name for name, metric in METRICS.items() if metric.target == "sequences"]
+    for task, own in suite.overrides.items():
         yield "overrides", task, suite.tasks, f"a task of the suite: {', '.join(suite.tasks)}"
+        allowed = sequences if facts.tasks[task].written else []
+        expected = " or ".join(map(repr, allowed)) or f"left out: {task} is not a sequence task"
+        for metric in own.metrics or ():
+            yield f"overrides.{task}.metrics", metric, allowed, expected
     for each in facts.learned:
         if only := SOURCES[suite.source].tasks:
             expected = f"one of {', '.join(only)} with source = {suite.source!r}"

@@ -15,6 +15,7 @@ from relation_tf.networks.mechanisms import custom_layers, is_built_in, mixing_m
 from relation_tf.tasks.catalogue import Entry
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
+from relation_tf.tasks.task import MeasuredTask
 
 _READING = ("source", "tokens", "start_token", "validation_split", "vocabulary_size", "max_length")
 
@@ -45,6 +46,7 @@ class RunConfig(TrainingSettings):
     mechanism: str
     custom_task: CustomTask | None = None
     group: TaskGroup | None = None
+    metrics: list[str] | None = None  # instead of those of the task
     data_digests: dict[str, str] | None = None  # by split; None in runs of older versions
     glove_digest: str | None = None
     mechanism_digest: str | None = None  # of the source of custom layers, or a saved model
@@ -80,7 +82,9 @@ class RunConfig(TrainingSettings):
 
     @property
     def entry(self) -> Entry:
-        """Task for `load_task`: a name, a custom task or a group."""
+        """Task for `load_task`: a name, with or without metrics, a custom task or a group."""
+        if self.metrics is not None:
+            return MeasuredTask(self.task, tuple(self.metrics))
         return self.custom_task or self.group or self.task
 
     @property

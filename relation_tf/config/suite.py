@@ -22,7 +22,7 @@ from relation_tf.registry import PROCEDURES
 from relation_tf.tasks.catalogue import Entry, find_task
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup
-from relation_tf.tasks.task import Task
+from relation_tf.tasks.task import MeasuredTask, Task
 
 
 def _exists(published: str) -> str:
@@ -126,7 +126,9 @@ class Suite(TrainingSettings):
         return self
 
     def entry(self, name: str) -> Entry:
-        """Return a task for `find_source`: its name, a custom task or a group."""
+        """Return a task for `find_source`: a name, with or without metrics, or a definition."""
+        if metrics := self._override(name).get("metrics"):
+            return MeasuredTask(name, tuple(metrics))
         return self._custom_task(name) or self._group(name) or name
 
     def _custom_task(self, name: str) -> CustomTask | None:
@@ -201,6 +203,7 @@ class Suite(TrainingSettings):
                 task=task,
                 custom_task=self._custom_task(task),
                 group=self._group(task),
+                metrics=self._override(task).get("metrics"),
                 method=str(method.name),
                 encoder_weights=self.encoder_weights(method),
                 plugins=plugins,

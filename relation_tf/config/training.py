@@ -171,7 +171,8 @@ class TrainingSettings(BaseModel):
 class Override(BaseModel):
     """Settings of one task, see `TrainingSettings`, and its `margin`, see `Suite`.
 
-    For None, the suite's value applies.
+    For None, the suite's value applies. `metrics` are the metrics of a sequence task, instead of
+    its own: `"exact_match"`, `"bleu"` or registered ones.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -184,3 +185,4 @@ class Override(BaseModel):
     epochs: Positive | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None
     margin: Margin | None = None
+    metrics: Annotated[list[str], Field(min_length=1)] | None = None

@@ -13,15 +13,15 @@ from relation_tf.tasks.cache import made_once
 from relation_tf.tasks.custom import CustomTask
 from relation_tf.tasks.group import TaskGroup, joined_source
 from relation_tf.tasks.sources import Folders, Missing, TaskSource, search
-from relation_tf.tasks.task import Dataset, Task, TaskText, joined
+from relation_tf.tasks.task import Dataset, MeasuredTask, Task, TaskText, joined
 
 
 class NotFoundError(DataError):
     """Error for a task without data in the searched locations."""
 
 
-Entry = str | CustomTask | TaskGroup
-"""Entry of a suite: a registered task, a custom task, or a group of tasks."""
+Entry = str | MeasuredTask | CustomTask | TaskGroup
+"""Entry of a suite: a registered task, also with other metrics, a custom task, or a group."""
 
 for _dataset in (*datasets.DATASETS, *generated.DATASETS):
     TASKS.add(_dataset.task.name, _dataset, __name__)
@@ -42,11 +42,14 @@ def find_task(name: Entry) -> Task:
     return _find_dataset(name).task
 
 
-def _find_dataset(name: str | CustomTask) -> Dataset:
+def _find_dataset(name: str | MeasuredTask | CustomTask) -> Dataset:
     if isinstance(name, CustomTask):
         return name.dataset()
-    dataset: Dataset = TASKS.find(name)
-    return dataset
+    if isinstance(name, MeasuredTask):
+        dataset = _find_dataset(name.name)
+        return replace(dataset, task=replace(dataset.task, metrics=name.metrics))
+    found: Dataset = TASKS.find(name)
+    return found
 
 
 def find_source(

@@ -64,6 +64,19 @@ class Task:
         return split if task is self else _in_group(task, split)
 
 
+@dataclass(frozen=True)
+class MeasuredTask:
+    """A registered task with other metrics.
+
+    Attributes:
+        name: The task.
+        metrics: Registered metrics.
+    """
+
+    name: str
+    metrics: tuple[str, ...]
+
+
 def joined(name: str, tasks: Sequence[Task]) -> Task:
     """Combine tasks for joint training into one task.
 

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from relation_tf import networks
 from relation_tf.interrupts import check_interrupts
+from relation_tf.registry import METRICS
 from relation_tf.tasks.batches import evaluation_batches
 from relation_tf.tasks.encoding import EncodedSplit
-from relation_tf.training.classification import EVALUATION_BATCH, TaskSteps
+from relation_tf.training.classification import EVALUATION_BATCH, TaskSteps, words_of
 from relation_tf.training.trainer import trace
 
 
@@ -52,9 +53,17 @@ class SequenceSteps(TaskSteps):
         return total / len(split)
 
     def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
-        """Return the exact match: the share of correctly decoded targets."""
+        """Return the metrics: exact match of the ids, and others of the texts."""
         targets = split.inputs[1].pad(np.arange(len(split)))[:, 1:]
-        return {"exact_match": networks.exact_match(targets, outputs)}
+        scores = {}
+        for name in self.task.task.metrics:
+            if (function := METRICS.find(name).function) is None:
+                scores[name] = networks.exact_match(targets, outputs)
+            else:
+                texts = (words_of(self.task.task, ids, self.task.targets)
+                         for ids in (outputs, targets))  # fmt: skip
+                scores[name] = float(function(*texts))
+        return scores
 
     @functools.cached_property
     def _longest(self) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sacrebleu import corpus_bleu
 
 from relation_tf.bench import run_suite
 from relation_tf.networks import greedy_decode, sequence_loss
@@ -78,6 +79,27 @@ def test_training_lowers_the_cost_and_repeats_itself(network):
     assert costs == [row["val_loss"] for row in again.history]
     assert set(first.metrics) == {"reversal", "reversal-long"}
     assert set(first.metrics["reversal"]) == {"exact_match"}
+
+
+def test_bleu_is_that_of_sacrebleu_for_the_decoded_texts(suite):
+    from relation_tf.training.task_trainer import TaskTrainer
+
+    metrics = ["bleu", "exact_match"]
+    changes = {"overrides": {"reversal": {"metrics": metrics}}, "monitor": "val_bleu"}
+    config = suite(
+        tasks=["reversal"], method=[GRU], epochs=3, learning_rate=0.03, **changes
+    ).runs()[0]
+    made = TaskTrainer(config, load_task(config.entry))
+    trained = made.run(config.seed)
+    (part,) = made.parts
+    for name, split in (("reversal", "test"), ("reversal-long", "long")):
+        rows, letters = part.task.splits[split], part.task.targets
+        texts = letters.decode(part.predict(rows))
+        references = letters.decode(rows.inputs[1].pad(np.arange(len(rows))))
+        expected = corpus_bleu(texts, [references], tokenize="char").score / 100
+        assert trained.metrics[name]["bleu"] == pytest.approx(expected, abs=1e-12)
+    assert [*trained.metrics["reversal"]] == metrics
+    assert {"val_bleu", "val_exact_match"} < {*trained.history[0]}
 
 
 @pytest.mark.slow

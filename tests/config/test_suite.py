@@ -11,6 +11,7 @@ from relation_tf.config.families import Family, families_of
 from relation_tf.config.loading import make_suite, select
 from relation_tf.config.published import load_published
 from relation_tf.errors import SuiteError, UnknownNameError
+from relation_tf.tasks.task import MeasuredTask
 
 
 @pytest.mark.parametrize("name", list_suites())
@@ -191,6 +192,15 @@ STARS = {
     "labels": ["1", "5"],
     "files": {"train": "train.csv", "test": "test.csv"},
 }
+
+
+def test_metrics_of_a_sequence_task(suite):
+    made = suite(**WRITTEN, overrides={"dates": {"metrics": ["bleu"]}})
+    assert [config.metrics for config in made.runs()[:1]] == [["bleu"]]
+    assert made.find_task("dates").metrics == ("bleu",)
+    assert made.runs()[0].entry == MeasuredTask("dates", ("bleu",))
+    assert Suite(**tomllib.loads(made.to_toml())) == made
+    assert suite(**WRITTEN).find_task("dates").metrics == ("exact_match",)
 
 
 def test_custom_task_in_a_suite_file(suite):
@@ -382,6 +392,11 @@ def of(**method):
         (WRITTEN | {"monitor": "val_accuracy"}, "must be 'val_loss' or 'val_exact_match' for dat"),
         (WRITTEN | {"group": [{"name": "g", "tasks": ["reversal", "dates"]}], "tasks": ["g"]},
          "key 'group': must not be set for reversal"),
+        (WRITTEN | {"overrides": {"dates": {"metrics": ["blue"]}}},
+         "key 'overrides.dates.metrics': must be 'exact_match' or 'bleu'. Received: 'blue'. Did"),
+        (WRITTEN | {"overrides": {"dates": {"metrics": []}}}, "key 'overrides.dates.metr"),
+        ({"overrides": {"CoLA": {"metrics": ["bleu"]}}},
+         "key 'overrides.CoLA.metrics': must be left out: CoLA is not a sequence task. Received"),
         ({"vary": []}, "must have one or more of 'init', 'order' and 'split', without repetition"),
         ({"vary": ["order", "order"]}, "'init', 'order' and 'split', without repetition"),
         ({"vary": ["weights"]}, "key 'vary.1': must be 'init', 'order' or 'split'. Received: 'wei"),
