@@ -212,8 +212,13 @@ def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:
 
     def mixed(step: _Step, context: Any) -> Any:
         query = ops.cast(ops.matmul(context, to_float32(step.v)), x.dtype)[:, None, :]
-        attention = ops.matmul(ops.matmul(x, step.u) * query, step.w) + step.bias
-        return ops.sum(to_float32(attention) * to_float32(x), axis=1)
+        width, rank = step.u.shape
+        if context.shape[0] == 1 and 2 * rank > width:
+            # First step: one `U diag(c V) W` for all documents is the smaller product.
+            related = ops.matmul(x, ops.matmul(step.u * query[0], step.w))
+        else:
+            related = ops.matmul(ops.matmul(x, step.u) * query, step.w)
+        return ops.sum(to_float32(related + step.bias) * to_float32(x), axis=1)
 
     return mixed
 
