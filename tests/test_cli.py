@@ -425,6 +425,20 @@ def test_suites_are_listed(call):
     assert demo.split()[1:3] == ["180", "runs"]
 
 
+def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "few.toml").write_text(
+        'name = "few"\ntitle = "Few seeds"\nquestion = "Which?"\nsource = "miniglue"\n'
+        'tasks = ["CoLA"]\nseeds = 3\n'
+        '[[method]]\nmechanism = "relation"\n[[method]]\nmechanism = "attention"\n'
+    )
+    (line,) = " ".join(call("suites", "few.toml")[1].split()).splitlines()
+    assert line == (
+        "few.toml 6 runs Few seeds. "
+        "No difference can be significant (p < .05): the smallest possible p is .100."
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

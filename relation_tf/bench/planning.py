@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
+from relation_tf.bench.evidence import family_sizes, nothing_can_be_shown, shown_by_design
 from relation_tf.bench.expected_spread import ExpectedSpread, expected_spread
 from relation_tf.bench.groups import RunGroup, compile_network
 from relation_tf.bench.provenance import one_line
 from relation_tf.bench.results import read_result
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.sequential import Outlook
-from relation_tf.config.families import families_of
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
 from relation_tf.errors import RelationError, SuiteError
@@ -31,9 +31,6 @@ from relation_tf.files import align
 from relation_tf.interrupts import interrupts_delayed
 from relation_tf.registry import STOPPING_RULES
 from relation_tf.stats import (
-    default_over_tasks,
-    default_procedure,
-    what_can_be_shown,
     what_margin_can_be_shown,
 )
 from relation_tf.stats.presentation import count
@@ -156,6 +153,8 @@ class SuitePlan:
             lines.append(self.outlook.sentence)
         elif len(methods) > 1 and self.seeds > 1:
             lines += shown_by_design(self.suite, methods, self.seeds, len(tasks))
+            nothing = nothing_can_be_shown(self.suite, methods, self.seeds, len(tasks))
+            lines += [] if nothing is None else [nothing]
             largest = max(family_sizes(self.suite, methods))
             if self.spread is not None and largest > 1:
                 lines.append(self._margin(self.spread, largest))
@@ -200,38 +199,6 @@ class SuitePlan:
         if fewest == "< 1" != most:
             return f"{mark}up to {most}"
         return mark + (most if fewest == most else f"{fewest} to {most}")
-
-
-def family_sizes(suite: Suite, methods: Collection[str]) -> list[int]:
-    """Return the different numbers of methods that are compared with each other.
-
-    Args:
-        suite: The suite.
-        methods: The requested methods.
-    """
-    families = [family.methods for family in families_of(suite)] or [[*methods]]
-    return sorted({len({*own} & {*methods}) for own in families} - {0})
-
-
-def shown_by_design(
-    suite: Suite, methods: Collection[str], num_seeds: int, num_tasks: int = 1
-) -> Iterator[str]:
-    """Yield what the tests of a suite can show, for each size of its families.
-
-    Args:
-        suite: The suite.
-        methods: The requested methods.
-        num_seeds: Number of seeds per method.
-        num_tasks: Number of tasks; with several, also what the test over tasks can show.
-    """
-    tests: dict[str, dict[str, int]] = {suite.test or default_procedure(suite.control): {}}
-    if num_tasks > 1 and not suite.timed:
-        over_tasks = suite.test_over_tasks or default_over_tasks(suite.control)
-        tests[over_tasks] = {"num_tasks": num_tasks}
-    for size in family_sizes(suite, methods):
-        for test, options in tests.items() if size > 1 else ():
-            said = what_can_be_shown(size, num_seeds, suite.alpha, test=test, **options)
-            yield said if suite.families is None else f"In each family: {said}"
 
 
 def make_plan(

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from relation_tf.bench.evidence import shown_by_design
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.hosts import Hosts, connect_hosts
 from relation_tf.bench.layer_checks import TO_FIX, check_layers, find_faults, sentence
@@ -23,7 +24,7 @@ from relation_tf.bench.options import (
     find_executor,
     make_options,
 )
-from relation_tf.bench.planning import SuitePlan, make_plan, shown_by_design
+from relation_tf.bench.planning import SuitePlan, make_plan
 from relation_tf.bench.progress import Progress
 from relation_tf.bench.results import Results, read_results
 from relation_tf.bench.run_folder import RunFolder

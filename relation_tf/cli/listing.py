@@ -19,16 +19,28 @@ from relation_tf.cli.completion import complete_mechanism, complete_suite, compl
 from relation_tf.errors import SuiteError, did_you_mean_module
 
 
-@command("relation-tf suites")
-def suites() -> None:
-    """List the suites that come with the package."""
+@command("relation-tf suites", "relation-tf suites my_suite.toml")
+def suites(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SUITE...]",
+            help="Suites to list: names or files. Default: those of the package.",
+            autocompletion=complete_suite,
+        ),
+    ] = None,
+) -> None:
+    """List suites, and mark those whose seeds cannot show a significant difference."""
+    from relation_tf.bench.evidence import nothing_can_be_shown
     from relation_tf.config import list_suites, load_suite
 
-    names = list_suites()
+    names = names or list_suites()
     width = max(map(len, names))
     for name in names:
         suite = load_suite(name)
-        echo(f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}", indent=width + 12)
+        nothing = nothing_can_be_shown(suite)
+        note = "" if nothing is None else f". {nothing}"
+        echo(f"{name:{width}} {len(suite.runs()):4} runs  {suite.title}{note}", indent=width + 12)
 
 
 @command(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from relation_tf.bench import plan_suite, run_suite, runner
+from relation_tf.bench.evidence import family_sizes, shown_by_design
 from relation_tf.bench.expected_spread import expected_spread
 from relation_tf.bench.groups import RunGroup
 from relation_tf.bench.options import RunOptions
@@ -18,9 +19,7 @@ from relation_tf.bench.planning import (
     SuitePlan,
     _to_time,
     by_proportion,
-    family_sizes,
     make_plan,
-    shown_by_design,
 )
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.bench.runner import _foreword
