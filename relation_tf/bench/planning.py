@@ -35,9 +35,10 @@ from relation_tf.stats import (
 )
 from relation_tf.stats.presentation import count
 from relation_tf.tasks.catalogue import find_task
-from relation_tf.training.session import LOG, start_tensorflow
+from relation_tf.training.session import LOG, start_tensorflow, uses_gpu
 
 _FILES = 8_000  # bytes of a run's small files
+_LEAST_SHARE = 0.8  # of the processor, as in reports
 _START = 7.0  # seconds in which a process loads TensorFlow, if this one has loaded it already
 
 GroupKey = tuple[str, str]  # task and method
@@ -77,6 +78,8 @@ class SuitePlan:
         seeds: Number of requested seeds.
         spread: Standard deviations over seeds, for a suite with a reference.
         outlook: The looks, if seeds are added until every pair is decided.
+        processor_share: Share of the timed seconds in which this process had the processor; None if
+            nothing was timed, or on a GPU.
         notes: Notes of `run_suite` on the data, and the layers that it refuses.
     """
 
@@ -90,6 +93,7 @@ class SuitePlan:
     seeds: int
     spread: ExpectedSpread | None = None
     outlook: Outlook | None = None
+    processor_share: float | None = None
     notes: Sequence[str] = ()
 
     @property
@@ -166,12 +170,20 @@ class SuitePlan:
             groups = Counter((run.task, run.method) for run in self.pending)
             each = " (custom layers: for each seed)"
             again = not all(self.costs[group].compiled_once for group in groups)
+            share = 1.0 if self.processor_share is None else self.processor_share
+            load = ", and delays by other load on this machine" if share >= _LEAST_SHARE else ""
             yield (
                 f"Included: {_seconds(self.start)} s to start TensorFlow, "
                 f"{_seconds(self._compiling(groups) / self.jobs)} s to compile networks"
                 f"{each if again else ''}, and the time of evaluation and predictions. Not "
-                "included: the report, and delays by other load on this machine."
+                f"included: the report{load}."
             )
+            if not load:
+                fewest, most = (_time(hours * share) for hours in self.hours)
+                yield (
+                    f"Other programs used the processor: the timed steps had it for {share:.0%} of "
+                    f"their time. Without other load, expect about {fewest} to {most}."
+                )
 
     def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:
         """Return the margin that these seeds can show."""
@@ -257,7 +269,13 @@ def make_plan(
         seeds=len({run.seed for run in chosen}),
         spread=None if outlook else _spread(suite, RunFolder(whole.folder), chosen),
         outlook=outlook,
+        processor_share=_share(timed.values()),
     )
+
+
+def _share(timed: Collection[_Timed]) -> float | None:
+    wall = sum(each.wall for each in timed)
+    return sum(each.cpu for each in timed) / wall if wall else None
 
 
 def _spread(suite: Suite, folder: RunFolder, chosen: Sequence[RunConfig]) -> ExpectedSpread | None:
@@ -318,6 +336,8 @@ class _Timed:
     once: float  # seconds of a run apart from epochs
     compiling: float
     answers: int  # bytes of the predictions of a run
+    cpu: float = 0.0  # seconds of the processor while it was timed
+    wall: float = 0.0  # and of the clock; 0 on a GPU
 
 
 def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
@@ -328,10 +348,14 @@ def _time_group(whole: RunGroup, run: RunConfig) -> _Timed:
             raise
         except Exception as error:  # a custom layer may raise anything
             raise SuiteError(f"method {run.method}: {one_line(error)}") from error
+    wall, cpu = time.perf_counter(), time.process_time()
     with interrupts_delayed():
         found = trainer.estimate()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     compiling = 0.0 if find_task(run.entry).timed else trainer.compile_seconds
-    return _Timed(found.epoch, found.once, compiling, found.prediction_bytes)
+    # The processor waits for a GPU.
+    taken = (0.0, 0.0) if uses_gpu() else (cpu, wall)
+    return _Timed(found.epoch, found.once, compiling, found.prediction_bytes, *taken)
 
 
 def _start_tensorflow(whole: RunGroup, threads: int) -> float:

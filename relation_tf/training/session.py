@@ -114,11 +114,18 @@ def raise_if_lost(error: Exception) -> None:
         ) from error
 
 
+def uses_gpu() -> bool:
+    """Return True if TensorFlow has a GPU."""
+    import tensorflow as tf
+
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
 def forget_peaks() -> Literal["run", "process"]:
     """Reset the peaks of memory; return `"process"` if the system cannot reset them."""
     import tensorflow as tf
 
-    if tf.config.list_logical_devices("GPU"):
+    if uses_gpu():
         tf.config.experimental.reset_memory_stats("GPU:0")
     try:
         _CLEAR_REFS.write_text("5")
@@ -142,7 +149,7 @@ def peaks() -> dict[str, int | None]:
         unit = 1 if sys.platform == "darwin" else 1024
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     device = None
-    if tf.config.list_logical_devices("GPU"):
+    if uses_gpu():
         device = tf.config.experimental.get_memory_info("GPU:0")["peak"] // 2**20
     return {
         "peak_memory_mib": resident // 2**20,

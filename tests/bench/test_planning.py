@@ -82,6 +82,24 @@ def test_estimated_hours_are_of_pending_runs():
     assert "All runs are done." in str(done).splitlines()
 
 
+def test_load_of_other_programs_is_named():
+    suite = load_suite("demo")
+    runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
+    costs = {("RTE", "relation-64"): Cost(7200.0, 14400.0, measured=True)}
+
+    def lines(share):
+        plan = SuitePlan(suite, 5, runs, costs, 0.0, 0, jobs=1, seeds=5, processor_share=share)
+        return [line for line in str(plan).splitlines() if "load" in line]
+
+    for share in (None, 0.95):
+        (line,) = lines(share)
+        assert line.endswith("Not included: the report, and delays by other load on this machine.")
+    assert lines(0.2) == [
+        "Other programs used the processor: the timed steps had it for 20% of their time. Without "
+        "other load, expect about 2.0 h to 4.0 h."
+    ]
+
+
 def test_custom_layers_are_compiled_for_each_seed():
     suite = load_suite("demo")
     runs = [run for run in suite.runs() if run.task == "RTE" and run.method == "relation-64"]
