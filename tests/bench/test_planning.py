@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from relation_tf.bench import plan_suite, run_suite, runner
 from relation_tf.bench.evidence import family_sizes, shown_by_design
@@ -41,6 +41,7 @@ MNLI = ("MNLI-m", "MNLI-mm")
 SMALL = {"tasks": ["WNLI", "RTE"], "methods": ["baseline-64", "relation-64"]}
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0.1, 10), min_size=1, max_size=5),
     st.lists(st.floats(0.1, 10), min_size=1, max_size=5),
