@@ -103,7 +103,7 @@ _RULES = (
         lambda f, m: f.written,
         {
             **_defaults("xla", "embeddings", "tokens", "start_token", "validation_split"),
-            **_defaults("vocabulary_size", "max_length", "pretrained"),
+            **_defaults("vocabulary_size", "max_length", "pretrained", "positions", "segments"),
             "group": ([],),
         },
         "for {}, whose characters are generated",
@@ -135,6 +135,7 @@ _RULES = (
             "tokens": ("wordpiece",),
             "feature_projection": (False,),
             **_defaults("embeddings", "start_token", "vocabulary_size"),
+            **_defaults("positions", "segments"),
         },
         "with 'pretrained', which has its own vocabulary and embedding",
     ),
@@ -158,7 +159,11 @@ _RULES = (
         _defaults("embeddings", "start_token", "vocabulary_size", "max_length", "xla"),
         "with tokens = 'text', where a saved model reads text, which XLA cannot compile",
     ),
-    Rule(lambda f, m: _reads_text(m) and m.name, {"tokens": ("text",)}, "for method {}"),
+    Rule(
+        lambda f, m: _reads_text(m) and m.name,
+        {"tokens": ("text",), **_defaults("positions", "segments")},
+        "for method {}",
+    ),
     Rule(
         lambda f, m: not _reads_text(m) and m.name,
         {"tokens": ("word", "wordpiece")},
@@ -299,6 +304,10 @@ def _members(facts: SuiteFacts) -> Iterator[tuple[str, Any, Sequence[Any], str]]
             timed = [task.name for task in facts.learned if task.timed]
             yield "tasks", each.name, timed, f"timed tasks only, such as {facts.timed}"
     for name, entry in facts.tasks.items():
+        if suite.positions == "learned":
+            longest = suite.setting(name, "max_length")
+            expected = f"set for {name} with positions = 'learned'"
+            yield "max_length", longest, [longest] if longest else [], expected
         monitors = ["val_loss", *(f"val_{metric}" for metric in entry.metrics)]
         yield "monitor", suite.monitor, monitors, f"{' or '.join(map(repr, monitors))} for {name}"
         if "split" in suite.vary and suite.setting(name, "validation_split") is None:

@@ -72,6 +72,9 @@ class TrainingSettings(BaseModel):
         embedding_dim: Width of the embedding.
         embedding_updates: `"dense"` or `"rows"`, see `relation_tf.optimizers.Adam`.
         embedding_initializer: Keras initializer of the embedding.
+        positions: `"sine"`, `"softmax"`, or `"learned"` (needs `max_length`) position encodings; by
+            default those of each mechanism.
+        segments: If True, each text of a pair has a learned vector that is added to its tokens.
         pretrained: Folder of `relation-tf pretrain`, relative to the current folder: its vocabulary
             encodes the texts, and methods use its encoders, see `encoder_weights` of `Method`.
         network: `"benchmark"` or `"plain"`, see `relation_tf.networks`.
@@ -135,6 +138,8 @@ class TrainingSettings(BaseModel):
     embedding_dim: Positive = 100
     embedding_updates: Literal["dense", "rows"] = "dense"
     embedding_initializer: Initializer = "uniform"
+    positions: Literal["sine", "softmax", "learned"] | None = None
+    segments: bool = False
     pretrained: str | None = None
     network: Literal["benchmark", "plain"] = "benchmark"
     initializer: Initializer = "glorot_uniform"

@@ -3,9 +3,11 @@ from .contextualizer import Contextualizer
 from .fcsr import FCSR
 from .feature_attention import FeatureAttention
 from .fofe import FOFE
+from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
 from .pointwise_mlp import PointwiseMLP
 from .relation import Relation
+from .segment_encoding import SegmentEncoding
 from .sine_position_encoding import SinePositionEncoding
 from .softmax_position_encoding import SoftmaxPositionEncoding
 
@@ -15,9 +17,11 @@ __all__ = [
     "Attention",
     "Contextualizer",
     "FeatureAttention",
+    "LearnedPositionEncoding",
     "LinearAttention",
     "PointwiseMLP",
     "Relation",
+    "SegmentEncoding",
     "SinePositionEncoding",
     "SoftmaxPositionEncoding",
 ]

@@ -13,8 +13,10 @@ Contextualizer and FCSR papers.
 `feature_projection=True` classifies with the part of the sentence vector that is orthogonal to the
 vector of a second branch, see `relation_tf.networks.feature_projection`.
 
-The registry entry of a mechanism defines its positions and its head (how it forms the sentence
-vector). If the head reads the first token, all layers after the mechanism are point-wise:
+The registry entry of a mechanism defines its positions (`positions` overrides them) and its head
+(how it forms the sentence vector). `segments=True` adds a learned vector to each text of a pair.
+
+If the head reads the first token, all layers after the mechanism are point-wise:
 `compute="readout"` computes this token only, `compute="all"` computes all tokens, as in the
 released code. The outputs are equal.
 """
@@ -29,7 +31,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from relation_tf.layers import FeatureAttention, SinePositionEncoding, SoftmaxPositionEncoding
+from relation_tf.layers import (
+    FeatureAttention,
+    LearnedPositionEncoding,
+    SegmentEncoding,
+    SinePositionEncoding,
+    SoftmaxPositionEncoding,
+)
+from relation_tf.layers.arguments import positive_integer
 from relation_tf.layers.base import BaseLayer
 from relation_tf.layers.masking import zero_masked
 from relation_tf.networks.additive_attention import AdditiveAttentionPooling
@@ -207,8 +216,7 @@ class TextEncoder:
             self.embedding = embedding
             if embedding is None:
                 self._embed(vocabulary_size)
-            make = _POSITIONS.get(self.entry.positions or "")
-            self.positions = None if make is None else make(name=f"{prefix}positions")
+            self.positions, self.segments = self._positions(), self._segments()
             self.head = self._head()
         self.contextual: Any = None
         if config.contextual is not None:
@@ -223,6 +231,25 @@ class TextEncoder:
                 prefix=f"{prefix}common_",
                 embedding=getattr(self, "embedding", None),
             )
+
+    def _positions(self) -> Any:
+        """Return the layer of the positions, or None."""
+        kind = self.config.positions or self.entry.positions
+        if kind == "learned":
+            return LearnedPositionEncoding(
+                positive_integer("max_length", self.config.max_length),
+                keras.initializers.get(self.config.embedding_initializer),
+                name=f"{self.prefix}position_embedding",
+            )
+        make = _POSITIONS.get(kind or "")
+        return None if make is None else make(name=f"{self.prefix}positions")
+
+    def _segments(self) -> Any:
+        """Return the layer of the segments, or None."""
+        if not self.config.segments:
+            return None
+        initializer = keras.initializers.get(self.config.embedding_initializer)
+        return SegmentEncoding(initializer, name=f"{self.prefix}segment_embedding")
 
     def _freeze(self, contextual: Any) -> None:
         """Insert frozen contextual embeddings before the mechanism."""
@@ -314,14 +341,14 @@ class TextEncoder:
         """Apply the dropout before the output layer, which only the plain network has."""
         return self.dropout(vector) if self.config.network == "plain" else vector
 
-    def _product(self, texts: Sequence[Any], encode: Callable[[Any, str], Any]) -> Any:
+    def _product(self, texts: Sequence[Any], encode: Callable[[Any, str, int], Any]) -> Any:
         if len(texts) == 1:
-            return encode(texts[0], "hidden")
-        vectors = [encode(text, f"hidden_{i}") for i, text in enumerate(texts, 1)]
+            return encode(texts[0], "hidden", 0)
+        vectors = [encode(text, f"hidden_{i + 1}", i) for i, text in enumerate(texts)]
         return self._once("product", lambda name: keras.layers.Multiply(name=name))(vectors)
 
-    def _vector(self, text: Any, hidden_name: str) -> Any:
-        return self.before_output(self._features(text, hidden_name))
+    def _vector(self, text: Any, hidden_name: str, segment: int) -> Any:
+        return self.before_output(self._features(text, hidden_name, segment))
 
     def _once(self, name: str, make: Callable[[str], Any]) -> Any:
         """Return the layer of that name, created at the first call."""
@@ -329,8 +356,11 @@ class TextEncoder:
             self.layers[name] = make(f"{self.prefix}{name}")
         return self.layers[name]
 
-    def _features(self, text: Any, hidden_name: str) -> Any:
-        mixed = self.mechanism(text) if self.entry.input_type == "text" else self._mixed(text)
+    def _features(self, text: Any, hidden_name: str, segment: int) -> Any:
+        if self.entry.input_type == "text":
+            mixed = self.mechanism(text)
+        else:
+            mixed = self._mixed(text, segment)
         if self.config.network == "plain":
             return mixed[:, 0] if len(mixed.shape) == 3 else mixed
         width = self.config.hidden_units or self.config.units
@@ -342,10 +372,12 @@ class TextEncoder:
         hidden = activation(dense(self.dropout(self.activation(mixed))))
         return hidden[:, 0] if len(hidden.shape) == 3 else hidden
 
-    def _mixed(self, tokens: Any) -> Any:
+    def _mixed(self, tokens: Any, segment: int) -> Any:
         # The mask is passed by name: slicing a tensor removes the attached mask.
         mask = ops.not_equal(tokens, 0)
         x = self.embedding(tokens)
+        if self.segments is not None:
+            x = self.segments(x, segment=segment)
         if self.positions is not None:
             # Positions added to padding have no effect: the mechanism masks it.
             masked = isinstance(self.positions, SoftmaxPositionEncoding)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from relation_tf.errors import UnknownNameError
-from relation_tf.layers.arguments import one_of
+from relation_tf.layers.arguments import one_of, positive_integer
 
 if TYPE_CHECKING:
     import keras
     import numpy as np
 
 Compute = Literal["readout", "all"]
+Positions = Literal["sine", "softmax", "learned"]
 Network = Literal["benchmark", "plain"]
 
 
@@ -35,9 +36,14 @@ class NetworkConfig:
         compute: `"readout"` computes only the tokens that the sentence vector needs, `"all"`
             computes all tokens; the outputs are equal.
         embeddings: Initial values of the embedding, `(vocabulary_size, embedding_dim)`, or None.
+        positions: `"sine"`, `"softmax"`, or `"learned"`: a vector for each of the `max_length`
+            first positions. Default: those of the mechanism, which may have none.
+        max_length: Number of learned positions; later tokens have the last one.
+        segments: If True, learned vectors are added to the tokens: one to the first text of a pair
+            or a single text, another to the second text.
         network: `"benchmark"` or `"plain"`.
         initializer: Keras initializer of the Dense layers and the head, not of the mechanism.
-        embedding_initializer: Keras initializer of the embedding.
+        embedding_initializer: Keras initializer of the embedding, learned positions and segments.
         contextual: Layer of contextual embeddings, inserted before the mechanism: from embeddings
             with positions and a mask to vectors `(batch, tokens, width)`. It is cloned by
             `from_config`; this layer and the embedding are frozen.
@@ -63,6 +69,9 @@ class NetworkConfig:
     options: Mapping[str, Any] | None = None
     compute: Compute = "readout"
     embeddings: np.ndarray | None = None
+    positions: Positions | None = None
+    max_length: int | None = None
+    segments: bool = False
     network: Network = "benchmark"
     initializer: Any = "glorot_uniform"
     embedding_initializer: Any = "uniform"
@@ -77,6 +86,16 @@ class NetworkConfig:
             raise ValueError(
                 "`hidden_units` must be None for network='plain', which has no hidden Dense. "
                 f"Received: hidden_units={self.hidden_units}"
+            )
+        if self.positions is not None:
+            one_of("positions", self.positions, get_args(Positions))
+        if self.positions == "learned":
+            positive_integer("max_length", self.max_length)
+        if self.contextual is not None and (self.positions is not None or self.segments):
+            raise ValueError(
+                "`positions` and `segments` must not be set with contextual embeddings, which were "
+                f"pre-trained with sine positions. Received: positions={self.positions!r}, "
+                f"segments={self.segments}"
             )
         if self.feature_projection and self.contextual is not None:
             raise ValueError(

@@ -23,7 +23,7 @@ _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 _SETTINGS = (
     "embedding_dim", "units", "hidden_units", "hidden_activation", "dropout", "options",
     "compute", "network", "initializer", "embedding_initializer", "feature_projection",
-    "reversal_weight",
+    "reversal_weight", "positions", "max_length", "segments",
 )  # fmt: skip
 
 

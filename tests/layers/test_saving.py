@@ -15,9 +15,11 @@ from relation_tf.layers import (
     Attention,
     Contextualizer,
     FeatureAttention,
+    LearnedPositionEncoding,
     LinearAttention,
     PointwiseMLP,
     Relation,
+    SegmentEncoding,
     SinePositionEncoding,
 )
 from tests.backends import array, close
@@ -46,6 +48,20 @@ ARGUMENTS: list[tuple[type, dict[str, Any]]] = [
     (LinearAttention, {**COMMON, "normalization": "none", "causal": True, "dropout": 0.0}),
     (Relation, {**COMMON, "activation": "tanh", "causal": True}),
     (PointwiseMLP, {**COMMON, "use_bias": False, "activation": "gelu", "gated": True}),
+    (
+        LearnedPositionEncoding,
+        {
+            "max_length": 5,
+            "initializer": "zeros",
+            "name": "mine",
+            "dtype": "mixed_bfloat16",
+            "trainable": False,
+        },
+    ),
+    (
+        SegmentEncoding,
+        {"initializer": "zeros", "name": "mine", "dtype": "float32", "trainable": False},
+    ),
     (SinePositionEncoding, {"name": "mine", "dtype": "mixed_bfloat16", "trainable": False}),
 ]
 

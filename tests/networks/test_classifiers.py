@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -8,7 +9,12 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import Attention, Relation
-from relation_tf.networks import pair_classifier, pair_regressor, sequence_classifier
+from relation_tf.networks import (
+    count_parameters,
+    pair_classifier,
+    pair_regressor,
+    sequence_classifier,
+)
 from relation_tf.optimizers import Adam
 from relation_tf.registry import MECHANISMS as REGISTERED
 from tests.backends import array, close, started, vjp
@@ -111,6 +117,92 @@ def test_readout_and_all_are_one_function(mechanism: str, network: str, variant:
 def randomize(model: keras.Model) -> None:
     rng = np.random.default_rng(5)
     model.set_weights([rng.normal(size=w.shape) * 0.5 for w in model.get_weights()])
+
+
+@all_networks
+@all_mechanisms
+def test_learned_positions_and_segments_equal_a_prepared_embedding(
+    mechanism: str, network: str
+) -> None:
+    """Add the vectors to the tokens by hand, before a network without them."""
+    inputs = sequences(network)
+    model = make(network, mechanism, positions="learned", max_length=5, segments=True)
+    randomize(model)
+    places, segments, embedding = (
+        model.get_layer(name).get_weights()[0]
+        for name in ("position_embedding", "segment_embedding", "embedding")
+    )
+    assert (places.shape, segments.shape) == ((5, EMBEDDING), (2, EMBEDDING))
+    mixer = model.get_layer("mechanism")
+    vectors = []
+    for i, ids in enumerate(inputs):
+        x = np.array([
+            [embedding[word] + places[min(place, 4)] + segments[i]
+             for place, word in enumerate(row)] for row in ids
+        ])  # fmt: skip
+        x[ids == 0] = np.nan
+        mixed = array(mixer(x.astype("float32"), mask=ids != 0))
+        hidden = np.where(mixed > 0, mixed, 0.3 * mixed)
+        dense = model.get_layer("hidden" if len(inputs) == 1 else f"hidden_{i + 1}")
+        hidden = array(dense(hidden))[:, 0]
+        vectors.append(np.where(hidden > 0, hidden, 0.3 * hidden))
+    expected = array(model.get_layer("output")(np.prod(vectors, axis=0)))
+    close(predict(model, inputs), expected, 1e-5)
+
+
+@all_networks
+def test_padding_changes_nothing_with_learned_positions(network: str) -> None:
+    model = make(network, "attention", positions="learned", max_length=6, segments=True)
+    randomize(model)
+    inputs = sequences(network)
+    padded = [np.pad(ids, ((0, 0), (0, 4))) for ids in inputs]
+    close(predict(model, padded), predict(model, inputs), 1e-6)
+
+
+def test_segments_tell_the_texts_of_a_pair_apart() -> None:
+    model = make("two_sequence_classifier", "attention", segments=True)
+    randomize(model)
+    model.get_layer("hidden_2").set_weights(model.get_layer("hidden_1").get_weights())
+    first, second = sequences("two_sequence_classifier")
+    before, swapped = predict(model, [first, second]), predict(model, [second, first])
+    assert not np.allclose(before, swapped, atol=1e-4)
+    model.get_layer("segment_embedding").set_weights([np.zeros((2, EMBEDDING))])
+    close(predict(model, [first, second]), predict(model, [second, first]), 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["sine", "softmax"])
+def test_positions_replace_those_of_the_mechanism(kind: str) -> None:
+    model = make("one_sequence_classifier", "fcsr", positions=kind)
+    assert kind in type(model.get_layer("positions")).__name__.lower()
+    assert "positions" not in {
+        layer.name for layer in make("one_sequence_classifier", "fcsr").layers
+    }
+
+
+def test_saving_and_counting_learned_positions(tmp_path: Path) -> None:
+    arguments = {"positions": "learned", "max_length": 6, "segments": True}
+    model = make("two_sequence_classifier", "relation", **arguments)
+    randomize(model)
+    inputs = sequences("two_sequence_classifier")
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras", safe_mode=False)
+    np.testing.assert_array_equal(predict(loaded, inputs), predict(model, inputs))
+    plain = count_parameters(make("two_sequence_classifier", "relation"))
+    counts = count_parameters(model)
+    assert counts["network"] == plain["network"]
+    assert counts["embedding"] == plain["embedding"] + (6 + 2) * EMBEDDING
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"positions": "learned"}, "`max_length` must be a positive integer. Received: max_length"),
+        ({"positions": "rotary"}, "`positions` must be one of 'sine', 'softmax', 'learned'"),
+    ],
+)
+def test_wrong_positions(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make("one_sequence_classifier", "relation", **arguments)
 
 
 @all_networks

@@ -64,12 +64,12 @@ def test_signature_names_every_option(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, make in PUBLIC.items() if isinstance(make, type)])
 def test_only_sizes_have_no_default(name: str) -> None:
     without = [key for key, each in options(PUBLIC[name]).items() if each.default is each.empty]
-    assert set(without) <= {"units", "rank", "path", "mechanism", "source_vocabulary"}
+    assert set(without) <= {"units", "rank", "path", "mechanism", "max_length", "source_vocabulary"}
 
 
 @pytest.mark.parametrize("name", layers.__all__)
 def test_configuration_is_the_signature(name: str) -> None:
-    size = {"units": 4, "rank": 4}
+    size = {"units": 4, "rank": 4, "max_length": 4}
     make = PUBLIC[name]
     layer = make(**{key: size[key] for key in options(make).keys() & size.keys()})
     assert layer.get_config().keys() - OF_KERAS == options(make).keys()
