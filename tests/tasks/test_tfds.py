@@ -227,7 +227,7 @@ def test_reading_is_silent_and_keeps_the_threads(prepared_glue, capfd, caplog):
 # Sets whose rows have no number.
 
 
-def test_reviews_of_imdb_are_cleaned_as_those_of_its_files(tmp_path):
+def write_imdb(tmp_path):
     reviews = ["Bad.<br /><br />So bad.", "Naïve, good.", "Fine."]
     rows = [{"text": text, "label": i % 2} for i, text in enumerate(reviews)]
     prepare(tmp_path, "imdb_reviews/plain_text", {"train": rows, "test": rows[:1]})
@@ -237,10 +237,9 @@ def test_reviews_of_imdb_are_cleaned_as_those_of_its_files(tmp_path):
         path = tmp_path / "imdb" / f"{split}.tsv"
         path.parent.mkdir(exist_ok=True)
         path.write_text(header + "".join(lines), encoding="utf-8")
-    same_rows(read("IMDb", tmp_path), read_task("IMDb", tmp_path))
 
 
-def test_titles_and_descriptions_of_ag_news_are_joined_as_those_of_its_files(tmp_path):
+def write_ag_news(tmp_path):
     rows = [
         {"label": 3, "title": "Chips", "description": 'A "new" one.'},
         {"label": 0, "title": "", "description": "Talks #39;end"},
@@ -253,7 +252,41 @@ def test_titles_and_descriptions_of_ag_news_are_joined_as_those_of_its_files(tmp
         with (tmp_path / "ag_news_csv" / f"{split}.csv").open("w", newline="") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
             writer.writerows([row["label"] + 1, row["title"], row["description"]] for row in some)
-    same_rows(read("AG-News", tmp_path), read_task("AG-News", tmp_path))
+
+
+def write_trec(tmp_path):
+    """Rows as TFDS reads them from the published file."""
+    lines = {
+        "train": [
+            "DESC:manner How did serfdom develop in and then leave Russia ?",
+            "ENTY:cremat What films featured the character Popeye Doyle ?",
+            "NUM:date When was Ozzy Osbourne born ?",
+            "ABBR:exp What is the full form of .com ?",
+        ],
+        "test": ["LOC:city What is the capital of Yugoslavia ?", "HUM:ind Who killed Gandhi ?"],
+    }
+    builder = tensorflow_datasets.builder("trec", data_dir=tmp_path / "nowhere")
+    raw = tmp_path / "sentence_classification" / "raw"
+    raw.mkdir(parents=True)
+    rows = {}
+    for split, own in lines.items():
+        path = raw / f"TREC.{split}"
+        path.write_text("\n".join([*own, ""]), encoding="utf-8")
+        rows[split] = [row for _, row in builder._generate_examples(path)]
+    prepare(tmp_path, "trec", rows)
+
+
+UNNUMBERED = {"IMDb": write_imdb, "AG-News": write_ag_news, "TREC": write_trec}
+
+
+@pytest.mark.parametrize("name", UNNUMBERED)
+def test_a_task_has_the_rows_of_its_files_in_any_order(name, tmp_path):
+    UNNUMBERED[name](tmp_path)
+    same_rows(read(name, tmp_path), read_task(name, tmp_path))
+
+
+def test_every_task_of_tfds_is_read_from_a_prepared_folder():
+    assert {*PREPARED} == {*GLUE, *UNNUMBERED}
 
 
 def same_rows(found, expected):
