@@ -1,9 +1,9 @@
 """Feature projection: removal of the features that do not help to classify (FP-Net).
 
 Two branches read the same embedding. The main branch (P-net) has features `f_p`. The common branch
-(C-net) has features `f_c`; its own classifier reads them through a reversed gradient, so that they
-become useless for classification. The network classifies the part of `f_p` that is orthogonal to
-`f_c`.
+(C-net) has features `f_c`; its own classifier reads their direction through a reversed gradient, so
+that they become useless for classification. The network classifies the part of `f_p` that is
+orthogonal to `f_c`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,10 @@ def projected_answer(
     main, common = encoder.features(texts), encoder.common.features(texts)
     projected = OrthogonalProjection(name=f"{name}_projection")([main, common])
     answer = encoder.answer(name, num_classes)(encoder.before_output(projected))
-    reversed_ = GradientReversal(reversal_weight, name=f"{name}_reversal")(common)
+    # Only the direction of f_c matters to the projection. With features of any length the reversed
+    # gradient would increase the loss of the common classifier without limit.
+    direction = keras.layers.UnitNormalization(name=f"{name}_direction")(common)
+    reversed_ = GradientReversal(reversal_weight, name=f"{name}_reversal")(direction)
     common_answer = encoder.answer(f"common_{name}", num_classes)(
         encoder.common.before_output(reversed_)
     )

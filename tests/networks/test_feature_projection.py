@@ -132,6 +132,16 @@ def test_the_common_branch_learns_from_a_reversed_gradient():
         assert not found[name].any()
 
 
+def test_longer_common_features_change_no_answer():
+    """A reversed gradient increases the loss without limit if longer features can do so."""
+    model = make("cnn", options={"widths": [3], "activation": "linear"})
+    before = [array(each) for each in training_branches(model)(IDS)]
+    for variable in model.get_layer("common_mechanism").trainable_variables:
+        variable.assign(variable * 1e4)
+    for after, expected in zip(training_branches(model)(IDS), before, strict=True):
+        close(after, expected)
+
+
 def test_the_main_loss_reaches_both_branches_but_not_the_common_classifier():
     found = gradients_of(make(), 0, NAMES)
     for name in ("mechanism", "head", "common_mechanism", "common_head", "output"):
