@@ -450,8 +450,9 @@ def check_test_sets(
     if wrong:
         files = "; ".join(map(str, wrong))
         raise SuiteError(
-            f"--fill-missing: test files must have the leaderboard's rows. {files}. "
-            "Replace them, or remove them to fill their tasks"
+            "--fill-missing: test files must have as many rows as the leaderboard's. "
+            f"{files}. Replace these files, or remove them to submit the majority class for their "
+            "tasks"
         )
 
 

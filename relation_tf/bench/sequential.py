@@ -84,23 +84,25 @@ def check_looks(folder: RunFolder, looks: Looks | None) -> None:
     if looks is None:
         if found is not None:
             raise SuiteError(
-                f"{folder.path}: has sequential seeds; continue with --until-decided --max-seeds "
-                f"{found.plan.looks[-1]} (until_decided=True), or choose another --out"
+                f"{folder.path}: was started with --until-decided. Continue with --until-decided "
+                f"--max-seeds {found.plan.looks[-1]} (in Python: until_decided=True), or choose "
+                "another --out"
             )
         return
     if found is None:
         if any(folder.path.glob("runs/*/*/*/result.json")):
             raise SuiteError(
-                f"{folder.path}: has finished runs from before its looks were fixed, which "
-                "--until-decided must not use. Choose another --out"
+                f"{folder.path}: contains runs that were finished without --until-decided, which "
+                "must not use them. Choose another --out"
             )
         return
     for key in LookPlan.model_fields:
         own, other = (each.plan.model_dump()[key] for each in (looks, found))
         if own != other:
             raise SuiteError(
-                f"{folder.path / LOOKS}: the looks were fixed with {key} = {other}, but now {key} "
-                f"= {own}. Choose another --out"
+                f"{folder.path / LOOKS}: the tests of --until-decided were planned with {key} = "
+                f"{other}, "
+                f"but now {key} = {own}. Choose another --out"
             )
 
 

@@ -106,8 +106,9 @@ class ComparisonOptions:
     )
     families: str | None = option(
         None,
-        "Groups of methods; methods are compared only within their group. For suites also the name "
-        "of a setting, such as units: methods with the same value form a group.",
+        "Groups of methods; methods are compared only within their group. For suites, you can "
+        "instead give the name of a setting, such as units: methods with the same value form a "
+        "group.",
         "NAME,NAME;NAME,NAME",
         shown="families of the suites",
     )
@@ -187,7 +188,7 @@ def compare(
 @command("relation-tf predict runs/glue-small --data glue_data")
 @with_options(RunOptions, "data", "tfds_folder")
 def predict(folder: Folder, **options: Any) -> None:
-    """Predict labels of test sets that were added or completed after training.
+    """Predict labels of test sets that were missing or incomplete during training.
 
     Uses the saved weights. `relation-tf run` saves them if a test set is missing or incomplete, or
     with --save-weights.
@@ -210,7 +211,7 @@ def predict(folder: Folder, **options: Any) -> None:
 def submit(folder: Folder, **options: Any) -> None:
     """Write and check one GLUE submission per method and seed of a suite.
 
-    With --data, first predict test sets that were added or completed after training.
+    With --data, first predict test sets that were missing or incomplete during training.
     """
     from relation_tf.bench import predict_missing, read_results
 

@@ -84,7 +84,7 @@ class NetworkConfig:
         one_of("network", self.network, get_args(Network))
         if self.network == "plain" and self.hidden_units is not None:
             raise ValueError(
-                "`hidden_units` must be None for network='plain', which has no hidden Dense. "
+                "`hidden_units` must be None for network='plain', which has no hidden Dense layer. "
                 f"Received: hidden_units={self.hidden_units}"
             )
         if self.positions is not None:

@@ -333,8 +333,8 @@ def _check_seeds(sources: Sequence[LoadedScores]) -> None:
         for key in source.scores.table[KEY].astype(str).itertuples(index=False, name=None):
             if key in seen:
                 raise SuiteError(
-                    f"merge: {' / '.join(key)} is in {seen[key]} and in {source.label}; each task, "
-                    "method and seed must be in one source only"
+                    f"merge: {' / '.join(key)} is in {seen[key]} and in {source.label}; each "
+                    "combination of task, method and seed must be in one source only"
                 )
             seen[key] = source.label
 

@@ -91,8 +91,9 @@ def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
     if len(some) > _MOST_NAMED:
         said.append(f"{len(some) - _MOST_NAMED} more")
     yield (
-        f"Collapsed runs, which learned nothing: {'; '.join(said)}. A t interval of such a mean "
-        "covers the true mean too rarely, so none is drawn; collapsed.csv lists all of these runs."
+        f"Collapsed runs, which learned nothing: {'; '.join(said)}. A t interval for a mean "
+        "that includes collapsed runs covers the true mean too rarely, so none is drawn. "
+        "collapsed.csv lists all of these runs."
     )
 
 

@@ -316,8 +316,8 @@ def _check_unique(own: pd.DataFrame, rows: Sequence[str]) -> None:
         row = int(again.argmax())
         first = int((own == own.iloc[row]).all(axis=1).argmax())
         raise DataError(
-            f"{rows[row]} repeats {quote(' / '.join(own.iloc[row]))} of {rows[first]}; each task, "
-            "method and seed must occur once"
+            f"{rows[row]} repeats {quote(' / '.join(own.iloc[row]))} of {rows[first]}; each "
+            "combination of task, method and seed must occur only once"
         )
 
 

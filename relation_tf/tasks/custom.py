@@ -26,6 +26,7 @@ from relation_tf.tasks.tables import (
 )
 from relation_tf.tasks.task import Dataset, FileLayout, Task, TaskText, TextSplit
 
+_USES = {"files": "training", "validation": "early stopping", "scored": "scores"}
 # Labels are written to tab-separated files of predictions, so they have no control characters.
 _Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -100,17 +101,20 @@ class CustomTask(BaseModel):
 
     @model_validator(mode="after")
     def _has_files(self) -> Self:
+        if "validation" in self.files:
+            raise ValueError(
+                "files.validation: the split for early stopping must have the key 'dev'"
+            )
         named = {"validation": self.validation, "scored": self._scored}
         for key, split in {"files": "train", **named}.items():
             if split is not None and split not in self.files:
                 found = ", ".join(self.files) or "none"
                 raise ValueError(
-                    f"{key}: split {split!r} must be a key of files. Received: {found}"
+                    f"files: must have the key {split!r}, the split for {_USES[key]}. Received: "
+                    f"{found}"
                 )
             if split == "train" and key != "files":
                 raise ValueError(f"{key}: must be a split other than 'train'")
-        if "validation" in self.files:
-            raise ValueError("files.validation: name the file for early stopping 'dev'")
         for split, file in self.files.items():
             self._check_suffix(split, file)
             if Path(file).is_absolute() or not {"..", "~"}.isdisjoint(Path(file).parts):

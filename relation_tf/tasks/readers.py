@@ -219,14 +219,14 @@ def labelled_rows(
         expected = f"a number in [0, {task.maximum:g}]"
         labels: Mapping[str, float | None] = {word: _score(word, task.maximum) for word in words}
     else:
-        expected = join_names(task.labels, " or ")
+        expected = join_names([quote(label) for label in task.labels], " or ")
         labels = {word: i for i, word in enumerate(task.labels)}
     kept = []
     for row, word in enumerate(words):
         if labels.get(word) is not None:
             kept.append(row)
             continue
-        place = f"{table.path}:{table.lines[row]}: expected {join_names([task.label])}"
+        place = f"{table.path}:{table.lines[row]}: column {quote(task.label)}: expected"
         leave_out(DataError(f"{place} {expected}, found {quote(word)}"), skipped)
     if not kept:
         raise DataError(f"{table.path}: expected labelled rows, found none")

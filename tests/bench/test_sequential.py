@@ -125,15 +125,17 @@ def test_the_plan_is_written_before_the_first_run_and_cannot_change(tmp_path, in
         with pytest.raises(SuiteError) as error:
             run_suite(suite(), tmp_path, **{**UNTIL, **changed})
         assert key in str(error.value)
-        assert str(error.value).startswith(f"{tmp_path / LOOKS}: the looks were fixed with ")
+        assert str(error.value).startswith(
+            f"{tmp_path / LOOKS}: the tests of --until-decided were planned with "
+        )
         assert "\n" not in str(error.value)
-    with pytest.raises(SuiteError, match="continue with --until-decided --max-seeds 9"):
+    with pytest.raises(SuiteError, match="Continue with --until-decided --max-seeds 9"):
         run_suite(suite(), tmp_path, executor="instant", quiet=True)
 
 
 def test_a_folder_with_runs_of_a_fixed_number_is_refused(tmp_path, instant, suite):
     run_suite(suite(seeds=1), tmp_path, executor="instant", quiet=True)
-    with pytest.raises(SuiteError, match="from before its looks were fixed"):
+    with pytest.raises(SuiteError, match="finished without --until-decided"):
         run_suite(suite(), tmp_path, **UNTIL)
     assert not (tmp_path / LOOKS).exists()
 

@@ -140,7 +140,9 @@ def test_merge_pools_seeds_of_two_folders(suite_of, fabricate):
     pd.testing.assert_frame_equal(
         merged.tables["pvalues"][columns], whole.tables["pvalues"][columns]
     )
-    with pytest.raises(SuiteError, match="merge: CoLA / baseline / 1 is in a and in b; each task"):
+    with pytest.raises(
+        SuiteError, match="merge: CoLA / baseline / 1 is in a and in b; each combination"
+    ):
         compare(first, first, labels=["a", "b"], merge=True)
 
 

@@ -312,8 +312,9 @@ def test_signs_are_explained_where_lower_is_better(mixed):
 def test_the_result_to_quote_is_named(mixed):
     said = (
         "The verdicts (Welch intervals against a, one-sided) and the tests of pairs (Steel's test "
-        "against b, two-sided) can disagree. Quote the verdicts if you chose the reference before "
-        "the runs, else the test over tasks or the tests of single tasks, and name the test."
+        "against b, two-sided) can disagree. If you chose the reference before "
+        "the runs, quote the verdicts. Otherwise, quote the test over tasks or the tests of "
+        "single tasks, and name the test."
     )
     report = compare(mixed, reference="a", control="b")
     assert said in " ".join(str(report).split())

@@ -84,7 +84,7 @@ def test_numbers_in_json_become_text(tmp_path):
         ('{"text": "x"', "expected a JSON object, found: "),
         ('{"text": "x"}', "expected 'stars' with a string or a number, found None"),
         ('{"text": ["x"], "stars": 1}', "expected 'text' with a string or a number, found ['x']"),
-        ('{"text": "x", "stars": 2}', "expected stars 1 or 3 or 5, found '2'"),
+        ('{"text": "x", "stars": 2}', "column 'stars': expected '1' or '3' or '5', found '2'"),
     ],
 )
 def test_error_names_a_malformed_line(tmp_path, line, found):
@@ -131,13 +131,16 @@ def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
         ({"metrics": ["pearson"]}, "metrics: must be accuracy or matthews or f1"),
         ({"metrics": ["mathews"]}, "Received: 'mathews'. Did you mean 'matthews'?"),
         ({"metrics": ["f1"], "labels": ["a", "b"]}, "Received: 'f1'."),
-        ({"files": {"train": "a.csv"}}, "split 'test' must be a key of files. Received: train"),
+        (
+            {"files": {"train": "a.csv"}},
+            "files: must have the key 'test', the split for scores. Received: train",
+        ),
         (
             {"files": {"test": "a.csv"}},
-            "files: split 'train' must be a key of files. Received: test",
+            "files: must have the key 'train', the split for training. Received: test",
         ),
-        ({"validation": "dev"}, "validation: split 'dev' must be a key of files"),
-        ({"scored": "dev"}, "scored: split 'dev' must be a key of files"),
+        ({"validation": "dev"}, "files: must have the key 'dev', the split for early stopping"),
+        ({"scored": "dev"}, "files: must have the key 'dev', the split for scores"),
         (
             {"files": {"train": "a.txt", "test": "b.csv"}},
             "files.train: must end in one of .csv, .tsv",
@@ -155,7 +158,7 @@ def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
         ),
         (
             {"files": {"train": "a.csv", "validation": "b.csv", "test": "c.csv"}},
-            "files.validation: name the file for early stopping 'dev'",
+            "files.validation: the split for early stopping must have the key 'dev'",
         ),
         ({"files": {"train": "a.csv", "test": "b.csv", "../x": "c.csv"}}, "files"),
         ({"name": "../x"}, "name"),
@@ -234,7 +237,7 @@ def test_task_with_a_custom_reader(tmp_path, registry):
     assert (split.texts, split.labels.tolist()) == ((["so good", "not good"],), [2, 0])
     for line, message in (
         ("a", "row 3: must be strings for text, stars"),
-        ("a|2", "txt:3: expected"),
+        ("a|2", "txt:3: column 'stars': expected"),
     ):
         (tmp_path / "train.txt").write_text(f"so good|5\nnot good|1\n{line}\n")
         with pytest.raises(DataError, match=message):

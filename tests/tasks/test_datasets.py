@@ -119,12 +119,12 @@ HEADER = "id\tlabel\trating\treview\n"
     ("name", "files", "line", "message"),
     [
         ("fdu-books", pair(*BOOKS, REVIEWS), "broken", "expected 0 or 1, a tab and a text"),
-        ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"5","a","b"', "expected class 1 or 2 or 3"),
+        ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"5","a","b"', "column 'class': expected '1'"),
         ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"1","a"', "expected 3 fields"),
-        ("Yelp-full", pair(*YELP, '"5","Good"\n'), '"0","a"', "expected stars 1 or 2 or 3 or 4"),
+        ("Yelp-full", pair(*YELP, '"5","Good"\n'), '"0","a"', "column 'stars': expected '1'"),
         ("TREC", pair(*TREC, "NUM:date When ?\n"), "NUM:dat When ?", "expected DESC:def or "),
         ("TREC-fine", pair(*TREC, "NUM:date When ?\n"), "0 When ?", "expected DESC:def or "),
-        ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "0\tso-so\t5\tA", "expected label neg"),
+        ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "0\tso-so\t5\tA", "column 'label'"),
         ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "x", "expected 4 fields"),
         ("SST-1", SST, "(3 so good)", "expected a tree such as"),
     ],
@@ -153,7 +153,7 @@ def test_malformed_line_is_an_error_or_skipped_in_train_only(tmp_path, name, fil
     ("name", "file", "content", "message"),
     [
         ("MR", "rt-polarity.all", SENTENCES + "\n", ":41: expected 0 or 1, a space"),
-        ("tweets", "finalSentimentdata2.csv", TWEETS + "love,so good\n", ":82: expected sentiment"),
+        ("tweets", "finalSentimentdata2.csv", TWEETS + "love,so good\n", ":82: column 'sentiment'"),
         ("tweets", "finalSentimentdata2.csv", "sentiment,tweet\njoy,a\n", ":1: expected a column"),
     ],
 )

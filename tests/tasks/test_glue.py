@@ -59,7 +59,7 @@ def replace(line, old, new):
     ("name", "file", "change", "message"),
     [
         ("RTE", "train.tsv", replace(2, "entailment", "maybe"),
-         "train.tsv:2: expected label entailment or not_entailment, found '"),
+         "train.tsv:2: column 'label': expected 'entailment' or 'not_entailment', found '"),
         ("STS-B", "dev.tsv", replace(1, "score", "points"),
          "dev.tsv:1: expected a column 'score', found 'index', "),
         ("QQP", "test.tsv", replace(3, "1\t", "7\t"), "test.tsv:3: expected index 1, found '7'"),

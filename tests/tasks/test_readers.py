@@ -105,7 +105,9 @@ def test_rows_of_a_table_have_classes_and_the_numbers_of_their_lines():
 def test_another_label_is_named_or_left_out(word):
     with pytest.raises(DataError) as error:
         labelled_rows(IMDB, table("pos", word), texts=[["good", "bad"]])
-    message = f"reviews.tsv:3: expected label neg or pos, found {word!r}".replace("\n", "\\n")
+    message = f"reviews.tsv:3: column 'label': expected 'neg' or 'pos', found {word!r}".replace(
+        "\n", "\\n"
+    )
     assert str(error.value) == message
     skipped = ["an earlier one"]
     split = labelled_rows(IMDB, table("pos", word, "neg"), skipped, [["good", "fair", "bad"]])
@@ -128,5 +130,6 @@ def test_scores_of_named_columns():
     assert (split.labels.tolist(), split.labels.dtype) == ([1.0, 0.25], "float32")
     for word in ("5.1", "-1", "nan", "good"):
         columns["score"][1] = word
-        with pytest.raises(DataError, match=rf"score a number in \[0, 5\], found '{word}"):
+        message = rf"'score': expected a number in \[0, 5\], found '{word}"
+        with pytest.raises(DataError, match=message):
             labelled_rows(STS, Table(Path("dev.tsv"), columns, [2, 3]))

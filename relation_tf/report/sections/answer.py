@@ -323,11 +323,11 @@ def _definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
         margin = f"{margin_in_words(scores.margin, scores)} (the margin"
         yield (
             f"No worse: the whole interval is above −{margin}{_own_margins(scores, verdicts)}), "
-            "even if it is below 0."
+            "even if all of it is below 0."
         )
         yield (
-            "Worse: the whole interval is below 0; worse (beyond the margin): below minus the "
-            "margin."
+            "Worse: the whole interval is below 0, and its lower end is not above minus the "
+            "margin. Worse (beyond the margin): the whole interval is below minus the margin."
         )
     else:
         yield "Worse: the whole interval is below 0."
@@ -378,9 +378,9 @@ def quoted_test(context: ReportContext) -> Iterator[str]:
     against = f" against {verdicts.reference}" if context.whole is None else ""
     yield (
         f"The verdicts (Welch intervals{against}, one-sided) and the tests of "
-        f"pairs ({context.test}, two-sided) can disagree. Quote the verdicts if you chose the "
-        f"reference {'and the margin ' if scores.margin else ''}before the runs, else "
-        f"{over_tasks}the tests of single tasks, and name the test."
+        f"pairs ({context.test}, two-sided) can disagree. If you chose the reference "
+        f"{'and the margin ' if scores.margin else ''}before the runs, quote the verdicts. "
+        f"Otherwise, quote {over_tasks}the tests of single tasks, and name the test."
     )
 
 
@@ -459,7 +459,7 @@ def _cost_columns(
         return {}
     each = "pass" if context.scores.timed else "epoch"
     of = "of the process" if costs["of_process"].any() else "peak"
-    of = "peak above the base" if costs["above_base"].all() else of
+    of = "peak above the memory at the start" if costs["above_base"].all() else of
     time = Column(f"s per {each}", "number"), 2
     memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of), 0
     if reference is not None:

@@ -70,8 +70,9 @@ def _note(context: ReportContext) -> str:
         f"Mean score{deviation if context.scores.seeds > 1 else ''} against the median time of a "
         "training epoch (horizontal line: range over seeds). If the methods differ in size, a "
         "second figure shows the score against the number of parameters without the embedding. A "
-        "method is dominated if another method is significantly better and none of that method's "
-        "runs costs more. If any method is dominated, the others have a ring. Runs compute "
+        "method A is dominated if a method B is significantly better and no run of B costs more "
+        "than a run of A. If any method is dominated, the others are marked with a ring. Runs "
+        "compute "
         f"{computed_tokens(suite)}; an operation uses {plural(suite.threads, 'CPU thread')}. Times "
         "depend on the processor (see the end of the page) and its load."
     )
