@@ -486,10 +486,7 @@ class Executor:
 
 
 EXECUTORS: Registry[Executor] = Registry(
-    "executor",
-    "relation_tf.bench.processes",
-    "relation_tf.bench.ray_cluster",
-    shapes_runs=False,
+    "executor", "relation_tf.bench.processes", "relation_tf.bench.ray_cluster", shapes_runs=False
 )
 
 
