@@ -181,8 +181,9 @@ class SuitePlan:
             if not load:
                 fewest, most = (_time(hours * share) for hours in self.hours)
                 yield (
-                    f"Other programs used the processor: the timed steps had it for {share:.0%} of "
-                    f"their time. Without other load, expect about {fewest} to {most}."
+                    f"Other programs used the processor: the timed steps got only {share:.0%} of "
+                    f"it. "
+                    f"Without other load, expect about {fewest} to {most}."
                 )
 
     def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:

@@ -261,7 +261,8 @@ def _in_words(design: SequentialDesign) -> str:
         else f"a pair can be significant after {first} seeds at the earliest"
     )
     return (
-        f"Looks after {when} seeds; the first boundary is |Z| > {design.boundary():.2f}; {reach}."
+        f"Planned looks (interim tests): after {when} seeds; the first boundary is "
+        f"|Z| > {design.boundary():.2f}; {reach}."
     )
 
 

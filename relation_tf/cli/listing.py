@@ -30,7 +30,7 @@ def suites(
         ),
     ] = None,
 ) -> None:
-    """List suites, and mark those whose seeds cannot show a significant difference."""
+    """List suites, and mark those with too few seeds to show a significant difference."""
     from relation_tf.bench.evidence import nothing_can_be_shown
     from relation_tf.config import list_suites, load_suite
 

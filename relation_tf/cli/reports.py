@@ -43,7 +43,7 @@ class ComparisonOptions:
     merge: bool = option(False, "Pool seeds of same-named methods across sources.")
     columns: str | None = option(
         None,
-        "Names of these columns in your tables, if different: "
+        "Names of your columns, if they are not task, method, seed and score, such as "
         "task=dataset,method=model,score=test_acc.",
         "NAME=COLUMN[,...]",
     )

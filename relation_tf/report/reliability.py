@@ -84,7 +84,8 @@ def collapse_warnings(collapsed: pd.DataFrame, scores: Scores) -> Iterator[str]:
     said = [f"all runs on {in_words(whole)}"] if whole else []
     others = collapsed[~collapsed["task"].isin(whole)].groupby(["method", "task"], sort=False)
     some = [
-        f"{method} on {task} (seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))})"
+        f"{method} on {task} (seed{'s' if len(seeds) > 1 else ''} "
+        f"{', '.join(map(str, sorted(seeds)))})"
         for (method, task), seeds in others["seed"]
     ]
     said += some[:_MOST_NAMED]

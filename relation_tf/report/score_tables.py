@@ -53,7 +53,7 @@ class TableOptions:
             if name not in COLUMNS:
                 raise OptionError(
                     "columns",
-                    f"must name {join_names(COLUMNS, ' or ')}, as in task=dataset. Received: "
+                    f"must be one of {join_names(COLUMNS)}, as in task=dataset. Received: "
                     f"{name!r}.{did_you_mean(name, COLUMNS)}",
                 )
         if self.failed_as is not None and self.drop_failed:

@@ -372,7 +372,9 @@ def _row_of(found: pd.DataFrame, claim: Claim) -> int:
     rows = rows[rows["task"] == task[0]] if task else rows
     if len(rows) != 1:
         raise ValueError(
-            "a claim must be (task, a, b), or (a, b) without tasks, of a pair in the table. "
+            "a claim must name a pair of methods in the table: (task, a, b), or (a, b) if the "
+            "table "
+            "has no tasks. "
             f"Received: {tuple(claim)}"
         )
     return int(rows.index[0])

@@ -118,7 +118,7 @@ def steel_dwass(
     """
     if not equal_spread:
         if method != "auto":
-            raise ValueError(f"`method` must be 'auto' without equal_spread. Received: {method!r}")
+            raise ValueError(f"`method` must be 'auto' if equal_spread=False. Received: {method!r}")
         return brunner_munzel(
             samples,
             alpha,

@@ -28,7 +28,7 @@ class UnequalSpread(NamedTuple):
 
     def __str__(self) -> str:
         if np.isinf(self.ratio):
-            return f"all scores of {self.narrow} are equal, those of {self.wide} are not"
+            return f"all scores of {self.narrow} are equal, but those of {self.wide} are not"
         return f"the SD of {self.wide} is {self.ratio:.2g} times the SD of {self.narrow}"
 
 

@@ -313,8 +313,9 @@ def _texts(
         for old, new in zip(texts, fresh, strict=True):
             old[repeated] = new
     raise ValueError(
-        f"{path}: not enough different sentences to avoid rows of the previous files; use fewer "
-        f"training or dev rows. Received: {len(taken)} different rows before it"
+        f"{path}: must not repeat rows of earlier files, but there are not enough different "
+        f"sentences. Use fewer training or dev rows. Received: {len(taken)} different rows in "
+        "earlier files"
     )
 
 

@@ -96,7 +96,7 @@ def test_load_of_other_programs_is_named():
         (line,) = lines(share)
         assert line.endswith("Not included: the report, and delays by other load on this machine.")
     assert lines(0.2) == [
-        "Other programs used the processor: the timed steps had it for 20% of their time. Without "
+        "Other programs used the processor: the timed steps got only 20% of it. Without "
         "other load, expect about 2.0 h to 4.0 h."
     ]
 

@@ -247,7 +247,10 @@ def test_the_plan_has_a_best_and_a_worst_case(tmp_path, suite):
     text = str(plan)
     assert "until: at most 54 runs" in text
     assert f" for {fewest} to 54 runs" in text
-    assert "Looks after 3, 5, 7 and 9 seeds; the first boundary is |Z| > " in text
+    assert (
+        "Planned looks (interim tests): after 3, 5, 7 and 9 seeds; the first boundary is |Z| > "
+        in text
+    )
 
 
 def test_the_plan_of_decided_pairs_has_no_pending_run(tmp_path, instant, suite):

@@ -184,7 +184,7 @@ def test_a_method_with_dropped_runs_is_never_better():
     [
         ({"drop_failed": True, "failed_as": 0.0}, "failed_as: cannot be used with --drop-failed"),
         ({"failed_as": float("inf")}, "failed_as: must be a finite number"),
-        ({"columns": {"dataset": "task"}}, r"columns: must name task or .* Received: 'dataset'"),
+        ({"columns": {"dataset": "task"}}, r"columns: must be one of task, .* Received: 'dataset'"),
     ],
 )
 def test_options_that_exclude_each_other(options, message):

@@ -28,7 +28,7 @@ def test_the_limit_is_three_to_one():
 
 def test_constant_scores():
     found = spread_of(a=WIDE, b=[0.1 + 0.2, 0.3, 0.3])
-    assert str(found) == "all scores of b are equal, those of a are not"
+    assert str(found) == "all scores of b are equal, but those of a are not"
     assert spread_of(a=[1.0, 1.0], b=[2.0, 2.0]) is None
 
 

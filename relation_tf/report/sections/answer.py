@@ -320,14 +320,15 @@ def _definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
     )
     yield "Its interval gives the verdict. Better: the whole interval is above 0."
     if scores.margin:
-        margin = f"{margin_in_words(scores.margin, scores)} (the margin"
+        margin = margin_in_words(scores.margin, scores)
+        own = _own_margins(scores, verdicts)
         yield (
-            f"No worse: the whole interval is above −{margin}{_own_margins(scores, verdicts)}), "
+            f"No worse: the whole interval is above −{margin} (the margin{own}), "
             "even if all of it is below 0."
         )
         yield (
-            "Worse: the whole interval is below 0, and its lower end is not above minus the "
-            "margin. Worse (beyond the margin): the whole interval is below minus the margin."
+            f"Worse: the whole interval is below 0, and it reaches −{margin} or lower. Worse "
+            f"(beyond the margin): the whole interval is below −{margin}."
         )
     else:
         yield "Worse: the whole interval is below 0."

@@ -59,7 +59,7 @@ class PredictionPictures(Section):
             summary: list[str | Span] = [Span(task), f": ROC curves, calibration{what}"]
             blocks.append(Folded(summary, figures, task=task))
         note: list[str | Span] = [
-            "Means over seeds. ROC: macro is the mean of each class against the rest, micro pools "
+            "Means over seeds. ROC: macro is the mean of each class against the rest; micro pools "
             "all rows and classes. Calibration: accuracy against confidence (the highest "
             "probability); below the diagonal a method is overconfident; ECE is the expected "
             "calibration error.",
