@@ -180,5 +180,5 @@ def test_submit_names_the_file(folder, monkeypatch, capsys):
 def test_a_short_test_file_is_refused_if_a_submission_is_requested(folder, small_glue):
     check_test_sets(SUITE, data=folder / "data")  # a missing file can be filled
     add_test_file(folder, small_glue)
-    with pytest.raises(SuiteError, match=r"RTE/test.tsv has 8 rows, not 3,000\. Replace them, or"):
+    with pytest.raises(SuiteError, match=r"RTE/test.tsv has 8 rows, not 3,000\. Replace these"):
         check_test_sets(SUITE, data=folder / "data")

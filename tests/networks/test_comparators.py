@@ -34,9 +34,10 @@ CASES = (
     ),
     Case(AdditiveAttentionPooling, {"units": 3}, 4),
     Case(SentenceStateLSTM, {"units": 3, "num_steps": 2}, 3),
+    # Words read the sentence's weights from the third step on.
     Case(
         SentenceStateLSTM,
-        {"units": 3, "num_steps": 2, "window": 2, "return_sequences": True},
+        {"units": 3, "num_steps": 3, "window": 2, "return_sequences": True},
         3,
         output_type="tokens",
     ),
