@@ -72,7 +72,12 @@ def run(suite: SuiteName, **options: Any) -> None:
     "relation-tf plan demo",
     "relation-tf plan glue-small --data glue_data --jobs 4",
 )
-@with_options(RunOptions, *[name for name in OF_PLANS if name != "quiet"])
+@with_options(
+    RunOptions,
+    *[name for name in OF_PLANS if name != "quiet"],
+    until_decided="Estimate for `run --until-decided`, which adds seeds (3, 5, 7, ... up to "
+    "--max-seeds) until each pair of methods has a verdict.",
+)
 @with_options(
     SuiteOptions,
     *("out", "tasks", "methods", "seeds", "settings"),
@@ -208,7 +213,7 @@ def vectors(
         str | None,
         typer.Option(
             metavar="NAME[,NAME...]",
-            help="Tasks with training rows to train on.",
+            help="Tasks whose training rows are used as text.",
             autocompletion=complete_task,
         ),
     ] = None,

@@ -285,8 +285,8 @@ def _figures(table: pd.DataFrame | str) -> dict[Hashable, dict[Hashable, _Figure
         if len(methods) < 2:
             empty = [e.method for e in every if e.task == task and e.method not in methods]
             raise ValueError(
-                "a task must have figures of at least two methods. Received: "
-                f"{list(methods)}{_on(task)}{f', no figures for {empty}' if empty else ''}"
+                "a task must have numbers for at least two methods. Received: "
+                f"{list(methods)}{_on(task)}{f', no numbers for {empty}' if empty else ''}"
             )
     return tasks
 

@@ -78,7 +78,8 @@ class CustomTask(BaseModel):
             )
         if not self.labels and len(self.inputs) == 1:
             raise ValueError(
-                "inputs: must be two columns for a task without labels (regression). Received: one"
+                "inputs: must be two columns for a regression task (without the key 'labels'). "
+                "Received: one"
             )
         if len(set(self.inputs)) < len(self.inputs):
             raise ValueError(f"inputs: must be two different columns. Received: {self.inputs}")

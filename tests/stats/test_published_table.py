@@ -203,7 +203,7 @@ GOOD = table_of((80.0, 1.0), (70.0, 1.0))
             WIDE[["Relation", "MLP"]].replace("2.5 ± 3.1", "–"),
             {},
             ValueError,
-            r"Received: \['Relation'\] on CoLA, no figures for \['MLP'\]",
+            r"Received: \['Relation'\] on CoLA, no numbers for \['MLP'\]",
         ),
         (GOOD, {"num_methods": 1}, ValueError, r"table. Received: num_methods=1 for \['a', 'b'\]"),
         (GOOD, {"n": 1}, ValueError, "Received: n=1"),

@@ -127,7 +127,10 @@ def test_without_data_the_current_folder_is_searched(tmp_path, monkeypatch):
     [
         ({"labels": ["1"]}, "labels: must be two or more different labels. Received: ['1']"),
         ({"labels": ["1", "1"]}, "two or more different labels"),
-        ({"labels": []}, "two columns for a task without labels (regression). Received: one"),
+        (
+            {"labels": []},
+            "two columns for a regression task (without the key 'labels'). Received: one",
+        ),
         ({"metrics": ["pearson"]}, "metrics: must be accuracy or matthews or f1"),
         ({"metrics": ["mathews"]}, "Received: 'mathews'. Did you mean 'matthews'?"),
         ({"metrics": ["f1"], "labels": ["a", "b"]}, "Received: 'f1'."),
