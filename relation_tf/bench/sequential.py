@@ -92,8 +92,8 @@ def check_looks(folder: RunFolder, looks: Looks | None) -> None:
     if found is None:
         if any(folder.path.glob("runs/*/*/*/result.json")):
             raise SuiteError(
-                f"{folder.path}: contains runs that were finished without --until-decided, which "
-                "must not use them. Choose another --out"
+                f"{folder.path}: contains runs that were finished without --until-decided. "
+                "--until-decided must not use them. Choose another --out"
             )
         return
     for key in LookPlan.model_fields:
