@@ -321,7 +321,8 @@ class TextEncoder:
             ValueError: If scores should be computed with feature projection.
         """
         if self.common is None:
-            return self.answer(name, num_classes)(self.vector(texts))
+            vector = self.vector(texts)  # first: layers draw their seeds in the order of creation
+            return self.answer(name, num_classes)(vector)
         if num_classes is None:
             raise ValueError(
                 "`feature_projection` must be False for a regressor. "

@@ -15,6 +15,7 @@ from relation_tf.networks import (
     pair_regressor,
     sequence_classifier,
 )
+from relation_tf.networks.classifiers import TextEncoder
 from relation_tf.optimizers import Adam
 from relation_tf.registry import MECHANISMS as REGISTERED
 from tests.backends import array, close, started, vjp
@@ -493,3 +494,17 @@ def test_a_causal_mechanism_is_read_at_its_last_kept_token(compute):
     changed = array(model(np.where(ids == 5, 6, ids)))
     assert np.abs(changed - outputs)[0].max() > 1e-4
     assert np.abs(changed - outputs)[1].max() < 1e-6
+
+
+def test_layers_draw_their_seeds_in_a_fixed_order(monkeypatch):
+    """The output layer comes last: another order would change the weights of every seed."""
+    created, dense = [], TextEncoder.dense
+
+    def spy(self, name, *arguments):
+        created.append(name)
+        return dense(self, name, *arguments)
+
+    monkeypatch.setattr(TextEncoder, "dense", spy)
+    sequence_classifier("relation", vocabulary_size=9, num_classes=2, units=4)
+    pair_classifier("relation", vocabulary_size=9, num_classes=2, units=4)
+    assert created == ["hidden", "output", "hidden_1", "hidden_2", "output"]
