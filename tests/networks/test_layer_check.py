@@ -349,16 +349,23 @@ FAULTS = [
         "gradients",
         "Gradients of .*kernel are NaN or infinite",
     ),
-    (
+    pytest.param(
         NoisyInInference,
         "inference",
         r"Two calls in inference .* different outputs: a difference of .*only if training=True",
+        marks=pytest.mark.tensorflow,  # JAX itself refuses noise without a seed
     ),
-    (FailsInAPair, "training", "The pair network cannot be trained: RuntimeError: a second text"),
-    (
+    pytest.param(
+        FailsInAPair,
+        "training",
+        "The pair network cannot be trained: RuntimeError: a second text",
+        marks=pytest.mark.tensorflow,
+    ),
+    pytest.param(
         FailsInHalfPrecision,
         "training in mixed precision",
         "The network of one text cannot be trained: RuntimeError: half precision",
+        marks=pytest.mark.tensorflow,
     ),
     (OwnSeed, "determinism", "different weights .*kernel: a difference"),
     (OwnNoise, "determinism", "different outputs with training=True: a difference"),
@@ -540,6 +547,7 @@ def test_rounding_and_nan_are_no_noise(added: float) -> None:
     assert checks._inference(Fixed()) == "two calls give the same outputs."
 
 
+@pytest.mark.tensorflow
 @pytest.mark.usefixtures("without_training")
 def test_noise_in_inference_is_no_fault_of_padding() -> None:
     by_name = {one.name: one for one in check_layer(NoisyInInference, required_only=True).checks}
@@ -553,6 +561,7 @@ def test_layer_without_mask_passes_if_padding_has_no_effect() -> None:
     assert {one.name for one in report.checks} < {one.name for one in check.CHECKS}
 
 
+@pytest.mark.tensorflow
 def test_half_precision_is_required_with_this_precision() -> None:
     report = check_layer(FailsInHalfPrecision, precision="bfloat16", required_only=True)
     assert [one.name for one in report.checks if one.status == "failed"] == [
