@@ -182,8 +182,7 @@ class SuitePlan:
                 fewest, most = (_time(hours * share) for hours in self.hours)
                 yield (
                     f"Other programs used the processor: the timed steps got only {share:.0%} of "
-                    f"it. "
-                    f"Without other load, expect about {fewest} to {most}."
+                    f"it. Without other load, expect about {fewest} to {most}."
                 )
 
     def _margin(self, spread: ExpectedSpread, num_methods: int) -> str:

@@ -228,10 +228,8 @@ def _outputs(trainer: TaskTrainer, run: _FinishedRun) -> dict[tuple[str, str], n
             if not math.isclose(metrics[name][metric], value, abs_tol=_TOLERANCE):
                 raise SuiteError(
                     f"{path}: these weights do not reproduce the run's {metric} on {name}: "
-                    f"expected "
-                    f"{value:.4f}, found {metrics[name][metric]:.4f}. If the layer has state "
-                    f"outside "
-                    "its weights, train the run again"
+                    f"expected {value:.4f}, found {metrics[name][metric]:.4f}. If the layer has "
+                    "state outside its weights, train the run again"
                 )
     return outputs
 

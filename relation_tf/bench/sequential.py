@@ -101,8 +101,7 @@ def check_looks(folder: RunFolder, looks: Looks | None) -> None:
         if own != other:
             raise SuiteError(
                 f"{folder.path / LOOKS}: the tests of --until-decided were planned with {key} = "
-                f"{other}, "
-                f"but now {key} = {own}. Choose another --out"
+                f"{other}, but now {key} = {own}. Choose another --out"
             )
 
 
