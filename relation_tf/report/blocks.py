@@ -463,7 +463,7 @@ def pair_table(
         pvalues: Result of `all_pvalues`.
         alpha: Level of the tests.
         digits: Function from a task to the number of decimals of its differences.
-        ahead: Word for the method with better ranks, for screen readers.
+        ahead: Word for the better method, for screen readers.
         swatches: If True, methods have their marker.
         paper: Label and caption in LaTeX.
         heading: Function from a task to the heading of its column.
@@ -473,7 +473,7 @@ def pair_table(
     columns += [Column(heading(task), "number", task=task) for task in tasks]
     pairs: dict[tuple[str, str], dict[str, Cell]] = {}
     for row in rows_of(pvalues):
-        mark = "▲" if row.effect_size > 0 else "▼"
+        mark = "▲" if (row.ahead == row.b) == row.higher_is_better else "▼"
         pairs.setdefault((row.a, row.b), {})[row.task] = Cell(
             pvalue_only(row.pvalue, alpha),
             mark=mark if row.ahead else "",

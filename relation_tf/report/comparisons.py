@@ -40,11 +40,12 @@ def letters_of(result: PairwiseResult) -> dict[str, str]:
 def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
     """Return the pairs of a result with all columns of a report.
 
-    In addition to `PairwiseResult.pairs` these are `n_a`, `n_b`, `difference` (of b minus a, with
-    the simultaneous interval from `difference_low` to `difference_high`; NaN for procedures without
-    intervals), `effect_low` and `effect_high` (the interval of the effect size), `ahead` (the
-    method with better ranks, significant or not; empty if ranks are equal), and `higher_is_better`
-    (if False, a positive statistic, difference or effect size means that b is worse).
+    In addition to `PairwiseResult.pairs` these are `n_a`, `n_b`, `difference` (of b minus a, as
+    `PairwiseResult.estimand` says, with the simultaneous interval from `difference_low` to
+    `difference_high`; NaN for procedures without intervals), `effect_low` and `effect_high` (the
+    interval of the effect size), `ahead` (the method with better ranks, in a test of means with the
+    better mean, significant or not; empty if they are equal), and `higher_is_better` (if False, a
+    positive statistic, difference or effect size means that b is worse).
 
     Args:
         result: The test of a task.
@@ -52,7 +53,7 @@ def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
     """
     pairs, effects = result.pairs(), result.effect_sizes()
     sizes = {name: len(scores) for name, scores in result.samples.items()}
-    towards_b = pairs["effect_size"] * (1 if result.higher_is_better else -1)
+    towards_b = result.directions() * (1 if result.higher_is_better else -1)
     pairs = pairs.assign(
         n_a=pairs["a"].map(sizes),
         n_b=pairs["b"].map(sizes),
@@ -61,7 +62,7 @@ def pairs_of(result: PairwiseResult, factor: float = 1.0) -> pd.DataFrame:
         ahead=np.select([towards_b > 0, towards_b < 0], [pairs["b"], pairs["a"]], ""),
         higher_is_better=result.higher_is_better,
     )
-    if result.null is not None:
+    if result.estimand is not None:
         shifts = result.confidence_interval()
         pairs["difference"] = factor * shifts["difference"]
         pairs["difference_low"] = factor * shifts["low"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,24 @@ from relation_tf.stats.shifts import differences_of, shift_interval
 from relation_tf.stats.spread import spread_notes
 
 NOT_SIGNIFICANT = "no significant difference"
+
+
+class Estimand(NamedTuple):
+    """The difference that `confidence_interval` of a result estimates.
+
+    Attributes:
+        name: The difference, such as `"difference of means"`.
+        assumption: A sentence with what its intervals assume.
+    """
+
+    name: str
+    assumption: str
+
+
+_SHIFT = Estimand(
+    "Hodges-Lehmann difference",
+    "It assumes that the score distributions of two methods differ only in location.",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,6 +93,7 @@ class PairwiseResult(Shown):
     notes: tuple[str, ...]
 
     _ahead: ClassVar[str] = "higher"  # of a method with a positive sign
+    _signed: ClassVar[str] = "effect_size"  # has the sign of a difference
 
     @property
     def tied(self) -> bool:
@@ -82,6 +101,11 @@ class PairwiseResult(Shown):
         best = self.attainable_pvalue
         error = 0.0 if self.null is None else self.null.standard_error(best)
         return due_to_ties(self.pvalue.to_numpy(), best, error)
+
+    @property
+    def estimand(self) -> Estimand | None:
+        """Difference that `confidence_interval` estimates; None for procedures without it."""
+        return None if self.null is None else _SHIFT
 
     def pairs(self) -> pd.DataFrame:
         """Return the tested pairs, one per row.
@@ -93,13 +117,20 @@ class PairwiseResult(Shown):
         """
         asymptotic = [] if self.asymptotic_pvalue is None else ["asymptotic_pvalue"]
         table = self._table("statistic", "pvalue", *asymptotic, "effect_size", "significant")
-        signs = np.where(table["significant"], np.sign(table["effect_size"]), 0).tolist()
+        signs = np.where(table["significant"], self.directions(), 0).tolist()
         rows = list(zip(table["a"], table["b"], signs, strict=True))
         turned = 1 if self.higher_is_better else -1
         better = [(b if sign * turned > 0 else a) if sign else None for a, b, sign in rows]
         table["better"] = pd.Series(better, dtype=object)
         table["verdict"] = [self._verdict(*row) for row in rows]
         return table
+
+    def directions(self) -> FloatArray:
+        """Return 1 for each tested pair whose second method is higher, -1 if lower, 0 if neither.
+
+        Higher is by ranks, or by means in a test of means.
+        """
+        return np.sign(self._table(self._signed)[self._signed].to_numpy(dtype=float))
 
     def effect_sizes(self, confidence: float = 0.95) -> pd.DataFrame:
         """Return the effect sizes of the tested pairs with confidence intervals.

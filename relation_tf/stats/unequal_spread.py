@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_count, check_probability
-from relation_tf.stats.comparisons import PairwiseResult, as_kind, pairwise_result
+from relation_tf.stats.comparisons import Estimand, PairwiseResult, as_kind, pairwise_result
 from relation_tf.stats.design import samples_needed
 from relation_tf.stats.null_distribution import PERMUTATIONS, RandomSource, random_seed
 from relation_tf.stats.pairwise import arrangements, index_pairs, permutation_pvalues
@@ -64,6 +64,14 @@ class BrunnerMunzelResult(PairwiseResult):
 
     permutations: int
     seed: int
+
+    @property
+    def estimand(self) -> Estimand:
+        """Difference that `confidence_interval` estimates."""
+        return Estimand(
+            "median difference",
+            "After this shift neither method is more likely to be ahead; spreads may differ.",
+        )
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of the median difference of two scores.

@@ -12,7 +12,7 @@ import pandas as pd
 
 from relation_tf.registry import PROCEDURES
 from relation_tf.stats.checks import check_probability
-from relation_tf.stats.comparisons import PairwiseResult, as_kind, pairwise_result
+from relation_tf.stats.comparisons import Estimand, PairwiseResult, as_kind, pairwise_result
 from relation_tf.stats.pairwise import index_pairs
 from relation_tf.stats.presentation import name_pairs
 from relation_tf.stats.samples import (
@@ -29,6 +29,15 @@ from relation_tf.stats.unequal_spread import holm, level_of_each
 @dataclass(frozen=True, eq=False, repr=False)
 class WelchResult(PairwiseResult):
     """Result of `welch`: a `PairwiseResult` with intervals of the differences of means."""
+
+    _signed = "statistic"
+
+    @property
+    def estimand(self) -> Estimand:
+        """Difference that `confidence_interval` estimates."""
+        return Estimand(
+            "difference of means", "It assumes approximately normal means; spreads may differ."
+        )
 
     def confidence_interval(self, confidence: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence intervals of the differences of means.

@@ -13,11 +13,12 @@ from relation_tf.report.comparisons import (
     all_pvalues,
     compare,
     letters_of,
+    pairs_of,
     summarize,
     wins,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.stats import steel, steel_dwass
+from relation_tf.stats import steel, steel_dwass, welch
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 NINE = ["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI"]
@@ -230,3 +231,34 @@ def test_marks_have_the_sign_of_the_difference(table_of):
     (row,) = (line for line in report.markdown().splitlines() if line.startswith("| a | b | ▲"))
     assert row.count("▲ **.008** (+10") == 2
     assert ": lower (better for loss)." in report.latex()
+
+
+@pytest.mark.parametrize(
+    ("test", "estimand"),
+    [("welch", "difference of means"), ("brunner-munzel", "median difference")],
+)
+def test_other_procedures_have_their_intervals_on_the_page(suite_of, fabricate, test, estimand):
+    report = make_report(fabricate(suite_of(tasks=["CoLA"], test=test), noisy))
+    scores = report.context.scores
+    found = scores.procedure.function({**scores.samples("CoLA")}).confidence_interval()
+    limits = report.tables["pvalues"][["difference", "difference_low", "difference_high"]]
+    np.testing.assert_allclose(limits, 100 * found[["difference", "low", "high"]])
+    page = report.markdown()
+    assert f"After p: the {estimand} in points, second minus first method, with its 95 %" in page
+    assert f"{estimand.capitalize()} in points from " in page
+    assert "| Difference |" in page
+
+
+def test_welch_is_ahead_by_means_not_by_ranks(suite_of, fabricate):
+    """One run of 10 against seeds that are a little higher: mean and ranks disagree."""
+    scores = {"a": [0.4, 0.4, 0.4, 0.4, 0.9], "b": [0.41, 0.41, 0.41, 0.41, 0.42]}
+    table = pairs_of(welch(scores))
+    assert table["effect_size"].item() > 0
+    assert table["difference"].item() < 0
+    assert table["ahead"].item() == "a"
+    assert pairs_of(steel_dwass(scores))["ahead"].item() == "b"
+    suite = suite_of(tasks=["CoLA"], method=TWO, test="welch")
+    own = dict(zip(("baseline", "relation"), scores.values(), strict=True))
+    report = make_report(fabricate(suite, lambda config, *_: own[config.method][config.seed - 1]))
+    assert "(by means)" in report.markdown()
+    assert "| baseline | relation | ▼" in report.markdown()

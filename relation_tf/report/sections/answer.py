@@ -40,7 +40,7 @@ from relation_tf.report.verdicts import (
     by_method,
     margin_in_words,
 )
-from relation_tf.stats import StratifiedResult
+from relation_tf.stats import PairwiseResult, StratifiedResult
 
 
 @register_section("answer")
@@ -116,7 +116,7 @@ def _best_figure(context: ReportContext) -> list[Block]:
     """
     scores = context.scores
     best = scores.control or _best(context)
-    title, pairs = _compared(context)
+    title, pairs, estimand = _compared(context)
     if pairs.empty or best is None:
         return []
     first, second = pairs[pairs["a"] == best], pairs[pairs["b"] == best]
@@ -133,9 +133,8 @@ def _best_figure(context: ReportContext) -> list[Block]:
     which = "the control" if scores.control else "the method with the best mean"
     unit = f" in {scores.unit}" if scores.unit else ""
     note = (
-        f"Difference{unit} from {best}, {which}, with simultaneous intervals"
-        f"{'' if finite.all() else '; an interval without an end is infinite'}. Differences are "
-        "shifts of all scores (Hodges-Lehmann), not differences of means."
+        f"{capital(estimand)}{unit} from {best}, {which}, with simultaneous intervals"
+        f"{'' if finite.all() else '; an interval without an end is infinite'}."
     )
     return figure_with_note(picture, note)
 
@@ -149,15 +148,15 @@ def _best(context: ReportContext) -> str | None:
     return str(means.idxmin() if lower else means.idxmax())
 
 
-def _compared(context: ReportContext) -> tuple[str, pd.DataFrame]:
-    """Return the differences of all pairs over the tasks or on the only task, and a title.
+def _compared(context: ReportContext) -> tuple[str, pd.DataFrame, str]:
+    """Return a title, the differences of all pairs over the tasks or on the only task, their name.
 
     The columns are those of `differences`, positive where b is better.
     """
     several, scores = context.several, context.scores
     if several is not None and isinstance(several.result, StratifiedResult) and scores.alike:
         title = f"All {plural(len(several.tasks), 'task')}"
-        return title, several.result.confidence_interval()
+        return title, several.result.confidence_interval(), _estimand(several.result)
     names = {"difference_low": "low", "difference_high": "high"}
     only = scores.own_tasks if len(scores.own_tasks) == 1 else []
     title = next(iter([*scores.averages, *only]), "")
@@ -165,7 +164,12 @@ def _compared(context: ReportContext) -> tuple[str, pd.DataFrame]:
     if title in scores.lower_is_better:
         low = pairs["low"]
         pairs = pairs.assign(difference=-pairs["difference"], low=-pairs["high"], high=-low)
-    return title, pairs
+    test = context.comparisons.get(title)
+    return title, pairs, "" if test is None else _estimand(test)
+
+
+def _estimand(test: PairwiseResult) -> str:
+    return "" if test.estimand is None else test.estimand.name
 
 
 def _cautions(context: ReportContext) -> Iterator[Block]:

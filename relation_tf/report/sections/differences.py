@@ -21,6 +21,7 @@ from relation_tf.report.blocks import (
 )
 from relation_tf.report.context import ReportContext
 from relation_tf.report.pictures.significance import differences
+from relation_tf.stats import WelchResult
 
 
 @register_section("differences")
@@ -50,7 +51,8 @@ class Differences(Section):
             what = f"each method of a column against {scores.control}"
         test = f"{scores.procedure.title}, {what}"
         note: list[str | Span] = [
-            f"p: {test}. ▲: the second method has higher scores (by ranks), ▼: lower. ",
+            f"p: {test}. ▲: the second method has higher scores (by {_measure(context)}), "
+            "▼: lower. ",
             SHADED,
             f": significant, {context.level}. The other pairs do not differ significantly; this is "
             f"no evidence that they are equal.{_intervals(context)}",
@@ -73,20 +75,26 @@ class Differences(Section):
         ]
 
 
+def _measure(context: ReportContext) -> str:
+    """Return what decides which method is ahead."""
+    results = context.comparisons.values()
+    return "means" if any(isinstance(found, WelchResult) for found in results) else "ranks"
+
+
 def _intervals(context: ReportContext) -> str:
     """Describe the intervals in the table; empty if the test has none."""
     found = context.pvalues[["difference_low", "difference_high"]]
-    if found.isna().all(axis=None):
+    estimand = next(iter(context.comparisons.values())).estimand
+    if estimand is None:
         return ""
     confidence = f"{100 * (1 - context.scores.alpha):g} %"
     if np.isinf(found).all(axis=None):
         return f" So few seeds give no finite {confidence} intervals of the differences."
     unit = f" in {context.scores.unit}" if context.scores.unit else ""
     return (
-        f" After p: the Hodges-Lehmann difference{unit}, second minus first method, with its "
-        f"{confidence} interval, simultaneous for all pairs of a column. An interval excludes 0 "
-        "only if the pair is significant. It assumes that the score distributions of two methods "
-        f"differ only in location.{context.scores.turned}"
+        f" After p: the {estimand.name}{unit}, second minus first method, with its {confidence} "
+        "interval, simultaneous for all pairs of a column. An interval excludes 0 only if the pair "
+        f"is significant. {estimand.assumption}{context.scores.turned}"
     )
 
 

@@ -128,8 +128,10 @@ def _pairs(task: str, pairs: pd.DataFrame, context: ReportContext) -> Table:
             pair.effect_size, pair.effect_low, pair.effect_high, 2
         ),
     }
-    if pairs["asymptotic_pvalue"].isna().all():
-        del columns["p, asymptotic"], columns["Difference"]
+    empty = {"p, asymptotic": "asymptotic_pvalue", "Difference": "difference"}
+    for heading, values in empty.items():
+        if pairs[values].isna().all():
+            del columns[heading]
     rows = [
         Row(
             [
