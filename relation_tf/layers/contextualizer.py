@@ -22,7 +22,7 @@ class _Step(NamedTuple):
     w: Any  # (rank, width)
     u: Any  # (width, rank)
     v: Any  # (width, rank)
-    bias: Any  # (width,)
+    bias: Any  # (width,), or None
     scale: Any  # (width,)
     offset: Any  # (width,)
 
@@ -58,6 +58,7 @@ class Contextualizer(WeightedLayer):
         algorithm: `"tokens"`, `"moments"` or `"auto"`.
         epsilon: Positive number added to the variance in LayerNorm.
         seed: Random seed of the uniform initial context.
+        use_bias: If False, b is left out: the steps then have no term without the context.
         kernel_initializer: Initializer of the matrices.
         bias_initializer: Initializer of the biases.
         kernel_regularizer: Regularizer of the matrices.
@@ -90,6 +91,7 @@ class Contextualizer(WeightedLayer):
         epsilon: float = 1e-5,
         seed: int | None = None,
         *,
+        use_bias: bool = True,
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
         kernel_regularizer: Any = None,
@@ -111,6 +113,7 @@ class Contextualizer(WeightedLayer):
             raise ValueError(f"`epsilon` must be positive. Received: epsilon={epsilon!r}")
         self.epsilon = epsilon
         self.seed = seed
+        self.use_bias = use_bias
         if initial_context == "uniform":
             self.seed_generator = keras.random.SeedGenerator(seed)
 
@@ -127,7 +130,7 @@ class Contextualizer(WeightedLayer):
             w=self.add_kernel(f"w_kernel_{k}", self.rank, width),
             u=self.add_kernel(f"u_kernel_{k}", width, self.rank),
             v=self.add_kernel(f"v_kernel_{k}", width, self.rank),
-            bias=self.add_bias(f"bias_{k}", width),
+            bias=self.add_bias(f"bias_{k}", width) if self.use_bias else None,
             scale=self._add_vector(f"scale_{k}", width, "ones"),
             offset=self._add_vector(f"offset_{k}", width, "zeros"),
         )
@@ -218,7 +221,8 @@ def _by_tokens(x: Any) -> Callable[[_Step, Any], Any]:
             related = ops.matmul(x, ops.matmul(step.u * query[0], step.w))
         else:
             related = ops.matmul(ops.matmul(x, step.u) * query, step.w)
-        return ops.sum(to_float32(related + step.bias) * to_float32(x), axis=1)
+        related = related if step.bias is None else related + step.bias
+        return ops.sum(to_float32(related) * to_float32(x), axis=1)
 
     return mixed
 
@@ -237,7 +241,7 @@ def _by_moments(x: Any) -> Callable[[_Step, Any], Any]:
         else:
             weighted = ops.matmul(second, u) * ops.transpose(w)  # (batch, width, rank)
             total = ops.matmul(weighted, ops.transpose(query, (0, 2, 1)))[:, :, 0]
-        return total + to_float32(step.bias) * first
+        return total if step.bias is None else total + to_float32(step.bias) * first
 
     return mixed
 

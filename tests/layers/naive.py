@@ -179,7 +179,7 @@ def contextualizer(
         total = np.zeros_like(context)
         for token in x:
             related = (token @ w[f"u_kernel_{k}"]) * (context @ w[f"v_kernel_{k}"])
-            total += (related @ w[f"w_kernel_{k}"] + w[f"bias_{k}"]) * token
+            total += (related @ w[f"w_kernel_{k}"] + w.get(f"bias_{k}", 0)) * token
         z = (total - total.mean()) / np.sqrt(total.var() + epsilon)
         context = context + w[f"scale_{k}"] * z + w[f"offset_{k}"]
     return context

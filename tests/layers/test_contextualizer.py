@@ -89,6 +89,14 @@ def test_uniform_context_follows_the_equation(algorithm: str) -> None:
     close(array(layer(x, mask=mask)), twin(weights_of(layer), x.astype("float64"), mask, starts))
 
 
+@both_algorithms
+def test_without_bias(algorithm: str) -> None:
+    x, mask = tokens(4, 3, 5, WIDTH), some(5, 3, 5)
+    layer = built(algorithm=algorithm, use_bias=False)
+    assert not [w for w in layer.weights if "bias" in w.name]
+    close(array(layer(x, mask=mask)), twin(weights_of(layer), x.astype("float64"), mask))
+
+
 def test_empty_document() -> None:
     layer = built(initial_context="learned")
     w = weights_of(layer)
