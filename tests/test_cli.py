@@ -450,6 +450,8 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["run", "demo", "--set", "epochs"], "--set: must be KEY=VALUE. Received: 'epochs'"),
         (["run", "demo", "--set", "epochs=many"], "key 'epochs'"),
         (["run", "demo", "--set", "epoch=3"], "unknown key 'epoch'. Did you mean 'epochs'?"),
+        (["run", "demo", "--set", "units=-1"], "unknown key 'units'. Set it in [[method]].\n"),
+        (["run", "demo", "--set", "overrides.RTE.epochs=0"], "--set: must set a whole key, such as"),
         (["run", "demo", "--seeds", "a"], "--seeds: must be integers such as 1,2. Received: 'a'"),
         (["run", "demo", "--methods", "relation64"], "Did you mean 'relation-64'?"),
         (["run", "demo", "--tasks", "rte"], "Did you mean 'RTE'?"),
@@ -478,6 +480,7 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["compare", "nowhere.csv"], "nowhere.csv: cannot be read"),
         (["compare", "x.csv", "--out", "~nobody-here/x"], "~nobody-here/x: "),
         (["tasks", "--data", "~nobody-here/x"], "~nobody-here/x: "),
+        (["tasks", "--data", "nowhere"], "nowhere: no such folder."),
         (["download", "MR", "--tfds", "."], "task MR"),
         *[([*command, "--plugin", "absent"], "plugin 'absent' cannot be imported: no such module")
           for command in (["tasks"], ["download", "MR"], ["check-layer", "relation"],

@@ -162,13 +162,18 @@ def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
     """Parse `KEY=VALUE` pairs; a value that is not valid TOML is a string.
 
     Raises:
-        BadParameter: If a pair has no key or no value.
+        BadParameter: If a pair has no key or no value, or the key is that of a table's entry.
     """
     settings: dict[str, Any] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise typer.BadParameter(f"--set: must be KEY=VALUE. Received: {pair!r}")
+        if "." in key:
+            raise typer.BadParameter(
+                "--set: must set a whole key, such as 'overrides={CoLA={epochs=20}}'. "
+                f"Received: {pair!r}"
+            )
         try:
             settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:

@@ -19,7 +19,9 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
     keys = list(fault["loc"])
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, keys)
-        hint = did_you_mean(str(keys[-1]), known, cutoff=0.5) or f" Known: {join_names(known)}."
+        hint = did_you_mean(str(keys[-1]), known) or f" Known: {join_names(known)}."
+        if len(keys) == 1 and (tables := _tables_with(keys[0], model)):
+            hint = f" Set it in {' or '.join(tables)}."
         return f"unknown key {quote(_dotted(keys))}.{hint}"
     keys = _named(keys)
     path = _dotted(keys)
@@ -35,6 +37,8 @@ def fault_line(fault: Any, model: type[BaseModel]) -> str:
         message = "a name of at most 80 letters, digits, '.', '_' and '-'"
     if fault["type"] == "list_type" and path in ("method", "task", "group"):
         message = f"[[{path}]] tables, in double brackets"
+    elif fault["type"] == "list_type" and isinstance(fault["input"], str):
+        message = f"a list, such as [{quote(fault['input'])}]"
     if not path:
         return message
     if fault["type"] == "value_error" and keys[0] in ("task", "method") and len(keys) == 2:
@@ -105,6 +109,16 @@ def _known_keys(model: type[BaseModel], keys: Sequence[Any]) -> list[str]:
         if field := model.model_fields.get(key):
             model = next(_models(field.annotation), model)
     return list(model.model_fields)
+
+
+def _tables_with(key: str, model: type[BaseModel]) -> list[str]:
+    """Return the tables of a model that have a key, as TOML names them."""
+    forms = {list: "[[{}]]", dict: "[{}.TASK]"}
+    return [
+        forms.get(get_origin(field.annotation), "[{}]").format(name)
+        for name, field in model.model_fields.items()
+        if any(key in table.model_fields for table in _models(field.annotation))
+    ]
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -81,10 +81,10 @@ def lines(
     Raises:
         DataError: If `data` is not a folder.
     """
+    folder_of(data)  # its error comes before the head of the table
     yield _line(
         "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
     )
-    folder_of(data)
     missing, notes = [], []
     for entry in names:
         name = entry if isinstance(entry, str) else entry.name

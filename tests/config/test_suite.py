@@ -270,6 +270,10 @@ def of(**method):
     [
         # keys and values
         ({"stoping": "x"}, "unknown key 'stoping'. Did you mean 'stopping'?"),
+        ({"unit": 8}, "unknown key 'unit'. Known: source, tokens, "),
+        ({"units": -1}, "unknown key 'units'. Set it in [[method]]."),
+        ({"metrics": ["bleu"]}, "unknown key 'metrics'. Set it in [[task]] or [overrides.TASK]."),
+        ({"tasks": "CoLA"}, "key 'tasks': must be a list, such as ['CoLA']. Received: 'CoLA'"),
         ({"stopping": "smoothed_early"}, "unknown stopping rule 'smoothed_early'. "),
         ({"source": "web"}, "key 'source': unknown data source 'web'. Must be one of auto, files"),
         ({"test": "steal"}, "unknown test 'steal'. "),
