@@ -21,6 +21,7 @@ help:  ## show this list
 
 $(VENV)/base.stamp: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "relation_tf needs Python 3.11 or later, this is " + sys.version.split()[0])'
+	@echo 'Installing relation_tf and its dependencies into $(VENV); this takes a few minutes.'
 	$(PYTHON) -m venv $(VENV)
 	$(EDITABLE) .
 	@touch $@
