@@ -1,9 +1,10 @@
-"""Keep output on stderr out of the terminal."""
+"""Keep log messages and other output on stderr out of the terminal."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import sys
 import tempfile
@@ -42,6 +43,23 @@ def start_quietly(get: Callable[[str], Any]) -> Callable[[str], Any]:
             return get(name)
 
     return get_quietly
+
+
+@contextlib.contextmanager
+def errors_only(package: str) -> Iterator[None]:
+    """Drop the messages of a package's logger that are not errors.
+
+    Example:
+        >>> with errors_only("gensim"):
+        ...     logging.getLogger("gensim").warning("use more threads")
+    """
+    logger = logging.getLogger(package)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 from relation_tf.errors import DataError, OptionError, SuiteError, reason_of
 from relation_tf.files import expand_home, replacing
 from relation_tf.interrupts import interrupts_delayed
+from relation_tf.quiet import errors_only
 from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.plain_text import read_lines
@@ -98,7 +98,8 @@ def train_vectors(
         rows = _rows_of_files([expand_home(file) for file in files])
         reading = {"data": data, "tfds_folder": tfds_folder, "skip_bad_lines": skip_bad_lines}
         tokens = _write_words(text, [rows, *(_rows_of_task(name, reading) for name in tasks)])
-        with _progress(settings.epochs * tokens, quiet) as advance, _quiet_gensim():
+        # gensim advises several threads, with which a seed gives other vectors.
+        with _progress(settings.epochs * tokens, quiet) as advance, errors_only("gensim"):
             model = _train(make_model, _Texts(text), settings, tokens, advance)
     vectors = model.wv
     with _writing(out) as file:
@@ -202,18 +203,6 @@ def _progress(total: int, quiet: bool) -> Iterator[Any]:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("training", total=total)
         yield lambda count: bar.advance(task, count)
-
-
-@contextlib.contextmanager
-def _quiet_gensim() -> Iterator[None]:
-    """Drop gensim's advice, which is about several threads."""
-    logger = logging.getLogger("gensim")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 @contextlib.contextmanager

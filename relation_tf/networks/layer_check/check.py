@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +18,7 @@ from relation_tf.networks.layer_check.training import CHECKS
 from relation_tf.networks.mechanisms import load
 from relation_tf.networks.mixing import entry_of, refuse_options
 from relation_tf.networks.precision import dtype_policy
+from relation_tf.quiet import errors_only
 from relation_tf.registry import Mechanism
 
 
@@ -73,25 +72,13 @@ def check_layer(
     outcomes: dict[str, LayerCheck] = {}
     # Warnings of Keras and TensorFlow refer to the networks created here, not to the layer.
     ignored = warnings.catch_warnings(action="ignore")
-    with ignored, _tensorflow_silent(), dtype_policy("float32"):
+    with ignored, errors_only("tensorflow"), dtype_policy("float32"):
         _refuse_wrong_options(subject)
         for check in checks:
             check_interrupts()
             if precision in check.needed or not required_only:
                 outcomes[check.name] = check.outcome(subject, outcomes, precision)
     return LayerReport(str(subject), tuple(outcomes.values()))
-
-
-@contextmanager
-def _tensorflow_silent() -> Iterator[None]:
-    """Hide TensorFlow's warnings, such as that functions of new networks are traced."""
-    logger = logging.getLogger("tensorflow")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _subject(
