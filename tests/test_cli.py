@@ -451,7 +451,7 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
         (["run", "demo", "--set", "epochs=many"], "key 'epochs'"),
         (["run", "demo", "--set", "epoch=3"], "unknown key 'epoch'. Did you mean 'epochs'?"),
         (["run", "demo", "--set", "units=-1"], "unknown key 'units'. Set it in [[method]].\n"),
-        (["run", "demo", "--set", "overrides.RTE.epochs=0"], "--set: must set a whole key, such as"),
+        (["run", "demo", "--set", "overrides.RTE.epochs=0"], "must set a whole key, such as"),
         (["run", "demo", "--seeds", "a"], "--seeds: must be integers such as 1,2. Received: 'a'"),
         (["run", "demo", "--methods", "relation64"], "Did you mean 'relation-64'?"),
         (["run", "demo", "--tasks", "rte"], "Did you mean 'RTE'?"),
