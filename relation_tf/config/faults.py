@@ -113,7 +113,7 @@ def _known_keys(model: type[BaseModel], keys: Sequence[Any]) -> list[str]:
 
 def _tables_with(key: str, model: type[BaseModel]) -> list[str]:
     """Return the tables of a model that have a key, as TOML names them."""
-    forms = {list: "[[{}]]", dict: "[{}.TASK]"}
+    forms: dict[Any, str] = {list: "[[{}]]", dict: "[{}.TASK]"}
     return [
         forms.get(get_origin(field.annotation), "[{}]").format(name)
         for name, field in model.model_fields.items()
