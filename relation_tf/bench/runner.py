@@ -37,6 +37,7 @@ from relation_tf.errors import OptionError, SuiteError
 from relation_tf.registry import SOURCES, TRACKERS
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.glove import check_glove
+from relation_tf.tasks.metrics import check_installed
 from relation_tf.tasks.official import shortfalls
 from relation_tf.tasks.sources import TaskSource, digest_of_file
 from relation_tf.training.pretrained import pretrained_digest
@@ -301,7 +302,8 @@ def _groups(suite: Suite, pending: Sequence[RunConfig], whole: RunGroup) -> list
 
 
 def _check_suite(suite: Suite, chosen: Sequence[RunConfig], options: RunOptions) -> None:
-    """Check that the options allow the requirements of the suite."""
+    """Check that the installed packages and the options allow the requirements of the suite."""
+    check_installed({metric for config in chosen for metric in find_task(config.entry).metrics})
     if options.executor != "local" and suite.pretrained is not None:
         raise OptionError(
             "executor",

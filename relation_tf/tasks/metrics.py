@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from glue_submit import compute
+from relation_tf.errors import SuiteError
 from relation_tf.registry import METRICS, Metric
 from relation_tf.tasks import weighted_metrics as weighted
 
@@ -25,6 +26,9 @@ def bleu(predictions: Any, labels: Any) -> float:
         predictions: Texts, `(rows,)`.
         labels: The reference of each text, `(rows,)`.
 
+    Raises:
+        SuiteError: If sacrebleu is not installed.
+
     Example:
         >>> round(bleu(["1989-03-03", "2012-03-05"], ["1989-03-03", "2012-03-03"]), 4)
         0.9401
@@ -33,9 +37,35 @@ def bleu(predictions: Any, labels: Any) -> float:
         - Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation".
         - Post 2018, "A Call for Clarity in Reporting BLEU Scores" (WMT).
     """
-    from sacrebleu.metrics import BLEU
+    metric = _sacrebleu()(tokenize="char")
+    return metric.corpus_score([*predictions], [[*labels]]).score / 100
 
-    return BLEU(tokenize="char").corpus_score([*predictions], [[*labels]]).score / 100
+
+def _sacrebleu() -> Any:
+    try:
+        from sacrebleu.metrics import BLEU
+    except ImportError as error:
+        raise SuiteError(
+            "BLEU needs the package sacrebleu, which is not installed: "
+            "pip install 'relation_tf[bleu]'"
+        ) from error
+    return BLEU
+
+
+def check_installed(metrics: Container[str]) -> None:
+    """Check, before a run, that the package of each metric is installed.
+
+    Args:
+        metrics: Names of metrics.
+
+    Raises:
+        SuiteError: The message names the package and how to install it.
+
+    Example:
+        >>> check_installed(["accuracy"])
+    """
+    if "bleu" in metrics:
+        _sacrebleu()
 
 
 _BUILTIN = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from sacrebleu import corpus_bleu
 
 from relation_tf.bench import run_suite
+from relation_tf.errors import SuiteError
 from relation_tf.networks import greedy_decode, sequence_loss
 from relation_tf.report import make_report
 from relation_tf.tasks import dates, find_source, load_task, reversal
@@ -100,6 +102,15 @@ def test_bleu_is_that_of_sacrebleu_for_the_decoded_texts(suite):
         assert trained.metrics[name]["bleu"] == pytest.approx(expected, abs=1e-12)
     assert [*trained.metrics["reversal"]] == metrics
     assert {"val_bleu", "val_exact_match"} < {*trained.history[0]}
+
+
+def test_bleu_without_its_package_is_refused_before_training(suite, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)  # as if not installed
+    tasks = {"tasks": ["reversal", "dates"], "method": [GRU]}
+    scored = suite(**tasks, overrides={"dates": {"metrics": ["bleu"]}})
+    with pytest.raises(SuiteError, match=r"not installed: pip install 'relation_tf\[bleu\]'"):
+        run_suite(scored, tmp_path / "out", quiet=True)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
