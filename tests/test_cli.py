@@ -294,7 +294,7 @@ def completions(call, monkeypatch, shell, line):
         ("relation-tf plan sma", "small.toml"),
         ("relation-tf run demo --tasks CoLA,R", "CoLA,RTE"),
         ("relation-tf run demo --methods rel", "relation-64"),
-        ("relation-tf tasks TREC-", "TREC-fine"),
+        ("relation-tf tasks SST-2-", "SST-2-sentences"),
         ("relation-tf check-layer multi", "multi-head-attention"),
     ],
 )

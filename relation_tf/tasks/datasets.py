@@ -30,14 +30,8 @@ is chosen as for MR; the header is line 0.
 
 Reuters: see `relation_tf.tasks.reuters`. WikiText headers: see `relation_tf.tasks.wikitext`.
 
-TREC: questions, classified by the type of the answer. TREC has six classes: description, entity,
-abbreviation, human, location, number. TREC-fine has fifty subclasses, such as `NUM:date`. The
-published file has both labels for each question. Another file has only the class number, with the
-same questions in the same order. Both files give the same rows of TREC.
-
-SST: sentences of film reviews. SST-1 has five classes from very negative to very positive;
-SST-2-sentences has two classes, without neutral sentences. Both have whole sentences and labelled
-test rows; GLUE's SST-2 also trains on phrases, and its test labels are not public. The dataset is
+SST-2-sentences: sentences of film reviews, positive or negative, without neutral ones. Test rows
+have labels; GLUE's SST-2 also trains on phrases, and its test labels are not public. The dataset is
 published as trees, see `relation_tf.tasks.sst`. Another format has the same sentences as lower-case
 text in another order. Both give the same rows, but a validation share contains different rows.
 
@@ -50,9 +44,9 @@ References:
     FDU-MTL: Liu, Qiu and Huang 2017, "Adversarial Multi-task Learning for Text Classification"
     (ACL). IMDb: Maas et al. 2011, "Learning Word Vectors for Sentiment Analysis" (ACL). AG News,
     Yelp: Zhang, Zhao and LeCun 2015, "Character-level Convolutional Networks for Text
-    Classification" (NIPS). tweets: published on Kaggle as `finalSentimentdata2.csv`. TREC: Li and
-    Roth 2002, "Learning Question Classifiers" (COLING). SST: Socher et al. 2013, "Recursive Deep
-    Models for Semantic Compositionality Over a Sentiment Treebank" (EMNLP).
+    Classification" (NIPS). tweets: published on Kaggle as `finalSentimentdata2.csv`. SST: Socher
+    et al. 2013, "Recursive Deep Models for Semantic Compositionality Over a Sentiment Treebank"
+    (EMNLP).
 """
 
 from __future__ import annotations
@@ -62,7 +56,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import glue_submit
@@ -72,12 +65,11 @@ from relation_tf.tasks.readers import (
     ReadRows,
     ReadText,
     line_rows,
-    read_labelled_lines,
     split_reader,
     table_rows,
 )
 from relation_tf.tasks.tables import read_csv, read_tsv
-from relation_tf.tasks.task import Dataset, FileLayout, Task, TextSplit
+from relation_tf.tasks.task import Dataset, FileLayout, Task
 
 _SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
 _PLACES = ("files", "folders", "first", "optional")  # of `FileLayout`
@@ -94,13 +86,6 @@ def join_title(title: str, description: str) -> str:
     return f"{title} {description}".strip()
 
 
-def _coarse_rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-    """Read a file with the fifty classes of TREC and map them to the six classes."""
-    fine = next(each.task.labels for each in DATASETS if each.task.name == "TREC-fine") or ()
-    words = {word: word.partition(":")[0] for word in fine}
-    return read_labelled_lines(task, path, words, skipped=skipped)
-
-
 TEXTS: Mapping[str, Callable[..., str]] = {
     "news": join_title,
     "review": imdb.clean_review,
@@ -112,7 +97,6 @@ _ROWS: Mapping[str, Callable[..., ReadRows]] = {
     "lines": line_rows,
     "tsv": partial(table_rows, read_tsv),
     "csv": partial(table_rows, read_csv),
-    "coarse lines": lambda: _coarse_rows,
     "Yelp sample": lambda: yelp.sample_rows,
     "SST trees": lambda: sst.tree_rows,
     "WikiText headers": lambda: wikitext.header_rows,

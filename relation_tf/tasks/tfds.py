@@ -4,11 +4,9 @@ A dataset is read from its prepared folder, `<folder>/<set>/<version>`, never fr
 `download` downloads and prepares a dataset with TFDS.
 
 TFDS changes the order of rows. GLUE rows have a number (`idx`) and are restored to the order of the
-GLUE files, so tasks from TFDS and from files have identical rows. Rows of IMDb, AG News and TREC
+GLUE files, so tasks from TFDS and from files have identical rows. Rows of IMDb and AG News
 have no number and keep the order of the prepared folder, which differs from the order of the files.
 A validation share of the training rows therefore contains different rows.
-
-In one training row of TREC an invalid UTF-8 byte (between "sister" and "city") is a space.
 """
 
 from __future__ import annotations
@@ -37,6 +35,7 @@ _ROWS_AT_ONCE = 4096
 # TensorFlow's own, in bytes; of TFDS's, which is another, it would tell the terminal.
 _BUFFER_SIZE = 262_144
 _SECONDS_TO_ANSWER = 10.0
+_LABEL = "label"  # feature of every dataset
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,8 @@ class Prepared:
         splits: TFDS name of each split.
         features: Features with the texts, in the order of the inputs of the task.
         labels: Label word of each TFDS class; empty for regression.
-        label: Feature with the label.
         index: Feature with the row number, or None.
         text: Function that builds the text from the features; None if the features are the inputs.
-        spaced: If True, words are already divided by spaces, see `TaskText`.
         apart: TFDS datasets of splits that are in another dataset with the same features.
     """
 
@@ -61,10 +58,8 @@ class Prepared:
     splits: Mapping[str, str]
     features: Sequence[str]
     labels: Mapping[str, str]
-    label: str = "label"
     index: str | None = None
     text: Callable[..., str] | None = None
-    spaced: bool = False
     apart: Mapping[str, str] = field(default_factory=dict)
 
     def set_of(self, split: str) -> str:
@@ -198,7 +193,7 @@ def _read(task: Task, files: Mapping[str, Path], skip_bad_lines: bool) -> TaskTe
     """Read a prepared task. TFDS has already skipped malformed lines."""
     prepared = PREPARED[task.name]
     splits = {split: _split(task, prepared, split, folder) for split, folder in files.items()}
-    return TaskText(task, splits, spaced=prepared.spaced)
+    return TaskText(task, splits)
 
 
 LAYOUT = FileLayout("TFDS", _read)
@@ -224,7 +219,7 @@ def _split(task: Task, prepared: Prepared, split: str, folder: Path) -> TextSpli
         texts = tuple([text.decode() for text in columns[name]] for name in prepared.features)
     if prepared.text is not None:
         texts = (list(map(prepared.text, *texts)),)
-    values = columns[prepared.label]
+    values = columns[_LABEL]
     labels = None if answered else _labels(f"{folder}: {where}", task, prepared, values, names)
     return TextSplit(texts, labels, np.arange(len(texts[0])))
 
@@ -235,7 +230,7 @@ def _columns(
     """Return the features of all rows, in the order of the folder, and the TFDS classes."""
     import tensorflow_datasets as tfds
 
-    wanted = [*prepared.features, prepared.label, *([prepared.index] if prepared.index else [])]
+    wanted = [*prepared.features, _LABEL, *([prepared.index] if prepared.index else [])]
     builder = tfds.builder_from_directory(folder)
     features = builder.info.features
     for name in wanted:
@@ -251,7 +246,7 @@ def _columns(
     batches: list[dict[str, Any]] = list(tfds.as_numpy(rows))
     if not batches:
         raise DataError(f"{folder}: expected rows of split {split}, found none")
-    names = features[prepared.label].names if prepared.labels else []
+    names = features[_LABEL].names if prepared.labels else []
     return {name: np.concatenate([rows[name] for rows in batches]) for name in wanted}, names
 
 

@@ -77,7 +77,6 @@ ANSWERED = b"index\tsentence1\tsentence2\n0\tA cat.\tAn animal.\n1\tA dog.\tA ca
 NEWS = b'"3","Oil","Prices ""fell"",\nagain."\n"1","","War and peace \xc3\xa9"\n"4","a","b"\n'
 YELP = b'"5","So \\""good\\"".\\nYes."\n"1","bad \\u00e9"\n'
 TWEETS = b"sentiment,text\n" + b'fear,"so, bad"\nsad,x\nanger,y\njoy,"a ""b"""\n' * 5
-TREC = b"DESC:def What is a cat ?\nNUM:date When was caf\xe9 ?\nABBR:exp What is it ?\n"
 TREES = b"(3 (2 So) (4 good))\n(1 (2 Not) (0 (2 very) (1 good)))\n(2 x)\n"
 IMDB = b"id\tlabel\trating\treview\n0_3\tneg\t3\tBad.<br />So bad.\n1_9\tpos\t9\tGood \xc3\xa9.\n"
 
@@ -184,12 +183,10 @@ CASES = {
         },
         ("wikitext-2-raw/train_head_noblank.txt",),
     ),
-    "TREC": Case("TREC", pair("TREC.train", "TREC.test", TREC), ("TREC.train",)),
-    "TREC-fine": Case("TREC-fine", pair("TREC.train", "TREC.test", TREC), ("TREC.test",)),
     "SST lines": Case(
-        "SST-1",
-        {f"stsa.fine.{split}": b"3 so\n0 bad \xe9\n2 x\n" for split in ("train", "dev", "test")},
-        ("stsa.fine.train",),
+        "SST-2-sentences",
+        {f"stsa.binary.{split}": b"1 so\n0 bad \xe9\n" for split in ("train", "dev", "test")},
+        ("stsa.binary.train",),
     ),
     "SST trees": Case(
         "SST-2-sentences",
@@ -343,7 +340,6 @@ def test_json_of_any_depth_is_named(tmp_path, name, depth):
         ("own TSV", b"tone\ttext\x1b[2J\ncalm\ta\tb\n", r"2: expected 2 fields ("),
         ("GLUE with a header", b"\t".join(b"c%d" % i for i in range(99)), " and 91 more"),
         ("Reuters SGML", SGML.replace(b"Net", b"N\0t"), ":5: expected text, found a NUL byte"),
-        ("TREC", b"DESC:nef What ?\n", " and 42 more, a space and a text"),
         ("sentences", b"1 good\n0 bad\n", "rt-polarity.all: must have enough rows to cut off"),
         ("tweets", b"sentiment,text\nfear,a\nsad,b\n", "data2.csv: must have enough rows"),
         ("SST trees", b"(1 " * 9000 + b"(2 x)" + b" (2 y))" * 9000, "expected a tree such as"),

@@ -54,27 +54,23 @@ def test_rows_of_the_real_files_do_not_change(shared, name):
     assert {split: rows_digest(rows) for split, rows in found.items()} == splits
 
 
-@pytest.mark.parametrize("name", ["TREC", "SST-1", "SST-2-sentences"])
-def test_both_layouts_of_the_real_files_have_the_same_rows(shared, name):
+def test_both_layouts_of_the_real_files_have_the_same_rows(shared):
     data = shared("data/sentence_classification").parent
-    task = find_task(name)
-    first, second = (
-        layout.read(task, layout.find(task, data), False).splits for layout in TASKS[name].layouts
-    )
+    task, layouts = find_task("SST-2-sentences"), TASKS["SST-2-sentences"].layouts
+    first, second = (layout.read(task, layout.find(task, data), False).splits for layout in layouts)
     for split, rows in first.items():
         ours, theirs = (
             list(zip(part.texts[0], part.labels.tolist(), strict=True))
             for part in (rows, second[split])
         )
-        assert ours == theirs if name == "TREC" else Counter(ours) == Counter(theirs)
+        assert Counter(ours) == Counter(theirs)
 
 
 def test_declared_tasks():
     domains = [name for name in TASKS if name.startswith("fdu-")]
     assert len(domains) == 16
-    own_dev = {*domains, "SST-1", "SST-2-sentences", "WikiText-103", "WikiText-2"}
-    shares = {"MR", "CR", "SUBJ", "MPQA", "IMDb", "AG-News", "Yelp-full", "tweets", "Reuters",
-              "TREC", "TREC-fine"}  # fmt: skip
+    own_dev = {*domains, "SST-2-sentences", "WikiText-103", "WikiText-2"}
+    shares = {"MR", "CR", "SUBJ", "MPQA", "IMDb", "AG-News", "Yelp-full", "tweets", "Reuters"}
     for name in own_dev | shares:
         task = find_task(name)
         assert (task.scored, task.metrics) == ({name: "test"}, ("accuracy",))
@@ -109,7 +105,6 @@ def test_held_out_split(tmp_path, name, files, held_out, rows, text, first):
 
 AG = ("ag_news_csv/train.csv", "ag_news_csv/test.csv")
 YELP = ("yelp_review_full_csv/train.csv", "yelp_review_full_csv/test.csv")
-TREC = ("TREC.train", "TREC.test")
 IMDB = ("imdb/train.tsv", "imdb/test.tsv")
 SST = {f"trees/{split}.txt": "(3 (2 So) (4 good))\n" for split in ("train", "dev", "test")}
 HEADER = "id\tlabel\trating\treview\n"
@@ -122,11 +117,9 @@ HEADER = "id\tlabel\trating\treview\n"
         ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"5","a","b"', "column 'class': expected '1'"),
         ("AG-News", pair(*AG, '"2","Cup","Won."\n'), '"1","a"', "expected 3 fields"),
         ("Yelp-full", pair(*YELP, '"5","Good"\n'), '"0","a"', "column 'stars': expected '1'"),
-        ("TREC", pair(*TREC, "NUM:date When ?\n"), "NUM:dat When ?", "expected DESC:def or "),
-        ("TREC-fine", pair(*TREC, "NUM:date When ?\n"), "0 When ?", "expected DESC:def or "),
         ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "0\tso-so\t5\tA", "column 'label'"),
         ("IMDb", pair(*IMDB, f"{HEADER}0\tneg\t3\tBad\n"), "x", "expected 4 fields"),
-        ("SST-1", SST, "(3 so good)", "expected a tree such as"),
+        ("SST-2-sentences", SST, "(3 so good)", "expected a tree such as"),
     ],
 )
 def test_malformed_line_is_an_error_or_skipped_in_train_only(tmp_path, name, files, line, message):
@@ -178,10 +171,8 @@ def test_too_few_rows_for_a_split(tmp_path):
                         "dev.json"), (pair(*YELP, '"1","a"\n'), "train.csv")]),
         ("tweets", [({"finalSentimentdata2.csv": "x"}, "finalSentimentdata2.csv"),
                     ({"final_sentiment/finalSentimentdata2.csv": "x"}, "final_sentiment/final")]),
-        ("TREC", [(pair(*TREC, "x"), "TREC.train"),
-                  (pair("TREC.train.all", "TREC.test.all", "x"), "TREC.train.all")]),
-        ("SST-1", [(SST, "trees/train.txt"),
-                   ({f"stsa.fine.{s}": "x" for s in ("train", "dev", "test")}, "stsa.fine.train")]),
+        ("SST-2-sentences", [(SST, "trees/train.txt"), ({f"stsa.binary.{s}": "x" for s in
+                                        ("train", "dev", "test")}, "stsa.binary.train")]),
         ("IMDb", [({"imdb.npz": "x"}, "imdb.npz"),
                   ({f"aclImdb/{s}/{w}/1_1.txt": "x" for s in ("train", "test")
                     for w in ("neg", "pos")}, "aclImdb"), (pair(*IMDB, "x"), "train.tsv")]),
@@ -199,8 +190,6 @@ def test_order_of_layouts(tmp_path, name, steps):
         write(tmp_path, files)
         first = next(iter(find_source(name, "files", tmp_path).files.values()))
         assert expected in str(first)
-    if name == "TREC":
-        assert find_source("TREC-fine", "files", tmp_path).files["train"].name == "TREC.train"
 
 
 def test_a_sample_is_noted(tmp_path):
@@ -217,18 +206,3 @@ def test_titles_and_descriptions_of_news_are_one_text(tmp_path):
     assert split.texts == (['Oil, up The "old" price,\nsecond\\time', "Talks", "Chips"],)
     assert split.labels.tolist() == [2, 0, 3]
     assert split.index.tolist() == [0, 2, 3]
-
-
-def test_coarse_class_of_a_question_is_the_part_before_the_colon(tmp_path):
-    content = b"DESC:manner How did it end ?\nNUM:date When ?\nLOC:city Which sister\xf0city ?\n"
-    write(tmp_path, pair(*TREC, content))
-    for name, kinds in (
-        ("TREC", ["DESC", "NUM", "LOC"]),
-        ("TREC-fine", ["DESC:manner", "NUM:date", "LOC:city"]),
-    ):
-        text = read_task(name, tmp_path)
-        split, words = text.splits["train"], find_task(name).labels
-        assert len(set(words)) == (6 if name == "TREC" else 50)
-        assert [words[label] for label in split.labels] == kinds
-        assert split.texts == (["How did it end ?", "When ?", "Which sisterðcity ?"],)
-        assert text.spaced

@@ -19,22 +19,18 @@ def write(folder, train=TRAIN, dev="(2 (2 Fair) (2 .))\n(4 Fine)\n", test="(0 Ba
 
 
 def test_class_of_the_root_and_words_of_the_leaves(tmp_path):
-    text = read_task("SST-1", write(tmp_path))
+    text = read_task("SST-2-sentences", write(tmp_path))
     train = text.splits["train"]
-    assert train.texts == (["so good", "a -lrb- film", "bad", "1\\/2 bad"],)
-    assert train.labels.tolist() == [3, 2, 0, 1]
-    assert text.splits["dev"].texts == (["fair .", "fine"],)
+    assert train.texts == (["so good", "bad", "1\\/2 bad"],)
+    assert train.labels.tolist() == [1, 0, 0]
+    assert train.labels.dtype == np.int32
+    assert train.index.tolist() == [0, 2, 3]
+    assert text.splits["dev"].texts == (["fine"],)
     assert text.splits["test"].labels.tolist() == [0]
     assert text.spaced
 
 
-def test_two_classes_are_those_without_neutral_sentences(tmp_path):
-    splits = read_task("SST-2-sentences", write(tmp_path)).splits
-    assert splits["train"].texts == (["so good", "bad", "1\\/2 bad"],)
-    assert splits["train"].labels.tolist() == [1, 0, 0]
-    assert splits["train"].labels.dtype == np.int32
-    assert splits["train"].index.tolist() == [0, 2, 3]
-    assert splits["dev"].labels.tolist() == [1]
+def test_only_neutral_sentences_are_an_error(tmp_path):
     write(tmp_path, dev="(2 Fair)\n")
     with pytest.raises(DataError, match=r"dev\.txt: expected trees that are not neutral"):
         read_task("SST-2-sentences", tmp_path)
@@ -60,10 +56,11 @@ TREE = st.recursive(
 def test_reads_back_any_trees(tmp_path_factory, trees):
     folder = write(tmp_path_factory.mktemp("sst"))
     content = "".join(f"{tree}\n" for tree, _ in trees)
-    (folder / "trees" / "train.txt").write_bytes(content.encode())
-    train = read_task("SST-1", folder).splits["train"]
-    assert train.texts == ([" ".join(words).lower() for _, words in trees],)
-    assert train.labels.tolist() == [int(tree[1]) for tree, _ in trees]
+    (folder / "trees" / "train.txt").write_bytes(f"{content}(4 good)\n".encode())
+    train = read_task("SST-2-sentences", folder).splits["train"]
+    kept = [(tree, words) for tree, words in [*trees, ("(4 good)", ["good"])] if tree[1] != "2"]
+    assert train.texts == ([" ".join(words).lower() for _, words in kept],)
+    assert train.labels.tolist() == [int(tree[1] > "2") for tree, _ in kept]
 
 
 @given(TREE, st.data())
@@ -74,7 +71,7 @@ def test_a_tree_without_one_of_its_brackets_is_refused(tmp_path_factory, tree, d
     folder = write(tmp_path_factory.mktemp("sst"))
     (folder / "trees" / "train.txt").write_bytes((tree[0][:i] + tree[0][i + 1 :] + "\n").encode())
     with pytest.raises(DataError, match=r"train\.txt:1: expected a tree such as"):
-        read_task("SST-1", folder)
+        read_task("SST-2-sentences", folder)
 
 
 @pytest.mark.parametrize(
@@ -98,11 +95,11 @@ def test_a_tree_without_one_of_its_brackets_is_refused(tmp_path_factory, tree, d
 def test_malformed_tree_is_an_error_or_skipped_in_train_only(tmp_path, line):
     write(tmp_path, train=f"{TRAIN}{line}\n(4 good)\n")
     with pytest.raises(DataError, match=r"train\.txt:5: expected (a tree|text)") as error:
-        read_task("SST-1", tmp_path)
+        read_task("SST-2-sentences", tmp_path)
     assert "\n" not in str(error.value)
-    text = read_task("SST-1", tmp_path, skip_bad_lines=True)
-    assert text.splits["train"].index.tolist() == [0, 1, 2, 3, 5]
+    text = read_task("SST-2-sentences", tmp_path, skip_bad_lines=True)
+    assert text.splits["train"].index.tolist() == [0, 2, 3, 5]
     assert len(text.skipped) == 1
     for split in ("dev", "test"):
         with pytest.raises(DataError, match=rf"{split}\.txt:1"):
-            read_task("SST-1", write(tmp_path, **{split: f"{line}\n(4 good)"}), True)
+            read_task("SST-2-sentences", write(tmp_path, **{split: f"{line}\n(4 good)"}), True)

@@ -254,29 +254,7 @@ def write_ag_news(tmp_path):
             writer.writerows([row["label"] + 1, row["title"], row["description"]] for row in some)
 
 
-def write_trec(tmp_path):
-    """Rows as TFDS reads them from the published file."""
-    lines = {
-        "train": [
-            "DESC:manner How did serfdom develop in and then leave Russia ?",
-            "ENTY:cremat What films featured the character Popeye Doyle ?",
-            "NUM:date When was Ozzy Osbourne born ?",
-            "ABBR:exp What is the full form of .com ?",
-        ],
-        "test": ["LOC:city What is the capital of Yugoslavia ?", "HUM:ind Who killed Gandhi ?"],
-    }
-    builder = tensorflow_datasets.builder("trec", data_dir=tmp_path / "nowhere")
-    raw = tmp_path / "sentence_classification" / "raw"
-    raw.mkdir(parents=True)
-    rows = {}
-    for split, own in lines.items():
-        path = raw / f"TREC.{split}"
-        path.write_text("\n".join([*own, ""]), encoding="utf-8")
-        rows[split] = [row for _, row in builder._generate_examples(path)]
-    prepare(tmp_path, "trec", rows)
-
-
-UNNUMBERED = {"IMDb": write_imdb, "AG-News": write_ag_news, "TREC": write_trec}
+UNNUMBERED = {"IMDb": write_imdb, "AG-News": write_ag_news}
 
 
 @pytest.mark.parametrize("name", UNNUMBERED)
@@ -423,7 +401,7 @@ def test_table_lists_tfds_datasets(name, tmp_path):
         assert set(prepared.features) <= set(features)
         assert (prepared.index in features) == (prepared.index is not None)
         if task.labels:
-            assert sorted(features[prepared.label].names) == sorted(prepared.labels)
+            assert sorted(features["label"].names) == sorted(prepared.labels)
 
 
 # Downloads.
@@ -515,23 +493,3 @@ def test_real_rows_are_the_same_as_from_files(name, shared, tmp_path):
     expected = read_task(name, data).splits
     for split, found in read(name, tmp_path).splits.items():
         same_split(found, expected[split])
-
-
-def test_the_real_questions_of_trec_are_those_of_its_files(shared, tmp_path):
-    raw = shared("data/sentence_classification/raw")
-    builder = tensorflow_datasets.builder("trec", data_dir=tmp_path)
-    rows = {
-        split: [row for _, row in builder._generate_examples(raw / f"TREC.{split}")]
-        for split in ("train", "test")
-    }
-    prepare(tmp_path, "trec", rows)
-    found, expected = read("TREC", tmp_path), read_task("TREC", raw.parents[1])
-    for split, different in (("train", 1), ("test", 0)):
-        ours, theirs = (
-            Counter(
-                zip(text.splits[split].texts[0], text.splits[split].labels.tolist(), strict=True)
-            )
-            for text in (expected, found)
-        )
-        assert (ours - theirs).total() == (theirs - ours).total() == different
-    assert found.spaced == expected.spaced
