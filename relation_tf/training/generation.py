@@ -72,6 +72,11 @@ def generate(
     load_plugins(plugins)
     folder = expand_home(folder)
     pretrained = load_pretrained(folder, method or _only_method(folder), encoder_seed)
+    # A suite uses the only run of a mechanism for all of its seeds; here the user named the seed.
+    if encoder_seed not in (None, pretrained.seed):
+        raise OptionError(
+            "encoder_seed", f"must be that of a run: {pretrained.seed}. Received: {encoder_seed}"
+        )
     ids = pretrained.vocabulary.encode([prompt]).ids.tolist()
     if not ids:
         raise OptionError("prompt", "must contain at least one token. Received: an empty text")

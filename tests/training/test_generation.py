@@ -223,6 +223,8 @@ def test_refusals(folder, tmp_path):
     assert "must be pre-trained with --objective causal to generate text. Received: masked" in (
         refused(masked)
     )
+    only = write_folder(tmp_path / "only", "relation")
+    assert refused(only, encoder_seed=9) == ("encoder_seed: must be that of a run: 1. Received: 9")
     growing = write_folder(tmp_path / "growing", f"{__name__}:Growing", embedding_dim=8)
     assert "changes the shapes or dtypes of the state" in refused(growing)
     assert "must be a folder written by" in refused(tmp_path / "none")
