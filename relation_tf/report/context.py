@@ -25,6 +25,7 @@ from relation_tf.report.answer import (
     tested_among,
 )
 from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
+from relation_tf.report.caveats import caveats
 from relation_tf.report.comparisons import (
     SCORE,
     all_pvalues,
@@ -47,7 +48,7 @@ from relation_tf.report.reliability import (
     spread_warnings,
 )
 from relation_tf.report.scores import Scores
-from relation_tf.report.standings import leading
+from relation_tf.report.standings import leading, outcome_of
 from relation_tf.report.verdicts import Verdicts, headline, judge
 from relation_tf.stats import PairwiseResult, PublishedTable
 from relation_tf.stats.design import format_level
@@ -230,6 +231,17 @@ class ReportContext:
         if self.verdicts is None:
             return leading(self.scores, self.several, self.comparisons, self.looks)
         return headline(self.verdicts, self.scores, self.costs)
+
+    @cached_property
+    def caveats(self) -> list[str]:
+        """Sentences that limit the headline, for each family."""
+        if self.scores.families:
+            own = {family: part.caveats for family, part in self.parts.items()}
+            return [f"{capital(family)}: {said}" for family in own for said in own[family]]
+        if self.verdicts is None:
+            return []
+        tests = outcome_of(self.scores, self.several, self.comparisons)
+        return caveats(self.verdicts, tests, self.scores, self.collapsed)
 
     @cached_property
     def costs(self) -> pd.DataFrame:

@@ -52,11 +52,12 @@ class Report:
     def __str__(self) -> str:
         """Return the verdicts, means, findings and warnings, for a terminal."""
         width = min(100, _columns())
-        fill = partial(textwrap.fill, width=width, subsequent_indent="  ", break_long_words=False)
+        fill = partial(
+            textwrap.fill, width=width, subsequent_indent="  ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
         bullets = [fill(sentence, initial_indent="- ") for sentence in self.context.answer]
-        warnings = [
-            fill(f"Warning: {warning}", break_on_hyphens=False) for warning in self.context.warnings
-        ]
+        warnings = [fill(f"Warning: {warning}") for warning in self.context.warnings]
         for part in self.context.parts.values():
             bullets += [fill(sentence, initial_indent="- ") for sentence in quoted_test(part)]
         lines = [*self._verdicts(fill), *self._means(), *dict.fromkeys(bullets), *warnings]
@@ -66,7 +67,7 @@ class Report:
         return f"<Report: {self.context.title}>"
 
     def _verdicts(self, fill: Callable[[str], str]) -> list[str]:
-        """Return the headline and the table of verdicts; nothing without a reference."""
+        """Return headline, caveats and table of verdicts; nothing without a reference."""
         lines = []
         for family, part in self.context.parts.items():
             if part.verdicts is not None:
@@ -74,6 +75,7 @@ class Report:
                 said = f"{capital(family)}: {part.headline}" if family else part.headline
                 lines += [
                     fill(said),
+                    *map(fill, part.caveats),
                     *([] if table is None else ["", *table.lines(_columns())]),
                     "",
                 ]
@@ -143,6 +145,7 @@ class Report:
             },
             "lower_is_better": sorted(context.scores.lower_is_better),
             "headline": context.headline,
+            "caveats": context.caveats,
             "answer": context.answer,
             "warnings": context.warnings,
             "failures": [list(failure) for failure in context.failures],

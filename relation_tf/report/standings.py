@@ -55,7 +55,7 @@ def leading(
     if len(table) < 2:
         return ""
     names, best = _best(table, scores)
-    outcome = _outcome(scores, several, comparisons, looks)
+    outcome = outcome_of(scores, several, comparisons, looks)
     if outcome is None:
         single = {task: test for task, test in comparisons.items() if task in scores.own_tasks}
         return f"{best}; {_by_task(single, scores)}."
@@ -76,13 +76,20 @@ def _best(table: pd.DataFrame, scores: Scores) -> tuple[list[str], str]:
     return names, f"{in_words(names)} {'has' if len(names) == 1 else 'have'} the {what} {where}"
 
 
-def _outcome(
+def outcome_of(
     scores: Scores,
     several: OverTasks | None,
     comparisons: Mapping[str, PairwiseResult],
-    looks: Looks | None,
+    looks: Looks | None = None,
 ) -> Outcome | None:
-    """Return the pairs over all tasks or on the only one; None if there are tests by task only."""
+    """Return the pairs over all tasks or on the only one; None if there are tests by task only.
+
+    Args:
+        scores: As for `leading`.
+        several: As for `leading`.
+        comparisons: As for `leading`.
+        looks: As for `leading`.
+    """
     level = format_level(scores.alpha)
     if looks is not None:
         own = {*scores.methods}

@@ -18,6 +18,12 @@ from relation_tf.stats import non_inferiority
 FAVORABLE = ("better", "no worse")
 _VERDICTS = (*FAVORABLE, "inconclusive", "worse")
 _MOST_NAMES = 4
+_CONTRARY = {  # verdicts on a task that a sentence on the mean must not hide
+    "better": ["worse"],
+    "no worse": ["worse"],
+    "inconclusive": ["better", "worse"],
+    "worse": ["better"],
+}
 
 Samples = dict[str, list[float]]
 
@@ -133,8 +139,8 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
         return f"Verdicts against {reference} by task: {'; '.join(parts)}."
     one_task = scores.own_tasks[0] if len(scores.own_tasks) == 1 else verdicts.averaged[0]
     number = len(verdicts.averaged)
-    where = f"over {number} tasks" if number > 1 else f"on {one_task}"
-    found = _found(verdicts.mean, reference, where, scores)
+    where = f"on the mean of {number} tasks" if number > 1 else f"on {one_task}"
+    found = _found(verdicts, verdicts.mean, where, scores)
     return f"{found}{_cheapest(verdicts.mean, reference, costs)}."
 
 
@@ -145,38 +151,53 @@ def margin_in_words(margin: float, scores: Scores) -> str:
     return f"{margin:g} point" if margin == 1 else f"{margin:g} {scores.unit}"
 
 
-def _found(mean: pd.DataFrame, reference: str, where: str, scores: Scores) -> str:
-    rows = by_method(mean)
+def _found(verdicts: Verdicts, mean: pd.DataFrame, where: str, scores: Scores) -> str:
+    rows, reference = by_method(mean), verdicts.reference
     margin = float(mean["margin"].iloc[0])
-    within = f" (margin: {margin_in_words(margin, scores)})" if margin else ""
+    within = f"margin: {margin_in_words(margin, scores)}" if margin else ""
     if len(rows) == 1:
         ((name, row),) = rows.items()
-        return _one(name, row, reference, where, within)
+        by_task = _by_task(name, verdicts, scores)
+        return _one(name, row, reference, where, within, by_task)
     names = {
         verdict: [name for name, row in rows.items() if row.verdict == verdict]
         for verdict in _VERDICTS
     }
     said = [
-        f"{_all_are(names[verdict], mean)} {verdict}"
+        f"{_all(own, verdict, verdicts)} {'is' if len(own) == 1 else 'are'} {verdict}"
         for verdict in ("better", "no worse", "worse")
-        if names[verdict]
+        if (own := names[verdict])
     ]
-    if names["inconclusive"]:
-        said.append(f"the result for {_all(names['inconclusive'], mean)} is inconclusive")
-    return f"Compared with {reference} {where}{within}: {'; '.join(said)}"
+    if own := names["inconclusive"]:
+        said.append(f"the result for {_all(own, 'inconclusive', verdicts)} is inconclusive")
+    return f"Compared with {reference} {where}{_notes(within)}: {'; '.join(said)}"
 
 
-def _one(name: str, row: Any, reference: str, where: str, within: str) -> str:
+def _one(name: str, row: Any, reference: str, where: str, within: str, by_task: str) -> str:
     if row.verdict in ("better", "worse"):
-        return f"{name} is {row.verdict} than {reference} {where}"
-    if row.verdict == "no worse":
-        return f"{name} is no worse than {reference} {where}{within}"
-    if row.margin:
-        return (
-            f"Inconclusive: the data do not show that {name} is no worse than {reference} "
-            f"{where}{within}"
-        )
-    return f"Neither {name} nor {reference} is shown to be better {where}"
+        return f"{name} is {row.verdict} than {reference} {where}{_notes(by_task)}"
+    if row.verdict == "no worse" or row.margin:
+        shown = "" if row.verdict == "no worse" else "Inconclusive: the data do not show that "
+        return f"{shown}{name} is no worse than {reference} {where}{_notes(within, by_task)}"
+    own = by_task and f"{name}: {by_task}"
+    return f"Neither {name} nor {reference} is shown to be better {where}{_notes(own)}"
+
+
+def _notes(*notes: str) -> str:
+    """Return notes in parentheses, without empty ones."""
+    said = "; ".join(filter(None, notes))
+    return said and f" ({said})"
+
+
+def _by_task(method: str, verdicts: Verdicts, scores: Scores) -> str:
+    """Return the number of tasks by verdict; empty for a single task."""
+    counts = verdicts.counts(method)
+    total = sum(counts.values())
+    if total < 2:
+        return ""
+    # One network can be scored on several sets, which count as one task in the mean.
+    of = "" if total == len(verdicts.averaged) else f" of {total} {scores.noun}"
+    return ", ".join(f"{verdict} on {number}" for verdict, number in counts.items()) + of
 
 
 def _cheapest(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
@@ -199,13 +220,23 @@ def _counted(method: str, verdicts: Verdicts) -> str:
     return f"{method} {', '.join(f'{verdict} on {number}' for verdict, number in counts)}"
 
 
-def _all(names: Sequence[str], mean: pd.DataFrame) -> str:
-    """Return the names of some methods, or their number if they are many."""
-    return in_words(names) if len(names) <= _MOST_NAMES else f"{len(names)} of {len(mean)} methods"
+def _all(names: Sequence[str], verdict: str, verdicts: Verdicts) -> str:
+    """Return the names of methods, or their number if they are many, and contrary verdicts."""
+    if len(names) <= _MOST_NAMES:
+        return in_words([name + _contrary(name, verdict, verdicts) for name in names])
+    contrary = sum(bool(_contrary(name, verdict, verdicts)) for name in names)
+    what = f"{contrary} of them {' or '.join(_CONTRARY[verdict])} on at least one task"
+    return f"{len(names)} of {len(verdicts.methods)} methods{_notes(what if contrary else '')}"
 
 
-def _all_are(names: Sequence[str], mean: pd.DataFrame) -> str:
-    return f"{_all(names, mean)} {'is' if len(names) == 1 else 'are'}"
+def _contrary(method: str, verdict: str, verdicts: Verdicts) -> str:
+    """Return the number of tasks with a verdict against that on the mean, in parentheses."""
+    counts = verdicts.counts(method)
+    return _notes(
+        ", ".join(
+            f"{own} on {plural(counts[own], 'task')}" for own in _CONTRARY[verdict] if own in counts
+        )
+    )
 
 
 def _enough(samples: Mapping[str, Sequence[float]], factor: float = 1) -> Samples:

@@ -57,7 +57,8 @@ def test_verdicts_over_tasks(judged):
         expected = naive_mean(context, name, 3)
         assert (row["difference"], row["low"], row["high"]) == pytest.approx(expected)
     assert context.headline == (
-        "Compared with r over 3 tasks (margin: 1): a is better; b is no worse; c is worse."
+        "Compared with r on the mean of 3 tasks (margin: 1): a is better; b is no worse; c is "
+        "worse."
     )
     table = context.tables["verdicts"]
     assert table["task"].unique().tolist() == ["x", "y", "z", "mean of 3 tasks"]
@@ -99,6 +100,42 @@ def test_no_favorable_method(judged):
     )
     assert judged({"x": means}, margin=None).headline == (
         "Compared with r on x: a is worse; the result for b is inconclusive."
+    )
+
+
+@pytest.mark.parametrize(
+    ("means", "options", "sentence"),
+    [
+        ({"A": (70, 76), "B": (80, 78)}, {"margin": None},
+         "a is better than r on the mean of 2 tasks (better on 1, worse on 1)."),
+        ({"A": (70, 76), "B": (80, 82)}, {},
+         "a is better than r on the mean of 2 tasks (better on 2)."),
+        ({"A": (70, 73), "B": (80, 77)}, {},
+         "a is no worse than r on the mean of 2 tasks (margin: 1; better on 1, worse on 1)."),
+        ({"A": (70, 73), "B": (80, 77)}, {"margin": None},
+         "Neither a nor r is shown to be better on the mean of 2 tasks (a: better on 1, worse on "
+         "1)."),
+        ({"MNLI-m": (70, 76), "MNLI-mm": (70, 76), "B": (80, 78)}, {},
+         "a is better than r on the mean of 2 tasks (better on 2, worse on 1 of 3 tasks)."),
+    ],
+)  # fmt: skip
+def test_the_headline_counts_verdicts_by_task(judged, means, options, sentence):
+    own = {task: {"r": one, "a": other} for task, (one, other) in means.items()}
+    assert judged(own, 0.5, **options).headline == sentence
+
+
+def test_the_headline_names_tasks_against_the_mean(judged):
+    means = {"r": 80, "a": 86, "b": 83, "c": 74, "d": 80}
+    against = {"r": 80, "a": 78, "b": 77, "c": 82, "d": 80}
+    assert judged({"A": means, "B": against}, 0.2).headline == (
+        "Compared with r on the mean of 2 tasks (margin: 1): a (worse on 1 task) is better; b "
+        "(worse on 1 task) and d are no worse; c (better on 1 task) is worse."
+    )
+    many = {f"m{place}": 86 for place in range(5)}
+    against = {**dict.fromkeys(many, 78), "m0": 86}
+    assert judged({"A": {"r": 80, **many}, "B": {"r": 80, **against}}, 0.2).headline == (
+        "Compared with r on the mean of 2 tasks (margin: 1): 5 of 5 methods (4 of them worse on at "
+        "least one task) are better."
     )
 
 
@@ -252,9 +289,9 @@ def test_committed_results(tmp_path):
     folder = RESULTS / "glue-small-smoothed"
     report = compare(folder, reference="attention-64", margin=1.0)
     headline = (
-        "Compared with attention-64 over 8 tasks (margin: 1 point): linear-attention-64 and "
-        "relation-64 are better; baseline-64 is worse; relation-64 takes 0.77 times as long per "
-        "epoch as attention-64."
+        "Compared with attention-64 on the mean of 8 tasks (margin: 1 point): linear-attention-64 "
+        "and relation-64 (worse on 1 task) are better; baseline-64 (better on 1 task) is worse; "
+        "relation-64 takes 0.77 times as long per epoch as attention-64."
     )
     assert report.context.headline == headline
     for text in (report.html(), report.markdown(), report._repr_html_()):

@@ -82,6 +82,7 @@ def _answer(context: ReportContext) -> list[Block]:
     """Return the sentence and the table of a family, with a note."""
     table = verdict_table(context)
     headline: list[Block] = [Paragraph(context.headline, "headline")] if context.headline else []
+    headline += [Paragraph(sentence, "warning") for sentence in context.caveats]
     if table is None or context.verdicts is None:
         return [*headline, *_standing_blocks(context)]
     conditions = " ".join([*_conditions(context, context.verdicts), *quoted_test(context)])

@@ -1,0 +1,114 @@
+"""Sentences that limit a headline: a test that disagrees, and an unstable reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from relation_tf.report.answer import in_words
+from relation_tf.report.blocks import plural
+from relation_tf.report.comparisons import rows_of
+from relation_tf.report.scores import Scores
+from relation_tf.report.standings import Outcome
+from relation_tf.report.verdicts import Verdicts, by_method
+from relation_tf.stats.design import format_pvalue
+from relation_tf.stats.spread import unequal_spread
+
+_MOST_NAMES = 4
+_COMPARABLE = ("better", "worse", "inconclusive")
+
+
+def caveats(
+    verdicts: Verdicts, tests: Outcome | None, scores: Scores, collapsed: pd.DataFrame
+) -> list[str]:
+    """Return up to two sentences that limit the headline.
+
+    The first names verdicts on the mean that the test of pairs does not give. The verdict "no
+    worse" allows for a margin, which the test does not know, and the table of verdicts names
+    withheld ones: both are left out.
+
+    The second names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
+    over tasks, is more than three times that of most other methods.
+
+    Args:
+        verdicts: The verdicts.
+        tests: The test over tasks, or of the only task.
+        scores: The scores.
+        collapsed: Result of `collapsed_runs`.
+    """
+    return [*_disagreement(verdicts, tests, scores), *_unstable(verdicts, scores, collapsed)]
+
+
+def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> Iterator[str]:
+    if verdicts.mean is None or tests is None:
+        return
+    reference = verdicts.reference
+    pairs = {
+        row.a if row.b == reference else row.b: row
+        for row in rows_of(tests.pairs)
+        if reference in (row.a, row.b)
+    }
+    unlike: dict[str, list[str]] = {}
+    for name, row in by_method(verdicts.mean).items():
+        if name in pairs and row.verdict in _COMPARABLE and not row.reason:
+            found = {name: "better", reference: "worse"}.get(pairs[name].better, "inconclusive")
+            if found != row.verdict:
+                unlike.setdefault(found, []).append(name)
+    said = []
+    for found, names in unlike.items():
+        who = in_words(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
+        one = len(names) == 1
+        what = f"{'is' if one else 'are'} significantly {found} than"
+        if found == "inconclusive":
+            what = f"{'does' if one else 'do'} not differ significantly from"
+        pvalue = f" ({format_pvalue(pairs[names[0]].pvalue, scores.alpha)})" if one else ""
+        said.append(f"{who} {what} {reference}{pvalue}")
+    if said:
+        where = "over tasks" if len(verdicts.averaged) > 1 else f"of {verdicts.averaged[0]}"
+        yield (
+            f"The test {where} ({tests.how}) disagrees: {'; '.join(said)}. Quote the verdicts only "
+            f"if you chose {reference} as reference before the runs."
+        )
+
+
+def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> Iterator[str]:
+    reference, faults = verdicts.reference, []
+    lost = collapsed.loc[collapsed["method"] == reference, "task"]
+    if len(lost):
+        table = scores.table[scores.table["task"].isin(scores.own_tasks)]
+        runs = plural(int((table["method"] == reference).sum()), "run")
+        where = in_words([*dict.fromkeys(map(str, lost))])
+        faults.append(f"{len(lost)} of its {runs} collapsed (learned nothing) on {where}")
+    faults += _wide(verdicts, scores) if verdicts.averaged else ()
+    if faults:
+        yield (
+            f"The reference {reference} is unstable: {'; '.join(faults)}. Other seeds can change "
+            "the verdicts."
+        )
+
+
+def _wide(verdicts: Verdicts, scores: Scores) -> Iterator[str]:
+    """Yield the pooled SD of the reference relative to another method if it is wide."""
+    reference, networks = verdicts.reference, scores.by_network()
+    residuals = {
+        task: {name: np.subtract(own, np.mean(own)) for name, own in networks[task].items()}
+        for task in verdicts.averaged
+    }
+    pooled = {
+        name: np.concatenate([own[name] for own in residuals.values()])
+        for name in (reference, *verdicts.methods)
+    }
+    spreads = [
+        unequal_spread({reference: pooled[reference], name: pooled[name]})
+        for name in verdicts.methods
+    ]
+    wider = [each for each in spreads if each is not None and each.wide == reference]
+    nearest = min(wider, key=lambda each: each.ratio, default=None)
+    if nearest is None or 2 * len(wider) <= len(spreads) or math.isinf(nearest.ratio):
+        return
+    most = max(residuals, key=lambda task: np.square(residuals[task][reference]).mean())
+    where = f", mostly because of {most}" if len(residuals) > 1 else ""
+    yield f"its SD is {nearest.ratio:.2g} times the SD of {nearest.narrow}{where}"

@@ -1,0 +1,101 @@
+"""Sentences next to the headline: a test that disagrees, and an unstable reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relation_tf.report import compare, make_report
+
+SEEDS = np.array([-0.6, -0.2, 0.1, 0.3, 0.4])
+QUOTE = "Quote the verdicts only if you chose r as reference before the runs."
+OVER = "The test over tasks (Stratified Steel-Dwass, p < .05) disagrees: "
+
+
+@pytest.fixture
+def judged(table_of):
+    """Compare methods from their mean, or their scores, on each task with the reference `r`."""
+
+    def make(tasks, **options):
+        samples = {
+            task: {name: SEEDS + mean for name, mean in own.items()} for task, own in tasks.items()
+        }
+        return compare(table_of(samples), reference="r", **options)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("tasks", "caveats"),
+    [
+        # Better by 6, worse by 2.
+        ({"A": {"r": 70, "a": 76}, "B": {"r": 80, "a": 78}},
+         [f"{OVER}a does not differ significantly from r (p = 1.000). {QUOTE}"]),
+        ({"A": {"r": 70, "a": 76, "b": 75}, "B": {"r": 80, "a": 78, "b": 78.3}},
+         [f"{OVER}a and b do not differ significantly from r. {QUOTE}"]),
+        # Better by 20 on one task, worse by 2 on four.
+        ({"A": {"r": 70, "a": 90}, **{task: {"r": 80, "a": 78} for task in "BCDE"}},
+         [f"{OVER}a is significantly worse than r (p < .001). {QUOTE}"]),
+        ({"A": {"r": 70, "a": 76}, "B": {"r": 80, "a": 82}}, []),
+        ({"A": {"r": 70, "a": 70.1}, "B": {"r": 80, "a": 79.9}}, []),
+    ],
+)  # fmt: skip
+def test_a_test_over_tasks_that_disagrees_is_named(judged, tasks, caveats):
+    assert judged(tasks).context.caveats == caveats
+
+
+def test_the_test_of_a_single_task_can_disagree(table_of):
+    """Ranks of three seeds reach no p < .05."""
+    few = {"r": [70.0, 70.1, 70.2], "a": [76.0, 76.1, 76.2]}
+    assert compare(table_of({"A": few}), reference="r").context.caveats == [
+        "The test of A (Steel-Dwass, p < .05) disagrees: a does not differ significantly from r "
+        f"(p = .100). {QUOTE}"
+    ]
+
+
+def test_no_worse_is_no_disagreement(judged):
+    report = judged({"A": {"r": 70, "a": 69.2}, "B": {"r": 80, "a": 79.2}}, margin=2.0)
+    assert report.context.verdicts.mean["verdict"].tolist() == ["no worse"]
+    assert report.context.caveats == []
+
+
+def test_a_wide_reference_is_named(table_of):
+    narrow = {"a": 76 + SEEDS, "b": 75 + SEEDS}
+    wide = {"r": [50.0, 75, 74, 52, 76]}
+    near = dict.fromkeys("rab", 80 + SEEDS)
+    assert compare(
+        table_of({"A": {**wide, **narrow}, "B": near}), reference="r"
+    ).context.caveats == [
+        "The reference r is unstable: its SD is 23 times the SD of a, mostly because of A. Other "
+        "seeds can change the verdicts."
+    ]
+    # Compared with a constant, or with most methods as wide, it is nothing special.
+    for other in ({"a": [76.0] * 5}, {"a": 70 + 30 * SEEDS, "b": 75 + SEEDS}):
+        said = compare(table_of({"A": {**wide, **other}}), reference="r").context.caveats
+        assert "unstable" not in "".join(said)
+
+
+def test_collapsed_runs_of_the_reference_are_named(suite_of, fabricate):
+    def score(config, *_):
+        lost = config.method == "attention" and config.task == "CoLA" and config.seed in (2, 4)
+        return 0.0 if lost else 0.5 + config.seed / 100
+
+    folder = fabricate(suite_of(reference="attention", margin=1.0), score)
+    report = make_report(folder)
+    (said,) = report.context.caveats
+    assert said.startswith(
+        "The reference attention is unstable: 2 of its 10 runs collapsed (learned nothing) on "
+        "CoLA; its SD is "
+    )
+    assert compare(folder, reference="linear").context.caveats == []
+
+
+def test_caveats_are_visible_on_the_first_screen(judged):
+    report = judged({"A": {"r": 70, "a": 76}, "B": {"r": 80, "a": 78}})
+    (said,) = report.context.caveats
+    opened = report.html().partition("<nav")[0].replace("&lt;", "<")
+    assert opened.index("headline") < opened.index(said) < opened.index("<table")
+    assert said in report.markdown().replace("\\", "")
+    assert said in report._repr_html_().replace("&lt;", "<")
+    printed = " ".join(str(report).split())
+    assert printed.index(report.context.headline) < printed.index(said) < printed.index("Method")
