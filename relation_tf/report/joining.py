@@ -313,9 +313,17 @@ def _doubtful_mean(tasks: Sequence[str], scores: Scores) -> Iterator[str]:
     largest = {task: float(sizes[task]) for task in tasks if scores.factor(task) == 1}
     higher = {task: task not in scores.lower_is_better for task in largest}
     if remark := unlike_units(largest, higher):
+        assumed = [task for task in largest if higher[task] and task not in declared]
+        direction = ""
+        if assumed:
+            example = shlex.quote(max(assumed, key=largest.__getitem__))
+            direction = (
+                f" Higher is assumed to be better on {in_words(assumed)}; for a task where lower "
+                f"is better, use --lower-is-better, such as --lower-is-better {example}."
+            )
         yield (
             f"{capital(remark)}, so do not use the mean over tasks: use the verdicts and tests of "
-            "each task."
+            f"each task.{direction}"
         )
 
 

@@ -122,7 +122,9 @@ def by_method(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
-    """Return one sentence with the verdicts and the cost of the cheapest favorable method.
+    """Return one sentence with the verdicts and the time of the fastest favorable method.
+
+    Times of runs that other load slowed are left out.
 
     Args:
         verdicts: The verdicts.
@@ -141,7 +143,7 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
     number = len(verdicts.averaged)
     where = f"on the mean of {number} tasks" if number > 1 else f"on {one_task}"
     found = _found(verdicts, verdicts.mean, where, scores)
-    return f"{found}{_cheapest(verdicts.mean, reference, costs)}."
+    return f"{found}{_fastest(verdicts.mean, reference, costs)}."
 
 
 def margin_in_words(margin: float, scores: Scores) -> str:
@@ -200,14 +202,14 @@ def _by_task(method: str, verdicts: Verdicts, scores: Scores) -> str:
     return ", ".join(f"{verdict} on {number}" for verdict, number in counts.items()) + of
 
 
-def _cheapest(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
+def _fastest(mean: pd.DataFrame, reference: str, costs: pd.DataFrame) -> str:
     seconds = {name: float(row.seconds_epoch) for name, row in by_method(costs).items()}
     favorable = [
         name
         for name, row in by_method(mean).items()
         if row.verdict in FAVORABLE and name in seconds
     ]
-    if reference not in seconds or not favorable:
+    if reference not in seconds or not favorable or costs["slowed"].any():
         return ""
     name = min(favorable, key=seconds.__getitem__)
     ratio = seconds[name] / seconds[reference]

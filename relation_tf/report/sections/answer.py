@@ -466,10 +466,12 @@ def _cost_columns(
     each = "pass" if context.scores.timed else "epoch"
     of = "of the process" if costs["of_process"].any() else "peak"
     of = "peak above the memory at the start" if costs["above_base"].all() else of
-    time = Column(f"s per {each}", "number"), 2
+    slowed = "slowed by other load" if costs["slowed"].any() else ""
+    time = Column(f"s per {each}", "number", note=slowed), 2
     memory = Column("Peak memory, MiB", "number", note="" if of == "peak" else of), 0
     if reference is not None:
-        time = Column("Time", "number", note=f"per {each}, {reference} = 1"), 2
+        notes = [f"per {each}, {reference} = 1", *([slowed] if slowed else [])]
+        time = Column("Time", "number", note=", ".join(notes)), 2
         memory = Column("Memory", "number", note=f"{of}, {reference} = 1"), 2
 
     def show(column: str, digits: int, *, relative: bool = True) -> Callable[[str], str]:
