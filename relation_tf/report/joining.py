@@ -15,7 +15,8 @@ from relation_tf.bench.results import Results
 from relation_tf.config.families import Family
 from relation_tf.config.suite import Suite
 from relation_tf.errors import OptionError, SuiteError, did_you_mean, join_names, quote
-from relation_tf.report.answer import capital
+from relation_tf.registry import METRICS, TASKS
+from relation_tf.report.answer import capital, in_words
 from relation_tf.report.blocks import plural
 from relation_tf.report.comparisons import procedure_label
 from relation_tf.report.score_tables import KEY
@@ -26,6 +27,7 @@ from relation_tf.stats.directions import unlike_units
 from relation_tf.tasks.group import TaskGroup
 
 _LEVEL = 0.05  # if no suite declares a level
+_MOST_NAMES = 4
 _TWO_UNITS = "if these are percent and fractions, divide or multiply one by 100"
 
 
@@ -274,7 +276,7 @@ def doubts(
         yield from _doubtful_metrics(task, theirs)
     for task in higher:
         yield from _doubtful_units(task, scores.samples(task))
-    yield from _doubtful_mean(tasks, scores)
+    yield from _doubtful_mean(tasks, scores, declared)
     unequal: dict[str, list[str]] = {}
     for task in tasks:
         if counts := _unequal({name: len(own) for name, own in scores.samples(task).items()}):
@@ -305,7 +307,9 @@ def _doubtful_units(task: str, samples: Mapping[str, Sequence[float]]) -> Iterat
         yield f"{task}: {low} has scores up to {most:.4g}, {high} from {least:.4g}; {_TWO_UNITS}."
 
 
-def _doubtful_mean(tasks: Sequence[str], scores: Scores) -> Iterator[str]:
+def _doubtful_mean(
+    tasks: Sequence[str], scores: Scores, declared: Collection[str]
+) -> Iterator[str]:
     """Yield a warning if the mean over tasks probably mixes units that no source declares."""
     if scores.timed or not scores.alike:
         return  # there is no mean
@@ -313,18 +317,21 @@ def _doubtful_mean(tasks: Sequence[str], scores: Scores) -> Iterator[str]:
     largest = {task: float(sizes[task]) for task in tasks if scores.factor(task) == 1}
     higher = {task: task not in scores.lower_is_better for task in largest}
     if remark := unlike_units(largest, higher):
-        assumed = [task for task in largest if higher[task] and task not in declared]
-        direction = ""
-        if assumed:
-            example = shlex.quote(max(assumed, key=largest.__getitem__))
-            direction = (
-                f" Higher is assumed to be better on {in_words(assumed)}; for a task where lower "
-                f"is better, use --lower-is-better, such as --lower-is-better {example}."
-            )
         yield (
             f"{capital(remark)}, so do not use the mean over tasks: use the verdicts and tests of "
-            f"each task.{direction}"
+            f"each task.{_assumed([task for task in largest if higher[task]], declared)}"
         )
+
+
+def _assumed(tasks: Sequence[str], declared: Collection[str]) -> str:
+    """Name the tasks where higher is better only by default."""
+    known = {*declared, *METRICS, *(name for each in TASKS.values() for name in each.task.scored)}
+    unknown = [task for task in tasks if task not in known]
+    if not unknown:
+        return ""
+    option = shlex.quote(unknown[0]) if len(unknown) == 1 else "TASK"
+    where = in_words(unknown) if len(unknown) <= _MOST_NAMES else f"{len(unknown)} of them"
+    return f" Higher is assumed to be better on {where}; otherwise use --lower-is-better {option}."
 
 
 def _unequal(seeds: Mapping[str, int]) -> str:
