@@ -322,6 +322,7 @@ class Section:
         heading: Heading.
         after: Section before it; by default it is the last before "Warnings and provenance".
         notebook: If True, notebooks show it.
+        open: If True, the page shows it expanded at first.
         by_family: If True and methods are in families, the section is repeated for each family,
             with the context of this family.
 
@@ -342,6 +343,7 @@ class Section:
     heading: str = ""
     after: str = ""
     notebook: bool = False
+    open: bool = False
     by_family: bool = False
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:

@@ -31,6 +31,7 @@ class ScoresTable(Section):
 
     heading = "Scores"
     notebook = True
+    open = True
 
     def blocks(self, context: ReportContext) -> Sequence[Block]:
         """Return the table and a note that explains its marks."""
