@@ -1,8 +1,9 @@
-"""Delay Ctrl-C while Keras or TensorFlow work. Imports nothing of the package.
+"""Delay Ctrl-C and SIGTERM while Keras or TensorFlow work. Imports nothing of the package.
 
 A `KeyboardInterrupt` inside a layer, a trace or an import can become a `TypeError` or disappear.
-Inside `interrupts_delayed`, Ctrl-C only sets a flag; `check_interrupts` between the steps, or the
-end of the block, raises the `KeyboardInterrupt`.
+Inside `interrupts_delayed`, a signal only sets a flag; `check_interrupts` between the steps, or the
+end of the block, raises the `KeyboardInterrupt`. SIGTERM, which schedulers and `kill` send, does so
+only inside `interrupts_kept`; elsewhere it ends the process, as in every Python program.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
+
+_Handlers = dict[signal.Signals, Any]
 
 _received: list[int] = []
 
@@ -24,32 +28,34 @@ def interrupts_delayed() -> Iterator[None]:
     A second Ctrl-C raises immediately, for code that does not end. A block inside another one ends
     without raising. Has no effect in other threads, and where the system handles Ctrl-C.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if not _in_main_thread() or not callable(before) or before is _record:
+    before = _own_handlers() if _in_main_thread() else {}
+    if not before or _record in before.values():
         yield
         return
-    if _received and before is raise_interrupt:
+    if _received and _raise in before.values():
         raise KeyboardInterrupt
     _received.clear()
-    signal.signal(signal.SIGINT, _record)
+    _handle(dict.fromkeys(before, _record))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        _handle(before)
         if _received:
             # Also if the block ended with an error: Ctrl-C may be its cause.
+            number = _received[0]
             _received.clear()
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
 
 
 @contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` at the end of the block if other code has dropped it.
+    """Raise `KeyboardInterrupt` for SIGTERM too, and at the end of the block if it was dropped.
 
     Python drops it in callbacks of the garbage collector, for example, and prints a traceback.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if not _in_main_thread() or before is not signal.default_int_handler:
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before: _Handlers = {n: own for n, own in usual.items() if signal.getsignal(n) is own}
+    if not _in_main_thread() or not before:
         yield
         return
     _received.clear()
@@ -59,16 +65,29 @@ def interrupts_kept() -> Iterator[None]:
         if not (_received and issubclass(error.exc_type, KeyboardInterrupt)):
             print_dropped(error)
 
-    signal.signal(signal.SIGINT, raise_interrupt)
+    _handle(dict.fromkeys(before, _raise))
     sys.unraisablehook = drop
     try:
         yield
     finally:
         sys.unraisablehook = print_dropped
-        signal.signal(signal.SIGINT, before)
+        _handle(before)
         if _received:
             _received.clear()
             raise KeyboardInterrupt
+
+
+@contextmanager
+def ended_by_interrupts() -> Iterator[None]:
+    """Let Ctrl-C end the process immediately while TensorFlow blocks Python's signal handlers."""
+    usual = signal.default_int_handler, _raise
+    handlers = _own_handlers() if _in_main_thread() else {}
+    before = {number: handler for number, handler in handlers.items() if handler in usual}
+    _handle(dict.fromkeys(before, signal.SIG_DFL))
+    try:
+        yield
+    finally:
+        _handle(before)
 
 
 def check_interrupts() -> None:
@@ -77,14 +96,20 @@ def check_interrupts() -> None:
     Raises:
         KeyboardInterrupt: In a block of `interrupts_delayed` that has received Ctrl-C.
     """
-    if _received and signal.getsignal(signal.SIGINT) is _record:
+    if _received and _record in _own_handlers().values():
         raise KeyboardInterrupt
 
 
-def raise_interrupt(number: int, frame: FrameType | None) -> None:
-    """Handle Ctrl-C in a block of `interrupts_kept`."""
-    _received.append(number)
-    raise KeyboardInterrupt
+def _own_handlers() -> _Handlers:
+    """Return the handler of Ctrl-C, unless it is the system's, and of SIGTERM, if it is ours."""
+    interrupt, end = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    handlers: _Handlers = {signal.SIGINT: interrupt} if callable(interrupt) else {}
+    return handlers | ({signal.SIGTERM: end} if end in (_raise, _record) else {})
+
+
+def _handle(handlers: _Handlers) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def _in_main_thread() -> bool:
@@ -95,3 +120,8 @@ def _record(number: int, frame: FrameType | None) -> None:
     if _received:
         raise KeyboardInterrupt
     _received.append(number)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    _received.append(number)
+    raise KeyboardInterrupt

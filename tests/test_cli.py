@@ -200,15 +200,30 @@ def test_workers_end_with_a_command_that_is_killed(work):
     assert process.wait() == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_with_how_to_resume(call, tmp_path, monkeypatch, number):
+    monkeypatch.setattr("relation_tf.bench.runner._groups", lambda *_: signal.raise_signal(number))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, out, _ = call("run", "demo", "--out", tmp_path, "--tasks", "WNLI", "--seeds", "1")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert code == 130
+    assert out.splitlines()[-1] == (
+        f"Interrupted. 0 of 4 runs are done, in {tmp_path}; run the same command again to resume."
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_keeps_finished_runs(work, jobs):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_keeps_finished_runs(work, jobs, number):
     (work / "small.toml").write_text(SUITE.format(seeds=40, epochs=20), encoding="utf-8")
     process = start(*SMALL, "--jobs", jobs, stderr=subprocess.STDOUT)
     while not re.match(r"[1-9]\d*/160 runs", line := process.stdout.readline()):
         assert line, process.wait()
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(process.pid, number)  # as a terminal and schedulers do
     printed, _ = process.communicate()
     assert process.returncode == 130, printed
     assert "Traceback" not in printed

@@ -10,7 +10,12 @@ import threading
 
 import pytest
 
-from relation_tf.interrupts import check_interrupts, interrupts_delayed, interrupts_kept
+from relation_tf.interrupts import (
+    check_interrupts,
+    ended_by_interrupts,
+    interrupts_delayed,
+    interrupts_kept,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +173,37 @@ def test_a_press_is_raised_once():
         command()
     with interrupts_delayed():
         check_interrupts()
+
+
+@pytest.mark.parametrize("ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
+def test_sigterm_in_a_command_is_a_press(ctrl_c):
+    """Background jobs of scripts ignore Ctrl-C, but not SIGTERM."""
+    signal.signal(signal.SIGINT, ctrl_c)
+    done = []
+
+    @interrupts_kept()
+    def command():
+        with interrupts_delayed():
+            signal.raise_signal(signal.SIGTERM)
+            done.append("the rest")
+        done.append("more")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            command()
+        assert done == ["the rest"]
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGINT) is ctrl_c
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_the_system_ends_a_command_that_is_blocked():
+    with interrupts_kept():
+        with ended_by_interrupts():
+            assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
+            assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        assert callable(signal.getsignal(signal.SIGTERM))
 
 
 def test_a_block_without_a_press_changes_nothing():

@@ -20,13 +20,10 @@ from relation_tf import __version__
 from relation_tf.config.faults import first_fault
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError
+from relation_tf.interrupts import ended_by_interrupts
 from relation_tf.quiet import stderr_to
 from relation_tf.training.distribution import Distribution
-from relation_tf.training.session import (
-    ended_by_interrupts,
-    raise_if_lost,
-    start_tensorflow,
-)
+from relation_tf.training.session import raise_if_lost, start_tensorflow
 
 if TYPE_CHECKING:
     from relation_tf.training.replicas import Replicas

@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command; exit with code 130 after Ctrl-C."""
+    """Run the command; exit with code 130 after Ctrl-C or SIGTERM."""
     try:
         with interrupts_kept():
             with interrupts_delayed():

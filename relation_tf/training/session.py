@@ -8,15 +8,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import resource
-import signal
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from relation_tf.errors import SuiteError
-from relation_tf.interrupts import interrupts_delayed, raise_interrupt
+from relation_tf.interrupts import interrupts_delayed
 from relation_tf.quiet import stderr_to
 from relation_tf.training.distribution import Distribution
 
@@ -82,21 +79,6 @@ def _replicas(threads: int, distribution: Distribution | None) -> Replicas:
     replicas = make_replicas(distribution)
     tf.config.list_logical_devices()
     return replicas
-
-
-@contextlib.contextmanager
-def ended_by_interrupts() -> Iterator[None]:
-    """Let Ctrl-C end the process immediately while TensorFlow blocks Python's signal handler."""
-    before = signal.getsignal(signal.SIGINT)
-    mine = threading.current_thread() is threading.main_thread()
-    if not mine or before not in (signal.default_int_handler, raise_interrupt):
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def raise_if_lost(error: Exception) -> None:
