@@ -10,6 +10,7 @@ from .relation import Relation
 from .segment_encoding import SegmentEncoding
 from .sine_position_encoding import SinePositionEncoding
 from .softmax_position_encoding import SoftmaxPositionEncoding
+from .summary_mixing import SummaryMixing
 
 __all__ = [
     "FCSR",
@@ -24,4 +25,5 @@ __all__ = [
     "SegmentEncoding",
     "SinePositionEncoding",
     "SoftmaxPositionEncoding",
+    "SummaryMixing",
 ]

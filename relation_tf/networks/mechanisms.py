@@ -59,6 +59,7 @@ _BUILT_IN = {
     "fcsr": Mechanism(
         "relation_tf.layers:FCSR", head="feature-attention", positions=None, size=None
     ),
+    "summary-mixing": Mechanism("relation_tf.layers:SummaryMixing"),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

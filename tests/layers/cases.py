@@ -9,11 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from relation_tf.layers import Attention, LinearAttention, PointwiseMLP, Relation
+from relation_tf.layers import (
+    Attention,
+    LinearAttention,
+    PointwiseMLP,
+    Relation,
+    SummaryMixing,
+)
 from tests.layers import naive
 
 UNITS = 3
-MIXERS = (Attention, LinearAttention, Relation, PointwiseMLP)
+MIXERS = (Attention, LinearAttention, Relation, PointwiseMLP, SummaryMixing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +105,8 @@ CASES = (
     ),
     Case(Relation, _relation, {"causal": True}),
     Case(Relation, _relation, {"causal": True, "use_bias": True, "output_projection": True}),
+    Case(SummaryMixing, naive.summary_mixing),
+    Case(SummaryMixing, naive.summary_mixing, {"causal": True}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

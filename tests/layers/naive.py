@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import erf
 
 Weights = Mapping[str, np.ndarray]
 Equation = Callable[..., np.ndarray]
@@ -72,6 +73,16 @@ def gated_mlp(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray
     return relu(_affine(_affine(query, w, "first") * _affine(query, w, "second"), w, "third"))
 
 
+def summary_mixing(
+    query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray
+) -> np.ndarray:
+    """c(f(x_t), mean of s(x)), each a dense layer with GELU; the mean of no tokens is zero."""
+    f, s = gelu(_affine(query, w, "local")), gelu(_affine(value, w, "summary"))
+    seen = np.broadcast_to(seen, (len(query), len(value)))
+    mean = seen @ s / np.maximum(seen.sum(axis=-1, keepdims=True), 1)
+    return gelu(_affine(np.concatenate([f, mean], axis=-1), w, "combiner"))
+
+
 def fofe(x: np.ndarray, decay: float, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """f(i) = S_i + decay f(i-1), over the tokens left and right of each token."""
     return _before(x, decay, window), _before(x[::-1], decay, window)[::-1]
@@ -128,6 +139,10 @@ def gradient(function: Callable[[], float], x: np.ndarray, step: float = 1e-6) -
 
 def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return x * (1 + erf(x / np.sqrt(2))) / 2
 
 
 def _before(x: np.ndarray, decay: float, window: int | None) -> np.ndarray:

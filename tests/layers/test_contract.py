@@ -31,7 +31,7 @@ CASES = (
         Case(mixer.layer, {"units": UNITS, **mixer.arguments}, UNITS, output_type="tokens")
         for mixer in (*MIXERS, PLAIN[-1])
         # Without biases its outputs are zero at all tokens where the masks differ.
-        if mixer.arguments.get("use_bias", True)
+        if mixer.arguments.get("use_bias", True) and not mixer.causal
     ),
 )
 

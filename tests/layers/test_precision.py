@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
 
-from relation_tf.layers import Attention, LinearAttention, Relation, SinePositionEncoding
+from relation_tf.layers import (
+    Attention,
+    LinearAttention,
+    Relation,
+    SinePositionEncoding,
+    SummaryMixing,
+)
 from tests.backends import array, close
 
 # Half an ulp of 1 is 5e-4 in float16 and 4e-3 in bfloat16; a few roundings follow each other.
@@ -24,6 +32,16 @@ def test_long_sequences_do_not_overflow_float16(layer_class: type, algorithm: st
     output = layer(ones[:, :1], ones)  # G and H (or V) are 2 at all tokens.
     expected = 8.0 if layer_class is Relation else 2.0
     np.testing.assert_allclose(array(output), np.full((1, 1, 2), expected), rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "layer", [SummaryMixing(2, dtype="float16"), SummaryMixing(2, causal=True, dtype="bfloat16")]
+)
+def test_many_equal_tokens_have_the_output_of_one(layer: Any) -> None:
+    """Their mean is one of them, but sums of so many in half precision are wrong."""
+    same = np.ones((1, 70_000, 2), "float32")
+    output = array(layer(same if layer.causal else same[:, :1], same))
+    close(output, np.broadcast_to(array(layer(same[:, :1])), output.shape), 1e-2)
 
 
 @pytest.mark.parametrize("policy", ["float16", "mixed_bfloat16"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,11 @@ def test_regularizers_and_initializers_reach_the_weights(layer_class: type) -> N
     layer.build((None, None, 4))
     own = [w for w in layer.weights if w.name.startswith("bias") or "kernel" in w.name or biased]
     assert all((array(w) == 1).all() for w in own)
-    matrices, biases = (sum(len(w.shape) == axes for w in own) for axes in (2, 1))
+    matrices, biases = (
+        sum(math.prod(w.shape) for w in own if len(w.shape) == axes) for axes in (2, 1)
+    )
     assert biases > 0
-    assert array(sum(layer.losses)) == matrices * 16 + biases * 2
+    assert array(sum(layer.losses)) == matrices + biases / 2
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ def test_initial_matrices_differ(make: Any, initializer: Any) -> None:
     assert len(matrices) > 1
     for i, one in enumerate(matrices):
         for other in matrices[:i]:
-            assert not np.allclose(one, other)
+            assert one.shape != other.shape or not np.allclose(one, other)
 
 
 IDS = np.array([[5, 2, 9, 0], [1, 3, 3, 7]])
