@@ -1,3 +1,4 @@
+from .aft_simple import AFTSimple
 from .attention import Attention
 from .contextualizer import Contextualizer
 from .fcsr import FCSR
@@ -15,6 +16,7 @@ from .summary_mixing import SummaryMixing
 __all__ = [
     "FCSR",
     "FOFE",
+    "AFTSimple",
     "Attention",
     "Contextualizer",
     "FeatureAttention",

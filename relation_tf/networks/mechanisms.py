@@ -60,6 +60,7 @@ _BUILT_IN = {
         "relation_tf.layers:FCSR", head="feature-attention", positions=None, size=None
     ),
     "summary-mixing": Mechanism("relation_tf.layers:SummaryMixing"),
+    "aft-simple": Mechanism("relation_tf.layers:AFTSimple"),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.layers import (
+    AFTSimple,
     Attention,
     LinearAttention,
     PointwiseMLP,
@@ -19,7 +20,7 @@ from relation_tf.layers import (
 from tests.layers import naive
 
 UNITS = 3
-MIXERS = (Attention, LinearAttention, Relation, PointwiseMLP, SummaryMixing)
+MIXERS = (Attention, LinearAttention, Relation, PointwiseMLP, SummaryMixing, AFTSimple)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +108,8 @@ CASES = (
     Case(Relation, _relation, {"causal": True, "use_bias": True, "output_projection": True}),
     Case(SummaryMixing, naive.summary_mixing),
     Case(SummaryMixing, naive.summary_mixing, {"causal": True}),
+    Case(AFTSimple, naive.aft_simple),
+    Case(AFTSimple, naive.aft_simple, {"causal": True}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

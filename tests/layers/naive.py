@@ -83,6 +83,15 @@ def summary_mixing(
     return gelu(_affine(np.concatenate([f, mean], axis=-1), w, "combiner"))
 
 
+def aft_simple(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
+    """sigmoid(Q_t) * (sum of exp(K) * V) / (sum of exp(K)); zero without tokens."""
+    gate = 1 / (1 + np.exp(-_affine(query, w, "query")))
+    e, v = np.exp(_affine(value, w, "key")), _affine(value, w, "value")
+    seen = np.broadcast_to(seen, (len(query), len(value))).astype(float)
+    total = seen @ e
+    return gate * (seen @ (e * v)) / np.where(total > 0, total, 1)
+
+
 def fofe(x: np.ndarray, decay: float, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """f(i) = S_i + decay f(i-1), over the tokens left and right of each token."""
     return _before(x, decay, window), _before(x[::-1], decay, window)[::-1]

@@ -1,0 +1,59 @@
+"""Softmax sums over tokens: large keys, and lengths known only at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relation_tf.layers import AFTSimple
+from tests.backends import array, close, vjp
+from tests.layers import naive
+from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
+
+
+def built(**arguments: Any) -> Any:
+    layer = AFTSimple(3, **arguments)
+    layer.build((None, None, 4))
+    randomize(layer)
+    return layer
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_large_keys_do_not_overflow_or_vanish(dtype: str, causal: bool) -> None:
+    """The exponential of 100 is infinite in float32, that of -110 is zero."""
+    mask = some(0, 3, 70)
+    x = 40 * tokens(1, 3, 70, 4)
+    x[:, 60:] *= 2  # Later tokens do not make earlier sums vanish.
+    layer = built(causal=causal, dtype=dtype)
+    expected = naive.mix(
+        naive.aft_simple, weights_of(layer), x.astype("float64"), x, mask, mask, causal
+    )
+    assert np.abs(x @ layer.get_weights()[1]).max() > 300
+    output = array(layer(poisoned(x, mask), query_mask=mask))
+    close(output, expected, 1e-5 if dtype == "float32" else 0.3)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(("xla", "lengths"), [(False, (1, 33, 1100)), (True, (100,))])
+def test_unknown_length(xla: bool, lengths: tuple[int, ...]) -> None:
+    import tensorflow as tf
+
+    layer = built(causal=True)
+    spec = [tf.TensorSpec((None, None, 4)), tf.TensorSpec((None, None), "bool")]
+
+    @tf.function(input_signature=spec, jit_compile=xla)
+    def unknown(x: Any, mask: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, query_mask=mask)
+        return output, tape.gradient(output, x)
+
+    for length in lengths:
+        x, mask = tokens(2, 3, length, 4), some(3, 3, length)
+        output, gradient = unknown(x, mask)
+        expected, [for_x], _ = vjp(lambda x, mask=mask: layer(x, query_mask=mask), [x], [])
+        close(output, expected)
+        close(gradient, for_x)
