@@ -245,7 +245,7 @@ class Paper:
     """Label and caption of a table in LaTeX.
 
     Attributes:
-        label: End of its label.
+        label: Its label, without `tab:`.
         caption: Begin of its caption, repeated for each part of a wide table.
         details: Rest of the caption.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -12,9 +13,15 @@ from relation_tf.report.context import ReportContext
 
 # Space between columns and width of a line of LaTeX's article (345 points), in widths of a digit:
 # 5 points in normal size, 4.25 in small size.
-_NORMAL = 2.4, 64.0
-_SMALL = 1.4, 74.0
+_NORMAL = 2.4, 68.0
+_SMALL = 1.4, 80.0
 _ROWS = 45  # of a page
+_WIDTHS = {  # of characters of Computer Modern, in digits; other capitals 1.5, others 1
+    **dict.fromkeys("fijl .,:;'|", 0.6),
+    **dict.fromkeys("rst-()", 0.8),
+    **dict.fromkeys("mw+±×−=<>", 1.6),
+}
+_BOLD = 1.15
 _LATEX = {
     **{each: f"\\{each}" for each in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -48,7 +55,6 @@ def latex(context: ReportContext) -> str:
     A table wider than a line of LaTeX's article gets a smaller font, and is split into parts if
     necessary, as is a table longer than a page.
     """
-    slug = re.sub(r"[^a-z0-9]+", "-", context.title.lower()).strip("-") or "report"
     lines = [
         f"% {escape_latex(context.title)}",
         r"% Tables for a paper; they need \usepackage{booktabs}.",
@@ -56,7 +62,7 @@ def latex(context: ReportContext) -> str:
     for blocks in context.blocks.values():
         for block in within(blocks):
             if isinstance(block, Table) and block.paper is not None:
-                lines += _table(block, block.paper, slug)
+                lines += _table(block, block.paper)
     return "\n".join(lines) + "\n"
 
 
@@ -71,43 +77,41 @@ def escape_latex(value: Any) -> str:
     return re.sub(r"[\\&%$#_{}~^<>|±×−–▲▼↑↓]", lambda found: _LATEX[found[0]], text)
 
 
-def _fit(
-    names: Sequence[Sequence[str]], columns: Mapping[int, Sequence[str]]
-) -> tuple[bool, list[list[int]]]:
+def _fit(names: Sequence[float], columns: Mapping[int, float]) -> tuple[bool, list[list[int]]]:
     """Distribute columns over parts that fit a line; each part begins with the names.
+
+    Args:
+        names: Widths of the columns with names.
+        columns: Widths of the other columns.
 
     Returns:
         True if the table needs a small font, and the columns of each part.
     """
-
-    def width(texts: Sequence[str], between: float) -> float:
-        return max(map(len, texts)) + between
-
     between, room = _NORMAL
-    if sum(width(texts, between) for texts in (*names, *columns.values())) <= room:
+    if sum(width + between for width in (*names, *columns.values())) <= room:
         return False, [[*columns]]
     between, room = _SMALL
-    room -= sum(width(texts, between) for texts in names)
+    room -= sum(width + between for width in names)
     parts: list[list[int]] = []
     left = 0.0
-    for column, texts in columns.items():
-        if not parts or width(texts, between) > left:
+    for column, width in columns.items():
+        if not parts or width + between > left:
             parts.append([])
             left = room
         parts[-1].append(column)
-        left -= width(texts, between)
+        left -= width + between
     return True, parts
 
 
-def _table(table: Table, paper: Paper, slug: str) -> Iterator[str]:
+def _table(table: Table, paper: Paper) -> Iterator[str]:
     columns, rows = table.flat()
-    texts = [
-        [column.heading, *(_plain(row[number]) for row in rows)]
+    widths = [
+        max(_width(column.heading), *(_cell_width(row[number]) for row in rows))
         for number, column in enumerate(columns)
     ]
     names = [number for number, column in enumerate(columns) if column.kind != "number"]
-    values = {number: texts[number] for number in range(len(columns)) if number not in names}
-    small, parts = _fit([texts[number] for number in names], values)
+    values = {number: widths[number] for number in range(len(columns)) if number not in names}
+    small, parts = _fit([widths[number] for number in names], values)
     starts = range(0, max(len(rows), 1), _ROWS)
     for place, (start, part) in enumerate(product(starts, parts or [[]])):
         shown = [*names, *part]
@@ -115,7 +119,7 @@ def _table(table: Table, paper: Paper, slug: str) -> Iterator[str]:
         caption = [*spans(paper.caption), " (continued)." if place else paper.details]
         yield rf"\caption{{{inline(caption, escape_latex, _SPANS)}}}"
         if not place:
-            yield rf"\label{{tab:{slug}-{paper.label}}}"
+            yield rf"\label{{tab:{paper.label}}}"
         if small:
             yield r"\footnotesize\setlength{\tabcolsep}{3pt}"
         yield rf"\begin{{tabular}}{{{'l' * len(names)}{'r' * len(part)}}}"
@@ -135,7 +139,13 @@ def _cell(cell: Cell) -> str:
     return inline_cell(cell, escape_latex, _SPANS, [cell.paper_note] if cell.paper_note else [])
 
 
-def _plain(cell: Cell) -> str:
-    """Return text of about the width of a cell."""
+def _cell_width(cell: Cell) -> float:
+    text = _width(replace(cell, deviation="").in_words())
+    deviation = f" ± {cell.deviation}" if cell.deviation else ""
     note = f" ({cell.paper_note})" if cell.paper_note else ""
-    return f"{cell.mark} {cell.in_words()}{cell.letters}{note}".strip()
+    others = _width(f"{cell.mark and cell.mark + ' '}{cell.letters}{deviation}{note}")
+    return text * (_BOLD if cell.bold or cell.significant else 1) + others
+
+
+def _width(text: str) -> float:
+    return sum(_WIDTHS.get(each, 1.5 if each.isupper() else 1.0) for each in text)

@@ -80,7 +80,7 @@ def test_sections_are_repeated_for_each_family(report):
     assert {"answer-units-64", "differences-units-128", "scores"} <= {*names}
     labels = re.findall(r"\\label\{([^}]+)\}", latex)
     assert len(labels) == len({*labels})
-    assert any(label.endswith("answer-units-64") for label in labels)
+    assert any(label.endswith("verdicts-units-64") for label in labels)
     assert "(units 64)" in latex
     # Methods look the same in all families.
     for units, part in zip((64, 128), report.context.parts.values(), strict=True):

@@ -183,11 +183,11 @@ def test_custom_section_in_all_formats(table):
 
     report = compare(table({"a": 0.5, "b": 0.8}))
     page, text, latex = report.html(), report.markdown(), report.latex()
-    order = re.findall(r'<(?:section|details) [^>]*id="([\w-]+)">', page)
+    order = re.findall(r'<(?:section|details) [^>]*id="([\w-]+)"', page)
     assert order[order.index("scores") + 1] == "seeds-used"
     assert order[-2:] == ["last", "made"]
     assert "Five &amp; no less." in page
     assert "## Seeds of mine\n\nFive & no less.\n\n| Method | Seeds |" in text
-    assert r"\label{tab:table-1-used}" in latex
+    assert r"\label{tab:used}" in latex
     assert report.context.answer[0] == "Five seeds each."
     assert list(report.tables)[-1] == "used"

@@ -29,6 +29,7 @@ from relation_tf.report.blocks import (
     plural,
 )
 from relation_tf.report.context import ReportContext
+from relation_tf.report.definitions import caption, definitions
 from relation_tf.report.families import of_family
 from relation_tf.report.pictures.significance import differences
 from relation_tf.report.runs import scored_on
@@ -38,7 +39,6 @@ from relation_tf.report.verdicts import (
     FAVORABLE,
     Verdicts,
     by_method,
-    margin_in_words,
 )
 from relation_tf.stats import PairwiseResult, StratifiedResult
 
@@ -248,16 +248,13 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
             cells = [Cell(in_words(counts), notes=lost), ""]
         own = cells if mean is not None else cells[:1]
         rows.append(Row([name, *own, *(show(name) for show in costs.values())], [name]))
-    by_task = "by number of tasks" if mean is None else ""
-    paper = _paper("answer", context, verdicts, by_task)
+    by_task = " by number of tasks" if mean is None else ""
+    paper = Paper(
+        "verdicts",
+        f"Verdicts against {reference}{by_task}",
+        caption(scores, verdicts, differences=mean is not None, costs=bool(costs)),
+    )
     return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
-
-
-def _paper(label: str, context: ReportContext, verdicts: Verdicts, how: str = "") -> Paper:
-    """Return label and caption of a table of verdicts: the test, its level and the definitions."""
-    details = " ".join(_definitions(context.scores, verdicts))
-    title = f": verdicts against {verdicts.reference}{how and f' {how}'}"
-    return Paper(label, [context.title, title], f". {details}")
 
 
 def _collapsed(method: str, context: ReportContext) -> list[str]:
@@ -305,8 +302,13 @@ def _by_task(context: ReportContext, verdicts: Verdicts) -> Table:
         ]
         rows.append(Row([context.scores.with_arrow(task), *cells], task=task))
     # With a mean over tasks, a paper shows the verdicts on the mean.
-    paper = _paper("tasks", context, verdicts, "by task") if verdicts.mean is None else None
-    return Table("Table: verdicts by task", columns, rows, "verdicts", paper)
+    paper = Paper(
+        "verdicts-by-task",
+        f"Verdicts against {verdicts.reference} by task",
+        caption(context.scores, verdicts),
+    )
+    kept = paper if verdicts.mean is None else None
+    return Table("Table: verdicts by task", columns, rows, "verdicts", kept)
 
 
 def _with_difference(row: Any, scores: Scores, task: str) -> Cell:
@@ -315,48 +317,10 @@ def _with_difference(row: Any, scores: Scores, task: str) -> Cell:
     return replace(shown, notes=notes, paper_note="; ".join(notes))
 
 
-def _definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
-    """Yield the meaning of the verdicts, the margin, the level and its correction."""
-    tasks, unit = len(verdicts.averaged), f" in {scores.unit}" if scores.unit else ""
-    mean = f", mean of {tasks} tasks" if tasks > 1 else ""
-    yield (
-        f"Difference: method minus {verdicts.reference}{unit}{mean}, positive if the method is "
-        "better."
-    )
-    yield "Its interval gives the verdict. Better: the whole interval is above 0."
-    if scores.margin:
-        margin = margin_in_words(scores.margin, scores)
-        own = _own_margins(scores, verdicts)
-        yield (
-            f"No worse: the whole interval is above −{margin} (the margin{own}), "
-            "even if all of it is below 0."
-        )
-        yield (
-            f"Worse: the whole interval is below 0, and it reaches −{margin} or lower. Worse "
-            f"(beyond the margin): the whole interval is below −{margin}."
-        )
-    else:
-        yield "Worse: the whole interval is below 0."
-    yield "Inconclusive: every other case, such as methods with failed runs."
-    yield _level_and_coverage(scores.alpha, max(1, len(verdicts.methods)))
-    if len(verdicts.tasks) > 1 and not scores.alike:
-        yield "There is no mean over tasks, because their units or directions differ."
-
-
-def _own_margins(scores: Scores, verdicts: Verdicts) -> str:
-    """Return the margins of single tasks, and that of the mean, for a sentence."""
-    if not scores.margins:
-        return ""
-    own = ", ".join(f"{margin:g} on {task}" for task, margin in scores.margins.items())
-    if verdicts.mean is not None and len(verdicts.averaged) > 1:
-        own += f", {verdicts.mean['margin'].iloc[0]:.3g} for the mean"
-    return f"; {own}"
-
-
 def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     """Yield the definitions of the verdicts, and remarks on tasks, costs and failed runs."""
     scores, tasks = context.scores, len(verdicts.averaged)
-    yield from _definitions(scores, verdicts)
+    yield from definitions(scores, verdicts)
     if len(verdicts.tasks) > 1 and not context.costs.empty:
         yield "Time and memory are geometric means over tasks."
     if any(table["reason"].ne("").any() for table in verdicts.tasks.values()):
@@ -387,18 +351,6 @@ def quoted_test(context: ReportContext) -> Iterator[str]:
         f"pairs ({context.test}, two-sided) can disagree. If you chose the reference "
         f"{'and the margin ' if scores.margin else ''}before the runs, quote the verdicts. "
         f"Otherwise, quote {over_tasks}the tests of single tasks, and name the test."
-    )
-
-
-def _level_and_coverage(alpha: float, number: int) -> str:
-    """Describe the level of the verdicts and the coverage of their intervals."""
-    level, own = (f"{value:.3g}".removeprefix("0") for value in (alpha, alpha / number))
-    coverage = f"{100 * (1 - 2 * alpha / number):.1f} %"
-    if number == 1:
-        return f"The test is one-sided at {level}, so its Welch interval has {coverage} coverage."
-    return (
-        f"Bonferroni correction for {number} methods: each is tested one-sided at {level} / "
-        f"{number} = {own}, so its Welch interval has {coverage} coverage."
     )
 
 

@@ -35,17 +35,15 @@ class Differences(Section):
         """Return the table of p and the figure of the differences."""
         if not context.num_pairs:
             return []
-        no_evidence = (
-            "does not differ significantly, which is no evidence that the methods are equal"
-        )
         scores = context.scores
         lower = ""
         if scores.lower_is_better:
             lower = f" (better for {in_words(sorted(scores.lower_is_better))})"
-        details = (
-            f". ▲: the second method scores higher, ▼: lower{lower}. Bold: {context.level}. A pair "
-            f"that is not bold {no_evidence}."
-        )
+        details = f"; bold: {context.level}. ▲: the second method scores higher, ▼: lower{lower}."
+        caption: list[str | Span] = [
+            Span("p", "italic"),
+            f" of each pair of methods ({context.test})",
+        ]
         what = "all pairs of a column"
         if scores.control is not None:
             what = f"each method of a column against {scores.control}"
@@ -66,7 +64,7 @@ class Differences(Section):
                 scores.alpha,
                 scores.digits,
                 swatches=context.pairs_listed,
-                paper=Paper("pairs", [Span("p", "italic"), f" ({context.test})"], details),
+                paper=Paper("pairs", caption, details),
                 heading=scores.with_arrow,
             ),
             Paragraph(note, "note"),

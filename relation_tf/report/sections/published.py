@@ -65,7 +65,7 @@ class PublishedFigures(Section):
         shown = found[_of_suite(results.suite, published)]
         blocks: list[Block] = []
         if len(shown):
-            caption = f"{context.title}: published figures and ours"
+            caption = "Published figures and ours"
             paper = Paper("published", caption, f". Published: {published.source}.")
             layout = results.suite.layout
             # A layout of times only has all these figures.
@@ -224,7 +224,7 @@ class Layout(Section):
                 f"Table: {title}, in the paper's layout",
                 *_grid(measure, layout, context, results),
                 "scores",
-                Paper(f"layout-{place}", f"{context.title}: {title}"),
+                Paper(f"layout-{place}", title.capitalize()),
             )
             blocks += [Heading(title.capitalize()), table]
         return blocks

@@ -53,7 +53,7 @@ class ScoresTable(Section):
             Row([name, *(context.cells.get((name, task)) for task in scores.tasks)], [name])
             for name in scores.methods
         ]
-        paper = Paper("scores", context.title, _caption(context))
+        paper = Paper("scores", "Scores", _caption(context))
         return [
             Table("Table: scores", columns, rows, "scores", paper),
             Paragraph([*_note(context)], "note"),
@@ -142,7 +142,7 @@ def _caption(context: ReportContext) -> str:
         f" over {plural(scores.seeds, 'seed')}",
         " or fewer" if _fewer(context) else "",
         f", {scores.times_100}" if scores.times_100 else "",
-        ". Bold: best mean",
+        "; bold: best mean",
         f" (lowest for {', '.join(lower)})." if lower else ".",
         f" Methods{_within(context)} that share a letter in a column do not differ significantly "
         f"({context.test}, {context.level})."

@@ -1,0 +1,104 @@
+"""Definitions of the verdicts: in full for a page, short for the caption of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from relation_tf.report.scores import Scores
+from relation_tf.report.verdicts import Verdicts, margin_in_words
+
+
+def definitions(scores: Scores, verdicts: Verdicts) -> Iterator[str]:
+    """Yield the meaning of the verdicts, the margin, the level and its correction.
+
+    Args:
+        scores: The scores.
+        verdicts: The verdicts.
+    """
+    tasks, unit = len(verdicts.averaged), f" in {scores.unit}" if scores.unit else ""
+    mean = f", mean of {tasks} tasks" if tasks > 1 else ""
+    yield (
+        f"Difference: method minus {verdicts.reference}{unit}{mean}, positive if the method is "
+        "better."
+    )
+    yield "Its interval gives the verdict. Better: the whole interval is above 0."
+    if scores.margin:
+        margin = margin_in_words(scores.margin, scores)
+        own = _own_margins(scores, verdicts)
+        yield (
+            f"No worse: the whole interval is above −{margin} (the margin{own}), "
+            "even if all of it is below 0."
+        )
+        yield (
+            f"Worse: the whole interval is below 0, and it reaches −{margin} or lower. Worse "
+            f"(beyond the margin): the whole interval is below −{margin}."
+        )
+    else:
+        yield "Worse: the whole interval is below 0."
+    yield "Inconclusive: every other case, such as methods with failed runs."
+    yield _level_and_coverage(scores.alpha, max(1, len(verdicts.methods)))
+    if len(verdicts.tasks) > 1 and not scores.alike:
+        yield "There is no mean over tasks, because their units or directions differ."
+
+
+def caption(
+    scores: Scores, verdicts: Verdicts, *, differences: bool = True, costs: bool = False
+) -> str:
+    """Return the rest of a caption: what is shown, the test with its level, and the definitions.
+
+    Args:
+        scores: The scores.
+        verdicts: The verdicts.
+        differences: If True, the table shows differences.
+        costs: If True, the table shows time and memory.
+    """
+    number, tasks = max(1, len(verdicts.methods)), len(verdicts.averaged)
+    corrected = f", Bonferroni correction for {number} methods" if number > 1 else ""
+    interval = (
+        f"{_coverage(scores.alpha, number)} Welch interval (one-sided tests at "
+        f"{_level(scores.alpha)}{corrected})"
+    )
+    what = f"from the {interval} of each difference"
+    if differences:
+        unit = f" in {scores.unit}" if scores.unit else ""
+        mean = f", mean of {tasks} tasks" if tasks > 1 else ""
+        what = f"difference{unit}{mean} (positive: better) with its {interval}"
+    no_worse = beyond = ""
+    if scores.margin:
+        margin = f"−{margin_in_words(scores.margin, scores)}"
+        no_worse = f"no worse: above {margin} (the margin{_own_margins(scores, verdicts)}); "
+        beyond = f" but not above {margin}"
+    relative = f" Time per epoch and memory: {verdicts.reference} = 1." if costs else ""
+    return (
+        f": {what}. Better: interval above 0; {no_worse}worse: below 0{beyond}; inconclusive: "
+        f"every other case.{relative}"
+    )
+
+
+def _own_margins(scores: Scores, verdicts: Verdicts) -> str:
+    """Return the margins of single tasks, and that of the mean, for a sentence."""
+    if not scores.margins:
+        return ""
+    own = ", ".join(f"{margin:g} on {task}" for task, margin in scores.margins.items())
+    if verdicts.mean is not None and len(verdicts.averaged) > 1:
+        own += f", {verdicts.mean['margin'].iloc[0]:.3g} for the mean"
+    return f"; {own}"
+
+
+def _level_and_coverage(alpha: float, number: int) -> str:
+    """Describe the level of the verdicts and the coverage of their intervals."""
+    level, coverage = _level(alpha), _coverage(alpha, number)
+    if number == 1:
+        return f"The test is one-sided at {level}, so its Welch interval has {coverage} coverage."
+    return (
+        f"Bonferroni correction for {number} methods: each is tested one-sided at {level} / "
+        f"{number} = {_level(alpha / number)}, so its Welch interval has {coverage} coverage."
+    )
+
+
+def _level(alpha: float) -> str:
+    return f"{alpha:.3g}".removeprefix("0")
+
+
+def _coverage(alpha: float, number: int) -> str:
+    return f"{100 * (1 - 2 * alpha / number):.1f} %"
