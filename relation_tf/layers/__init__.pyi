@@ -1,6 +1,7 @@
 from .aft_simple import AFTSimple
 from .attention import Attention
 from .contextualizer import Contextualizer
+from .fastformer import Fastformer
 from .fcsr import FCSR
 from .feature_attention import FeatureAttention
 from .fofe import FOFE
@@ -19,6 +20,7 @@ __all__ = [
     "AFTSimple",
     "Attention",
     "Contextualizer",
+    "Fastformer",
     "FeatureAttention",
     "LearnedPositionEncoding",
     "LinearAttention",

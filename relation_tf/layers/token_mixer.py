@@ -58,6 +58,9 @@ class TokenMixer(WeightedLayer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
+        if kwargs.get("causal"):
+            name = type(self).__name__
+            raise ValueError(f"{name} has no causal form. Received: causal={kwargs['causal']!r}")
         super().__init__(**kwargs)
         self.units = positive_integer("units", units)
         self.variant = one_of("variant", variant, self.presets)

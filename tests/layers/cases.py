@@ -12,6 +12,7 @@ import numpy as np
 from relation_tf.layers import (
     AFTSimple,
     Attention,
+    Fastformer,
     LinearAttention,
     PointwiseMLP,
     Relation,
@@ -20,7 +21,15 @@ from relation_tf.layers import (
 from tests.layers import naive
 
 UNITS = 3
-MIXERS = (Attention, LinearAttention, Relation, PointwiseMLP, SummaryMixing, AFTSimple)
+MIXERS = (
+    Attention,
+    LinearAttention,
+    Relation,
+    PointwiseMLP,
+    SummaryMixing,
+    AFTSimple,
+    Fastformer,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +62,7 @@ class Case:
     @property
     def one_width(self) -> bool:
         """True if query and value must have the same width."""
-        return self.arguments.get("normalization") == "released_code"
+        return self.layer is Fastformer or self.arguments.get("normalization") == "released_code"
 
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
@@ -110,6 +119,8 @@ CASES = (
     Case(SummaryMixing, naive.summary_mixing, {"causal": True}),
     Case(AFTSimple, naive.aft_simple),
     Case(AFTSimple, naive.aft_simple, {"causal": True}),
+    Case(Fastformer, naive.fastformer),
+    Case(Fastformer, naive.fastformer, {"use_bias": True}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

@@ -92,6 +92,15 @@ def aft_simple(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarra
     return gate * (seen @ (e * v)) / np.where(total > 0, total, 1)
 
 
+def fastformer(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
+    """(k * V_i) W_R + Q_i, with global query and key by additive attention over `value`."""
+    global_query = _additive_attention(_affine(value, w, "query"), w["query_score_kernel"])
+    keys = global_query * _affine(value, w, "key")
+    global_key = _additive_attention(keys, w["key_score_kernel"])
+    result = _affine(global_key * _affine(query, w, "value"), w, "result")
+    return result + _affine(query, w, "query")
+
+
 def fofe(x: np.ndarray, decay: float, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """f(i) = S_i + decay f(i-1), over the tokens left and right of each token."""
     return _before(x, decay, window), _before(x[::-1], decay, window)[::-1]
@@ -172,6 +181,10 @@ def _cell(inputs: list[np.ndarray], w: Weights, name: str) -> tuple[np.ndarray, 
     q, k, v, o = (gates[:, i * width : (i + 1) * width] for i in range(4))
     total = inputs[0] * q + inputs[1] * k + inputs[2] * v
     return total, np.tanh(total) * o
+
+
+def _additive_attention(x: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    return _softmax((x @ vector).T / np.sqrt(x.shape[-1])) @ x
 
 
 def _affine(x: np.ndarray, w: Weights, name: str) -> np.ndarray:

@@ -12,6 +12,7 @@ from relation_tf.layers import (
     FOFE,
     Attention,
     Contextualizer,
+    Fastformer,
     LinearAttention,
     PointwiseMLP,
     Relation,
@@ -108,6 +109,18 @@ def test_normalization_of_the_released_code_needs_equal_widths() -> None:
     message = r"the same width\. Received: query width 3, value width 5$"
     with pytest.raises(ValueError, match=message):
         layer.build((2, 3, 3), (2, 3, 5))
+
+
+@pytest.mark.parametrize("layer_class", [PointwiseMLP, Fastformer])
+def test_layers_without_a_causal_form(layer_class: type) -> None:
+    message = rf"^{layer_class.__name__} has no causal form\. Received: causal=True$"
+    with pytest.raises(ValueError, match=message):
+        layer_class(4, causal=True)
+
+
+def test_fastformer_needs_equal_widths() -> None:
+    with pytest.raises(ValueError, match=r"the same width\. .* query width 3, value width 5$"):
+        Fastformer(4).build((2, 3, 3), (2, 3, 5))
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])

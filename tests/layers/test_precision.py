@@ -9,6 +9,7 @@ import pytest
 from relation_tf.layers import (
     AFTSimple,
     Attention,
+    Fastformer,
     LinearAttention,
     Relation,
     SinePositionEncoding,
@@ -33,11 +34,20 @@ def test_long_sequences_do_not_overflow_float16(layer_class: type, algorithm: st
     np.testing.assert_allclose(array(output), np.full((1, 1, 2), expected), rtol=2e-3)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("layer_class", [SummaryMixing, AFTSimple])
+@pytest.mark.parametrize(
+    ("layer_class", "causal"),
+    [
+        (SummaryMixing, False),
+        (SummaryMixing, True),
+        (AFTSimple, False),
+        (AFTSimple, True),
+        (Fastformer, False),
+    ],
+)
 def test_many_equal_tokens_have_the_output_of_one(layer_class: type, causal: bool) -> None:
     """Their mean is one of them, but sums of so many in half precision are wrong."""
-    layer = layer_class(2, dtype="bfloat16" if causal else "float16", causal=causal)
+    options = {"causal": True, "dtype": "bfloat16"} if causal else {"dtype": "float16"}
+    layer = layer_class(2, **options)
     same = np.ones((1, 70_000, 2), "float32")
     output = array(layer(same if causal else same[:, :1], same))
     close(output, np.broadcast_to(array(layer(same[:, :1])), output.shape), 1e-2)
