@@ -69,6 +69,25 @@ def small_glue(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def label_diagnostic():
+    """Return a function that writes AX's labelled file in the official format."""
+
+    def write(glue):
+        words = ("contradiction", "neutral", "entailment")
+        rows = (glue / "diagnostic" / "diagnostic.tsv").read_text("utf-8").splitlines()[1:]
+        lines = ["Lexical Semantics\tPredicate-Argument Structure\tLogic\tKnowledge\tDomain\t"
+                 "Premise\tHypothesis\tLabel"]  # fmt: skip
+        for row, line in enumerate(rows):
+            texts = line.partition("\t")[2]
+            lines.append(f"Negation\t\t\t\tNews\t{texts}\t{words[row % 3]}")
+        path = glue / "diagnostic" / "diagnostic-full.tsv"
+        path.write_text("\n".join([*lines, ""]), "utf-8")
+        return path
+
+    return write
+
+
 @pytest.fixture
 def suite():
     """Return a function that creates a small suite of two methods."""

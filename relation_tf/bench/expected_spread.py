@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from relation_tf.bench.results import read_result, score_of
+from relation_tf.bench.results import read_result, run_score
 from relation_tf.bench.run_folder import RunFolder
 from relation_tf.config.published import load_published
 from relation_tf.config.run import RunConfig
 from relation_tf.config.suite import Suite
+from relation_tf.tasks.catalogue import find_task
 from relation_tf.tasks.metrics import find_metric
 
 
@@ -65,9 +66,9 @@ def _of_runs(folder: RunFolder, runs: Sequence[RunConfig], points: float) -> dic
     """Return the pooled standard deviation of each task; a network has one score."""
     scores: dict[str, dict[str, list[float]]] = {}
     for run in runs:
-        metrics: Mapping[str, Mapping[str, float]] = read_result(folder.run(run))["metrics"]
+        metrics = read_result(folder.run(run))["metrics"]
         own = scores.setdefault(run.task, {}).setdefault(run.method, [])
-        own.append(points * fmean(map(score_of, metrics.values())))
+        own.append(points * run_score(find_task(run.entry), metrics))
     variances = {
         task: [variance(own) for own in methods.values() if len(own) > 1]
         for task, methods in scores.items()

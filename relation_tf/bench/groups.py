@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from relation_tf.bench.options import RunOptions
 from relation_tf.bench.provenance import made_by, made_with, manifest, one_line
-from relation_tf.bench.run_folder import RunFolder, unwritable, writing
+from relation_tf.bench.run_folder import RunFolder, prediction_file, unwritable, writing
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import RelationError, SuiteError
@@ -359,12 +359,6 @@ def _result(trainer: SuiteTrainer, config: RunConfig, trained: TrainingResult) -
     }
 
 
-def _kind(split: str) -> str:
-    """Return "dev" or "test" for a split: "dev_matched" is a dev set, "diagnostic" a test set."""
-    split = split.rpartition(":")[2]  # of a group's task
-    return "test" if split == "diagnostic" else split.partition("_")[0]
-
-
 def write_predictions(
     folder: Path, trainer: SuiteTrainer, predictions: Mapping[tuple[str, str], Any]
 ) -> None:
@@ -381,10 +375,10 @@ def write_predictions(
         task, split = trainer.task.task.of(name), trainer.task.splits[part]
         words = words_of(task, outputs, trainer.task.targets)
         columns: dict[str, Any] = {"index": split.index.tolist(), "prediction": words.tolist()}
-        if split.labels is not None and name in task.scored and not task.written:
+        if split.labels is not None and not task.written:
             columns |= _truth(task, split.labels, outputs)
         folder.mkdir(exist_ok=True)
-        write_table(folder / f"{name}.{_kind(part)}.tsv", columns, "\t")
+        write_table(folder / prediction_file(name, part), columns, "\t")
 
 
 def write_weights(folder: Path, weights: Sequence[np.ndarray]) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from relation_tf.bench.groups import write_predictions
 from relation_tf.bench.layer_source import custom_digest
-from relation_tf.bench.results import read_results
-from relation_tf.bench.run_folder import RunFolder, differing_splits, writing
+from relation_tf.bench.results import read_result, read_results
+from relation_tf.bench.run_folder import RunFolder, differing_splits, prediction_file, writing
 from relation_tf.config.plugins import load_plugins
 from relation_tf.config.run import RunConfig
 from relation_tf.errors import SuiteError, join_names
@@ -22,6 +22,7 @@ from relation_tf.quiet import stderr_to
 from relation_tf.tasks.catalogue import find_source, find_task
 from relation_tf.tasks.encoding import load_task
 from relation_tf.tasks.sources import TaskSource
+from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import WEIGHTS
 from relation_tf.training.session import LOG, start_tensorflow
 
@@ -133,7 +134,7 @@ class _FinishedRun:
         digests, recorded = data.digests, self.manifest["data"].get("digests", {})
         names, missing = [], []
         for name, split in data.source.task.answered.items():
-            there = (self.folder / "predictions" / f"{name}.test.tsv").exists()
+            there = (self.folder / "predictions" / prediction_file(name, split)).exists()
             if split not in digests:
                 missing += [] if there else [name]
             elif not there or recorded.get(split, digests[split]) != digests[split]:
@@ -164,13 +165,18 @@ def _predict_group(
         if trainer is None or not trainer.reusable:
             trainer = _make_trainer(folder, run, data, tfds_folder)
         tests = {*trainer.task.task.answered.values()}
+        outputs, metrics = _outputs(trainer, run)
         answers = {
-            (split, name): outputs
-            for (split, name), outputs in _outputs(trainer, run).items()
+            (split, name): own
+            for (split, name), own in outputs.items()
             if split in tests and name in names
         }
         with writing(run.folder):
             write_predictions(run.folder / "predictions", trainer, answers)
+            scored = _with_diagnostics(run, names, metrics, trainer.task.task)
+            if scored != run.metrics:
+                result = {**read_result(run.folder), "metrics": scored}
+                write_json(run.folder / "result.json", result)
             manifest = {**run.manifest, "data": {**run.manifest["data"]}}
             manifest["data"]["rows"] = {
                 name: len(split) for name, split in trainer.task.splits.items()
@@ -207,8 +213,22 @@ def _make_trainer(
         return TaskTrainer(config, task)
 
 
-def _outputs(trainer: TaskTrainer, run: _FinishedRun) -> dict[tuple[str, str], np.ndarray]:
-    """Return the outputs of a run's network.
+def _with_diagnostics(
+    run: _FinishedRun,
+    names: Sequence[str],
+    metrics: Mapping[str, Mapping[str, float]],
+    task: Task,
+) -> dict[str, Mapping[str, float]]:
+    """Return the run's metrics, with new ones for the predicted diagnostics that have labels."""
+    new = {*names} & {*task.diagnostics}
+    kept = {name: own for name, own in run.metrics.items() if name not in new}
+    return kept | {name: own for name, own in metrics.items() if name in new}
+
+
+def _outputs(
+    trainer: TaskTrainer, run: _FinishedRun
+) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, dict[str, float]]]:
+    """Return the outputs and the metrics of a run's network.
 
     Raises:
         SuiteError: If the weights do not fit, or do not give the run's metrics.
@@ -223,15 +243,15 @@ def _outputs(trainer: TaskTrainer, run: _FinishedRun) -> dict[tuple[str, str], n
         raise SuiteError(f"{path}: expected the weights of this run: {error}") from error
     with interrupts_delayed():
         outputs, metrics = trainer.predict()
-    for name, own in run.metrics.items():
-        for metric, value in own.items():
+    for name in trainer.task.task.scored:
+        for metric, value in run.metrics[name].items():
             if not math.isclose(metrics[name][metric], value, abs_tol=_TOLERANCE):
                 raise SuiteError(
                     f"{path}: these weights do not reproduce the run's {metric} on {name}: "
                     f"expected {value:.4f}, found {metrics[name][metric]:.4f}. If the layer has "
                     "state outside its weights, train the run again"
                 )
-    return outputs
+    return outputs, metrics
 
 
 def _runs(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import pandas as pd
@@ -23,6 +24,7 @@ from relation_tf.files import read_json
 from relation_tf.registry import SOURCES
 from relation_tf.tasks.datasets import GLUE
 from relation_tf.tasks.metrics import counted, find_metric
+from relation_tf.tasks.task import Task
 from relation_tf.training.pretrained import SETTINGS, finished_runs, run_folder
 
 GLUE_AVERAGE = "GLUE average"
@@ -190,6 +192,15 @@ class Results:
             failing_layers={k: v for k, v in self.failing_layers.items() if k in methods},
         )
 
+    def scored(self, task: Task) -> dict[str, str]:
+        """Return the scored splits of a task by name, with its diagnostics that have scores."""
+        splits = task.scorable.items()
+        return {name: at for name, at in splits if name in task.scored or name in self._names}
+
+    @cached_property
+    def _names(self) -> set[str]:
+        return {name for run in self.runs for name in run["metrics"]}
+
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """Table of metrics on the dev sets, one row per run, scored name and metric.
@@ -220,7 +231,7 @@ class Results:
             for task, metrics in run["metrics"].items()
         ]
         scores = pd.DataFrame(rows + self._averages(), columns=["task", "method", "seed", "score"])
-        scored = [name for task in self.suite.tasks for name in self.suite.find_task(task).scored]
+        scored = [name for task in self.suite.tasks for name in self.suite.find_task(task).scorable]
         order = [
             task
             for task in dict.fromkeys([*TASKS, *scored, GLUE_AVERAGE, MEAN_OF_TASKS])
@@ -257,7 +268,7 @@ class Results:
                 average = glue_average(dict(ChainMap(*tasks.values())))
             if average is None:
                 # Tasks scored from one network (MNLI-m, MNLI-mm, a group) count once.
-                means = [sum(map(score_of, task.values())) / len(task) for task in tasks.values()]
+                means = [run_score(self.suite.find_task(task), own) for task, own in tasks.items()]
                 name, average = MEAN_OF_TASKS, sum(means) / len(means)
             rows.append((name, method, seed, average))
         return rows
@@ -266,6 +277,11 @@ class Results:
 def score_of(metrics: Mapping[str, float]) -> float:
     """Return the score of a task: the mean of its metrics, or the first if they are unlike."""
     return task_score({name: metrics[name] for name in counted([*metrics])})
+
+
+def run_score(task: Task, metrics: Mapping[str, Mapping[str, float]]) -> float:
+    """Return the score of a run: the mean of its scores, without diagnostics."""
+    return fmean(score_of(own) for name, own in metrics.items() if name not in task.diagnostics)
 
 
 def read_results(folder: str | Path) -> Results:
@@ -332,9 +348,11 @@ def _read_run(suite: Suite, folder: Path) -> dict[str, Any]:
                 f"Received: {written:.160}"
             )
     task = suite.find_task(result["task"])
-    expected = {name: {*task.of(name).metrics} for name in task.scored}
-    if {name: {*values} for name, values in result["metrics"].items()} != expected:
-        wanted = "; ".join(f"{', '.join(task.of(name).metrics)} for {name}" for name in expected)
+    expected = [name for name in task.scorable if name in task.scored or name in result["metrics"]]
+    if {name: {*values} for name, values in result["metrics"].items()} != {
+        name: {*task.metrics_of(name)} for name in expected
+    }:
+        wanted = "; ".join(f"{', '.join(task.metrics_of(name))} for {name}" for name in expected)
         raise SuiteError(
             f"{folder / 'result.json'}: key 'metrics': expected {wanted}. "
             f"Received: {result['metrics']!r:.80}"

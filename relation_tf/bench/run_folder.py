@@ -261,6 +261,21 @@ class RunFolder:
         return [folder for folder in folders if _is_there(folder / name)]
 
 
+def prediction_file(name: str, split: str) -> str:
+    """Return the name of the file with the predictions of a scored or answered name.
+
+    Args:
+        name: The name.
+        split: Its split: "dev_matched" is a dev set, "diagnostic" a test set.
+
+    Example:
+        >>> prediction_file("MNLI-m", "dev_matched"), prediction_file("AX", "MNLI:diagnostic")
+        ('MNLI-m.dev.tsv', 'AX.test.tsv')
+    """
+    split = split.rpartition(":")[2]  # of a group's task
+    return f"{name}.{'test' if split == 'diagnostic' else split.partition('_')[0]}.tsv"
+
+
 def differing_splits(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     """Return the splits whose digests differ."""
     splits = dict.fromkeys([*own, *other])

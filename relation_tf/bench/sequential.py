@@ -7,12 +7,9 @@ command resumes with the same looks and verdicts. Does not import Keras.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
-
-import numpy as np
 
 from relation_tf.bench.looks import (
     LOOKS,
@@ -25,7 +22,7 @@ from relation_tf.bench.looks import (
     read_looks,
 )
 from relation_tf.bench.options import RunOptions
-from relation_tf.bench.results import read_result, score_of
+from relation_tf.bench.results import read_result, run_score
 from relation_tf.bench.run_folder import RunFolder, writing
 from relation_tf.config.families import Family, families_of
 from relation_tf.config.loading import load_suite
@@ -242,10 +239,9 @@ class SequentialRuns:
 
         def scores(task: str, method: str) -> list[float]:
             own = [runs[task, method, seed] for seed in plan.seeds]
-            return [
-                _score(read_result(self._folder.run(run)))
-                for run in takewhile(self._folder.has_result, own)
-            ]
+            done = takewhile(self._folder.has_result, own)
+            found = [read_result(self._folder.run(run))["metrics"] for run in done]
+            return [run_score(self._suite.find_task(task), metrics) for metrics in found]
 
         return {task: {method: scores(task, method) for method in methods} for task in plan.tasks}
 
@@ -279,8 +275,3 @@ def _direction(suite: Suite, name: str) -> bool:
             f"{join_names([metric.label for metric in metrics])}"
         )
     return metrics[0].higher_is_better
-
-
-def _score(result: Mapping[str, Any]) -> float:
-    """Return the score of a run, the mean of its tasks."""
-    return float(np.mean([*map(score_of, result["metrics"].values())]))

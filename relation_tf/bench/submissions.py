@@ -9,6 +9,7 @@ from pathlib import Path
 
 from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.results import Results
+from relation_tf.bench.run_folder import prediction_file
 from relation_tf.tasks.official import leaderboard_file
 
 
@@ -63,7 +64,7 @@ def write_submissions(results: Results, *, fill_missing: bool = False) -> Submis
         key = run["method"], run["seed"]
         for name, split in results.suite.find_task(run["task"]).answered.items():
             files = predictions[key]  # also if it stays empty
-            path = Path(run["folder"]) / "predictions" / f"{name}.test.tsv"
+            path = Path(run["folder"]) / "predictions" / prediction_file(name, split)
             rows = run["manifest"]["data"]["rows"].get(split)
             if not path.exists():
                 faults[key][name] = f"{leaderboard_file(name)} was missing"

@@ -163,7 +163,7 @@ def wins(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> pd.DataFr
     A network with several tasks counts once, with its first task.
     """
     tests: dict[str, PairwiseResult] = {}
-    for task in scores.own_tasks:
+    for task in scores.main_tasks:
         if task in comparisons:
             tests.setdefault(scores.network(task), comparisons[task])
     return win_tie_loss(tests) if len(tests) > 1 else None

@@ -218,7 +218,7 @@ class ReportContext:
         if self.results is not None:
             suite = self.results.suite
             trained |= {name: suite.find_task(name) for name in suite.tasks}
-        scored = {name: [*task.scored] for name, task in trained.items()}
+        scored = {name: [*task.scorable] for name, task in trained.items()}
         failed = how_runs_went.failed_runs(self._known_runs, scored, self.scores.own_tasks)
         return judge(self.scores, failed)
 
@@ -375,7 +375,7 @@ class ReportContext:
     def columns(self) -> dict[str, str]:
         """Columns of scores with the names of their metrics; empty names for averages."""
         tasks = [] if self.results is None else self.results.suite.learned()
-        metrics = {name: task.metrics for task in tasks for name in task.scored}
+        metrics = {name: task.metrics_of(name) for task in tasks for name in task.scorable}
         return {
             name: " / ".join(find_metric(metric).label for metric in metrics.get(name, ()))
             for name in self.scores.tasks

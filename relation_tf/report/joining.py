@@ -70,7 +70,7 @@ def join(
     _check_seeds(sources)
     table = pd.concat([source.scores.table for source in sources], ignore_index=True)
     tasks = [*dict.fromkeys(task for source in sources for task in source.scores.own_tasks)]
-    averages = _averages(sources, tasks)
+    averages = _averages(sources)
     _check_directions(lower_is_better, higher_is_better, tasks)
     points = {task: own for source in sources for task, own in source.scores.points.items()}
     known = {source.scores.noun for source in sources}
@@ -93,9 +93,9 @@ def join(
     return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
 
 
-def _averages(sources: Sequence[LoadedScores], tasks: Sequence[str]) -> list[str]:
+def _averages(sources: Sequence[LoadedScores]) -> list[str]:
     """Return the averages of all sources; averages over different tasks are not comparable."""
-    same_tasks = all({*source.scores.own_tasks} == {*tasks} for source in sources)
+    same_tasks = len({frozenset(source.scores.main_tasks) for source in sources}) == 1
     return [
         name
         for name in sources[0].scores.averages

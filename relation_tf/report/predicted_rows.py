@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from relation_tf.bench.results import Results
+from relation_tf.bench.run_folder import prediction_file
 from relation_tf.errors import SuiteError
 from relation_tf.tasks import Task
 
@@ -72,7 +73,7 @@ def read_rows(results: Results) -> ReadRows:
     too_many: dict[str, int] = {}
     for task in results.suite.tasks:
         group = results.suite.find_task(task)
-        for name, split in group.scored.items():
+        for name, split in results.scored(group).items():
             own = group.of(name)
             count = _count(results, task, split)
             if own.written or own.timed:
@@ -80,9 +81,8 @@ def read_rows(results: Results) -> ReadRows:
             if count > MOST_PREDICTIONS:
                 too_many[name] = count
                 continue
-            kind = split.rpartition(":")[2].partition("_")[0]  # as in the names of files
             classes = [str(label) for label in own.labels or ()]
-            runs = _read(results, task, f"{name}.{kind}.tsv", classes)
+            runs = _read(results, task, prediction_file(name, split), classes)
             if runs:
                 found.append(PredictedRows(name, own, classes, runs))
     return ReadRows(found, too_many)

@@ -138,9 +138,23 @@ def warnings(results: Results, runs: pd.DataFrame) -> list[str]:
     return [
         *_unlike(results),
         *_shared_start(results),
+        *_unscored(results),
         *_went_wrong(runs),
         *_sequential_parts(results),
     ]
+
+
+def _unscored(results: Results) -> Iterator[str]:
+    """Warn of runs without the score of a diagnostic set that other runs have."""
+    for task in results.suite.tasks:
+        runs = [run["metrics"] for run in results.runs if run["task"] == task]
+        for name in results.suite.find_task(task).diagnostics:
+            if 0 < (scored := sum(name in own for own in runs)) < len(runs):
+                yield (
+                    f"{name} is scored in {scored} of {len(runs)} runs: the others had no labels "
+                    "of it. `relation-tf predict` scores runs that have their weights "
+                    "(--save-weights)."
+                )
 
 
 def _sequential_parts(results: Results) -> Iterator[str]:

@@ -147,6 +147,7 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
         general.append(f"the paper uses {_vectors(published.vectors)}, this suite {own}")
     averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
     splits = {name: split for task in suite.learned() for name, split in task.scored.items()}
+    diagnostics = [name for task in suite.learned() for name in task.diagnostics]
     unlike = {name for name, split in splits.items() if not split.startswith(published.split)}
     if SOURCES[suite.source].artificial:
         general.append("this suite uses built-in data")
@@ -155,7 +156,8 @@ def reasons(published: Published, suite: Suite) -> dict[str, list[str]]:
         unlike.update(averages)
     sentence = f"the paper reports {published.split} sets, this suite dev sets"
     return {
-        name: [*general, *([sentence] if name in unlike else ())] for name in (*splits, *averages)
+        name: [*general, *([sentence] if name in unlike else ())]
+        for name in (*splits, *diagnostics, *averages)
     }
 
 
@@ -165,7 +167,7 @@ def _by_scored_task(suite: Suite, notes: Mapping[str, Sequence[str]]) -> dict[st
         name: notes.get(trained, ())
         for trained in suite.tasks
         for task in suite.find_task(trained).each()
-        for name in task.scored
+        for name in task.scorable
     }
     return {**notes, **scored}
 

@@ -147,7 +147,7 @@ def incomplete_warnings(scores: Scores, source: str) -> list[str]:
         scores: The scores.
         source: Argument of `relation-tf compare` for these scores.
     """
-    tasks, lacking = scores.own_tasks, scores.lacking_tasks()
+    tasks, lacking = scores.main_tasks, scores.lacking_tasks()
     if not lacking:
         return []
     without = "; ".join(f"{name} on {in_words(own)}" for name, own in lacking.items())

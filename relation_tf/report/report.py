@@ -107,7 +107,7 @@ class Report:
         tasks = len(table.attrs["tasks"])
         if scores.averages or tasks < 2 or table["mean"].isna().any():
             return []
-        digits = scores.digits(scores.own_tasks[0])
+        digits = scores.digits(scores.main_tasks[0])
         means = {str(name): f"{mean:z.{digits}f}" for name, mean in table["mean"].items()}
         return [[f"mean of {tasks} tasks", *(means.get(name, "-") for name in methods)]]
 

@@ -32,7 +32,7 @@ class Scores:
         tasks: The tasks in display order; averages come last.
         seeds: Number of requested seeds per method.
         averages: Tasks that are averages over the other tasks.
-        noun: Common noun for the tasks, such as "dev sets".
+        noun: Common noun for the main tasks, such as "dev sets".
         lower_is_better: Tasks where lower scores are better.
         control: Method to compare all others with; by default all pairs are compared.
         in_points: If True, scores are fractions and a page shows them times 100.
@@ -81,16 +81,16 @@ class Scores:
         there = set(results.scores["task"])
         averages = [name for name in (GLUE_AVERAGE, MEAN_OF_TASKS) if name in there]
         metrics = {
-            name: find_metric(task.of(name).metrics[0])
+            name: find_metric(task.metrics_of(name)[0])
             for task in results.suite.learned()
-            for name in task.scored
+            for name in results.scored(task)
         }
         # Averages exist only if all tasks have the same unit and direction.
         metrics |= dict.fromkeys(averages, next(iter(metrics.values())))
         return cls(
             table=results.scores.astype({"task": str}),
             methods=methods,
-            tasks=[*(name for task in results.begun.learned() for name in task.scored), *averages],
+            tasks=[*_scored(results), *averages],
             seeds=len(results.suite.seeds),
             averages=averages,
             noun=_noun(results),
@@ -115,7 +115,7 @@ class Scores:
                 name: override.margin
                 for task, override in results.suite.overrides.items()
                 if override.margin is not None
-                for name in results.suite.find_task(task).scored
+                for name in results.scored(results.suite.find_task(task))
             },
             networks={
                 name: task
@@ -141,10 +141,34 @@ class Scores:
         return [task for task in self.tasks if task not in self.averages]
 
     @cached_property
+    def apart(self) -> list[str]:
+        """Diagnostic sets, such as AX: they are tested, but in no average and no test over tasks.
+
+        Empty if there are no other tasks.
+        """
+        known = {name for each in TASKS.values() for name in each.task.diagnostics}
+        found = [task for task in self.own_tasks if task in known]
+        return found if len(found) < len(self.own_tasks) else []
+
+    @property
+    def main_tasks(self) -> list[str]:
+        """The tasks without the averages and the diagnostic sets."""
+        return [task for task in self.own_tasks if task not in self.apart]
+
+    @property
+    def said_apart(self) -> str:
+        """Sentence on the diagnostic sets, or empty."""
+        names = ", ".join(self.apart)
+        return names and (
+            f" Diagnostic sets ({names}) are tested separately: no average and no result over "
+            "tasks includes them."
+        )
+
+    @cached_property
     def shared(self) -> dict[str, list[str]]:
         """Trained networks with several tasks, and these tasks."""
         by_network: dict[str, list[str]] = {}
-        for task in self.own_tasks:
+        for task in self.main_tasks:
             by_network.setdefault(self.networks.get(task, task), []).append(task)
         return {network: tasks for network, tasks in by_network.items() if len(tasks) > 1}
 
@@ -154,7 +178,7 @@ class Scores:
         for task, name in self.table[["task", "method"]].drop_duplicates().to_numpy().tolist():
             own.setdefault(name, set()).add(task)
         lacking = {
-            name: [task for task in self.own_tasks if task not in own[name]]
+            name: [task for task in self.main_tasks if task not in own[name]]
             for name in self.methods
             if name in own
         }
@@ -193,7 +217,7 @@ class Scores:
             Network -> method -> scores of the seeds that have all tasks of the network.
         """
         samples = {}
-        for network in dict.fromkeys(map(self.network, self.own_tasks)):
+        for network in dict.fromkeys(map(self.network, self.main_tasks)):
             tasks = self.counted(network)
             own = self.table[self.table["task"].isin(tasks)]
             seeds = own.groupby(["method", "seed"], sort=False)["score"].agg(["mean", "size"])
@@ -240,7 +264,7 @@ class Scores:
     @property
     def alike(self) -> bool:
         """If True, all tasks have the same unit and direction, so an average makes sense."""
-        own = {(self.factor(task), task in self.lower_is_better) for task in self.own_tasks}
+        own = {(self.factor(task), task in self.lower_is_better) for task in self.main_tasks}
         return len(own) == 1
 
     @property
@@ -285,6 +309,14 @@ class Scores:
         rows = self.table[self.table["task"] == task]
         by_method = {name: list(group["score"]) for name, group in rows.groupby("method")}
         return {name: by_method[name] for name in self.methods if name in by_method}
+
+
+def _scored(results: Results) -> list[str]:
+    """Return the names of the scores, the diagnostics last."""
+    tasks = results.begun.learned()
+    diagnostics = {name for task in tasks for name in task.diagnostics}
+    names = [name for task in tasks for name in results.scored(task)]
+    return sorted(names, key=diagnostics.__contains__)
 
 
 def _noun(results: Results) -> str:

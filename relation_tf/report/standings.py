@@ -57,7 +57,7 @@ def leading(
     names, best = _best(table, scores)
     outcome = outcome_of(scores, several, comparisons, looks)
     if outcome is None:
-        single = {task: test for task, test in comparisons.items() if task in scores.own_tasks}
+        single = {task: test for task, test in comparisons.items() if task in scores.main_tasks}
         return f"{best}; {_by_task(single, scores)}."
     return f"{best}{_found(outcome, names, scores)}."
 
@@ -68,7 +68,7 @@ def _best(table: pd.DataFrame, scores: Scores) -> tuple[list[str], str]:
     lower, what = True, "best mean rank" if len(tasks) > 1 else "best score"
     values = table["rank"]
     if table["mean"].notna().all():
-        values, lower = table["mean"], scores.own_tasks[0] in scores.lower_is_better
+        values, lower = table["mean"], scores.main_tasks[0] in scores.lower_is_better
         what = f"{'lowest' if lower else 'highest'} mean"
     best = values.min() if lower else values.max()
     names = [str(name) for name, value in values.items() if math.isclose(value, best)]
@@ -100,8 +100,8 @@ def outcome_of(
         return Outcome(pd.DataFrame(rows, columns=["a", "b", "better"]), how, undecided)
     if several is not None:
         return Outcome(several.pairs, f"{several.procedure.title}, {level}")
-    if len(scores.own_tasks) == 1 and scores.own_tasks[0] in comparisons:
-        test = comparisons[scores.own_tasks[0]]
+    if len(scores.main_tasks) == 1 and scores.main_tasks[0] in comparisons:
+        test = comparisons[scores.main_tasks[0]]
         how = f"{procedure_label(scores.procedure, scores.control)}, {level}"
         return Outcome(test.pairs(), how, possible=test.attainable_pvalue < scores.alpha)
     return None
@@ -168,7 +168,7 @@ def standings(scores: Scores) -> pd.DataFrame:
         A row per method with scores; `attrs["tasks"]` is a list of the tasks.
     """
     means = scores.table.pivot_table("score", "task", "method", sort=False, observed=True)
-    means = means.reindex([task for task in scores.own_tasks if task in means.index])
+    means = means.reindex([task for task in scores.main_tasks if task in means.index])
     means = means.reindex(columns=[name for name in scores.methods if name in means.columns])
     means = means.mul([scores.factor(str(task)) for task in means.index], axis=0).dropna()
     signs = [-1 if task in scores.lower_is_better else 1 for task in means.index]

@@ -42,6 +42,7 @@ class Verdicts:
         averaged: Tasks of this mean; tasks scored from one network count once.
         doubts: Warnings about missing scores.
         notes: Remarks on constant scores.
+        apart: Diagnostic sets, which no mean and no count includes.
     """
 
     reference: str
@@ -50,6 +51,7 @@ class Verdicts:
     averaged: Sequence[str]
     doubts: Sequence[str]
     notes: Sequence[str]
+    apart: Sequence[str] = ()
 
     @property
     def methods(self) -> list[str]:
@@ -57,8 +59,9 @@ class Verdicts:
         return [*dict.fromkeys(str(name) for own in self.tasks.values() for name in own.index)]
 
     def counts(self, method: str) -> dict[str, int]:
-        """Return the number of tasks by verdict."""
-        tables = (by_method(table) for table in self.tasks.values())
+        """Return the number of tasks by verdict, without diagnostic sets."""
+        counted = (table for task, table in self.tasks.items() if task not in self.apart)
+        tables = map(by_method, counted)
         found = Counter(str(own[method].verdict) for own in tables if method in own)
         return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
 
@@ -107,13 +110,13 @@ def judge(scores: Scores, failed: Mapping[tuple[str, str], Set[str]]) -> Verdict
         margins: dict[Any, float] = {task: _margin(task, scores) for task in common}
         found = non_inferiority(
             {task: {**own} for task, own in common.items()}, reference, margins, scores.alpha,
-            higher_is_better=scores.own_tasks[0] not in scores.lower_is_better,
+            higher_is_better=scores.main_tasks[0] not in scores.lower_is_better,
         )  # fmt: skip
-        own_tasks = [task for task in scores.own_tasks if scores.network(task) in common]
+        own_tasks = [task for task in scores.main_tasks if scores.network(task) in common]
         mean = _withheld(found.table, reference, own_tasks, failed)
     doubts = [*_doubts(scores, reference, judged, networks, common)]
     said = [f"{note} ({join_names(own)})." for note, own in notes.items()]
-    return Verdicts(reference, tasks, mean, [*common], doubts, said)
+    return Verdicts(reference, tasks, mean, [*common], doubts, said, scores.apart)
 
 
 def by_method(table: pd.DataFrame) -> dict[str, Any]:
@@ -139,7 +142,7 @@ def headline(verdicts: Verdicts, scores: Scores, costs: pd.DataFrame) -> str:
         more = len(verdicts.methods) - _MOST_NAMES
         parts += [f"{more} more methods in the table"] if more > 0 else []
         return f"Verdicts against {reference} by task: {'; '.join(parts)}."
-    one_task = scores.own_tasks[0] if len(scores.own_tasks) == 1 else verdicts.averaged[0]
+    one_task = scores.main_tasks[0] if len(scores.main_tasks) == 1 else verdicts.averaged[0]
     number = len(verdicts.averaged)
     where = f"on the mean of {number} tasks" if number > 1 else f"on {one_task}"
     found = _found(verdicts, verdicts.mean, where, scores)
@@ -254,7 +257,7 @@ def _by_network(scores: Scores) -> dict[str, Samples]:
 
 
 def _margin(network: str, scores: Scores) -> float:
-    own = [scores.margin_of(task) for task in scores.own_tasks if scores.network(task) == network]
+    own = [scores.margin_of(task) for task in scores.main_tasks if scores.network(task) == network]
     return sum(own) / len(own)
 
 

@@ -72,7 +72,7 @@ from relation_tf.tasks.tables import read_csv, read_tsv
 from relation_tf.tasks.task import Dataset, FileLayout, Task
 
 _SPLITTING = ("held_out", "note", "spaced")  # options of `split_reader`
-_PLACES = ("files", "folders", "first", "optional")  # of `FileLayout`
+_PLACES = ("files", "folders", "first", "optional", "labelled")  # of `FileLayout`
 
 
 def join_title(title: str, description: str) -> str:
@@ -134,6 +134,7 @@ def _dataset(
     label: str = "label",
     validation: str | None = None,
     scored: Mapping[str, str] | None = None,
+    diagnostics: Sequence[str] = (),
     **fields: Any,
 ) -> Dataset:
     words = [*map(str, range(labels))] if isinstance(labels, int) else labels
@@ -147,6 +148,7 @@ def _dataset(
         metrics=official.metrics if official else ("accuracy",),
         validation=validation,
         scored=scored,
+        diagnostics={each: glue_submit.TASKS[each].metrics for each in diagnostics},
         **fields,
     )
     own = [keys for keys in layout if name in keys.pop("tasks", (name,))]

@@ -96,6 +96,16 @@ class EncodedTask:
             return [self]
         return [self._member(task) for task in self.task.members]
 
+    @property
+    def scored(self) -> dict[str, str]:
+        """Scored splits by name: those of the task, and its diagnostics with labels."""
+        labelled = {split for split, rows in self.splits.items() if rows.labels is not None}
+        return {
+            name: split
+            for name, split in self.task.scorable.items()
+            if name in self.task.scored or split in labelled
+        }
+
     def _member(self, task: Task) -> EncodedTask:
         prefix = self.task.split_of(task, "")
         splits = {

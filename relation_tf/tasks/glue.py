@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from relation_tf.errors import DataError, quote
-from relation_tf.tasks.readers import ReadText, named_column, split_reader, table_rows
+from relation_tf.tasks.readers import (
+    ReadText,
+    labelled_rows,
+    named_column,
+    split_reader,
+    table_rows,
+)
 from relation_tf.tasks.tables import read_tsv
 from relation_tf.tasks.task import Task, TextSplit
 
@@ -26,15 +32,21 @@ def glue_reader(columns: Sequence[str] | None = None) -> ReadText:
     read_rows = table_rows(read_tsv, columns)
 
     def rows(task: Task, path: Path, skipped: list[str] | None) -> TextSplit:
-        found = read_rows(task, path, skipped)
-        # The leaderboard counts rows without the header.
-        return replace(found, index=np.arange(len(found)))
+        return _numbered(read_rows(task, path, skipped))
 
     return split_reader(rows, answered=_answered_rows)
 
 
+def _numbered(rows: TextSplit) -> TextSplit:
+    """Number rows as the leaderboard does, without the header."""
+    return replace(rows, index=np.arange(len(rows)))
+
+
 def _answered_rows(task: Task, path: Path) -> TextSplit:
     table = read_tsv(path)
+    if "Premise" in table.columns:  # diagnostic-full.tsv has the rows of diagnostic.tsv, in order
+        named = replace(task, inputs=("Premise", "Hypothesis"), label="Label")
+        return _numbered(labelled_rows(named, table))
     # The index column is named "id" in the test file of QQP.
     index = named_column(table, "index" if "index" in table.columns else "id")
     for row, (line, word) in enumerate(zip(table.lines, index, strict=True)):

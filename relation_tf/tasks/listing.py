@@ -11,7 +11,7 @@ import numpy as np
 from relation_tf.errors import DataError
 from relation_tf.tasks.catalogue import Entry, NotFoundError, folder_of
 from relation_tf.tasks.encoding import EncodedSplit, EncodedTask, load_task
-from relation_tf.tasks.official import shortfalls
+from relation_tf.tasks.official import shortfalls, unscored
 from relation_tf.tasks.rows import Ragged, Texts
 from relation_tf.tasks.task import Task
 
@@ -85,7 +85,7 @@ def lines(
     yield _line(
         "task", "source", "training", "classes", "mean tokens", "longest", "digest", "other rows"
     )
-    missing, notes = [], []
+    missing, notes, predicted = [], [], []
     for entry in names:
         name = entry if isinstance(entry, str) else entry.name
         settings = (reading or {}).get(name, {})
@@ -99,7 +99,9 @@ def lines(
             yield from (_line(*_columns(member)) for member in task.members)
             notes += [f"{name}: {note}" for note in task.notes]
             notes += [f"no complete test set for {each}" for each in shortfalls(task.source)]
+            predicted += unscored(task.source)
     yield from (f"* {note}" for note in notes)
+    yield from predicted
     if missing:
         yield f"not found: {', '.join(missing)}"
         yield "`relation-tf tasks NAME` shows the searched locations and how to get the data."
@@ -136,7 +138,7 @@ def _described(task: EncodedTask) -> str:
         "inputs": ", ".join(task.task.inputs),
         "metrics": ", ".join(task.task.metrics),
         "stops on": task.validation,
-        "scores": ", ".join(f"{key} ({split})" for key, split in task.task.scored.items()),
+        "scores": ", ".join(_scores(task)),
         "mean tokens": mean,
         "longest": longest,
         "vocabulary": "none, text" if task.vocabulary is None else f"{task.vocabulary.size:,}",
@@ -149,11 +151,19 @@ def _described(task: EncodedTask) -> str:
             facts[f"classes of {name}"] = ", ".join(f"{word} {count:,}" for word, count in classes)
     notes = [f"note: {note}" for note in task.notes]
     notes += [f"note: no complete test set for {each}" for each in shortfalls(task.source)]
+    notes += [f"note: {each}" for each in unscored(task.source)]
     if task.skipped:
         notes.append(f"{len(task.skipped)} malformed lines skipped, the first: {task.skipped[0]}")
     table = [f"{key + ': ':24}{value}" for key, value in facts.items()]
     blocks = [f"{block}\n" for block in examples(task)]
     return "\n".join([task.task.name, *table, *notes, "", *blocks])
+
+
+def _scores(task: EncodedTask) -> Iterator[str]:
+    """Yield the names of the scores with their splits, and the metrics if they are others."""
+    for name, split in task.scored.items():
+        metrics = task.task.diagnostics.get(name, ())
+        yield f"{name} ({', '.join([split, *metrics])})"
 
 
 def _columns(task: EncodedTask) -> tuple[str, ...]:

@@ -84,10 +84,27 @@ def shortfalls(source: TaskSource) -> list[Shortfall]:
         expected = glue_submit.TASKS[name].test_rows
         path = source.files.get(split)
         if path is None:
-            found.append(Shortfall(name, _missing_place(source, split), None, expected))
+            place = _missing_place(source, split, source.layout.files.get(split))
+            found.append(Shortfall(name, place, None, expected))
         elif path.is_file() and (rows := _count_rows(path)) != expected:
             found.append(Shortfall(name, str(path), rows, expected))
     return found
+
+
+def unscored(source: TaskSource) -> list[str]:
+    """Return a note for each diagnostic set without labels of a task, or of a group's tasks."""
+    if source.members:
+        return [each for member in source.members for each in unscored(member)]
+    notes = []
+    for name in source.task.diagnostics:
+        split = source.task.answered[name]
+        labelled = source.layout.labelled.get(split)
+        if split in source.files and not (labelled and source.files[split].match(labelled)):
+            why = f"{source.layout.name} has no labels"
+            if labelled:
+                why = f"its labelled file {_missing_place(source, split, labelled)} is missing"
+            notes.append(f"{name} is predicted but not scored: {why}")
+    return notes
 
 
 def is_short(source: TaskSource, rows: Mapping[str, int]) -> bool:
@@ -123,9 +140,9 @@ def _of_leaderboard(source: TaskSource) -> bool:
     return source.task.name in GLUE and not (kind is not None and kind.artificial)
 
 
-def _missing_place(source: TaskSource, split: str) -> str:
+def _missing_place(source: TaskSource, split: str, relative: str | None) -> str:
     """Return the path where a missing file would be found."""
-    train, relative = source.files["train"], source.layout.files.get(split)
+    train = source.files["train"]
     if relative is None or not train.is_file():
         return f"split {split!r} of {source}"
     return str(train.parents[len(Path(source.layout.files["train"]).parts) - 1] / relative)

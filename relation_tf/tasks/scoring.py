@@ -12,19 +12,19 @@ from relation_tf.tasks.task import Task
 
 
 def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, float]:
-    """Compute the metrics of a task for one of its scored splits.
+    """Compute the metrics of a task for one of its scored names.
 
     Args:
         task: The task.
-        name: A name in `task.scored`.
+        name: A name in `task.scorable`.
         predictions: Label words, or scores of a regression, of shape `(rows,)`.
         labels: True labels or scores, shape `(rows,)`.
 
     Returns:
-        Value of each of `task.metrics`, in the unit of the metric.
+        Value of each metric of this name, in the unit of the metric.
 
     Raises:
-        DataError: If the name is not in `task.scored`, or a metric needs the trained network.
+        DataError: If the name is not in `task.scorable`, or a metric needs the trained network.
         SubmissionError: If there are no rows, lengths differ, or scores are not finite.
 
     Example:
@@ -32,13 +32,13 @@ def score(task: Task, name: str, predictions: Any, labels: Any) -> dict[str, flo
         >>> score(find_task("MR"), "MR", ["1", "0"], ["1", "1"])
         {'accuracy': 0.5}
     """
-    if name not in task.scored:
+    if name not in task.scorable:
         raise DataError(
-            f"task {task.name}: name must be {' or '.join(task.scored)}. Received: {name!r}"
+            f"task {task.name}: name must be {' or '.join(task.scorable)}. Received: {name!r}"
         )
     given, true = np.asarray(predictions), np.asarray(labels)
     scores = {}
-    for metric in task.metrics:
+    for metric in task.metrics_of(name):
         function = METRICS.find(metric).function
         if function is None:
             raise DataError(f"task {task.name}: metric {metric!r} needs the trained network")

@@ -24,7 +24,9 @@ class Task:
         metrics: Registered metrics, computed for each scored split.
         validation: Validation split, or None to use a share of the training rows.
         scored: Scored (labelled) splits, by score name.
-        answered: Predicted (unlabelled) splits, by leaderboard name.
+        answered: Predicted splits, by leaderboard name; usually unlabelled.
+        diagnostics: Metrics of the answered names that are scored if their file has labels, such as
+            GLUE's AX. They are in no average and in no test over tasks.
         maximum: Largest score of a regression; scores are divided by it. The smallest is 0.
         members: Tasks of a group for joint training, see `joined`. The group itself has no columns
             and labels, and only the metrics that all members have.
@@ -41,6 +43,7 @@ class Task:
     validation: str | None
     scored: Mapping[str, str]
     answered: Mapping[str, str] = field(default_factory=dict)
+    diagnostics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     maximum: float = 5.0
     members: tuple[Task, ...] = ()
     written: bool = False
@@ -54,6 +57,16 @@ class Task:
     def of(self, name: str) -> Task:
         """Return the task of a scored or answered name: this task, or a member of the group."""
         return next((task for task in self.members if name in {*task.scored, *task.answered}), self)
+
+    @property
+    def scorable(self) -> dict[str, str]:
+        """Splits that can have scores, by name: the scored ones, then the diagnostics."""
+        return {**self.scored, **{name: self.answered[name] for name in self.diagnostics}}
+
+    def metrics_of(self, name: str) -> tuple[str, ...]:
+        """Return the metrics of one of `scorable`."""
+        task = self.of(name)
+        return task.diagnostics.get(name, task.metrics)
 
     def each(self) -> tuple[Task, ...]:
         """Return the members of a group, or this task."""
@@ -96,6 +109,7 @@ def joined(name: str, tasks: Sequence[Task]) -> Task:
         validation=None,
         scored={n: _in_group(t, split) for t in tasks for n, split in t.scored.items()},
         answered={n: _in_group(t, split) for t in tasks for n, split in t.answered.items()},
+        diagnostics={n: metrics for t in tasks for n, metrics in t.diagnostics.items()},
         members=tuple(tasks),
     )
 
@@ -177,6 +191,8 @@ class FileLayout:
         folders: Folders to search, relative to the data folder, in this order.
         first: Path that identifies the layout; by default the first of `files`.
         optional: Keys of optional files.
+        labelled: Files with the same rows and labels, used instead of those of `files` if they
+            exist, by key.
 
     Example:
         >>> layout = FileLayout("CSV", read=None, files={"train": "a.csv"}, folders=("mine", ""))
@@ -190,6 +206,7 @@ class FileLayout:
     folders: tuple[str, ...] = ("",)
     first: str = ""
     optional: tuple[str, ...] = ()
+    labelled: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -206,6 +223,8 @@ class FileLayout:
         for folder, place in zip(self.folders, self.places, strict=True):
             if (data / place).exists():
                 files = {key: data / folder / file for key, file in self.files.items()}
+                labelled = {key: data / folder / file for key, file in self.labelled.items()}
+                files |= {key: path for key, path in labelled.items() if path.exists()}
                 missing = [key for key, path in files.items() if not path.exists()]
                 for key in missing:
                     if key not in self.optional:

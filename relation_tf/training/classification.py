@@ -92,15 +92,21 @@ class TaskSteps:
         chosen = outputs[np.arange(len(labels)), labels].astype(np.float64)
         return float(np.mean(-np.log(np.clip(chosen, 1e-7, 1 - 1e-7))))
 
-    def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
-        """Return the metrics of the outputs of `predict` for a split."""
+    def score(self, outputs: np.ndarray, split: EncodedSplit, name: str = "") -> dict[str, float]:
+        """Return the metrics of the outputs of `predict` for a split.
+
+        Args:
+            outputs: The outputs.
+            split: The split.
+            name: Name of the score, by default the first scored one, for validation rows.
+        """
         task, labels = self.task.task, self.labels(split)
+        name = name or next(iter(task.scored))
         if not np.isfinite(outputs).all():
             # A diverged network has no predictions.
-            return {metric: METRICS[metric].worst for metric in task.metrics}
+            return {metric: METRICS[metric].worst for metric in task.metrics_of(name)}
         true = labels * task.maximum if task.labels is None else np.array(task.labels)[labels]
-        # All scored splits of a task have the same metrics, also for validation rows.
-        return score(task, next(iter(task.scored)), words_of(task, outputs), true)
+        return score(task, name, words_of(task, outputs), true)
 
     def _fill(self, outputs: np.ndarray, split: EncodedSplit) -> np.ndarray:
         for rows in evaluation_batches(split.lengths, EVALUATION_BATCH):

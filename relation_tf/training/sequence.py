@@ -52,17 +52,17 @@ class SequenceSteps(TaskSteps):
             total += float(tf.reduce_sum(self._row_losses(*texts)))
         return total / len(split)
 
-    def score(self, outputs: np.ndarray, split: EncodedSplit) -> dict[str, float]:
+    def score(self, outputs: np.ndarray, split: EncodedSplit, name: str = "") -> dict[str, float]:
         """Return the metrics: exact match of the ids, and others of the texts."""
         targets = split.inputs[1].pad(np.arange(len(split)))[:, 1:]
         scores = {}
-        for name in self.task.task.metrics:
-            if (function := METRICS.find(name).function) is None:
-                scores[name] = networks.exact_match(targets, outputs)
+        for metric in self.task.task.metrics:
+            if (function := METRICS.find(metric).function) is None:
+                scores[metric] = networks.exact_match(targets, outputs)
             else:
                 texts = (words_of(self.task.task, ids, self.task.targets)
                          for ids in (outputs, targets))  # fmt: skip
-                scores[name] = float(function(*texts))
+                scores[metric] = float(function(*texts))
         return scores
 
     @functools.cached_property

@@ -274,9 +274,9 @@ class TaskTrainer(SuiteTrainer):
                 if split in splits:
                     outputs = part.predict(splits[split])
                     predictions[group.split_of(task, split), name] = outputs
-            for name, split in task.scored.items():
+            for name, split in part.task.scored.items():
                 outputs = predictions[group.split_of(task, split), name]
-                metrics[name] = part.score(outputs, splits[split])
+                metrics[name] = part.score(outputs, splits[split], name)
         return predictions, metrics
 
     def _networks(self, seed: int) -> list[keras.Model]:
@@ -397,7 +397,7 @@ def _prediction_bytes(part: TaskSteps) -> int:
     """Estimate the bytes of the predictions: 20 per row, 12 per probability."""
     task, splits = part.task.task, part.task.splits
     of_row = dict.fromkeys(task.answered.values(), 20)
-    of_row |= dict.fromkeys(task.scored.values(), 20 + 12 * len(task.labels or []))
+    of_row |= dict.fromkeys(part.task.scored.values(), 20 + 12 * len(task.labels or []))
     return sum(size * len(splits[name]) for name, size in of_row.items() if name in splits)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from pathlib import Path
 
+import pandas as pd
 import pytest
+from sklearn.metrics import matthews_corrcoef
 
-from relation_tf.bench import RunFolder, predict_missing, predicting, run_suite
+from relation_tf.bench import RunFolder, predict_missing, predicting, read_results, run_suite
 from relation_tf.bench.runner import check_test_sets
 from relation_tf.config import Method, Suite
 from relation_tf.errors import SuiteError
@@ -25,6 +28,8 @@ SUITE = Suite(
     embedding_dim=12,
     method=[Method(mechanism="baseline", units=8)],
 )
+
+MNLI = SUITE.model_copy(update={"tasks": ["MNLI"], "seeds": [1]})
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +86,39 @@ def test_an_added_test_file_is_predicted(folder, small_glue):
     assert str(predict_missing(folder / "runs", folder / "data")) == (
         "All runs have their test predictions."
     )
+
+
+@pytest.fixture(scope="module")
+def diagnosed(small_glue, tmp_path_factory, label_diagnostic):
+    """Train on MNLI without AX's labels, then add them; return data and runs, and other runs."""
+    folder = tmp_path_factory.mktemp("diagnosed")
+    shutil.copytree(small_glue, folder / "data")
+    run_suite(MNLI, folder / "runs", data=folder / "data", quiet=True)
+    label_diagnostic(folder / "data")
+    run_suite(MNLI, folder / "other", data=folder / "data", quiet=True)
+    return folder
+
+
+def test_labels_of_a_diagnostic_set_are_used(diagnosed):
+    (run,) = read_results(diagnosed / "other").runs
+    table = pd.read_csv(Path(run["folder"]) / "predictions" / "AX.test.tsv", sep="\t")
+    expected = matthews_corrcoef(table["label"], table["prediction"])
+    assert run["metrics"]["AX"] == {"matthews": pytest.approx(expected)}
+    chosen = table.filter(like="probability_").idxmax(axis=1).str.removeprefix("probability_")
+    assert chosen.tolist() == table["prediction"].tolist()
+
+
+def test_labels_that_are_added_later_are_used(diagnosed):
+    data, runs = diagnosed / "data", diagnosed / "runs"
+    run_suite(MNLI, runs, data=data, quiet=True)  # nothing to train
+    (run,) = read_results(runs).runs
+    assert set(run["metrics"]) == {"MNLI-m", "MNLI-mm"}
+    assert str(predict_missing(runs, data)) == "predicted AX for MNLI/baseline-8/seed-1"
+    (run,), (other,) = read_results(runs).runs, read_results(diagnosed / "other").runs
+    assert run["metrics"] == other["metrics"]
+    files = [Path(each["folder"]) / "predictions" / "AX.test.tsv" for each in (run, other)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert not predict_missing(runs, data).added
 
 
 def test_a_changed_test_file_is_predicted_again(folder, small_glue):

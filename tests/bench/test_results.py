@@ -8,7 +8,7 @@ from glue_submit import check
 from relation_tf.bench import RunFolder, read_results, write_submissions
 from relation_tf.bench.results import GLUE_AVERAGE, MEAN_OF_TASKS
 from relation_tf.config import Method, Suite
-from relation_tf.files import write_table
+from relation_tf.files import read_json, write_json, write_table
 from relation_tf.report.scores import Scores
 from relation_tf.tasks import GLUE
 from tests.bench.finished_runs import write_finished
@@ -58,6 +58,34 @@ def test_all_nine_tasks_give_the_glue_average(folder):
     results = read_results(folder(list(GLUE), value=lambda task, method, seed: seed / 10))
     assert list(results.scores["task"].cat.categories)[-1] == GLUE_AVERAGE
     assert Scores.of(results).samples(GLUE_AVERAGE)["baseline-64"] == pytest.approx([0.1, 0.2])
+
+
+def add_ax(path, value):
+    for file in path.glob("runs/MNLI/*/*/result.json"):
+        result = read_json(file)
+        write_json(file, result | {"metrics": result["metrics"] | {"AX": value}})
+
+
+@pytest.mark.parametrize("tasks", [["MNLI", "RTE"], list(GLUE)])
+def test_a_diagnostic_set_is_in_no_average(folder, tasks):
+    path = folder(tasks)
+    before = Scores.of(read_results(path))
+    add_ax(path, {"matthews": 0.1})
+    after = Scores.of(read_results(path))
+    assert [*after.tasks] == [*before.own_tasks, "AX", *before.averages]
+    assert after.samples("AX") == {"relation-64": [0.1, 0.1], "baseline-64": [0.1, 0.1]}
+    for name in before.averages:
+        assert after.samples(name) == before.samples(name)
+
+
+def test_a_diagnostic_set_has_its_own_metric(folder):
+    path = folder(["MNLI"])
+    add_ax(path, {"accuracy": 0.1})
+    results = read_results(path)
+    assert not results.runs
+    assert "expected accuracy for MNLI-m; accuracy for MNLI-mm; matthews for AX." in str(
+        results.failures[0]
+    )
 
 
 def test_results_are_shown_on_one_line(folder):

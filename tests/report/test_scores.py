@@ -7,6 +7,7 @@ import pytest
 from relation_tf.bench.results import MEAN_OF_TASKS, read_results
 from relation_tf.report import compare, make_report
 from relation_tf.report.scores import Scores
+from relation_tf.report.standings import standings
 
 TWO = [{"name": name, "mechanism": name} for name in ("baseline", "relation")]
 GROUP = [{"name": "opinions", "tasks": ["MR", "CR"]}]
@@ -56,6 +57,63 @@ def test_registered_tasks_know_their_network(table_of):
     assert scores.shared == {"reversal": ["reversal", "reversal-long"]}
     # Without the other half, MNLI-mm is a task of its own.
     assert [*scores.by_network()] == ["reversal", "MNLI-mm", "own"]
+
+
+def test_a_diagnostic_set_is_tested_but_not_counted_over_tasks(suite_of, fabricate):
+    """AX has the opposite order of methods and would change every result over tasks."""
+    suite = suite_of(
+        tasks=["MNLI", "RTE"], method=TWO, seeds=5, reference="baseline",
+        published="relation-table1",
+    )  # fmt: skip
+
+    def better(config, task, metric):
+        return 0.5 + config.seed / 100 + 0.2 * (config.method == "relation")
+
+    def diagnose(config, files):
+        if config.task == "MNLI":
+            value = 0.3 + config.seed / 100 - 0.2 * (config.method == "relation")
+            files["result"]["metrics"]["AX"] = {"matthews": value}
+
+    plain = make_report(fabricate(suite, better, name="plain"))
+    report = make_report(fabricate(suite, better, diagnose, name="diagnosed"))
+    context = report.context
+    assert [*context.scores.tasks] == ["MNLI-m", "MNLI-mm", "RTE", "AX", MEAN_OF_TASKS]
+    assert context.columns["AX"] == "Matthews"
+    assert context.comparisons["AX"].pairs()["better"].tolist() == ["baseline"]
+    assert context.verdicts.tasks["AX"]["verdict"].tolist() == ["worse"]
+    assert context.headline == plain.context.headline
+    assert context.several.tasks == ["MNLI", "RTE"]
+    assert report.tables["over_tasks"].equals(plain.tables["over_tasks"])
+    assert context.verdicts.mean.equals(plain.context.verdicts.mean)
+    assert context.wins == plain.context.wins
+    assert standings(context.scores).equals(standings(plain.context.scores))
+    figure = report.tables["published"].query("task == 'AX' and n > 0 and method == 'relation'")
+    assert figure[["published", "mean"]].to_numpy().tolist() == [[9.74, pytest.approx(13.0)]]
+    assert "dev sets" not in figure["reason"].item()
+    assert "| AX | matthews | relation | 9.74" in report.markdown()
+    said = "Diagnostic sets (AX) are tested separately: no average and no result over tasks"
+    assert said in " ".join(report.markdown().split())
+    assert said not in " ".join(plain.markdown().split())
+
+
+def test_a_diagnostic_set_in_a_table_of_scores(table_of):
+    samples = {"a": [1.0, 2, 3], "b": [4.0, 5, 6]}
+    scores = compare(table_of(dict.fromkeys(("MNLI-m", "AX", "RTE"), samples))).context.scores
+    assert [*scores.by_network()] == ["MNLI-m", "RTE"]
+    # Alone, it is a task like others.
+    assert [*compare(table_of({"AX": samples})).context.scores.by_network()] == ["AX"]
+
+
+def test_runs_without_the_score_of_a_diagnostic_set_are_named(suite_of, fabricate):
+    def diagnose(config, files):
+        if config.seed == 1:
+            files["result"]["metrics"]["AX"] = {"matthews": 0.5}
+
+    suite = suite_of(tasks=["MNLI"], method=TWO, seeds=3)
+    context = make_report(fabricate(suite, lambda *_: 0.5, diagnose)).context
+    (warning,) = [each for each in context.warnings if each.startswith("AX")]
+    assert warning.startswith("AX is scored in 2 of 6 runs: ")
+    assert context.cells["relation", "AX"].notes == ["n = 1"]
 
 
 def test_a_seed_needs_all_tasks_of_its_network(table_of):

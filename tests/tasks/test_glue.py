@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relation_tf.errors import DataError
-from relation_tf.tasks import GLUE, read_task
+from relation_tf.tasks import GLUE, find_source, read_task
 
 
 @pytest.mark.parametrize("name", GLUE)
@@ -36,6 +36,35 @@ def test_absent_test_file_is_no_error(small_glue, tmp_path):
     assert set(read_task("MNLI", tmp_path).splits) == {
         "train", "dev_matched", "dev_mismatched", "test_mismatched",
     }  # fmt: skip
+
+
+def test_labels_of_the_diagnostic_set_are_read_where_they_are(
+    small_glue, tmp_path, label_diagnostic
+):
+    data = shutil.copytree(small_glue, tmp_path / "glue_data")
+    before = find_source("MNLI", data=data)
+    unlabelled = before.read().splits["diagnostic"]
+    label_diagnostic(data)
+    after = find_source("MNLI", data=data)
+    labelled = after.read().splits["diagnostic"]
+    assert labelled.texts == unlabelled.texts
+    assert labelled.index.tolist() == unlabelled.index.tolist()
+    assert [GLUE["MNLI"].labels[label] for label in labelled.labels[:4]] == [
+        "contradiction", "neutral", "entailment", "contradiction",
+    ]  # fmt: skip
+    # They do not change the training, so runs stay valid.
+    assert after.training_digests() == before.training_digests()
+    assert after.digests() != before.digests()
+    (data / "diagnostic" / "diagnostic.tsv").unlink()
+    assert find_source("MNLI", data=data).read().splits["diagnostic"].texts == unlabelled.texts
+
+
+def test_a_wrong_label_of_the_diagnostic_set_is_named(small_glue, tmp_path, label_diagnostic):
+    data = shutil.copytree(small_glue, tmp_path / "glue_data")
+    path = label_diagnostic(data)
+    path.write_text(path.read_text("utf-8").replace("neutral\n", "perhaps\n", 1), "utf-8")
+    with pytest.raises(DataError, match=r"diagnostic-full.tsv:3: column 'Label': expected "):
+        read_task("MNLI", data)
 
 
 def edit(small_glue, tmp_path, name, file, change):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,22 @@ def test_description_of_a_task(small_glue, tmp_path):
     assert "[UNK]" in said
     with pytest.raises(DataError, match=r"task MR: not found\. Searched: "):
         listing.describe("MR", small_glue, tmp_path)
+
+
+def test_a_diagnostic_set_without_labels_is_named(small_glue, tmp_path, label_diagnostic):
+    data = shutil.copytree(small_glue, tmp_path / "glue_data")
+    note = (
+        f"AX is predicted but not scored: its labelled file {data}/diagnostic/diagnostic-full.tsv "
+        "is missing"
+    )
+    group = TaskGroup(name="pairs", tasks=["MNLI", "RTE"])
+    for entry in ("MNLI", group):
+        assert note in [*listing.lines([entry], data)]
+        assert f"note: {note}\n" in listing.describe(entry, data)
+    label_diagnostic(data)
+    assert "not scored" not in "\n".join(listing.lines(["MNLI"], data))
+    scores = "MNLI-m (dev_matched), MNLI-mm (dev_mismatched), AX (diagnostic, matthews)\n"
+    assert scores in listing.describe("MNLI", data)
 
 
 def test_description_has_skipped_lines_and_notes(tmp_path):

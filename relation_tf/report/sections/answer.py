@@ -145,7 +145,7 @@ def _best(context: ReportContext) -> str | None:
     means = standings(context.scores)["mean"].dropna()
     if means.empty:
         return None
-    lower = context.scores.own_tasks[0] in context.scores.lower_is_better
+    lower = context.scores.main_tasks[0] in context.scores.lower_is_better
     return str(means.idxmin() if lower else means.idxmax())
 
 
@@ -159,7 +159,7 @@ def _compared(context: ReportContext) -> tuple[str, pd.DataFrame, str]:
         title = f"All {plural(len(several.tasks), 'task')}"
         return title, several.result.confidence_interval(), _estimand(several.result)
     names = {"difference_low": "low", "difference_high": "high"}
-    only = scores.own_tasks if len(scores.own_tasks) == 1 else []
+    only = scores.main_tasks if len(scores.main_tasks) == 1 else []
     title = next(iter([*scores.averages, *only]), "")
     pairs = context.pvalues[context.pvalues["task"] == title].rename(columns=names)
     if title in scores.lower_is_better:
@@ -238,7 +238,7 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
         lost = _collapsed(name, context)
         cells: list[Cell | str] = [Cell("reference", notes=lost), ""]
         if name in judged:
-            difference = _difference(judged[name], scores, scores.own_tasks[0])
+            difference = _difference(judged[name], scores, scores.main_tasks[0])
             cells = [
                 _verdict(judged[name]),
                 replace(difference, notes=[*difference.notes, *lost]),
@@ -331,12 +331,14 @@ def _conditions(context: ReportContext, verdicts: Verdicts) -> Iterator[str]:
     if tasks > 1:
         yield "The mean gives each task equal weight."
         yield "The result does not generalize to other tasks."
-    if 0 < tasks < len(verdicts.tasks):
+    if 0 < tasks < len({*verdicts.tasks} - {*scores.apart}):
         shared = [f" ({in_words(own)})" for own in scores.shared.values()]
         yield (
             f"Tasks evaluated with the same trained network{shared[0] if len(shared) == 1 else ''} "
             "count as one task, with their mean."
         )
+    if scores.apart:
+        yield scores.said_apart.strip()
 
 
 def quoted_test(context: ReportContext) -> Iterator[str]:
@@ -376,7 +378,7 @@ def _standing_blocks(context: ReportContext) -> list[Block]:
 def _how_to_read(context: ReportContext) -> Iterator[str]:
     """Yield what the table of means averages."""
     yield "Rank 1 is the best."
-    if len(context.scores.own_tasks) > 1:
+    if len(context.scores.main_tasks) > 1:
         yield "The table averages over the tasks that all methods have."
         if not context.scores.alike:
             yield "There is no mean score, because the units or directions of the tasks differ."
@@ -395,7 +397,7 @@ def _standing_table(context: ReportContext) -> Table | None:
         columns.append(Column("Mean", "number", note=_unit(scores, tasks)))
     columns.append(Column("Mean rank" if tasks > 1 else "Rank", "number"))
     costs = _cost_columns(context)
-    digits = scores.digits(scores.own_tasks[0])
+    digits = scores.digits(scores.main_tasks[0])
     rows = []
     for name, row in by_method(table).items():
         lost = _collapsed(name, context)

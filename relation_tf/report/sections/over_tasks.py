@@ -97,6 +97,7 @@ def _counting(several: OverTasks, context: ReportContext) -> Iterator[str]:
             counted = context.scores.counted(network)
             how = "by their mean per seed" if len(counted) > 1 else f"by {counted[0]}"
             yield f"{in_words(tasks)} are scored from one network and count once, {how}."
+    yield from filter(None, [context.scores.said_apart.strip()])
     if several.left_out:
         yield f"Left out, because a method has no scores: {in_words(several.left_out)}."
     yield from (f"{note[:1].upper()}{note[1:]}." for note in several.notes)

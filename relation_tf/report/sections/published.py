@@ -62,7 +62,7 @@ class PublishedFigures(Section):
         if results is None or published is None or not context.cells:
             return []
         found = _compared(context, results, published)
-        shown = found[_of_suite(results.suite, published)]
+        shown = found[_of_suite(results, published)]
         blocks: list[Block] = []
         if len(shown):
             caption = "Published figures and ours"
@@ -89,9 +89,10 @@ class PublishedFigures(Section):
         }
 
 
-def _of_suite(suite: Suite, published: Published) -> list[bool]:
+def _of_suite(results: Results, published: Published) -> list[bool]:
     """Return True for each figure of the suite's tasks and widths."""
-    tasks = {name for task in suite.learned() for name in task.scored} | {*suite.tasks}
+    suite = results.suite
+    tasks = {name for task in suite.learned() for name in results.scored(task)} | {*suite.tasks}
     widths = {None, *(method.units for method in suite.methods())}
     averages = (GLUE_AVERAGE, MEAN_OF_TASKS)
     return [
@@ -318,7 +319,7 @@ def _cell(row: Any, figure: tuple[float, float] | None, timed: bool) -> Cell | N
 
 def _figures(found: pd.DataFrame, suite: Suite) -> dict[tuple[str, str, str], tuple[float, float]]:
     """Return value and SD of the paper's figures by method, task and measure of our results."""
-    metrics = {name: task.metrics for task in suite.learned() for name in task.scored}
+    metrics = {name: task.metrics_of(name) for task in suite.learned() for name in task.scorable}
     figures = {}
     for row in rows_of(found[found["n"] > 0]):
         measure = SCORE if metrics.get(row.task) == (row.metric,) else row.metric

@@ -111,6 +111,7 @@ def _note(context: ReportContext) -> Iterator[str | Span]:
             yield " There is no average yet: no seed has all tasks of the suite."
         else:
             yield " There is no average, because the metrics differ in unit or direction."
+    yield scores.said_apart
     failed = 0 if suite is None else int(context.runs["status"].eq("failed").sum())
     if failed:
         verb = "is" if failed == 1 else "are"
@@ -192,6 +193,6 @@ def _limits(context: ReportContext) -> dict[str, tuple[float, float]]:
             )
         )
         found |= dict.fromkeys(task.scored, (low, high))
-    own = [found[task] for task in scores.own_tasks]
+    own = [found[task] for task in scores.main_tasks]
     average = fmean(low for low, _ in own), fmean(high for _, high in own)
     return found | dict.fromkeys(scores.averages, average)

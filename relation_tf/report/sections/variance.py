@@ -136,7 +136,11 @@ def _left_out(context: ReportContext) -> Iterator[Paragraph]:
 
 def _errors(own: PredictedRows) -> Iterator[tuple[object, ...]]:
     """Yield the standard errors of each method with finite outputs."""
-    metrics = [name for name in counted(own.task.metrics) if METRICS[name].function is not None]
+    metrics = [
+        name
+        for name in counted(own.task.metrics_of(own.name))
+        if METRICS[name].function is not None
+    ]
     for method, (labels, predictions) in _by_method(own).items():
         if metrics:
             found = score_errors(predictions, labels, metrics, draws=DRAWS)
