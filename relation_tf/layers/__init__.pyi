@@ -5,6 +5,7 @@ from .fastformer import Fastformer
 from .fcsr import FCSR
 from .feature_attention import FeatureAttention
 from .fofe import FOFE
+from .hyper_mixer import HyperMixer
 from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
 from .pointwise_mlp import PointwiseMLP
@@ -22,6 +23,7 @@ __all__ = [
     "Contextualizer",
     "Fastformer",
     "FeatureAttention",
+    "HyperMixer",
     "LearnedPositionEncoding",
     "LinearAttention",
     "PointwiseMLP",

@@ -62,6 +62,7 @@ _BUILT_IN = {
     "summary-mixing": Mechanism("relation_tf.layers:SummaryMixing"),
     "aft-simple": Mechanism("relation_tf.layers:AFTSimple"),
     "fastformer": Mechanism("relation_tf.layers:Fastformer"),
+    "hypermixer": Mechanism("relation_tf.layers:HyperMixer"),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

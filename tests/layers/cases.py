@@ -13,6 +13,7 @@ from relation_tf.layers import (
     AFTSimple,
     Attention,
     Fastformer,
+    HyperMixer,
     LinearAttention,
     PointwiseMLP,
     Relation,
@@ -29,6 +30,7 @@ MIXERS = (
     SummaryMixing,
     AFTSimple,
     Fastformer,
+    HyperMixer,
 )
 
 
@@ -62,7 +64,8 @@ class Case:
     @property
     def one_width(self) -> bool:
         """True if query and value must have the same width."""
-        return self.layer is Fastformer or self.arguments.get("normalization") == "released_code"
+        released = self.arguments.get("normalization") == "released_code"
+        return self.layer is Fastformer or released or self.arguments.get("tied", False)
 
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
@@ -121,6 +124,8 @@ CASES = (
     Case(AFTSimple, naive.aft_simple, {"causal": True}),
     Case(Fastformer, naive.fastformer),
     Case(Fastformer, naive.fastformer, {"use_bias": True}),
+    Case(HyperMixer, naive.hyper_mixer),
+    Case(HyperMixer, naive.hyper_mixer, {"tied": True, "use_bias": True}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

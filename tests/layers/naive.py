@@ -101,6 +101,20 @@ def fastformer(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarra
     return result + _affine(query, w, "query")
 
 
+def hyper_mixer(
+    query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray, epsilon: float = 1e-5
+) -> np.ndarray:
+    """LayerNorm(W_2 gelu(W_1^T X)); two MLPs generate W_1 and W_2, or one if they are tied."""
+    w1 = _affine(gelu(_affine(value, w, "first_hidden")), w, "first")
+    second = "second" if "second_kernel" in w else "first"
+    w2 = _affine(gelu(_affine(query, w, f"{second}_hidden")), w, second)
+    x = _affine(value, w, "value") if "value_kernel" in w else value
+    y = w2 @ gelu(w1.T @ x)
+    z = y - y.mean(axis=-1, keepdims=True)
+    z /= np.sqrt((z**2).mean(axis=-1, keepdims=True) + epsilon)
+    return w["scale"] * z + w["offset"]
+
+
 def fofe(x: np.ndarray, decay: float, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """f(i) = S_i + decay f(i-1), over the tokens left and right of each token."""
     return _before(x, decay, window), _before(x[::-1], decay, window)[::-1]

@@ -13,6 +13,7 @@ from relation_tf.layers import (
     Attention,
     Contextualizer,
     Fastformer,
+    HyperMixer,
     LinearAttention,
     PointwiseMLP,
     Relation,
@@ -111,16 +112,22 @@ def test_normalization_of_the_released_code_needs_equal_widths() -> None:
         layer.build((2, 3, 3), (2, 3, 5))
 
 
-@pytest.mark.parametrize("layer_class", [PointwiseMLP, Fastformer])
+@pytest.mark.parametrize("layer_class", [PointwiseMLP, Fastformer, HyperMixer])
 def test_layers_without_a_causal_form(layer_class: type) -> None:
     message = rf"^{layer_class.__name__} has no causal form\. Received: causal=True$"
     with pytest.raises(ValueError, match=message):
         layer_class(4, causal=True)
 
 
-def test_fastformer_needs_equal_widths() -> None:
+@pytest.mark.parametrize("layer", [Fastformer(4), HyperMixer(4, tied=True)])
+def test_shared_matrices_need_equal_widths(layer: Any) -> None:
     with pytest.raises(ValueError, match=r"the same width\. .* query width 3, value width 5$"):
-        Fastformer(4).build((2, 3, 3), (2, 3, 5))
+        layer.build((2, 3, 3), (2, 3, 5))
+
+
+def test_wrong_hidden_units() -> None:
+    with pytest.raises(ValueError, match=r"^`hidden_units` must .* Received: hidden_units=0$"):
+        HyperMixer(4, hidden_units=0)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])
