@@ -7,7 +7,7 @@ import math
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import ENOTDIR
@@ -39,7 +39,7 @@ class Report:
 
     Attributes:
         context: Data and sections of the report.
-        read_from: Folders of the sources.
+        read_from: Files and folders of the sources.
     """
 
     context: ReportContext
@@ -198,13 +198,14 @@ class Report:
             files["figures/scores.png"] = pictures["scores"].png()
         return files
 
-    def _check_names(self, folder: Path, names: Iterable[str], earlier: Iterable[Path]) -> None:
+    def _check_names(self, folder: Path, names: Collection[str], earlier: Collection[Path]) -> None:
         """Check that only files of an earlier report, and no sources, are overwritten."""
+        changed = [folder, *(folder / name for name in names), *earlier]
         for source in self.read_from:
-            if source.resolve() == folder.resolve():
+            if source.resolve() in {path.resolve() for path in changed}:
                 raise SuiteError(
-                    f"{folder} is a source of this comparison, and the report would overwrite it. "
-                    "Choose another folder"
+                    f"{source} is a source of this comparison, and the report would overwrite it. "
+                    f"Choose another folder, such as {folder / 'comparison'}"
                 )
         ours = {*earlier}
         if (folder / "report.json").exists():

@@ -156,7 +156,7 @@ def compare(
         pretraining=pretraining,
         other_runs=pd.concat([source.runs for source in read], ignore_index=True),
     )
-    return Report(context, [folder for source in read for folder in source.folders])
+    return Report(context, [path for source in read for path in source.paths])
 
 
 def _read(

@@ -45,7 +45,7 @@ class LoadedScores:
         scores: The scores.
         origin: Description of the source for the report.
         results: The runs that gave the scores, if known.
-        folders: Folder of the scores, and report folder of a suite.
+        paths: File or folder of the scores, and report folder of a suite.
         pretraining: Settings of the pre-training.
         manifests: Manifests of the runs.
         runs: The runs of a report, from its `runs.csv`, and failed runs of a table; empty with
@@ -58,7 +58,7 @@ class LoadedScores:
     scores: Scores
     origin: str
     results: Results | None = None
-    folders: Sequence[Path] = ()
+    paths: Sequence[Path] = ()
     pretraining: Mapping[str, Any] = field(default_factory=dict)
     manifests: Sequence[Mapping[str, Any]] = ()
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -146,7 +146,7 @@ def read_source(
         label=label,
         scores=scores,
         origin=_digested(file),
-        folders=[file.parent],
+        paths=[path],
         pretraining=pretraining,
         manifests=manifests,
         runs=_with_costs(read.failed) if file == path else _read_runs(path),
@@ -184,8 +184,8 @@ def _read_runs(folder: Path) -> pd.DataFrame:
 def _source_of_runs(label: str, results: Results) -> LoadedScores:
     """Return the scores of a suite's runs, with marked names of methods with failing layers."""
     origin = f"{results.folder}, {len(results.runs)} runs of a suite"
-    folders = [results.folder, results.folder / "report"]
-    source = LoadedScores(label, Scores.of(results), origin, results, folders)
+    paths = [results.folder, results.folder / "report"]
+    source = LoadedScores(label, Scores.of(results), origin, results, paths)
     marks = {name: f"{name} {FAILS_CHECKS}" for name in results.failing_layers}
     return source.renamed(marks) if marks else source
 

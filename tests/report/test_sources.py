@@ -273,11 +273,22 @@ def test_a_report_does_not_overwrite_its_sources(tmp_path, before):
     report = tmp_path / "report"
     compare(mine).write(report)
     compare(more).write(report)  # replaces the earlier report
-    for source, folder in ((mine, tmp_path), (more, more.parent), (tmp_path, tmp_path),
-                           (report, report), (before, before / "report")):  # fmt: skip
+    for source, folder in ((mine, tmp_path), (tmp_path, tmp_path), (report, report),
+                           (before, before / "report")):  # fmt: skip
         with pytest.raises(SuiteError, match="is a source of this comparison"):
             compare(source).write(folder)
     assert mine.read_bytes() == content
+
+
+def test_a_report_can_be_written_next_to_its_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mine = tmp_path / "mine.csv"
+    _of_metrics(acc=0.5).drop(columns="metric").to_csv(mine, index=False)
+    content = mine.read_bytes()
+    assert compare("mine.csv").write(".").exists()
+    assert mine.read_bytes() == content
+    with pytest.raises(SuiteError, match=r"^scores.csv is a source of .* such as comparison$"):
+        compare("scores.csv").write(".")
 
 
 @pytest.mark.parametrize("method", [float("nan"), None, pd.NA])
