@@ -368,7 +368,7 @@ def test_invalid_report_json_is_named(csv, tmp_path):
     for text, message in [
         ("{", "report.json"),
         ('{"in_points": 1}', "report.json: key 'in_points': must be a boolean. Received: 1"),
-        ('{"lower_is_better": "T"}', "key 'lower_is_better': must be a list. Received: 'T'"),
+        ('{"lower_is_better": "T"}', r"must be a list, such as \['T'\]. Received: 'T'"),
     ]:
         (folder / "report.json").write_text(text, encoding="utf-8")
         with pytest.raises(SuiteError, match=message):
