@@ -46,6 +46,7 @@ $(VENV)/docs.stamp: $(VENV)/base.stamp
 
 demo: $(VENV)/base.stamp  ## train, compare and submit on built-in data, in a few minutes
 	$(BIN)/relation-tf run demo --out runs/demo --jobs 2
+	@echo 'The commands are in $(BIN). To type them without this path: source $(BIN)/activate'
 
 test: $(VENV)/test.stamp  ## fast tests on TensorFlow, a few on JAX and PyTorch; under 10 minutes on 2 cores
 	$(PYTEST) -m 'not slow' --durations=30

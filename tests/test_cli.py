@@ -15,9 +15,11 @@ import pytest
 import typer
 
 import relation_tf
+from glue_submit import Packed
 from relation_tf import cli
-from relation_tf.bench import Predictions, RunFolder, run_suite
+from relation_tf.bench import Predictions, RunFolder, Submissions, run_suite
 from relation_tf.bench.options import OF_PLANS, RunOptions
+from relation_tf.cli.application import typed
 from relation_tf.cli.arguments import parse_margins
 from relation_tf.cli.runs import plan, pretrain, run
 from relation_tf.config import list_suites, load_suite
@@ -88,7 +90,7 @@ def test_run_status_and_report(work, call):
     assert "2 methods x 2 seeds: without ties no difference can be significant" in out
     assert "0/8 runs, starting\n" in out
     assert re.search(r"8 of 8 runs done, [\d.]+ min, [\d,]+ runs an hour", out)
-    assert "report: out/report/report.html" in out
+    assert "report: out/report/report.html\nOpen it in a browser." in out
     assert (work / "out" / "report" / "report.html").exists()
     assert "no submissions" not in out  # two tasks are not made for the leaderboard
 
@@ -257,6 +259,30 @@ def _command_of(pid):
         return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return ""
+
+
+def test_a_program_is_named_as_it_can_be_typed(tmp_path, monkeypatch):
+    """`make demo` leaves its environment off PATH."""
+    monkeypatch.chdir(tmp_path)
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    monkeypatch.setattr(sys, "executable", str(programs / "python"))
+    monkeypatch.setenv("PATH", "")
+    assert typed("glue-submit") == "glue-submit"  # not installed there
+    (programs / "glue-submit").write_text("")
+    assert typed("glue-submit") == ".venv/bin/glue-submit"
+    (programs / "glue-submit").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    assert typed("glue-submit") == "glue-submit"
+
+
+def test_many_warnings_about_submissions_are_one_line():
+    warnings = [f"{task}.tsv: all 9 predictions are 0" for task in ("RTE", "QNLI", "WNLI", "MRPC")]
+    for number, lines in ((3, 4), (4, 2)):
+        packed = Packed(Path("submissions/relation-64/seed-1.zip"), (), tuple(warnings[:number]))
+        said = str(Submissions((packed,), ())).splitlines()
+        assert len(said) == lines
+        assert all("relation-64/seed-1" in line for line in said[1:])
 
 
 def test_without_a_command(call):

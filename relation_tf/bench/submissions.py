@@ -10,7 +10,10 @@ from pathlib import Path
 from glue_submit import TASKS, Packed, SubmissionError, pack
 from relation_tf.bench.results import Results
 from relation_tf.bench.run_folder import prediction_file
+from relation_tf.errors import join_names
 from relation_tf.tasks.official import leaderboard_file
+
+_MOST_WARNINGS = 3  # more are counted, not listed
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,13 @@ class Submissions:
             refused[reason].append(_name(path))
         for task, names in filled.items():
             yield f"{task}: filled with the majority class of the training set in {_some(names)}"
+        if len(doubtful) > _MOST_WARNINGS:
+            zips = dict.fromkeys(name for names in doubtful.values() for name in names)
+            yield (
+                f"warning: all predictions of a file are equal in {join_names([*zips])}. "
+                "`glue-submit check ZIP` names the files"
+            )
+            doubtful.clear()
         for warning, names in doubtful.items():
             yield f"warning: {warning} in {_some(names)}"
         for reason, names in refused.items():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import shutil
 import sys
 import textwrap
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -70,6 +72,19 @@ def echo(text: object, *, indent: int = 2, to_stderr: bool = False) -> None:
         )
         lines = [line if len(line) <= width else wrap(line) for line in lines]
     typer.echo("\n".join(lines), err=to_stderr)
+
+
+def typed(program: str) -> str:
+    """Return a program of this installation as a user can type it: its path if it is not on PATH.
+
+    Args:
+        program: Name of the program.
+    """
+    path = Path(sys.executable).with_name(program)
+    if shutil.which(program) or not path.exists():
+        return program
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def run_app() -> None:

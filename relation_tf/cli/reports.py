@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relation_tf.bench.options import RunOptions
-from relation_tf.cli.application import command, complain, echo
+from relation_tf.cli.application import command, complain, echo, typed
 from relation_tf.cli.arguments import (
     Folder,
     SuiteOptions,
@@ -248,6 +249,7 @@ def write_report(results: Results) -> None:
 def _print_report(report: Report, folder: Path) -> None:
     echo(f"\n{report}\n")
     echo(f"report: {report.write(folder)}")
+    echo("Open it in a browser. Next to it: report.tex (LaTeX tables), report.md, tables as CSV.")
 
 
 def write_zips(results: Results, fill_missing: bool) -> Submissions:
@@ -259,9 +261,10 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
         complain("; ".join(str(submissions).splitlines()))
     if submissions.packed:
         echo(submissions)
-        echo(f"zips: {results.folder / 'submissions'}")
         if SOURCES[results.suite.source].artificial:
             echo("These are predictions for built-in data: the leaderboard cannot score them.")
+        first = submissions.packed[0].path
+        echo(f"To check a zip again: {typed('glue-submit')} check {shlex.quote(str(first))}")
     return submissions
 
 

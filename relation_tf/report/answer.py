@@ -113,10 +113,7 @@ def cautions(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Itera
     if not comparisons:
         return
     alpha, pvalues = scores.alpha, all_pvalues(comparisons)
-    # Ties can give a smaller p than untied seeds, for example with two constant methods.
-    attainable = min(test.attainable_pvalue for test in comparisons.values())
-    if attainable >= alpha and not pvalues["significant"].any():
-        yield _too_few(scores, comparisons)
+    yield from too_few(scores, comparisons)
     own = pvalues[~pvalues["task"].isin(scores.averages)]
     if own["task"].nunique() > 1 and own["significant"].any():
         yield (
@@ -211,10 +208,21 @@ def _findings(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iter
             yield _on_average(name, pvalues[pvalues["task"] == name], scores)
 
 
-def _too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> str:
-    """Say that no difference can be significant, and how many seeds can change it."""
+def too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> Iterator[str]:
+    """Say that no difference can be significant, and how many seeds can change it.
+
+    Args:
+        scores: The scores.
+        comparisons: The test of each task, from `compare`.
+    """
+    found = any(test.significant.to_numpy().any() for test in comparisons.values())
+    # Ties can give a smaller p than untied seeds, for example with two constant methods.
+    attainable = min((test.attainable_pvalue for test in comparisons.values()), default=0.0)
+    if found or attainable < scores.alpha:
+        return
     if not _is_whole(scores, comparisons):
-        return "With so few seeds and so many methods, no pair can reach significance."
+        yield "With so few seeds and so many methods, no pair can reach significance."
+        return
     test = next(iter(comparisons.values()))
     methods = len(test.samples)
     design = f"With {scores.seeds} seeds{f' and {methods} methods' if methods > 2 else ''}"
@@ -222,7 +230,7 @@ def _too_few(scores: Scores, comparisons: Mapping[str, PairwiseResult]) -> str:
     where = next(iter(comparisons)) if len(comparisons) == 1 else "any task"
     fewer = " or fewer methods" if methods > 2 else ""
     use = f" Use at least {test.seeds_needed} seeds{fewer}." if test.seeds_needed else ""
-    return (
+    yield (
         f"{design}, no difference can be significant on {where} (smallest possible p: {best}).{use}"
     )
 

@@ -23,6 +23,7 @@ from relation_tf.report.answer import (
     ranked_over_tasks,
     short_answer,
     tested_among,
+    too_few,
 )
 from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
 from relation_tf.report.caveats import caveats
@@ -187,11 +188,20 @@ class ReportContext:
     @cached_property
     def answer(self) -> list[str]:
         """Sentences of the short answer."""
+        return self._sentences(ReportContext._findings)
+
+    @cached_property
+    def brief_answer(self) -> list[str]:
+        """Sentences of the short answer; those on single tasks only without a test over tasks."""
+        return self._sentences(ReportContext._brief_findings)
+
+    def _sentences(self, findings: Callable[[ReportContext], Iterator[str]]) -> list[str]:
+        """Return the sentences on all methods, then those of the findings in each family."""
         own = [*(progress(self.runs) if self.results is not None else ())]
         for section in self.sections.values():
             own += [] if section.by_family else section.answer(self)
         for family, part in self.parts.items():
-            own += [f"{capital(family)}: {said}" if family else said for said in part._findings()]
+            own += [f"{capital(family)}: {said}" if family else said for said in findings(part)]
         return own
 
     @property
@@ -202,12 +212,23 @@ class ReportContext:
 
     def _findings(self) -> Iterator[str]:
         """Yield sentences on the tests of a family."""
+        yield from self._main_findings()
+        yield from short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
+
+    def _brief_findings(self) -> Iterator[str]:
+        """Yield the sentences of `_findings` that a test over tasks does not summarize."""
+        if self.several is None or not self.comparisons:
+            yield from self._findings()
+            return
+        yield from self._main_findings()
+        yield from too_few(self.scores, self.comparisons)
+
+    def _main_findings(self) -> Iterator[str]:
         for section in self.sections.values():
             yield from section.answer(self) if section.by_family else ()
         if self.results is not None:
             yield from tested_among(self.scores, self.comparisons, self.num_declared)
         yield from ranked_over_tasks(self.several, self.scores) if self.comparisons else ()
-        yield from short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
 
     @cached_property
     def verdicts(self) -> Verdicts | None:

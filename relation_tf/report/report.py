@@ -22,11 +22,12 @@ from relation_tf.errors import SuiteError
 from relation_tf.files import align, align_within, write_bytes
 from relation_tf.report import html
 from relation_tf.report.answer import capital
+from relation_tf.report.blocks import Table
 from relation_tf.report.context import ReportContext
 from relation_tf.report.joining import failing_layers
 from relation_tf.report.latex import latex
 from relation_tf.report.markdown import markdown
-from relation_tf.report.sections.answer import quoted_test, verdict_table
+from relation_tf.report.sections.answer import verdict_table
 from relation_tf.report.sources import read_report, read_source
 from relation_tf.report.standings import standings
 
@@ -35,7 +36,7 @@ from relation_tf.report.standings import standings
 class Report:
     """Comparison of methods.
 
-    `print` shows the means and the short answer; a notebook displays tables and figures.
+    `print` shows the means and, last, the verdicts; a notebook displays tables and figures.
 
     Attributes:
         context: Data and sections of the report.
@@ -50,18 +51,20 @@ class Report:
         _ = self.context.blocks
 
     def __str__(self) -> str:
-        """Return the verdicts, means, findings and warnings, for a terminal."""
+        """Return the means, findings, warnings and verdicts, in short, for a terminal."""
         width = min(100, _columns())
         fill = partial(
             textwrap.fill, width=width, subsequent_indent="  ", break_long_words=False,
             break_on_hyphens=False,
         )  # fmt: skip
-        bullets = [fill(sentence, initial_indent="- ") for sentence in self.context.answer]
-        warnings = [fill(f"Warning: {warning}") for warning in self.context.warnings]
-        for part in self.context.parts.values():
-            bullets += [fill(sentence, initial_indent="- ") for sentence in quoted_test(part)]
-        lines = [*self._verdicts(fill), *self._means(), *dict.fromkeys(bullets), *warnings]
-        return "\n".join(lines)
+        context = self.context
+        bullets = [fill(sentence, initial_indent="- ") for sentence in context.brief_answer]
+        warnings = [
+            fill(f"Warning: {warning}", max_lines=2, placeholder=" ... (more in the report)")
+            for warning in context.warnings
+        ]
+        # What matters most is last: a terminal scrolls the rest away.
+        return "\n".join([*self._means(), *bullets, *warnings, *self._verdicts(fill)])
 
     def __repr__(self) -> str:
         return f"<Report: {self.context.title}>"
@@ -73,12 +76,8 @@ class Report:
             if part.verdicts is not None:
                 table = verdict_table(part)
                 said = f"{capital(family)}: {part.headline}" if family else part.headline
-                lines += [
-                    fill(said),
-                    *map(fill, part.caveats),
-                    *([] if table is None else ["", *table.lines(_columns())]),
-                    "",
-                ]
+                lines += ["", fill(said), *map(fill, part.caveats)]
+                lines += [] if table is None else ["", *_without_costs(table)]
         return lines
 
     def _means(self) -> list[str]:
@@ -234,10 +233,10 @@ def make_report(results: Results | str | Path) -> Report:
         >>> folder = Path(tempfile.mkdtemp())
         >>> RunFolder(folder).open(load_suite("demo"))
         >>> print(make_report(folder))
-        No verdict yet: no task has two seeds of attention-64 and of another method.
-        <BLANKLINE>
         - Preliminary: 0 of 180 runs are done, 180 not done.
         - No results yet.
+        <BLANKLINE>
+        No verdict yet: no task has two seeds of attention-64 and of another method.
     """
     if not isinstance(results, Results):
         results = read_results(results)
@@ -246,6 +245,17 @@ def make_report(results: Results | str | Path) -> Report:
     source = read_source(results)
     doubts = failing_layers([source])
     return Report(ReportContext(source.scores, source.results, title, suite.question, doubts))
+
+
+def _without_costs(table: Table) -> list[str]:
+    """Return the lines of a table of verdicts without the costs that the terminal has no room for.
+
+    Reports have them.
+    """
+    parts = "\n".join(table.lines(_columns())).split("\n\n")
+    heads = [part.partition("\n")[0] for part in parts]
+    last = next((i for i, head in enumerate(heads) if "Difference" in head), 0)
+    return "\n\n".join(parts[: last + 1]).split("\n")
 
 
 def _columns() -> int:

@@ -125,6 +125,21 @@ def test_a_terminal_shows_the_mean_of_tasks(table_of):
     assert "mean of" not in str(compare(table_of({"MR": samples})))
 
 
+def test_a_terminal_ends_with_the_verdicts(table_of, monkeypatch):
+    """Warnings are cut to two lines and stand above; costs are only in the report."""
+    wide = {f"method-{i}": [0.5 + i / 50 + seed / 10**i for seed in range(5)] for i in range(1, 5)}
+    report = compare(table_of({"MR": wide, "SST-2": wide}), reference="method-1", margin=0.1)
+    assert report.context.warnings
+    for columns in (80, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        *first, headline, table = str(report).split("\n\n")[-3:]
+        assert " ".join(headline.split()).startswith(report.context.headline)
+        assert table.splitlines()[-1].startswith("method-4 ")
+        warning = first[0].partition("Warning: ")[2]
+        assert len(warning.splitlines()) <= 2
+        assert report.context.headline not in first[0]
+
+
 def test_json_has_answer_and_tables(suite_of, fabricate):
     report = make_report(fabricate(suite_of(), lambda config, *_: config.seed / 7))
     content = json.loads(report.json())
@@ -257,7 +272,8 @@ def test_printed_report(suite_of, fabricate, monkeypatch):
     assert lines[0].split() == [*level]
     assert lines[1].count(" ± ") == len(level)
     assert "73.0 ± 1.6" in lines[1]
-    assert any(line.startswith("- relation is better than attention") for line in lines)
+    # With a test over tasks, no sentences on single tasks.
+    assert [line[:24] for line in lines if line.startswith("- ")] == ["- Over the 2 tasks toget"]
     monkeypatch.setenv("COLUMNS", "100")
     assert max(map(len, str(report).splitlines())) <= 100
     assert "\nCoLA (Matthews) " in printed
