@@ -169,7 +169,10 @@ def compare(
     ],
     **options: Any,
 ) -> None:
-    """Compare finished suites, reports or CSV files of scores, without training."""
+    """Compare finished suites, reports or CSV files of scores, without training.
+
+    Writes report.html, report.md, LaTeX tables (report.tex) and tables as CSV.
+    """
     from relation_tf.config.plugins import load_plugins
     from relation_tf.report import compare as compare_scores
     from relation_tf.report.report import check_folder
