@@ -78,7 +78,7 @@ def test_runs_next_to_other_load_are_named(suite_of, fabricate):
 
 
 @pytest.mark.parametrize("slowed", [True, False])
-def test_the_headline_has_no_times_of_slowed_runs(suite_of, fabricate, slowed):
+def test_the_headline_has_no_times_of_slowed_runs(suite_of, fabricate, slowed, monkeypatch):
     def change(config, files):
         files["result"]["seconds"] |= {"cpu": 4.0 if slowed else 9.5, "wall": 10.0}
         files["result"]["peak_device_memory_mib"] = None
@@ -88,6 +88,7 @@ def test_the_headline_has_no_times_of_slowed_runs(suite_of, fabricate, slowed):
     score = lambda config, *_: level[config.method] + config.seed / 100  # noqa: E731
     report = make_report(fabricate(suite, score, change))
     assert ("times as long per epoch" in report.context.headline) is not slowed
+    monkeypatch.setenv("COLUMNS", "200")  # wide enough for the costs
     assert ("Time (per epoch, baseline = 1, slowed by other load)" in str(report)) is slowed
 
 
