@@ -1,3 +1,4 @@
+from .aft_local import AFTLocal
 from .aft_simple import AFTSimple
 from .attention import Attention
 from .contextualizer import Contextualizer
@@ -18,6 +19,7 @@ from .summary_mixing import SummaryMixing
 __all__ = [
     "FCSR",
     "FOFE",
+    "AFTLocal",
     "AFTSimple",
     "Attention",
     "Contextualizer",

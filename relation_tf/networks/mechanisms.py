@@ -61,6 +61,7 @@ _BUILT_IN = {
     ),
     "summary-mixing": Mechanism("relation_tf.layers:SummaryMixing"),
     "aft-simple": Mechanism("relation_tf.layers:AFTSimple"),
+    "aft-local": Mechanism("relation_tf.layers:AFTLocal"),
     "fastformer": Mechanism("relation_tf.layers:Fastformer"),
     "hypermixer": Mechanism("relation_tf.layers:HyperMixer"),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.layers import (
+    AFTLocal,
     AFTSimple,
     Attention,
     Fastformer,
@@ -29,6 +30,7 @@ MIXERS = (
     PointwiseMLP,
     SummaryMixing,
     AFTSimple,
+    AFTLocal,
     Fastformer,
     HyperMixer,
 )
@@ -67,11 +69,17 @@ class Case:
         released = self.arguments.get("normalization") == "released_code"
         return self.layer is Fastformer or released or self.arguments.get("tied", False)
 
+    @property
+    def positional(self) -> bool:
+        """True if outputs depend on distances between tokens."""
+        return self.layer is AFTLocal
+
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
 
     def mix(self, w: Any, *inputs_and_masks: np.ndarray) -> np.ndarray:
-        return naive.mix(self.equation, w, *inputs_and_masks, causal=self.causal)
+        options = {"causal": self.causal, "positional": self.positional}
+        return naive.mix(self.equation, w, *inputs_and_masks, **options)
 
 
 _linear = naive.linear_attention
@@ -122,6 +130,7 @@ CASES = (
     Case(SummaryMixing, naive.summary_mixing, {"causal": True}),
     Case(AFTSimple, naive.aft_simple),
     Case(AFTSimple, naive.aft_simple, {"causal": True}),
+    Case(AFTLocal, partial(naive.aft_local, window=3), {"window": 3}),
     Case(Fastformer, naive.fastformer),
     Case(Fastformer, naive.fastformer, {"use_bias": True}),
     Case(HyperMixer, naive.hyper_mixer),

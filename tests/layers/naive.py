@@ -92,6 +92,25 @@ def aft_simple(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarra
     return gate * (seen @ (e * v)) / np.where(total > 0, total, 1)
 
 
+def aft_local(
+    query: np.ndarray,
+    value: np.ndarray,
+    w: Weights,
+    seen: np.ndarray,
+    before: np.ndarray,
+    window: int,
+) -> np.ndarray:
+    """The same with K + w_tj; `before` (queries, tokens) is True if the token is before t."""
+    gate = 1 / (1 + np.exp(-_affine(query, w, "query")))
+    distance = before.sum(axis=-1, keepdims=True) - np.arange(len(value))
+    learned = w["position_bias"][np.clip(distance, 1 - window, window - 1) + window - 1]
+    bias = np.where(np.abs(distance) < window, learned, 0)
+    e = np.exp(_affine(value, w, "key") + bias[..., None])  # (queries, tokens, units)
+    weight = e.sum(axis=1)
+    total = (e * _affine(value, w, "value")).sum(axis=1)
+    return gate * total / np.where(weight > 0, weight, 1)
+
+
 def fastformer(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
     """(k * V_i) W_R + Q_i, with global query and key by additive attention over `value`."""
     global_query = _additive_attention(_affine(value, w, "query"), w["query_score_kernel"])
@@ -141,13 +160,15 @@ def mix(
     query_mask: np.ndarray,
     value_mask: np.ndarray,
     causal: bool = False,
+    positional: bool = False,
 ) -> np.ndarray:
     """Apply the equation to each sequence of a batch; zero at masked queries."""
     rows = []
     for b in range(len(query)):
         own, others = np.flatnonzero(query_mask[b])[:, None], np.flatnonzero(value_mask[b])
         seen = (others <= own) | (not causal)
-        y = equation(query[b][query_mask[b]], value[b][value_mask[b]], w, seen=seen)
+        places = {"before": others < own} if positional else {}
+        y = equation(query[b][query_mask[b]], value[b][value_mask[b]], w, seen=seen, **places)
         if "output_kernel" in w:
             y = relu(y) @ w["output_kernel"]
         row = np.zeros((query.shape[1], y.shape[-1]))

@@ -10,6 +10,7 @@ import pytest
 from relation_tf.layers import (
     FCSR,
     FOFE,
+    AFTLocal,
     Attention,
     Contextualizer,
     Fastformer,
@@ -112,7 +113,7 @@ def test_normalization_of_the_released_code_needs_equal_widths() -> None:
         layer.build((2, 3, 3), (2, 3, 5))
 
 
-@pytest.mark.parametrize("layer_class", [PointwiseMLP, Fastformer, HyperMixer])
+@pytest.mark.parametrize("layer_class", [PointwiseMLP, AFTLocal, Fastformer, HyperMixer])
 def test_layers_without_a_causal_form(layer_class: type) -> None:
     message = rf"^{layer_class.__name__} has no causal form\. Received: causal=True$"
     with pytest.raises(ValueError, match=message):
@@ -125,9 +126,12 @@ def test_shared_matrices_need_equal_widths(layer: Any) -> None:
         layer.build((2, 3, 3), (2, 3, 5))
 
 
-def test_wrong_hidden_units() -> None:
-    with pytest.raises(ValueError, match=r"^`hidden_units` must .* Received: hidden_units=0$"):
-        HyperMixer(4, hidden_units=0)
+@pytest.mark.parametrize(
+    ("layer_class", "name"), [(HyperMixer, "hidden_units"), (AFTLocal, "window")]
+)
+def test_wrong_number(layer_class: type, name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^`{name}` must .* Received: {name}=0$"):
+        layer_class(4, **{name: 0})
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4, 5), (2, 3, None), (3,)])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from relation_tf.layers import (
+    AFTLocal,
     AFTSimple,
     Attention,
     Fastformer,
@@ -41,6 +42,7 @@ def test_long_sequences_do_not_overflow_float16(layer_class: type, algorithm: st
         (SummaryMixing, True),
         (AFTSimple, False),
         (AFTSimple, True),
+        (AFTLocal, False),
         (Fastformer, False),
     ],
 )
