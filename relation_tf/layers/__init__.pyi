@@ -9,8 +9,10 @@ from .fofe import FOFE
 from .hyper_mixer import HyperMixer
 from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
+from .mamba2 import Mamba2
 from .pointwise_mlp import PointwiseMLP
 from .relation import Relation
+from .retention import Retention
 from .segment_encoding import SegmentEncoding
 from .sine_position_encoding import SinePositionEncoding
 from .softmax_position_encoding import SoftmaxPositionEncoding
@@ -28,8 +30,10 @@ __all__ = [
     "HyperMixer",
     "LearnedPositionEncoding",
     "LinearAttention",
+    "Mamba2",
     "PointwiseMLP",
     "Relation",
+    "Retention",
     "SegmentEncoding",
     "SinePositionEncoding",
     "SoftmaxPositionEncoding",

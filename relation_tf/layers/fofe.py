@@ -13,7 +13,7 @@ from keras import ops
 
 from relation_tf.layers.arguments import positive_integer, rate, width_of
 from relation_tf.layers.base import BaseLayer
-from relation_tf.layers.masking import boolean, kept_first, to_float32, zero_masked
+from relation_tf.layers.masking import boolean, close_up, spread_out, to_float32, zero_masked
 
 _Linear = Callable[[Any], Any]
 
@@ -152,9 +152,9 @@ def _of_kept(x: Any, mask: Any, function: _Linear, transposed: _Linear) -> Any:
             return function(x), gradient
         # Padding at the ends is zero and has no effect; a gap would increase distances.
         gap = _has_gap(mask)
-        together = ops.cond(gap, lambda: _close_up(x, mask), lambda: x)
+        together = ops.cond(gap, lambda: close_up(x, mask), lambda: x)
         output = function(together)
-        output = ops.cond(gap, lambda: _spread_out(output, mask), lambda: output)
+        output = ops.cond(gap, lambda: spread_out(output, mask), lambda: output)
         return zero_masked(output, mask), gradient
 
     # The mask is an argument: JAX cannot vmap a custom gradient that captures tensors.
@@ -223,14 +223,3 @@ def _has_gap(mask: Any) -> Any:
     begins = ops.logical_and(mask[:, 1:], ops.logical_not(mask[:, :-1]))
     runs = ops.sum(ops.cast(begins, "int32"), axis=1) + ops.cast(mask[:, 0], "int32")
     return ops.any(runs > 1)
-
-
-def _close_up(x: Any, mask: Any) -> Any:
-    """Move the kept tokens to the start, the masked tokens behind them."""
-    return ops.take_along_axis(x, kept_first(mask)[..., None], axis=1)
-
-
-def _spread_out(x: Any, mask: Any) -> Any:
-    """Move the kept tokens back to their positions; other positions are undefined."""
-    place = ops.maximum(ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1, 0)
-    return ops.take_along_axis(x, place[..., None], axis=1)

@@ -68,6 +68,17 @@ def kept_first(mask: Any) -> Any:
     return ops.argsort(ops.where(mask, position, position + length), axis=1)
 
 
+def close_up(x: Any, mask: Any) -> Any:
+    """Move the kept tokens to the start, the masked tokens behind them."""
+    return ops.take_along_axis(x, kept_first(mask)[..., None], axis=1)
+
+
+def spread_out(x: Any, mask: Any) -> Any:
+    """Move the kept tokens of `close_up` back to their positions; others are undefined."""
+    place = ops.maximum(ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1, 0)
+    return ops.take_along_axis(x, place[..., None], axis=1)
+
+
 def masked_mean(x: Any, mask: Any) -> Any:
     """Compute the mean over the kept tokens, accumulated in float32 or wider.
 

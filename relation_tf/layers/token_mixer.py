@@ -105,6 +105,12 @@ class TokenMixer(WeightedLayer):
         """Create the weights of the mechanism."""
         raise NotImplementedError
 
+    def mix_masked(
+        self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
+    ) -> Any:
+        """Call `mix`. A layer in which queries depend on other queries overrides this method."""
+        return self.mix(query, value, value_mask, training)
+
     def mix(self, query: Any, value: Any, value_mask: Any, training: bool) -> Any:
         """Compute the equation: `(batch, queries, units)` from `query` and `value`.
 
@@ -142,7 +148,7 @@ class TokenMixer(WeightedLayer):
         value_mask = query_mask if shared else boolean(value_mask)
         value = zero_masked(query if value is None else value, value_mask)
         query = value if shared else zero_masked(query, query_mask)
-        output = self.mix(query, value, value_mask, bool(training))
+        output = self.mix_masked(query, value, query_mask, value_mask, bool(training))
         return zero_masked(self.project_output(output, bool(training)), query_mask)
 
     def compute_output_shape(
@@ -165,11 +171,17 @@ class TokenMixer(WeightedLayer):
         """Return True if dropout is applied."""
         return training and self.dropout > 0
 
-    def add_projection(self, name: str, rows: int, use_bias: bool | None = None) -> tuple[Any, Any]:
-        """Add the weights `<name>_kernel` and `<name>_bias` (None without a bias)."""
+    def add_projection(
+        self, name: str, rows: int, use_bias: bool | None = None, width: int | None = None
+    ) -> tuple[Any, Any]:
+        """Add the weights `<name>_kernel` and `<name>_bias` (None without a bias).
+
+        The default of `use_bias` is that of the layer, the default of `width` is `units`.
+        """
         use_bias = self.use_bias if use_bias is None else use_bias
-        kernel = self.add_kernel(f"{name}_kernel", rows, self.units)
-        return kernel, self.add_bias(f"{name}_bias", self.units) if use_bias else None
+        width = self.units if width is None else width
+        kernel = self.add_kernel(f"{name}_kernel", rows, width)
+        return kernel, self.add_bias(f"{name}_bias", width) if use_bias else None
 
 
 def affine(x: Any, kernel: Any, bias: Any) -> Any:

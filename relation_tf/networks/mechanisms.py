@@ -64,6 +64,8 @@ _BUILT_IN = {
     "aft-local": Mechanism("relation_tf.layers:AFTLocal"),
     "fastformer": Mechanism("relation_tf.layers:Fastformer"),
     "hypermixer": Mechanism("relation_tf.layers:HyperMixer"),
+    "retention": Mechanism("relation_tf.layers:Retention", positions=None),
+    "mamba2": Mechanism("relation_tf.layers:Mamba2", positions=None),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

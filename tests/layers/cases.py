@@ -16,10 +16,13 @@ from relation_tf.layers import (
     Fastformer,
     HyperMixer,
     LinearAttention,
+    Mamba2,
     PointwiseMLP,
     Relation,
+    Retention,
     SummaryMixing,
 )
+from relation_tf.layers.recurrent_mixer import RecurrentMixer
 from tests.layers import naive
 
 UNITS = 3
@@ -33,6 +36,8 @@ MIXERS = (
     AFTLocal,
     Fastformer,
     HyperMixer,
+    Retention,
+    Mamba2,
 )
 
 
@@ -64,6 +69,11 @@ class Case:
         return 0.0 if self.causal and self.layer is LinearAttention else 0.5
 
     @property
+    def recurrent(self) -> bool:
+        """True if the layer reads tokens in their order, and backwards without `causal`."""
+        return issubclass(self.layer, RecurrentMixer)
+
+    @property
     def one_width(self) -> bool:
         """True if query and value must have the same width."""
         released = self.arguments.get("normalization") == "released_code"
@@ -72,7 +82,7 @@ class Case:
     @property
     def positional(self) -> bool:
         """True if outputs depend on distances between tokens."""
-        return self.layer is AFTLocal
+        return self.layer is AFTLocal or self.recurrent
 
     def make(self, **arguments: Any) -> Any:
         return self.layer(UNITS, **{**self.arguments, **arguments})
@@ -135,6 +145,10 @@ CASES = (
     Case(Fastformer, naive.fastformer, {"use_bias": True}),
     Case(HyperMixer, naive.hyper_mixer),
     Case(HyperMixer, naive.hyper_mixer, {"tied": True, "use_bias": True}),
+    Case(Retention, naive.retention),
+    Case(Retention, naive.retention, {"causal": True, "use_bias": True}),
+    Case(Mamba2, naive.mamba2, {"state_size": 2, "expansion": 1}),
+    Case(Mamba2, naive.mamba2, {"state_size": 2, "expansion": 1, "causal": True}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

@@ -8,13 +8,21 @@ An equation gets only the kept tokens of one sequence, so that padding has no ef
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import erf
 
 Weights = Mapping[str, np.ndarray]
 Equation = Callable[..., np.ndarray]
+
+
+class Seen(NamedTuple):
+    """Tokens by their position relative to each query: arrays `(queries, tokens)`."""
+
+    before: np.ndarray
+    same: np.ndarray
+    after: np.ndarray | None = None  # None if causal.
 
 
 def attention(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
@@ -96,13 +104,12 @@ def aft_local(
     query: np.ndarray,
     value: np.ndarray,
     w: Weights,
-    seen: np.ndarray,
-    before: np.ndarray,
+    seen: Seen,
     window: int,
 ) -> np.ndarray:
-    """The same with K + w_tj; `before` (queries, tokens) is True if the token is before t."""
+    """The same with K + w_tj."""
     gate = 1 / (1 + np.exp(-_affine(query, w, "query")))
-    distance = before.sum(axis=-1, keepdims=True) - np.arange(len(value))
+    distance = seen.before.sum(axis=-1, keepdims=True) - np.arange(len(value))
     learned = w["position_bias"][np.clip(distance, 1 - window, window - 1) + window - 1]
     bias = np.where(np.abs(distance) < window, learned, 0)
     e = np.exp(_affine(value, w, "key") + bias[..., None])  # (queries, tokens, units)
@@ -134,6 +141,80 @@ def hyper_mixer(
     return w["scale"] * z + w["offset"]
 
 
+def retention(
+    query: np.ndarray,
+    value: np.ndarray,
+    w: Weights,
+    seen: Seen,
+    num_heads: int = 1,
+    gated: bool = True,
+) -> np.ndarray:
+    """(swish(x W_G) * GroupNorm(Q^T S)) W_O, S_t = gamma S_{t-1} + K_t V_t^T, Q and K rotated."""
+    q, k, v = (
+        _heads(_affine(x, w, name), num_heads)
+        for x, name in ((query, "query"), (value, "key"), (value, "value"))
+    )
+    log_decays = np.tile(np.log(1 - 2.0 ** (-5 - np.arange(num_heads))), (len(value), 1))
+    frequencies = 10_000 ** -np.linspace(0, 1, q.shape[-1] // 2)
+    y = recurrence(q / np.sqrt(q.shape[-1]), k, v, log_decays, seen, frequencies)
+    y = y - y.mean(axis=-1, keepdims=True)
+    y = y / np.sqrt(y.var(axis=-1, keepdims=True) + 1e-5)
+    y = y.reshape(len(query), q.shape[1] * q.shape[2])
+    if gated:
+        gate = _affine(query, w, "gate")
+        y = y * silu(gate)
+    return _affine(y, w, "out")
+
+
+def mamba2(
+    query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen, num_heads: int = 1
+) -> np.ndarray:
+    """RMSNorm((C^T S + D X) * swish(Z)) W_out, S_t = exp(A dt_t) S_{t-1} + B_t (dt_t X_t)^T."""
+    size = w["c_kernel"].shape[-1]
+    xb = np.concatenate([_affine(value, w, "x"), _affine(value, w, "b")], axis=-1)
+    xb = silu(_convolved(xb, w, "xb"))
+    x, b = _heads(xb[:, :-size], num_heads), np.repeat(xb[:, None, -size:], num_heads, axis=1)
+    c = silu(_convolved(_affine(query, w, "c"), w, "c"))
+    dt = np.log1p(np.exp(value @ w["dt_kernel"] + w["dt_offset"]))
+    c = np.repeat(c[:, None], num_heads, axis=1)
+    y = recurrence(c, b, dt[..., None] * x, -np.exp(w["a_log"]) * dt, seen)
+    y = y + np.einsum("ij,jhv->ihv", seen.same, w["d"][:, None] * x)
+    y = y.reshape(len(query), y.shape[1] * y.shape[2]) * silu(_affine(query, w, "z"))
+    y = y / np.sqrt((y**2).mean(axis=-1, keepdims=True) + 1e-5) * w["scale"]
+    return _affine(y, w, "out")
+
+
+def recurrence(
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    log_decays: np.ndarray,
+    seen: Seen,
+    frequencies: np.ndarray | None = None,
+) -> np.ndarray:
+    """q^T S with S_t = a_t S_{t-1} + k_t v_t^T after the seen tokens, summed over directions.
+
+    Each query reads the state after the tokens that it sees.
+    """
+    y = 0.0
+    for order, tokens in ((1, seen.before), (-1, seen.after)):
+        if tokens is None:
+            continue
+        count, forth = (tokens | seen.same).sum(axis=-1), slice(None, None, order)
+        rotated, keys = q, k[forth]
+        if frequencies is not None:
+            rotated, keys = (
+                _rotated(x, positions[:, None] * frequencies)
+                for x, positions in ((q, count), (keys, np.arange(1, len(k) + 1)))
+            )
+        states = [np.zeros((*k.shape[1:], v.shape[-1]))]
+        for key, token, log_decay in zip(keys, v[forth], log_decays[forth], strict=True):
+            update = key[..., None] * token[:, None, :]
+            states.append(np.exp(log_decay)[:, None, None] * states[-1] + update)
+        y = y + np.einsum("ihk,ihkv->ihv", rotated, np.stack(states)[count])
+    return np.asarray(y)
+
+
 def fofe(x: np.ndarray, decay: float, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """f(i) = S_i + decay f(i-1), over the tokens left and right of each token."""
     return _before(x, decay, window), _before(x[::-1], decay, window)[::-1]
@@ -162,13 +243,17 @@ def mix(
     causal: bool = False,
     positional: bool = False,
 ) -> np.ndarray:
-    """Apply the equation to each sequence of a batch; zero at masked queries."""
+    """Apply the equation to each sequence of a batch; zero at masked queries.
+
+    Positional equations get a `Seen`.
+    """
     rows = []
     for b in range(len(query)):
         own, others = np.flatnonzero(query_mask[b])[:, None], np.flatnonzero(value_mask[b])
-        seen = (others <= own) | (not causal)
-        places = {"before": others < own} if positional else {}
-        y = equation(query[b][query_mask[b]], value[b][value_mask[b]], w, seen=seen, **places)
+        seen: Any = (others <= own) | (not causal)
+        if positional:
+            seen = Seen(others < own, others == own, None if causal else others > own)
+        y = equation(query[b][query_mask[b]], value[b][value_mask[b]], w, seen=seen)
         if "output_kernel" in w:
             y = relu(y) @ w["output_kernel"]
         row = np.zeros((query.shape[1], y.shape[-1]))
@@ -198,6 +283,10 @@ def gelu(x: np.ndarray) -> np.ndarray:
     return x * (1 + erf(x / np.sqrt(2))) / 2
 
 
+def silu(x: np.ndarray) -> np.ndarray:
+    return x / (1 + np.exp(-x))
+
+
 def _before(x: np.ndarray, decay: float, window: int | None) -> np.ndarray:
     encoded, rows = np.zeros(x.shape[-1]), np.zeros(x.shape)
     for t, token in enumerate(x):
@@ -220,6 +309,25 @@ def _cell(inputs: list[np.ndarray], w: Weights, name: str) -> tuple[np.ndarray, 
 
 def _additive_attention(x: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return _softmax((x @ vector).T / np.sqrt(x.shape[-1])) @ x
+
+
+def _convolved(x: np.ndarray, w: Weights, name: str) -> np.ndarray:
+    filters = w[f"{name}_filters"]
+    x = np.concatenate([np.zeros((len(filters) - 1, x.shape[-1])), x])
+    rows = [
+        (filters * x[t : t + len(filters)]).sum(axis=0) for t in range(len(x) - len(filters) + 1)
+    ]
+    return np.reshape(rows, (len(rows), x.shape[-1])) + w[f"{name}_filter_bias"]
+
+
+def _heads(x: np.ndarray, num_heads: int) -> np.ndarray:
+    return x.reshape(len(x), num_heads, x.shape[-1] // num_heads)
+
+
+def _rotated(x: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    pairs = angles.shape[-1]
+    turned = (x[..., :pairs] + 1j * x[..., pairs : 2 * pairs]) * np.exp(1j * angles[:, None])
+    return np.concatenate([turned.real, turned.imag, x[..., 2 * pairs :]], axis=-1)
 
 
 def _affine(x: np.ndarray, w: Weights, name: str) -> np.ndarray:

@@ -1,0 +1,106 @@
+"""Base class of token mixers with a linear recurrence."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from relation_tf.layers.arguments import positive_integer
+from relation_tf.layers.causal import CausalMixer, aligned
+from relation_tf.layers.chunked_recurrence import chunked_recurrence
+from relation_tf.layers.masking import to_float32
+
+
+class Terms(NamedTuple):
+    """Terms of a recurrence for each token, in float32 or wider.
+
+    Attributes:
+        keys: Tensor of shape `(batch, tokens, heads, features)`, zero at masked tokens.
+        values: Tensor of shape `(batch, tokens, heads, width)`.
+        log_decays: Tensor of shape `(batch, tokens, heads)`, zero at masked tokens.
+        skip: Summand of the output, with the shape of `values` and zero at masked tokens, or None.
+    """
+
+    keys: Any
+    values: Any
+    log_decays: Any
+    skip: Any = None
+
+
+class RecurrentMixer(CausalMixer):
+    """Token mixer with the state `S_t = a_t S_{t-1} + k_t v_t^T` and the output `q_t^T S_t`.
+
+    With `causal=True`, query t reads the state after the tokens 1 to t of `value`. Otherwise it
+    also reads the state of the same recurrence over the reversed tokens, from the last one to t,
+    with the same weights. The output is the sum of both; token t counts in each. Queries, keys,
+    values and decays are computed once for both directions. Masked tokens are absent: they change
+    neither states nor distances.
+
+    A subclass computes the recurrence's input in `queries` and `terms`, the output in `finish`.
+
+    Args:
+        units: Width of the output, a multiple of `num_heads`.
+        num_heads: Number of heads, each with its own state.
+        **kwargs: As in `CausalMixer`.
+    """
+
+    def __init__(self, units: int, *, num_heads: int = 1, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.num_heads = positive_integer("num_heads", num_heads)
+        if self.units % self.num_heads:
+            raise ValueError(
+                "`num_heads` must divide `units`. "
+                f"Received: units={self.units}, num_heads={self.num_heads}"
+            )
+
+    def queries(self, query: Any, query_mask: Any) -> Any:
+        """Return queries of shape `(batch, queries, heads, features)`, in float32 or wider."""
+        raise NotImplementedError
+
+    def terms(self, value: Any, value_mask: Any) -> Terms:
+        """Return the terms of the tokens."""
+        raise NotImplementedError
+
+    def finish(self, output: Any, query: Any, training: bool) -> Any:
+        """Compute `(batch, queries, units)` from `(batch, queries, heads, width)`."""
+        raise NotImplementedError
+
+    def mix_masked(
+        self, query: Any, value: Any, query_mask: Any, value_mask: Any, training: bool
+    ) -> Any:
+        """Compute the recurrence in one or both directions."""
+        queries = self.queries(query, query_mask)
+        if query is not value:
+            if not self.causal:
+                queries = _at_least(queries, value)
+            value, value_mask = aligned(queries, value, value_mask)
+        terms = self.terms(value, value_mask)
+        skip, terms = terms.skip, terms._replace(skip=None)
+        output = self.recurred(queries, terms, value_mask)
+        if not self.causal:
+            reverse = (_reversed(queries), Terms(*map(_reversed, terms)), _reversed(value_mask))
+            output = output + _reversed(self.recurred(*reverse))
+        if skip is not None:
+            output = output + skip
+        return self.finish(output[:, : ops.shape(query)[1]], query, training)
+
+    def recurred(self, queries: Any, terms: Terms, mask: Any) -> Any:
+        """Compute the recurrence over the tokens in their order."""
+        return chunked_recurrence(queries, terms.keys, terms.values, terms.log_decays)
+
+    def heads(self, x: Any) -> Any:
+        """Reshape `(batch, tokens, width)` to heads, in float32 or wider."""
+        width = x.shape[-1] // self.num_heads
+        return ops.reshape(to_float32(x), (*ops.shape(x)[:2], self.num_heads, width))
+
+
+def _reversed(x: Any) -> Any:
+    return None if x is None else ops.flip(x, axis=1)
+
+
+def _at_least(queries: Any, value: Any) -> Any:
+    """Pad `queries` to the number of tokens of `value`, if that is larger."""
+    missing = ops.shape(value)[1] - ops.shape(queries)[1]
+    missing = max(missing, 0) if isinstance(missing, int) else ops.maximum(missing, 0)
+    return ops.pad(queries, ((0, 0), (0, missing), (0, 0), (0, 0)))

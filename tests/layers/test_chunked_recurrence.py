@@ -1,0 +1,132 @@
+"""Recurrences in chunks equal the recurrence token by token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from keras import ops
+
+from relation_tf.layers import Mamba2, Retention
+from relation_tf.layers.chunked_recurrence import chunked_recurrence, recurrence_step
+from tests.backends import array, close, vjp
+from tests.layers import naive
+from tests.layers.cases import poisoned, randomize, some, tokens, weights_of
+
+
+def terms(length: int, heads: int = 2) -> list[np.ndarray]:
+    """Return random queries, keys, values and log decays."""
+    log_decays = -np.exp(2 * tokens(3, 2, length, 2))
+    shape = (2, length, heads, 3)
+    return [tokens(0, *shape), tokens(1, *shape), tokens(2, 2, length, 2, 4), log_decays]
+
+
+def expected(arrays: list[np.ndarray]) -> np.ndarray:
+    length = arrays[0].shape[1]
+    seen = naive.Seen(np.tri(length, k=-1, dtype=bool), np.eye(length, dtype=bool))
+    rows = zip(*(x.astype("float64") for x in arrays), strict=True)
+    return np.stack([naive.recurrence(*row, seen) for row in rows])
+
+
+def pairwise_gradients(arrays: list[np.ndarray], cotangent: np.ndarray) -> list[np.ndarray]:
+    """Return the gradients from all pairs of tokens, in float64."""
+    q, k, v, log_decays = (x.astype("float64") for x in arrays)
+    length = q.shape[1]
+    total = np.cumsum(log_decays, axis=1).transpose(0, 2, 1)
+    decay = np.exp(np.minimum(total[..., None] - total[..., None, :], 0)) * np.tri(length)
+    scores, upstream = (
+        np.einsum("bihk,bjhk->bhij", q, k),
+        np.einsum("bihv,bjhv->bhij", cotangent, v),
+    )
+    through = decay * scores * upstream
+    # The log decay of token s is part of all pairs j < s <= i.
+    passed = through.sum(axis=-1) - through.sum(axis=-2)
+    for_total = passed[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    return [
+        np.einsum("bhij,bjhk->bihk", decay * upstream, k),
+        np.einsum("bhij,bihk->bjhk", decay * upstream, q),
+        np.einsum("bhij,bihv->bjhv", decay * scores, cotangent),
+        for_total.transpose(0, 2, 1),
+    ]
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 100])
+def test_outputs_and_gradients(length: int) -> None:
+    arrays, cotangent = terms(length), tokens(4, 2, length, 2, 4)
+    output, gradients, _ = vjp(chunked_recurrence, arrays, [], cotangent)
+    close(output, expected(arrays))
+    for actual, gradient in zip(
+        gradients, pairwise_gradients(arrays, cotangent.astype("float64")), strict=True
+    ):
+        close(actual, gradient, 1e-4)
+
+
+def test_one_head_of_queries_and_keys_for_all_values() -> None:
+    q, k, v, log_decays = terms(100, heads=1)
+    together = chunked_recurrence(*map(ops.convert_to_tensor, (q, k, v, log_decays)))
+    repeated = [np.repeat(x, 2, axis=2) for x in (q, k)]
+    close(together, expected([*repeated, v, log_decays]))
+
+
+def test_steps_equal_the_whole() -> None:
+    arrays = terms(5)
+    state, outputs = ops.zeros((2, 2, 3, 4)), []
+    for t in range(5):
+        own = (ops.convert_to_tensor(x[:, t : t + 1]) for x in arrays)
+        output, state = recurrence_step(*own, state)
+        outputs.append(array(output))
+    close(np.concatenate(outputs, axis=1), expected(arrays))
+
+
+def test_a_large_decay_does_not_disturb_small_ones() -> None:
+    """The difference of two sums of logarithms around -1e6 has no digits for 0.01."""
+    arrays = terms(50)
+    arrays[3] = np.full_like(arrays[3], -0.01)
+    arrays[3][:, 3] = -1e6
+    close(chunked_recurrence(*map(ops.convert_to_tensor, arrays)), expected(arrays))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("xla", [False, True])
+def test_unknown_length(xla: bool) -> None:
+    import tensorflow as tf
+
+    arrays = terms(100)
+    spec = [tf.TensorSpec((None, None, *x.shape[2:])) for x in arrays]
+
+    @tf.function(input_signature=spec, jit_compile=xla)
+    def unknown(*inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            output = chunked_recurrence(*inputs)
+        return output, tape.gradient(output, inputs)
+
+    output, gradients = unknown(*arrays)
+    close(output, expected(arrays))
+    meant = pairwise_gradients(arrays, np.ones((2, 100, 2, 4)))
+    for actual, gradient in zip(gradients, meant, strict=True):
+        close(actual, gradient, 1e-4)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("layer_class", "equation"), [(Retention, naive.retention), (Mamba2, naive.mamba2)]
+)
+def test_heads_of_several_chunks(layer_class: Any, equation: Any, causal: bool) -> None:
+    layer, mask = layer_class(6, 2, causal=causal, use_bias=True), some(1, 3, 130)
+    x = tokens(0, 3, 130, 4)
+    layer.build(x.shape)
+    randomize(layer)
+    layer.set_weights([w / 2 for w in layer.get_weights()])
+    meant = naive.mix(
+        lambda *arguments, **seen: equation(*arguments, num_heads=2, **seen),
+        weights_of(layer),
+        x.astype("float64"),
+        x.astype("float64"),
+        mask,
+        mask,
+        causal,
+        positional=True,
+    )
+    close(array(layer(poisoned(x, mask), query_mask=mask)), meant, 5e-5)
