@@ -2,8 +2,8 @@
 
 A `KeyboardInterrupt` inside a layer, a trace or an import can become a `TypeError` or disappear.
 Inside `interrupts_delayed`, a signal only sets a flag; `check_interrupts` between the steps, or the
-end of the block, raises the `KeyboardInterrupt`. SIGTERM, which schedulers and `kill` send, does so
-only inside `interrupts_kept`; elsewhere it ends the process, as in every Python program.
+end of the block, raises the `KeyboardInterrupt`. SIGTERM, which schedulers and `kill` send, raises
+`Terminated` inside `interrupts_kept`; elsewhere it ends the process, as in every Python program.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ _Handlers = dict[signal.Signals, Any]
 _received: list[int] = []
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, handled as Ctrl-C."""
+
+
 @contextmanager
 def interrupts_delayed() -> Iterator[None]:
     """Delay Ctrl-C to the next `check_interrupts`, at the latest to the end of the block.
@@ -33,7 +37,7 @@ def interrupts_delayed() -> Iterator[None]:
         yield
         return
     if _received and _raise in before.values():
-        raise KeyboardInterrupt
+        raise _error()
     _received.clear()
     _handle(dict.fromkeys(before, _record))
     try:
@@ -49,7 +53,7 @@ def interrupts_delayed() -> Iterator[None]:
 
 @contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` for SIGTERM too, and at the end of the block if it was dropped.
+    """Raise `Terminated` for SIGTERM, and at the end of the block an interrupt that was dropped.
 
     Python drops it in callbacks of the garbage collector, for example, and prints a traceback.
     """
@@ -73,8 +77,9 @@ def interrupts_kept() -> Iterator[None]:
         sys.unraisablehook = print_dropped
         _handle(before)
         if _received:
+            error = _error()
             _received.clear()
-            raise KeyboardInterrupt
+            raise error
 
 
 @contextmanager
@@ -97,7 +102,7 @@ def check_interrupts() -> None:
         KeyboardInterrupt: In a block of `interrupts_delayed` that has received Ctrl-C.
     """
     if _received and _record in _own_handlers().values():
-        raise KeyboardInterrupt
+        raise _error()
 
 
 def _own_handlers() -> _Handlers:
@@ -118,10 +123,15 @@ def _in_main_thread() -> bool:
 
 def _record(number: int, frame: FrameType | None) -> None:
     if _received:
-        raise KeyboardInterrupt
+        raise _error()
     _received.append(number)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
     _received.append(number)
-    raise KeyboardInterrupt
+    raise _error()
+
+
+def _error() -> KeyboardInterrupt:
+    """Return the error of the first signal that was received."""
+    return Terminated() if _received[0] == signal.SIGTERM else KeyboardInterrupt()

@@ -210,7 +210,7 @@ def test_an_interrupted_run_ends_with_how_to_resume(call, tmp_path, monkeypatch,
         code, out, _ = call("run", "demo", "--out", tmp_path, "--tasks", "WNLI", "--seeds", "1")
     finally:
         signal.signal(signal.SIGINT, before)
-    assert code == 130
+    assert code == 128 + number
     assert out.splitlines()[-1] == (
         f"Interrupted. 0 of 4 runs are done, in {tmp_path}; run the same command again to resume."
     )
@@ -227,7 +227,7 @@ def test_an_interruption_keeps_finished_runs(work, jobs, number):
         assert line, process.wait()
     os.killpg(process.pid, number)  # as a terminal and schedulers do
     printed, _ = process.communicate()
-    assert process.returncode == 130, printed
+    assert process.returncode == 128 + number, printed
     assert "Traceback" not in printed
     assert "run the same command again to resume" in printed
     done = list(work.glob("out/runs/*/*/*/result.json"))

@@ -4,20 +4,22 @@ import atexit
 import signal
 import sys
 
-from relation_tf.interrupts import interrupts_delayed, interrupts_kept
+from relation_tf.interrupts import Terminated, interrupts_delayed, interrupts_kept
 
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command; exit with code 130 after Ctrl-C or SIGTERM."""
+    """Run the command; exit with code 130 after Ctrl-C, 143 after SIGTERM."""
     try:
         with interrupts_kept():
             with interrupts_delayed():
                 from relation_tf.cli import commands
             commands.run_app()
+    except Terminated:
+        sys.exit(128 + signal.SIGTERM)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(128 + signal.SIGINT)
     finally:
         # The result is known: Ctrl-C while Python ends must not change the exit code.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
