@@ -10,6 +10,7 @@ from .hyper_mixer import HyperMixer
 from .learned_position_encoding import LearnedPositionEncoding
 from .linear_attention import LinearAttention
 from .mamba2 import Mamba2
+from .mlstm import MLSTM
 from .pointwise_mlp import PointwiseMLP
 from .relation import Relation
 from .retention import Retention
@@ -21,6 +22,7 @@ from .summary_mixing import SummaryMixing
 __all__ = [
     "FCSR",
     "FOFE",
+    "MLSTM",
     "AFTLocal",
     "AFTSimple",
     "Attention",

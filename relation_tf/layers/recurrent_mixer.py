@@ -20,12 +20,14 @@ class Terms(NamedTuple):
         values: Tensor of shape `(batch, tokens, heads, width)`.
         log_decays: Tensor of shape `(batch, tokens, heads)`, zero at masked tokens.
         skip: Summand of the output, with the shape of `values` and zero at masked tokens, or None.
+        log_inputs: Logarithms of an input gate, with the shape of `log_decays`, or None.
     """
 
     keys: Any
     values: Any
     log_decays: Any
     skip: Any = None
+    log_inputs: Any = None
 
 
 class RecurrentMixer(CausalMixer):

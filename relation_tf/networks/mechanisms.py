@@ -66,6 +66,7 @@ _BUILT_IN = {
     "hypermixer": Mechanism("relation_tf.layers:HyperMixer"),
     "retention": Mechanism("relation_tf.layers:Retention", positions=None),
     "mamba2": Mechanism("relation_tf.layers:Mamba2", positions=None),
+    "mlstm": Mechanism("relation_tf.layers:MLSTM", positions=None),
     "dan": _vector("deep_averaging:DeepAveragingNetwork"),
     "cnn": _vector("convolution:ConvolutionalNetwork"),
     "rnn": _recurrent("rnn"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relation_tf.layers import (
+    MLSTM,
     AFTLocal,
     AFTSimple,
     Attention,
@@ -38,6 +39,7 @@ MIXERS = (
     HyperMixer,
     Retention,
     Mamba2,
+    MLSTM,
 )
 
 
@@ -149,6 +151,8 @@ CASES = (
     Case(Retention, naive.retention, {"causal": True, "use_bias": True}),
     Case(Mamba2, naive.mamba2, {"state_size": 2, "expansion": 1}),
     Case(Mamba2, naive.mamba2, {"state_size": 2, "expansion": 1, "causal": True}),
+    Case(MLSTM, naive.mlstm),
+    Case(MLSTM, naive.mlstm, {"causal": True}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

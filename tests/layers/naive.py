@@ -18,11 +18,18 @@ Equation = Callable[..., np.ndarray]
 
 
 class Seen(NamedTuple):
-    """Tokens by their position relative to each query: arrays `(queries, tokens)`."""
+    """Tokens by their position relative to each query: boolean arrays `(queries, tokens)`."""
 
     before: np.ndarray
     same: np.ndarray
     after: np.ndarray | None = None  # None if causal.
+
+    def directions(self) -> list[tuple[slice, np.ndarray]]:
+        """Return the order of the tokens and how many each query sees, for each direction."""
+        forth = (slice(None), (self.before | self.same).sum(axis=-1))
+        if self.after is None:
+            return [forth]
+        return [forth, (slice(None, None, -1), (self.after | self.same).sum(axis=-1))]
 
 
 def attention(query: np.ndarray, value: np.ndarray, w: Weights, seen: np.ndarray) -> np.ndarray:
@@ -156,7 +163,11 @@ def retention(
     )
     log_decays = np.tile(np.log(1 - 2.0 ** (-5 - np.arange(num_heads))), (len(value), 1))
     frequencies = 10_000 ** -np.linspace(0, 1, q.shape[-1] // 2)
-    y = recurrence(q / np.sqrt(q.shape[-1]), k, v, log_decays, seen, frequencies)
+    y = np.zeros(q.shape)
+    for order, count in seen.directions():
+        rotated = _rotated(q, count[:, None] * frequencies) / np.sqrt(q.shape[-1])
+        keys = _rotated(k[order], np.arange(1, len(k) + 1)[:, None] * frequencies)
+        y = y + recurrence(rotated, keys, v[order], log_decays[order], count)
     y = y - y.mean(axis=-1, keepdims=True)
     y = y / np.sqrt(y.var(axis=-1, keepdims=True) + 1e-5)
     y = y.reshape(len(query), q.shape[1] * q.shape[2])
@@ -177,42 +188,42 @@ def mamba2(
     c = silu(_convolved(_affine(query, w, "c"), w, "c"))
     dt = np.log1p(np.exp(value @ w["dt_kernel"] + w["dt_offset"]))
     c = np.repeat(c[:, None], num_heads, axis=1)
-    y = recurrence(c, b, dt[..., None] * x, -np.exp(w["a_log"]) * dt, seen)
-    y = y + np.einsum("ij,jhv->ihv", seen.same, w["d"][:, None] * x)
+    y = np.einsum("ij,jhv->ihv", seen.same, w["d"][:, None] * x)
+    terms = (b, dt[..., None] * x, -np.exp(w["a_log"]) * dt)
+    for order, count in seen.directions():
+        y = y + recurrence(c, *(term[order] for term in terms), count)
     y = y.reshape(len(query), y.shape[1] * y.shape[2]) * silu(_affine(query, w, "z"))
     y = y / np.sqrt((y**2).mean(axis=-1, keepdims=True) + 1e-5) * w["scale"]
     return _affine(y, w, "out")
 
 
-def recurrence(
-    q: np.ndarray,
-    k: np.ndarray,
-    v: np.ndarray,
-    log_decays: np.ndarray,
-    seen: Seen,
-    frequencies: np.ndarray | None = None,
+def mlstm(
+    query: np.ndarray, value: np.ndarray, w: Weights, seen: Seen, num_heads: int = 1
 ) -> np.ndarray:
-    """q^T S with S_t = a_t S_{t-1} + k_t v_t^T after the seen tokens, summed over directions.
+    """sigmoid(o) * C^T q / max(|n^T q|, 1), with C_t = f_t C_{t-1} + i_t k_t v_t^T; n has v = 1."""
+    q, v = _affine(query, w, "query"), _affine(value, w, "value")
+    q, v = _heads(q, num_heads), _heads(v, num_heads)
+    k = value @ w["key_kernel"] / np.sqrt(q.shape[-1]) + w.get("key_bias", 0)
+    i = np.exp(value @ w["i_kernel"] + w["i_offset"])[..., None]
+    log_f = -np.log1p(np.exp(-value @ w["f_kernel"] - w["f_offset"]))
+    k, v = i * _heads(k, num_heads), np.concatenate([v, np.ones((*v.shape[:2], 1))], axis=-1)
+    y = np.zeros(q.shape)
+    for order, count in seen.directions():
+        read = recurrence(q, k[order], v[order], log_f[order], count)
+        y = y + read[..., :-1] / np.maximum(np.abs(read[..., -1:]), 1)
+    gate = _affine(query, w, "gate")
+    return y.reshape(gate.shape) / (1 + np.exp(-gate))
 
-    Each query reads the state after the tokens that it sees.
-    """
-    y = 0.0
-    for order, tokens in ((1, seen.before), (-1, seen.after)):
-        if tokens is None:
-            continue
-        count, forth = (tokens | seen.same).sum(axis=-1), slice(None, None, order)
-        rotated, keys = q, k[forth]
-        if frequencies is not None:
-            rotated, keys = (
-                _rotated(x, positions[:, None] * frequencies)
-                for x, positions in ((q, count), (keys, np.arange(1, len(k) + 1)))
-            )
-        states = [np.zeros((*k.shape[1:], v.shape[-1]))]
-        for key, token, log_decay in zip(keys, v[forth], log_decays[forth], strict=True):
-            update = key[..., None] * token[:, None, :]
-            states.append(np.exp(log_decay)[:, None, None] * states[-1] + update)
-        y = y + np.einsum("ihk,ihkv->ihv", rotated, np.stack(states)[count])
-    return np.asarray(y)
+
+def recurrence(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, log_decays: np.ndarray, count: np.ndarray
+) -> np.ndarray:
+    """q^T S with S_t = a_t S_{t-1} + k_t v_t^T; query i reads the state after `count[i]` tokens."""
+    states = [np.zeros((*k.shape[1:], v.shape[-1]))]
+    for key, token, log_decay in zip(k, v, log_decays, strict=True):
+        update = key[..., None] * token[:, None, :]
+        states.append(np.exp(log_decay)[:, None, None] * states[-1] + update)
+    return np.einsum("ihk,ihkv->ihv", q, np.stack(states)[count])
 
 
 def fofe(x: np.ndarray, decay: float, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:

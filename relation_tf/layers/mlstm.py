@@ -1,0 +1,211 @@
+"""mLSTM: the matrix memory of the xLSTM, with exponential gates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+from keras import ops
+
+from relation_tf.layers.chunked_recurrence import recurrence_step
+from relation_tf.layers.masking import to_float32, zero_masked
+from relation_tf.layers.recurrent_mixer import RecurrentMixer, Terms
+from relation_tf.layers.token_mixer import TokenMixer, Variant, affine
+
+_LOWEST = -1e30  # Logarithm of the input gate of a masked token.
+
+
+@keras.saving.register_keras_serializable(package="relation_tf")
+class MLSTM(RecurrentMixer):
+    """mLSTM of the xLSTM: a matrix of memory for each head, with scalar gates.
+
+    With `q = query W_q`, `k = value W_k / sqrt(d)`, `v = value W_v`, split into heads of width d,
+    and the gates of each head `i = exp(value W_i + i_offset)`, `f = sigmoid(value W_f + f_offset)`:
+
+    - memory: `C_t = f_t C_{t-1} + i_t k_t v_t^T`, and normalizer `n_t = f_t n_{t-1} + i_t k_t`
+    - output of each head: `h_t = C_t^T q_t / max(|n_t^T q_t|, 1)`
+    - output: `sigmoid(query W_o) * h`
+
+    Both sums are computed relative to `exp(m_t)` with `m_t = max(log f_t + m_{t-1}, log i_t)`, so
+    that no gate overflows. They use float32 or wider. Time and memory are linear in the number of
+    tokens.
+
+    With `causal=True` query i sees tokens 1 to i; the state of `step` is C with n as its last
+    column, shape `(batch, num_heads, d, d + 1)`, and m, `(batch, 1, num_heads)`. Otherwise h is the
+    sum of both directions, each with its own normalizer.
+
+    Args:
+        units: Width of queries, keys, values and output, a multiple of `num_heads`.
+        num_heads: Number of heads.
+        variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
+            sets the defaults of `dropout` and `output_projection`.
+        use_bias: If True, the projections to q, k, v and the output gate have biases. Default:
+            True.
+        dropout: Dropout rate in [0, 1), on the output and before the output projection. Default: 0,
+            or 0.5 for the released code.
+        output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
+            for the released code, else False.
+        causal: If True, query i sees tokens 1 to i only.
+        seed: Random seed of the dropout.
+        kernel_initializer: Initializer of the matrices.
+        bias_initializer: Initializer of the biases; the offsets of the gates start with 0 (i) and
+            3 to 6 (f).
+        kernel_regularizer: Regularizer of the matrices.
+        bias_regularizer: Regularizer of the biases.
+        **kwargs: Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Call arguments:
+        query: Tensor of shape `(batch, queries, width)`.
+        value: Tensor of shape `(batch, tokens, width)`, by default `query`.
+        query_mask: Boolean, `(batch, queries)`; outputs at masked queries are zero.
+        value_mask: Boolean, `(batch, tokens)`; masked tokens are absent.
+
+    Returns:
+        Tensor of shape `(batch, queries, units)`.
+
+    Raises:
+        ValueError: If `num_heads` does not divide `units`.
+
+    Example:
+        >>> import numpy as np
+        >>> from relation_tf.layers import MLSTM
+        >>> MLSTM(units=8, num_heads=2)(np.ones((2, 5, 3), "float32")).shape == (2, 5, 8)
+        True
+
+    References:
+        - Beck et al. 2024, "xLSTM: Extended Long Short-Term Memory", arXiv 2405.04517, section 2.3
+          and equation 15 for m.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        variant: {**defaults, "use_bias": True} for variant, defaults in TokenMixer.presets.items()
+    }
+
+    def __init__(
+        self,
+        units: int,
+        num_heads: int = 1,
+        *,
+        variant: Variant = "equations",
+        use_bias: bool | None = None,
+        dropout: float | None = None,
+        output_projection: bool | None = None,
+        causal: bool = False,
+        seed: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units,
+            num_heads=num_heads,
+            variant=variant,
+            use_bias=use_bias,
+            dropout=dropout,
+            output_projection=output_projection,
+            causal=causal,
+            seed=seed,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            **kwargs,
+        )
+
+    def build_mechanism(self, query_width: int, value_width: int) -> None:
+        """Create W_q, W_k, W_v, W_o and the weights of the gates."""
+        self.query_kernel, self.query_bias = self.add_projection("query", query_width)
+        self.key_kernel, self.key_bias = self.add_projection("key", value_width)
+        self.value_kernel, self.value_bias = self.add_projection("value", value_width)
+        self.gate_kernel, self.gate_bias = self.add_projection("gate", query_width)
+        self.i_kernel = self.add_kernel("i_kernel", value_width, self.num_heads)
+        self.i_offset = self.add_weight(
+            shape=(self.num_heads,), initializer="zeros", name="i_offset"
+        )
+        self.f_kernel = self.add_kernel("f_kernel", value_width, self.num_heads)
+        self.f_offset = self.add_weight(
+            shape=(self.num_heads,), initializer=_three_to_six, name="f_offset"
+        )
+
+    def queries(self, query: Any, query_mask: Any) -> Any:
+        """Return q."""
+        return self.heads(affine(query, self.query_kernel, self.query_bias))
+
+    def terms(self, value: Any, value_mask: Any) -> Terms:
+        """Return k, v and the logarithms of the gates."""
+        scale = (self.units // self.num_heads) ** -0.5
+        keys = affine(value, self.key_kernel * scale, self.key_bias)
+        values = self.heads(affine(value, self.value_kernel, self.value_bias))
+        values = ops.concatenate([values, ops.ones_like(values[..., :1])], axis=-1)
+        log_f = ops.log_sigmoid(to_float32(affine(value, self.f_kernel, self.f_offset)))
+        log_i = to_float32(affine(value, self.i_kernel, self.i_offset))
+        if value_mask is not None:
+            log_i = ops.where(value_mask[..., None], log_i, _LOWEST)
+        keys = self.heads(zero_masked(keys, value_mask))
+        return Terms(keys, values, zero_masked(log_f, value_mask), log_inputs=log_i)
+
+    def recurred(self, queries: Any, terms: Terms, mask: Any) -> Any:
+        """Compute h in one direction."""
+        # The output does not depend on m.
+        log_f, log_i = map(ops.stop_gradient, (terms.log_decays, terms.log_inputs))
+        peaks = _running_peaks(log_f, log_i)
+        before = ops.concatenate([peaks[:, :1], peaks[:, :-1]], axis=1)
+        output = super().recurred(queries, _relative(terms, before, peaks), mask)
+        return _normalized(output, peaks)
+
+    def finish(self, output: Any, query: Any, training: bool) -> Any:
+        """Apply the output gate."""
+        gate = affine(query, self.gate_kernel, self.gate_bias)
+        y = ops.reshape(output, ops.shape(gate))
+        return self.drop(ops.cast(y, gate.dtype) * ops.sigmoid(gate), training)
+
+    def start(self, batch_size: int, max_length: int | None) -> tuple[Any, ...]:
+        """Return the memory at zero."""
+        width = self.units // self.num_heads
+        memory = self.zeros(batch_size, self.num_heads, width, width + 1)
+        return memory, self.zeros(batch_size, 1, self.num_heads) + _LOWEST
+
+    def advance(self, x: Any, state: Any, mask: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Add one token to the memory."""
+        memory, before = state
+        terms = self.terms(x, mask)
+        peaks = ops.maximum(terms.log_decays + before, terms.log_inputs)
+        keys, values, log_decays = _relative(terms, before, peaks)[:3]
+        output, memory = recurrence_step(self.queries(x, mask), keys, values, log_decays, memory)
+        return self.finish(_normalized(output, peaks), x, training=False), (memory, peaks)
+
+
+def _relative(terms: Terms, before: Any, peaks: Any) -> Terms:
+    """Return the terms relative to `exp(m)`; `before` is m before each token, `peaks` after it."""
+    inputs = ops.exp(terms.log_inputs - peaks)
+    return Terms(terms.keys * inputs[..., None], terms.values, terms.log_decays + before - peaks)
+
+
+def _normalized(output: Any, peaks: Any) -> Any:
+    """Divide by the normalizer, the last feature of each head, or by 1 if it is smaller."""
+    one = ops.exp(ops.minimum(-peaks, 80.0))[..., None]
+    return output[..., :-1] / ops.maximum(ops.abs(output[..., -1:]), one)
+
+
+def _running_peaks(log_decays: Any, log_inputs: Any) -> Any:
+    """Return `m_t = max(log f_t + m_{t-1}, log i_t)` by doubling the number of tokens seen."""
+    length = ops.shape(log_inputs)[1]
+    positions = ops.arange(length, dtype="int32")[:, None]
+
+    def double(span: Any, decays: Any, peaks: Any) -> Any:
+        there = positions >= span
+        peaks_before = ops.where(there, ops.roll(peaks, span, axis=1), _LOWEST)
+        decays_before = ops.where(there, ops.roll(decays, span, axis=1), 0.0)
+        return 2 * span, decays + decays_before, ops.maximum(peaks, decays + peaks_before)
+
+    start = (1, log_decays, log_inputs)
+    return ops.while_loop(lambda span, *_: span < length, double, start)[2]
+
+
+def _three_to_six(shape: tuple[int, ...], dtype: Any = None) -> Any:
+    """Return the initial offsets of the forget gates, as in the authors' code."""
+    return ops.convert_to_tensor(np.linspace(3.0, 6.0, shape[0]), dtype)
