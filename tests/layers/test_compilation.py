@@ -12,7 +12,8 @@ from tests.layers.cases import PLAIN, Case, randomize, tokens
 pytestmark = pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=str)
+# `test_contract` compiles the others.
+@pytest.mark.parametrize("case", [case for case in PLAIN if case.causal], ids=str)
 def test_output(case: Case) -> None:
     layer = case.make()
     query, value = tokens(0, 2, 3, 4), tokens(1, 2, 7, 4)

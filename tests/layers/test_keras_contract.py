@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from relation_tf.layers import SinePositionEncoding
@@ -11,33 +9,26 @@ from tests.keras_testing import run_layer_test
 from tests.layers.cases import PLAIN, UNITS, Case
 
 all_cases = pytest.mark.parametrize("case", PLAIN, ids=str)
-settings = pytest.mark.parametrize(
-    "more",
-    [
-        {"dropout": 0.5, "seed": 1},
+
+
+@all_cases
+def test_one_input(case: Case) -> None:
+    dropout = {"dropout": case.dropout, "seed": 1} if case.dropout else {}
+    run_layer_test(
+        case.layer,
         {
+            "units": UNITS,
+            **case.arguments,
+            **dropout,
             "use_bias": True,
             "output_projection": True,
             "kernel_regularizer": "l2",
             "bias_regularizer": "l1",
         },
-    ],
-    ids=["dropout", "regularized"],
-)
-
-
-@settings
-@all_cases
-def test_one_input(case: Case, more: dict[str, Any]) -> None:
-    if "dropout" in more and not case.dropout:
-        pytest.skip("this variant does not support dropout")
-    run_layer_test(
-        case.layer,
-        {"units": UNITS, **case.arguments, **more},
         input_shape=(2, 5, 4),
         expected_output_shape=(2, 5, UNITS),
         expected_output_dtype="float32",
-        expected_num_seed_generators=int("dropout" in more),
+        expected_num_seed_generators=int(case.dropout > 0),
         expected_num_non_trainable_weights=0,
         supports_masking=True,
     )
