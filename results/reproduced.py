@@ -48,6 +48,7 @@ _GLUE = {
     "QNLI": ["QNLI is a sample of 9,999 training rows"],
 }
 _READOUT = "only the output of the first token is computed"
+_CHOSEN = "rank, vocabulary and test split are our choices"
 _REVIEWS = ["GloVe vectors for only 20 to 25 % of the words", "patience 5 instead of 10"]
 STUDIES = (
     Study("Relation, Table 1, smoothed", "glue-small-smoothed", "glue-small-smoothed", _GLUE),
@@ -57,7 +58,9 @@ STUDIES = (
     Study("Relation, Table 2, running", "relation-table2-running", "relation-table2-validation",
           {"": [_READOUT]}),
     Study("Contextualizer, Table 3", "contextualizer-table3", "contextualizer-table3",
-          {"": ["rank, vocabulary and test split are our choices"]}),
+          {"": [_CHOSEN]}),
+    Study("Contextualizer, Table 3, without b", "contextualizer-table3-without-biases",
+          "contextualizer-table3", {"": [_CHOSEN, "without the bias b"]}),
     Study("FCSR, Table 4", "fcsr-table4", "fcsr-table4", {"": _REVIEWS}),
     Study("FCSR, Table 5", "fcsr-table5", "fcsr-table5",
           {"": [*_REVIEWS, "4 of 16 domains trained together"]}),
