@@ -37,6 +37,7 @@ class AFTLocal(TokenMixer):
             for the released code.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices.
         bias_initializer: Initializer of the biases, also of `w`.
@@ -76,6 +77,7 @@ class AFTLocal(TokenMixer):
         use_bias: bool | None = None,
         dropout: float | None = None,
         output_projection: bool | None = None,
+        algorithm: str = "auto",
         seed: int | None = None,
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
@@ -89,6 +91,7 @@ class AFTLocal(TokenMixer):
             use_bias=use_bias,
             dropout=dropout,
             output_projection=output_projection,
+            algorithm=algorithm,
             seed=seed,
             kernel_initializer=kernel_initializer,
             bias_initializer=bias_initializer,

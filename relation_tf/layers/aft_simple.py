@@ -35,6 +35,7 @@ class AFTSimple(CausalMixer):
             for the released code.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
         causal: If True, the sums of query i are over tokens 1 to i only.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices.
@@ -70,6 +71,7 @@ class AFTSimple(CausalMixer):
         use_bias: bool | None = None,
         dropout: float | None = None,
         output_projection: bool | None = None,
+        algorithm: str = "auto",
         causal: bool = False,
         seed: int | None = None,
         kernel_initializer: Any = "glorot_uniform",
@@ -84,6 +86,7 @@ class AFTSimple(CausalMixer):
             use_bias=use_bias,
             dropout=dropout,
             output_projection=output_projection,
+            algorithm=algorithm,
             causal=causal,
             seed=seed,
             kernel_initializer=kernel_initializer,

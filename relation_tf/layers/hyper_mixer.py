@@ -40,6 +40,7 @@ class HyperMixer(TokenMixer):
             Default: 0, or 0.5 for the released code.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices.
         bias_initializer: Initializer of the biases.
@@ -82,6 +83,7 @@ class HyperMixer(TokenMixer):
         use_bias: bool | None = None,
         dropout: float | None = None,
         output_projection: bool | None = None,
+        algorithm: str = "auto",
         seed: int | None = None,
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
@@ -95,6 +97,7 @@ class HyperMixer(TokenMixer):
             use_bias=use_bias,
             dropout=dropout,
             output_projection=output_projection,
+            algorithm=algorithm,
             seed=seed,
             kernel_initializer=kernel_initializer,
             bias_initializer=bias_initializer,

@@ -53,6 +53,7 @@ class Mamba2(RecurrentMixer):
             or 0.5 for the released code.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
         causal: If True, query i sees tokens 1 to i only.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices.
@@ -96,6 +97,7 @@ class Mamba2(RecurrentMixer):
         use_bias: bool | None = None,
         dropout: float | None = None,
         output_projection: bool | None = None,
+        algorithm: str = "auto",
         causal: bool = False,
         seed: int | None = None,
         kernel_initializer: Any = "glorot_uniform",
@@ -111,6 +113,7 @@ class Mamba2(RecurrentMixer):
             use_bias=use_bias,
             dropout=dropout,
             output_projection=output_projection,
+            algorithm=algorithm,
             causal=causal,
             seed=seed,
             kernel_initializer=kernel_initializer,

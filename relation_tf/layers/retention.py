@@ -38,7 +38,8 @@ class Retention(RecurrentMixer):
 
     Args:
         units: Width of queries, keys, values and output, a multiple of `num_heads`.
-        num_heads: Number of heads. More heads have slower decays; the paper uses `units / 256`.
+        num_heads: Number of heads. More heads have slower decays; the paper uses `units / 256`. A
+            head of one feature is always zero after GroupNorm.
         gated: If True, the heads are multiplied by `swish(query W_G)`.
         variant: `"equations"`, or `"released_code"` for the defaults of the Relation paper's code;
             sets the defaults of the next three arguments.
@@ -47,6 +48,7 @@ class Retention(RecurrentMixer):
             or 0.5 for the released code.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
         causal: If True, query i sees tokens 1 to i only.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices.
@@ -88,6 +90,7 @@ class Retention(RecurrentMixer):
         use_bias: bool | None = None,
         dropout: float | None = None,
         output_projection: bool | None = None,
+        algorithm: str = "auto",
         causal: bool = False,
         seed: int | None = None,
         kernel_initializer: Any = "glorot_uniform",
@@ -103,6 +106,7 @@ class Retention(RecurrentMixer):
             use_bias=use_bias,
             dropout=dropout,
             output_projection=output_projection,
+            algorithm=algorithm,
             causal=causal,
             seed=seed,
             kernel_initializer=kernel_initializer,

@@ -36,6 +36,7 @@ class SummaryMixing(CausalMixer):
             Default: 0, or 0.5 for the released code.
         output_projection: If True, the layer ends with `dropout(relu(y)) W_output`. Default: True
             for the released code, else False.
+        algorithm: `"direct"` or `"auto"`, which are the same.
         causal: If True, the mean of query i is over tokens 1 to i only.
         seed: Random seed of the dropout.
         kernel_initializer: Initializer of the matrices.
@@ -79,6 +80,7 @@ class SummaryMixing(CausalMixer):
         use_bias: bool | None = None,
         dropout: float | None = None,
         output_projection: bool | None = None,
+        algorithm: str = "auto",
         causal: bool = False,
         seed: int | None = None,
         kernel_initializer: Any = "glorot_uniform",
@@ -93,6 +95,7 @@ class SummaryMixing(CausalMixer):
             use_bias=use_bias,
             dropout=dropout,
             output_projection=output_projection,
+            algorithm=algorithm,
             causal=causal,
             seed=seed,
             kernel_initializer=kernel_initializer,
