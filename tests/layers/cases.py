@@ -96,6 +96,7 @@ class Case:
 
 _linear = naive.linear_attention
 _relation = partial(naive.relation, phi=naive.relu)
+_small = {"state_size": 2, "expansion": 1}
 
 CASES = (
     Case(Attention, naive.attention),
@@ -149,10 +150,10 @@ CASES = (
     Case(HyperMixer, naive.hyper_mixer, {"tied": True, "use_bias": True}),
     Case(Retention, naive.retention),
     Case(Retention, naive.retention, {"causal": True, "use_bias": True}),
-    Case(Mamba2, naive.mamba2, {"state_size": 2, "expansion": 1}),
-    Case(Mamba2, naive.mamba2, {"state_size": 2, "expansion": 1, "causal": True}),
+    Case(Mamba2, naive.mamba2, _small),
+    Case(Mamba2, naive.mamba2, {**_small, "causal": True, "use_bias": True}),
     Case(MLSTM, naive.mlstm),
-    Case(MLSTM, naive.mlstm, {"causal": True}),
+    Case(MLSTM, naive.mlstm, {"causal": True, "use_bias": False}),
 )
 CAUSAL = tuple(case for case in CASES if case.causal)
 # One variant of each mechanism, for tests independent of biases and output projection. By default

@@ -220,9 +220,9 @@ def recurrence(
 ) -> np.ndarray:
     """q^T S with S_t = a_t S_{t-1} + k_t v_t^T; query i reads the state after `count[i]` tokens."""
     states = [np.zeros((*k.shape[1:], v.shape[-1]))]
-    for key, token, log_decay in zip(k, v, log_decays, strict=True):
-        update = key[..., None] * token[:, None, :]
-        states.append(np.exp(log_decay)[:, None, None] * states[-1] + update)
+    decays, updates = np.exp(log_decays)[..., None, None], k[..., None] * v[:, :, None]
+    for decay, update in zip(decays, updates, strict=True):
+        states.append(decay * states[-1] + update)
     return np.einsum("ihk,ihkv->ihv", q, np.stack(states)[count])
 
 
