@@ -50,12 +50,12 @@ class ComparisonOptions:
     )
     lower_is_better: str | None = option(
         None,
-        "Tasks with a lower-is-better score.",
+        "Tasks or metrics with a lower-is-better score.",
         "NAME[,NAME...]",
         shown="names such as perplexity, loss, error, RMSE, seconds",
     )
     higher_is_better: str | None = option(
-        None, "Tasks with a higher-is-better score despite their name.", "NAME[,NAME...]"
+        None, "Tasks or metrics with a higher-is-better score despite their name.", "NAME[,NAME...]"
     )
     drop_failed: bool = option(
         False, "Leave out table rows with an empty or NaN score (failed runs)."

@@ -93,6 +93,13 @@ def join(
     return scores if alpha is None else replace(scores, alpha=alpha), [*sources]
 
 
+def tasks_named(names: Collection[str], sources: Sequence[LoadedScores]) -> list[str]:
+    """Return the tasks with these names, and those whose only metric has one of them."""
+    metrics = {task: own for source in sources for task, own in source.scores.metrics.items()}
+    named = {name: [task for task, own in metrics.items() if [*own] == [name]] for name in names}
+    return [task for name in names for task in named[name] or [name]]
+
+
 def _averages(sources: Sequence[LoadedScores]) -> list[str]:
     """Return the averages of all sources; averages over different tasks are not comparable."""
     same_tasks = len({frozenset(source.scores.main_tasks) for source in sources}) == 1

@@ -214,6 +214,8 @@ def _named(
         notes.append(f"{where}: there is no column for tasks, so all scores are of {task!r}.")
     if missing := [name for name in (*KEY, "score") if name not in own]:
         raise DataError(_missing(missing, table, there, where))
+    if "metric" not in own and is_low(there["score"]):
+        own["metric"] = there["score"].removeprefix("metrics.")
     return own, notes
 
 

@@ -24,7 +24,14 @@ from relation_tf.report.declared import (
     with_test,
     without_incomplete,
 )
-from relation_tf.report.joining import doubts, failing_layers, join, join_results, unused_tests
+from relation_tf.report.joining import (
+    doubts,
+    failing_layers,
+    join,
+    join_results,
+    tasks_named,
+    unused_tests,
+)
 from relation_tf.report.report import Report
 from relation_tf.report.score_tables import TableOptions
 from relation_tf.report.sources import LoadedScores, ScoreSource, read_source
@@ -65,9 +72,9 @@ def compare(
         labels: Names of the sources, by default of their folders or files.
         merge: If True, pool the seeds of same-named methods across sources.
         columns: Names of columns in tables, by our names, such as `{"task": "dataset"}`.
-        lower_is_better: Tasks where lower scores are better, in addition to those in reports and
-            those with the name of such a metric (loss, perplexity, error, RMSE, seconds ...).
-        higher_is_better: Tasks where higher scores are better, in spite of such a name.
+        lower_is_better: Tasks or metrics where lower scores are better, in addition to those in
+            reports and those with such a name (loss, perplexity, error, RMSE, seconds ...).
+        higher_is_better: Tasks or metrics where higher scores are better, in spite of such a name.
         drop_failed: If True, leave out failed runs of tables: scores that are empty or not finite,
             and unfinished runs in exports of W&B and MLflow. A method with failed runs is never
             better or no worse than a reference.
@@ -127,6 +134,7 @@ def compare(
         families=families, title=title,
     )  # fmt: skip
     read = _read(sources, labels, TableOptions(columns or {}, drop_failed, failed_as))
+    lower, higher = tasks_named(lower, read), tasks_named(higher, read)
     scores, read = join(
         read, merge=merge, lower_is_better=lower, higher_is_better=higher, alpha=alpha
     )

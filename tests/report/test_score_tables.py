@@ -61,6 +61,19 @@ def test_directions_can_be_given():
         compare(table, higher_is_better="loss")
 
 
+@pytest.mark.parametrize("name", ["perplexity", "val_loss", "test/loss", "metrics.val_loss"])
+def test_the_name_of_the_score_column_gives_the_direction(name):
+    """Method b has the higher scores, so it is the worse one."""
+    table = long_table(["SST-2", "CoLA"]).rename(columns={"score": name})
+    scores = compare(table, columns={"score": name}).context.scores
+    assert scores.lower_is_better == {"SST-2", "CoLA"}
+    metric = name.removeprefix("metrics.")
+    turned = compare(table, columns={"score": name}, higher_is_better=metric).context
+    assert turned.scores.lower_is_better == frozenset()
+    assert turned.warnings == []
+    assert compare(table, columns={"score": name}, lower_is_better=metric).context.warnings == []
+
+
 def test_a_report_keeps_its_directions(tmp_path):
     folder = compare(long_table(["val_loss"]), higher_is_better="val_loss").write(tmp_path).parent
     again = compare(folder)
