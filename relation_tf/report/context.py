@@ -392,6 +392,11 @@ class ReportContext:
         """Style of each method in figures, the same in all families."""
         return styles(self.scores.methods) if self.whole is None else self.whole.look
 
+    @property
+    def generated_data(self) -> str:
+        """A sentence on tasks of generated text; empty if there are none."""
+        return "" if self.results is None else how_runs_went.generated_data(self.results.suite)
+
     @cached_property
     def columns(self) -> dict[str, str]:
         """Columns of scores with the names of their metrics; empty names for averages."""

@@ -14,6 +14,7 @@ from relation_tf.bench.results import Results
 from relation_tf.config.method import OF_METHODS
 from relation_tf.config.suite import Suite
 from relation_tf.networks.mechanisms import find_mechanism
+from relation_tf.registry import SOURCES
 
 _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
             "tokens_second", "seconds_batch", "seconds_compilation", "padding",
@@ -229,6 +230,13 @@ def varied(results: Results) -> str:
     return f"A seed determines: {', '.join(_SOURCES[name] for name in kinds.pop())}."
 
 
+def generated_data(suite: Suite) -> str:
+    """Return a sentence on tasks of generated text; empty if there are none."""
+    if not SOURCES[suite.source].artificial:
+        return ""
+    return f"The tasks are generated text ({suite.source}), not the data sets of these names."
+
+
 def scored_on(results: Results) -> str:
     """Return sentences on the rows that give the scores and their limits."""
     if results.suite.timed:
@@ -244,7 +252,7 @@ def scored_on(results: Results) -> str:
             stops = own and task.validation in task.scored.values()
             by_stopping[stops].append(task.name)
     dev, test = ([*dict.fromkeys(by_stopping[stops])] for stops in (True, False))
-    sentences = []
+    sentences = [made] if (made := generated_data(results.suite)) else []
     if dev:
         which = f" of {', '.join(dev)}" if test else ""
         sentences.append(

@@ -116,3 +116,13 @@ def test_figures_of_cost_have_spread_and_only_real_differences(suite_of, fabrica
 )  # fmt: skip
 def test_sentence_on_computation(suite_of, fabricate, values, expected):
     assert computed(read_results(fabricate(suite_of(**values), lambda *_: None))) == expected
+
+
+def test_generated_tasks_are_not_taken_for_glue(suite_of, fabricate):
+    said = "The tasks are generated text (miniglue), not the data sets of these names."
+    suite = suite_of(tasks=["CoLA"], source="miniglue", reference="relation", margin=1.0)
+    report = make_report(fabricate(suite, noisy))
+    assert said in report.markdown().partition("## Scores")[0]
+    assert report.latex().count(said) == 2  # verdicts and scores
+    own = make_report(fabricate(suite_of(tasks=["CoLA"]), noisy))
+    assert "generated text" not in own.html()

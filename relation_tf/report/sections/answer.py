@@ -252,7 +252,8 @@ def _verdict_table(context: ReportContext, verdicts: Verdicts) -> Table:
     paper = Paper(
         "verdicts",
         f"Verdicts against {reference}{by_task}",
-        caption(scores, verdicts, differences=mean is not None, costs=bool(costs)),
+        caption(scores, verdicts, differences=mean is not None, costs=bool(costs))
+        + (f" {context.generated_data}" if context.generated_data else ""),
     )
     return Table("Table: verdicts and costs", [*columns, *costs], rows, "verdicts", paper)
 

@@ -149,8 +149,9 @@ def _caption(context: ReportContext) -> str:
         f"({context.test}, {context.level})."
         if _lettered(context)
         else "",
+        f" {context.generated_data}",
     ]
-    return "".join(parts)
+    return "".join(parts).rstrip()
 
 
 @register_section("seeds")
