@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ def caveats(
     withheld ones: both are left out.
 
     The second names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
-    over tasks, is more than three times that of most other methods.
+    over tasks, is more than three times that of most other methods without collapsed runs.
 
     Args:
         verdicts: The verdicts.
@@ -82,7 +82,8 @@ def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> It
         runs = plural(int((table["method"] == reference).sum()), "run")
         where = in_words([*dict.fromkeys(map(str, lost))])
         faults.append(f"{len(lost)} of its {runs} collapsed (learned nothing) on {where}")
-    faults += _wide(verdicts, scores) if verdicts.averaged else ()
+    others = [name for name in verdicts.methods if name not in set(collapsed["method"])]
+    faults += _wide(verdicts, others, scores) if verdicts.averaged else ()
     if faults:
         yield (
             f"The reference {reference} is unstable: {'; '.join(faults)}. Other seeds can change "
@@ -90,7 +91,7 @@ def _unstable(verdicts: Verdicts, scores: Scores, collapsed: pd.DataFrame) -> It
         )
 
 
-def _wide(verdicts: Verdicts, scores: Scores) -> Iterator[str]:
+def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> Iterator[str]:
     """Yield the pooled SD of the reference relative to another method if it is wide."""
     reference, networks = verdicts.reference, scores.by_network()
     residuals = {
@@ -99,11 +100,10 @@ def _wide(verdicts: Verdicts, scores: Scores) -> Iterator[str]:
     }
     pooled = {
         name: np.concatenate([own[name] for own in residuals.values()])
-        for name in (reference, *verdicts.methods)
+        for name in (reference, *others)
     }
     spreads = [
-        unequal_spread({reference: pooled[reference], name: pooled[name]})
-        for name in verdicts.methods
+        unequal_spread({reference: pooled[reference], name: pooled[name]}) for name in others
     ]
     wider = [each for each in spreads if each is not None and each.wide == reference]
     nearest = min(wider, key=lambda each: each.ratio, default=None)

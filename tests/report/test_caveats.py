@@ -90,6 +90,20 @@ def test_collapsed_runs_of_the_reference_are_named(suite_of, fabricate):
     assert compare(folder, reference="linear").context.caveats == []
 
 
+def test_a_collapsed_method_makes_no_reference_look_unstable(suite_of, fabricate):
+    """Collapsed runs hardly differ, so every other spread is wide in comparison."""
+
+    def score(config, *_):
+        lost = 0.001 * (config.seed == 5)
+        return lost if config.method == "baseline" else 0.5 + config.seed / 50
+
+    methods = [{"name": name, "mechanism": name} for name in ("attention", "baseline")]
+    suite = suite_of(tasks=["CoLA"], method=methods, reference="attention", margin=1.0)
+    report = make_report(fabricate(suite, score))
+    assert set(report.context.collapsed["method"]) == {"baseline"}
+    assert not [said for said in report.context.caveats if "unstable" in said]
+
+
 def test_caveats_are_visible_on_the_first_screen(judged):
     report = judged({"A": {"r": 70, "a": 76}, "B": {"r": 80, "a": 78}})
     (said,) = report.context.caveats
