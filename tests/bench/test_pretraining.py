@@ -229,8 +229,13 @@ def test_interrupted_command_writes_scores_of_finished_runs(text_file, tmp_path,
 
     monkeypatch.setattr(pretraining, "train_run", interrupted)
     settings = PretrainingSettings(**SMALL | {"steps": 1})
+
+    def train():
+        made = pretrain([text_file], tmp_path, ["relation", "attention"], [1], settings, quiet=True)
+        pytest.fail(f"not interrupted; failures: {made.failures}")
+
     with pytest.raises(KeyboardInterrupt):
-        pretrain([text_file], tmp_path, ["relation", "attention"], [1], settings, quiet=True)
+        train()
     assert read_source(tmp_path).scores.methods == ["relation"]
 
 
