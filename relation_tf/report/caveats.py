@@ -1,4 +1,4 @@
-"""Sentences that limit a headline: a test that disagrees, and an unstable reference."""
+"""Sentences that limit a headline: a test that disagrees, an unstable or untrained reference."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ _COMPARABLE = ("better", "worse", "inconclusive")
 
 
 def caveats(
-    verdicts: Verdicts, tests: Outcome | None, scores: Scores, collapsed: pd.DataFrame
+    verdicts: Verdicts,
+    tests: Outcome | None,
+    scores: Scores,
+    collapsed: pd.DataFrame,
+    runs: pd.DataFrame,
 ) -> list[str]:
-    """Return up to two sentences that limit the headline.
+    """Return up to three sentences that limit the headline.
 
     The first names verdicts on the mean that the test of pairs does not give. The verdict "no
     worse" allows for a margin, which the test does not know, and the table of verdicts names
@@ -33,13 +37,21 @@ def caveats(
     The second names collapsed runs and a wide spread of the reference: its SD over seeds, pooled
     over tasks, is more than three times that of most other methods without collapsed runs.
 
+    The third names tasks on which most runs of the reference were still improving when they reached
+    the limit on epochs: more training can change the verdicts.
+
     Args:
         verdicts: The verdicts.
         tests: The test over tasks, or of the only task.
         scores: The scores.
         collapsed: Result of `collapsed_runs`.
+        runs: Result of `all_runs`, or the `runs.csv` of a report; can be empty.
     """
-    return [*_disagreement(verdicts, tests, scores), *_unstable(verdicts, scores, collapsed)]
+    return [
+        *_disagreement(verdicts, tests, scores),
+        *_unstable(verdicts, scores, collapsed),
+        *_undertrained(verdicts.reference, runs),
+    ]
 
 
 def _disagreement(verdicts: Verdicts, tests: Outcome | None, scores: Scores) -> Iterator[str]:
@@ -111,4 +123,19 @@ def _wide(verdicts: Verdicts, others: Sequence[str], scores: Scores) -> Iterator
         return
     most = max(residuals, key=lambda task: np.square(residuals[task][reference]).mean())
     where = f", mostly because of {most}" if len(residuals) > 1 else ""
-    yield f"its SD is {nearest.ratio:.2g} times the SD of {nearest.narrow}{where}"
+    what = "its SD, pooled over tasks," if len(residuals) > 1 else "its SD"
+    yield f"{what} is {nearest.ratio:.2g} times the SD of {nearest.narrow}{where}"
+
+
+def _undertrained(reference: str, runs: pd.DataFrame) -> Iterator[str]:
+    if "still_improving" not in runs:  # no runs, or from earlier versions
+        return
+    own = runs[(runs["method"] == reference) & (runs["status"] == "done")]
+    improving = own["still_improving"].astype(bool).groupby(own["task"], sort=False).mean()
+    tasks = [str(task) for task, share in improving.items() if share > 0.5]
+    if tasks:
+        where = in_words(tasks) if len(tasks) <= _MOST_NAMES else f"{len(tasks)} tasks"
+        yield (
+            f"Most runs of {reference} on {where} were still improving when they reached the limit "
+            "on epochs. Longer training can change the verdicts."
+        )

@@ -262,7 +262,7 @@ class ReportContext:
         if self.verdicts is None:
             return []
         tests = outcome_of(self.scores, self.several, self.comparisons)
-        return caveats(self.verdicts, tests, self.scores, self.collapsed)
+        return caveats(self.verdicts, tests, self.scores, self.collapsed, self._known_runs)
 
     @cached_property
     def costs(self) -> pd.DataFrame:

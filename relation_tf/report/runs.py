@@ -14,7 +14,7 @@ from relation_tf.bench.results import Results
 from relation_tf.config.method import OF_METHODS
 from relation_tf.config.suite import Suite
 from relation_tf.networks.mechanisms import find_mechanism
-from relation_tf.registry import SOURCES
+from relation_tf.registry import METRICS, SOURCES
 
 _MEDIANS = ("parameters", "without_embedding", "mechanism", "epochs", "seconds_epoch",
             "tokens_second", "seconds_batch", "seconds_compilation", "padding",
@@ -288,6 +288,7 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "epochs": run["epochs"],
         "kept_epoch": run["kept_epoch"],
         "stopped": run["stopped"],
+        "still_improving": _still_improving(run, history),
         "diverged": not np.isfinite(costs).all(),
         "parameters": parameters["total"],
         "without_embedding": parameters["total"] - parameters["embedding"],
@@ -307,3 +308,16 @@ def _measured(results: Results, run: dict[str, Any]) -> dict[str, Any]:
         "precision": run["config"]["precision"],
         **{name: manifest[name] for name in _MADE_WITH},
     }
+
+
+def _still_improving(run: Mapping[str, Any], history: pd.DataFrame) -> bool:
+    """Return True if the best monitored value is in the last tenth of the allowed epochs."""
+    column, epochs = run["config"]["monitor"], run["epochs"]
+    if run["stopped"] != f"reached {epochs} epochs" or column not in history:
+        return False
+    metric = METRICS.get(column.removeprefix("val_"))
+    values = history[column].to_numpy(dtype=float)
+    if not np.isfinite(values).all():
+        return False
+    best = values.argmax() if metric is not None and metric.higher_is_better else values.argmin()
+    return bool(best >= epochs - max(1, epochs // 10))

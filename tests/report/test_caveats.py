@@ -66,8 +66,8 @@ def test_a_wide_reference_is_named(table_of):
     assert compare(
         table_of({"A": {**wide, **narrow}, "B": near}), reference="r"
     ).context.caveats == [
-        "The reference r is unstable: its SD is 23 times the SD of a, mostly because of A. Other "
-        "seeds can change the verdicts."
+        "The reference r is unstable: its SD, pooled over tasks, is 23 times the SD of a, mostly "
+        "because of A. Other seeds can change the verdicts."
     ]
     # Compared with a constant, or with most methods as wide, it is nothing special.
     for other in ({"a": [76.0] * 5}, {"a": 70 + 30 * SEEDS, "b": 75 + SEEDS}):
@@ -85,7 +85,7 @@ def test_collapsed_runs_of_the_reference_are_named(suite_of, fabricate):
     (said,) = report.context.caveats
     assert said.startswith(
         "The reference attention is unstable: 2 of its 10 runs collapsed (learned nothing) on "
-        "CoLA; its SD is "
+        "CoLA; its SD, pooled over tasks, is "
     )
     assert compare(folder, reference="linear").context.caveats == []
 
@@ -102,6 +102,32 @@ def test_a_collapsed_method_makes_no_reference_look_unstable(suite_of, fabricate
     report = make_report(fabricate(suite, score))
     assert set(report.context.collapsed["method"]) == {"baseline"}
     assert not [said for said in report.context.caveats if "unstable" in said]
+
+
+def test_a_reference_that_was_still_improving_is_named(suite_of, fabricate):
+    """Not if the best epoch was earlier, or if early stopping ended most runs."""
+    best_epoch = {"CoLA": 20, "RTE": 17}
+
+    def stop_at_limit(config, files):
+        if config.task == "CoLA" and config.seed < 3:
+            return
+        files["result"] |= {"epochs": 20, "kept_epoch": 20, "stopped": "reached 20 epochs"}
+        costs = [1 + abs(best_epoch[config.task] - epoch) for epoch in range(1, 21)]
+        flat = dict.fromkeys([name for name in files["history"] if name != "epoch"], [0.5] * 20)
+        files["history"] = {"epoch": [*range(1, 21)], **flat, "val_loss": costs}
+
+    suite = suite_of(tasks=["CoLA", "RTE"], reference="attention", margin=1.0)
+
+    def said(name):
+        folder = fabricate(suite, lambda config, *_: config.seed / 50, stop_at_limit, name=name)
+        return [each for each in make_report(folder).context.caveats if "improving" in each]
+
+    assert said("most") == [
+        "Most runs of attention on CoLA were still improving when they reached the limit on "
+        "epochs. Longer training can change the verdicts."
+    ]
+    best_epoch["CoLA"] = 17
+    assert said("earlier") == []
 
 
 def test_caveats_are_visible_on_the_first_screen(judged):
