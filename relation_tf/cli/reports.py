@@ -250,6 +250,7 @@ def write_report(results: Results) -> None:
 
 
 def _print_report(report: Report, folder: Path) -> None:
+    report.check_files(folder)
     echo(f"\n{report}\n")
     echo(f"report: {report.write(folder)}")
     echo("Open it in a browser. Next to it: report.tex (LaTeX tables), report.md, tables as CSV.")
@@ -266,7 +267,7 @@ def write_zips(results: Results, fill_missing: bool) -> Submissions:
         echo(submissions)
         if SOURCES[results.suite.source].artificial:
             echo("These are predictions for built-in data: the leaderboard cannot score them.")
-        first = submissions.packed[0].path
+        first = min(submissions.packed, key=lambda packed: len(packed.warnings)).path
         echo(f"To check a zip again: {typed('glue-submit')} check {shlex.quote(str(first))}")
     return submissions
 

@@ -172,33 +172,45 @@ class Report:
                 a report, or is a source of this report.
         """
         folder = Path(folder)
-        files = self._files()
+        self.check_files(folder)
+        files = {name: make() for name, make in self._files().items()}
         with _writing(folder):
-            earlier = {*_earlier(folder)}
-            self._check_names(folder, files, earlier)
+            earlier = _earlier(folder)
             (folder / "figures").mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
-                write_bytes(folder / name, content)
-            for file in earlier - {*_earlier(folder)}:
+                write_bytes(
+                    folder / name, content.encode() if isinstance(content, str) else content
+                )
+            for file in {*earlier} - {*_earlier(folder)}:
                 file.unlink(missing_ok=True)
         return folder / "report.html"
 
-    def _files(self) -> dict[str, bytes]:
-        """Return the content of all files by name; report.json first, which lists the files."""
+    def _files(self) -> dict[str, Callable[[], str | bytes]]:
+        """Return functions that make the files, by name; report.json first, which lists them."""
         pictures = {each.name: each for each in self.context.pictures}
-        texts = {"report.json": self.json()}
+        files: dict[str, Callable[[], str | bytes]] = {"report.json": self.json}
         for name, table in self.tables.items():
-            texts[f"{name}.csv"] = table.to_csv(index=False, lineterminator="\n")
-        texts |= {f"figures/{name}.svg": picture.svg() for name, picture in pictures.items()}
-        texts |= {"report.md": self.markdown(), "report.tex": self.latex()}
-        texts["report.html"] = self.html()
-        files = {name: text.encode() for name, text in texts.items()}
+            files[f"{name}.csv"] = partial(_csv, table)
+        files |= {f"figures/{name}.svg": picture.svg for name, picture in pictures.items()}
+        files |= {"report.md": self.markdown, "report.tex": self.latex, "report.html": self.html}
         if "scores" in pictures:
-            files["figures/scores.png"] = pictures["scores"].png()
+            files["figures/scores.png"] = pictures["scores"].png
         return files
 
-    def _check_names(self, folder: Path, names: Collection[str], earlier: Collection[Path]) -> None:
-        """Check that only files of an earlier report, and no sources, are overwritten."""
+    def check_files(self, folder: str | Path) -> None:
+        """Check that `write` overwrites only files of an earlier report, and no sources.
+
+        Args:
+            folder: The folder of `write`.
+
+        Raises:
+            SuiteError: The message names the file.
+        """
+        folder = Path(folder)
+        with _writing(folder):
+            self._check_names(folder, self._files(), _earlier(folder))
+
+    def _check_names(self, folder: Path, names: Collection[str], earlier: Sequence[Path]) -> None:
         changed = [folder, *(folder / name for name in names), *earlier]
         for source in self.read_from:
             if source.resolve() in {path.resolve() for path in changed}:
@@ -331,6 +343,10 @@ def _earlier(folder: Path) -> list[Path]:
         return []
     # Names from a modified report.json must not lead out of the folder.
     return [folder / name for name in names if name.count("/") == name.startswith("figures/")]
+
+
+def _csv(table: pd.DataFrame) -> str:
+    return table.to_csv(index=False, lineterminator="\n")
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
