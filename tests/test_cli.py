@@ -207,13 +207,15 @@ def test_an_interrupted_run_ends_with_how_to_resume(call, tmp_path, monkeypatch,
     monkeypatch.setattr("relation_tf.bench.runner._groups", lambda *_: signal.raise_signal(number))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        code, out, _ = call("run", "demo", "--out", tmp_path, "--tasks", "WNLI", "--seeds", "1")
+        code, out, error = call("run", "demo", "--out", tmp_path, "--tasks", "WNLI", "--seeds", "1")
     finally:
         signal.signal(signal.SIGINT, before)
     assert code == 128 + number
     assert out.splitlines()[-1] == (
-        f"Interrupted. 0 of 4 runs are done, in {tmp_path}; run the same command again to resume."
+        f"0 of 4 runs are done, in {tmp_path}; run the same command again to resume."
     )
+    ended = {signal.SIGINT: "Interrupted.", signal.SIGTERM: "Terminated."}
+    assert error.splitlines()[-1] == ended[number]
 
 
 @pytest.mark.slow
@@ -528,6 +530,7 @@ def test_a_suite_that_can_show_nothing_is_marked(call, tmp_path, monkeypatch):
                           ["compare", "x.csv"])],
         (["check-layer", "relatoin"], "Did you mean 'relation'?"),
         (["check-layer", "nowhere:Layer"], "'nowhere:Layer': no nowhere.py in the current folder"),
+        (["check-layer", "folder/my.py:Layer"], "Give its name without .py: 'folder.my'"),
         (["check-layer", "relation", "--set", "a"], "--set: must be KEY=VALUE. Received: 'a'"),
         (["check-layer", "relation", "--set", "variant=foo"],
          "`variant` must be one of 'equations', 'released_code'. Received: variant='foo'"),
@@ -565,6 +568,15 @@ def test_a_folder_that_cannot_be_written(call, tmp_path):
         code, _, err = call(*command)
         assert code == 2
         assert err.endswith("cannot be written: must be a folder, not a file\n")
+
+
+def test_a_report_that_would_overwrite_its_source_is_not_printed(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"A,{method},{seed},0.{seed}\n" for method in "ab" for seed in (1, 2)]
+    (tmp_path / "scores.csv").write_text("".join(["task,method,seed,score\n", *rows]))
+    code, out, err = call("compare", "scores.csv", "--out", ".")
+    assert (code, out) == (2, "")
+    assert "scores.csv is a source of this comparison" in err
 
 
 def test_folders_of_other_tasks(tmp_path, call):

@@ -130,7 +130,7 @@ class Progress:
             self._bar.stop()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self.say(
-                f"Interrupted. {self._done} of {self._total} runs are done, in {self._folder}; "
+                f"{self._done} of {self._total} runs are done, in {self._folder}; "
                 "run the same command again to resume."
             )
         elif kind is None and self._total:

@@ -1,6 +1,7 @@
 """The command `relation-tf`. Commands import their dependencies late, so that `--help` is fast."""
 
 import atexit
+import contextlib
 import signal
 import sys
 
@@ -17,9 +18,16 @@ def main() -> None:
                 from relation_tf.cli import commands
             commands.run_app()
     except Terminated:
-        sys.exit(128 + signal.SIGTERM)
+        sys.exit(_ended("Terminated.", signal.SIGTERM))
     except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+        sys.exit(_ended("Interrupted.", signal.SIGINT))
     finally:
         # The result is known: Ctrl-C while Python ends must not change the exit code.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+
+
+def _ended(said: str, number: signal.Signals) -> int:
+    """Print how the command ended; return its exit code."""
+    with contextlib.suppress(OSError):  # a closed terminal or pipe
+        print(said, file=sys.stderr)
+    return 128 + number
