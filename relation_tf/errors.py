@@ -182,6 +182,9 @@ def did_you_mean_module(name: str) -> str:
 
 def no_such_module(name: str) -> str:
     """Say that a module does not exist, where Python looked for it, and the nearest module."""
+    if name.endswith(".py"):
+        module = name.removesuffix(".py").replace("/", ".")
+        return f"no such module. Give its name without .py: {module!r}"
     installed = (sys.prefix, sys.base_prefix)
     places = [str(Path(place).resolve()) for place in sys.path if not place.startswith(installed)]
     where = ", ".join(dict.fromkeys(places))

@@ -71,8 +71,10 @@ def load_suite(
     elif str(suite).endswith(".toml"):
         where, values, folder = str(suite), _read(Path(suite)), Path(suite).parent
     else:
+        files = [str(file) for file in Path(suite).parent.glob("*.toml")]
+        known = [*list_suites(), *files]
         raise UnknownNameError(
-            "suite", str(suite), list_suites(), "a file must end in .toml", "relation-tf suites"
+            "suite", str(suite), known, "a file must end in .toml", "relation-tf suites"
         )
     _replace(values, settings or {})
     if settings and "method" in settings:

@@ -380,7 +380,10 @@ def _number(value: object, state: str, row: str, options: TableOptions) -> float
     if not state and _is_number(value):
         return float(value)  # type: ignore[arg-type]
     if not state and not _is_failed(value):
-        raise DataError(f"{row}: the score must be a finite number. Received: {quote(str(value))}")
+        percent = ". Write it without the percent sign" if str(value).strip().endswith("%") else ""
+        raise DataError(
+            f"{row}: the score must be a finite number. Received: {quote(str(value))}{percent}"
+        )
     if options.drop_failed or options.failed_as is not None:
         return math.nan
     how = "For failed runs, use --drop-failed or --failed-as VALUE"

@@ -108,6 +108,15 @@ def test_unknown_suite_names_the_nearest():
         load_suite("nowhere.toml")
 
 
+def test_unknown_suite_names_the_nearest_file(tmp_path, monkeypatch):
+    (tmp_path / "mine.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UnknownNameError, match=r"unknown suite 'mine\.tml'.*Did you mean 'mine\.toml'"
+    ):
+        load_suite("mine.tml")
+
+
 def test_select(suite):
     made = suite()
     assert len(select(made)) == 12

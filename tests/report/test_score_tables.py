@@ -154,6 +154,9 @@ def test_failed_runs(failed):
     table.loc[1, "score"] = "high"
     with pytest.raises(DataError, match=r"must be a finite number. Received: 'high'$"):
         read(table)
+    table.loc[1, "score"] = "80.8%"
+    with pytest.raises(DataError, match=r"Received: '80.8%'. Write it without the percent sign$"):
+        read(table)
     table.loc[1, "score"] = failed
     dropped = read(table, drop_failed=True)
     assert len(dropped.scores.samples("A")["a"]) == 3
