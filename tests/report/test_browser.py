@@ -167,6 +167,17 @@ def test_content_fits_the_page(opened, request, file, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_differences_are_visible_on_a_phone(opened, tmp_path, table_of):
+    """The table of verdicts is not wider than the screen."""
+    noise = np.array([-2.6, -0.2, 0.1, 0.3, 2.4])
+    means = {"attention-64": 70, "linear-attention-64": 69, "relation-64": 71, "baseline-64": 50}
+    tasks = {name: {method: mean + noise for method, mean in means.items()} for name in "ABCD"}
+    report = compare(table_of(tasks), reference="attention-64", margin=1.0)
+    page = opened(report.write(tmp_path), viewport={"width": 390, "height": 800})
+    table = page.locator("#answer table.verdicts").first
+    assert table.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 6000), (390, 9000)])
 @pytest.mark.parametrize("file", ["demo_file", "twelve_file"])
 def test_a_folded_page_is_short(opened, request, file, width, height):
