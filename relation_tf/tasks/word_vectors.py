@@ -195,14 +195,30 @@ def _train(
 
 @contextlib.contextmanager
 def _progress(total: int, quiet: bool) -> Iterator[Any]:
-    """Show a progress bar in a terminal, and yield the function that advances it."""
+    """Show a bar in a terminal, lines elsewhere, and yield the function that advances it."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(quiet=quiet)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    if not console.is_terminal:
+        yield _Lines(console, total)
+        return
+    with Progress(console=console, transient=True) as bar:
         task = bar.add_task("training", total=total)
         yield lambda count: bar.advance(task, count)
+
+
+class _Lines:
+    """Prints a line after each tenth of the training."""
+
+    def __init__(self, console: Any, total: int) -> None:
+        self.console, self.total, self.done = console, total, 0
+
+    def __call__(self, count: int) -> None:
+        before, self.done = self.done, self.done + count
+        tenth = 10 * self.done // self.total
+        if tenth > 10 * before // self.total:
+            self.console.print(f"trained on {10 * tenth} % of {self.total:,} tokens")
 
 
 @contextlib.contextmanager

@@ -132,6 +132,12 @@ def test_a_seed_gives_the_same_file_in_every_process(gensim, text, tmp_path):
         assert is_same == (seed == 3)
 
 
+def test_a_log_file_has_a_line_for_each_tenth(gensim, text, tmp_path, capsys):
+    train_vectors(tmp_path / "v.txt", [text], settings=VectorSettings(**SMALL))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"trained on {tenth} % of 520 tokens" for tenth in range(10, 101, 10)]
+
+
 @pytest.mark.parametrize("failing", ["training", "writing"])
 def test_interrupted_training_leaves_no_partial_file(gensim, text, tmp_path, monkeypatch, failing):
     out = tmp_path / "v.txt"
