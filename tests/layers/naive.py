@@ -273,6 +273,21 @@ def mix(
     return np.stack(rows)
 
 
+def slopes(
+    function: Callable[[], float], x: np.ndarray, directions: np.ndarray, step: float = 1e-6
+) -> np.ndarray:
+    """Return the slopes along directions, by central differences; `x` is changed and restored."""
+    start, found = x.copy(), []
+    for direction in directions:
+        values = []
+        for distance in (step, -step):
+            np.copyto(x, start + distance * direction)
+            values.append(function())
+        found.append((values[0] - values[1]) / (2 * step))
+    np.copyto(x, start)
+    return np.array(found)
+
+
 def gradient(function: Callable[[], float], x: np.ndarray, step: float = 1e-6) -> np.ndarray:
     """Return the gradient by central differences; `x` is changed in place and restored."""
     slope = np.zeros_like(x)

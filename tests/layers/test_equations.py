@@ -17,13 +17,14 @@ all_cases = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None:
-    """Compare all algorithms with the equation.
+    """Compare all algorithms with the equation; gradients by their slopes in random directions.
 
     `arrays` and `masks` belong to the query, or to query and value.
     """
     names = ("query_mask", "value_mask")[: len(masks)]
     given = dict(zip(names, masks, strict=True))
-    layers = [case.make(algorithm=algorithm) for algorithm in ("auto", *case.algorithms)]
+    algorithms = ("auto", *case.algorithms) if len(case.algorithms) > 1 else ("auto",)
+    layers = [case.make(algorithm=algorithm) for algorithm in algorithms]
     for layer in layers:
         layer.build(*(x.shape for x in arrays))
         randomize(layer)
@@ -38,9 +39,10 @@ def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None
     def loss() -> float:
         return float(np.sum(expected() * cotangent))
 
-    gradients = [naive.gradient(loss, x) for x in (*wide, *w.values())]
-    # If large terms cancel, as in the gradient of the keys' bias, errors are relative to the terms.
-    tolerance = 1e-5 * max(1.0, *(np.abs(gradient).max() for gradient in gradients))
+    rng = np.random.default_rng(2)
+    inputs = [*wide, *w.values()]
+    directions = [rng.normal(size=(3, *x.shape)) / np.sqrt(x.size) for x in inputs]
+    slopes = [naive.slopes(loss, *pair) for pair in zip(inputs, directions, strict=True)]
     for layer in layers:
         output, for_inputs, for_weights = vjp(
             lambda *tensors, layer=layer: layer(*tensors, **given),
@@ -49,9 +51,15 @@ def check(case: Case, arrays: list[np.ndarray], masks: list[np.ndarray]) -> None
             cotangent,
         )
         close(output, expected())
-        for actual, gradient in zip([*for_inputs, *for_weights], gradients, strict=True):
+        for gradient, mask in zip(for_inputs, masks, strict=True):
+            assert not gradient[~mask].any()
+        gradients = [*for_inputs, *for_weights]
+        # If large terms cancel, as in the gradient of the keys' bias, errors are relative to them.
+        tolerance = 1e-5 * max(1.0, *(np.abs(gradient).max() for gradient in gradients))
+        for gradient, own, expected_slopes in zip(gradients, directions, slopes, strict=True):
+            actual = np.tensordot(own, gradient, gradient.ndim)
             np.testing.assert_allclose(
-                actual, gradient, rtol=0, atol=tolerance, err_msg=layer.algorithm
+                actual, expected_slopes, rtol=0, atol=tolerance, err_msg=layer.algorithm
             )
 
 
