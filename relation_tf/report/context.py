@@ -15,16 +15,9 @@ from relation_tf.bench.results import Results
 from relation_tf.config.families import Family
 from relation_tf.config.published import Published, load_published
 from relation_tf.registry import SECTIONS
-from relation_tf.report import provenance
+from relation_tf.report import findings, provenance
 from relation_tf.report import runs as how_runs_went
-from relation_tf.report.answer import (
-    capital,
-    progress,
-    ranked_over_tasks,
-    short_answer,
-    tested_among,
-    too_few,
-)
+from relation_tf.report.answer import capital
 from relation_tf.report.blocks import Block, Cell, Figure, Heading, Section, within
 from relation_tf.report.caveats import caveats
 from relation_tf.report.comparisons import (
@@ -188,47 +181,18 @@ class ReportContext:
     @cached_property
     def answer(self) -> list[str]:
         """Sentences of the short answer."""
-        return self._sentences(ReportContext._findings)
+        return findings.answer(self)
 
     @cached_property
     def brief_answer(self) -> list[str]:
         """Sentences of the short answer; those on single tasks only without a test over tasks."""
-        return self._sentences(ReportContext._brief_findings)
-
-    def _sentences(self, findings: Callable[[ReportContext], Iterator[str]]) -> list[str]:
-        """Return the sentences on all methods, then those of the findings in each family."""
-        own = [*(progress(self.runs) if self.results is not None else ())]
-        for section in self.sections.values():
-            own += [] if section.by_family else section.answer(self)
-        for family, part in self.parts.items():
-            own += [f"{capital(family)}: {said}" if family else said for said in findings(part)]
-        return own
+        return findings.answer(self, brief=True)
 
     @property
     def num_declared(self) -> int:
         """Number of methods of the suites, with or without runs, and of other sources."""
         suite = [] if self.results is None else self.results.suite.methods()
         return len({*self.scores.methods, *(str(method.name) for method in suite)})
-
-    def _findings(self) -> Iterator[str]:
-        """Yield sentences on the tests of a family."""
-        yield from self._main_findings()
-        yield from short_answer(self.scores, self.comparisons, sequential=self.looks is not None)
-
-    def _brief_findings(self) -> Iterator[str]:
-        """Yield the sentences of `_findings` that a test over tasks does not summarize."""
-        if self.several is None or not self.comparisons:
-            yield from self._findings()
-            return
-        yield from self._main_findings()
-        yield from too_few(self.scores, self.comparisons)
-
-    def _main_findings(self) -> Iterator[str]:
-        for section in self.sections.values():
-            yield from section.answer(self) if section.by_family else ()
-        if self.results is not None:
-            yield from tested_among(self.scores, self.comparisons, self.num_declared)
-        yield from ranked_over_tasks(self.several, self.scores) if self.comparisons else ()
 
     @cached_property
     def verdicts(self) -> Verdicts | None:
