@@ -27,7 +27,7 @@ PROCESS_WIDE = {
 }
 # What this machine or this test cannot do, and what stands for it.
 LEFT_OUT = {
-    "make": "make demo is the command that README names behind it; make test is the tests",
+    "make": "make test is the tests",
     "pip": "installs: tests/test_release.py",
     "python": "a program of the reader's own; make test-all runs layers on each backend",
     "relation-tf download": "needs a network: tests/tasks/test_tfds.py",
@@ -54,9 +54,18 @@ SMALLER = {
 }
 
 
+MADE = {"make demo": "relation-tf run demo --out runs/demo"}
+
+
 def typed(page: Path) -> list[str]:
-    """Return the commands of a page without their comments."""
-    return [shlex.join(shlex.split(line, comments=True)) for line in commands(page)]
+    """Return the commands of a page, without comments and paths, with the commands of `make`."""
+    shown = [shlex.join(shlex.split(line, comments=True)) for line in commands(page)]
+    return [MADE.get(command, command).removeprefix(".venv/bin/") for command in shown]
+
+
+def test_make_demo_is_the_command_that_stands_for_it():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"$(BIN)/{MADE['make demo']} " in makefile
 
 
 def test_contributing_page_names_existing_make_targets():
