@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -10,7 +12,7 @@ from keras import ops
 from relation_tf.layers.causal import up_to_own
 
 # Maximum number of tokens of a chunk.
-_CHUNK = 64
+CHUNK = 64
 
 
 def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) -> Any:
@@ -37,28 +39,18 @@ def chunked_recurrence(queries: Any, keys: Any, values: Any, log_decays: Any) ->
         - Dao, Gu 2024, arXiv 2405.21060, section 6 and listing 1, for decays of each token.
     """
     length = ops.shape(values)[1]
-    num_chunks = length // _CHUNK + 1
-    size = length // num_chunks + 1  # At most _CHUNK; at least one, for zero tokens too.
-
-    def split(x: Any) -> Any:
-        """Reshape `(batch, tokens, heads, width)` to `(chunks, batch, heads, size, width)`."""
-        x = ops.pad(x, ((0, 0), (0, num_chunks * size - length), (0, 0), (0, 0)))
-        x = ops.reshape(x, (-1, num_chunks, size, *x.shape[2:]))
-        return ops.transpose(x, (1, 0, 3, 2, 4))
-
-    queries, keys, values, log_decays = map(split, (queries, keys, values, log_decays[..., None]))
+    tensors = (queries, keys, values, log_decays[..., None])
+    queries, keys, values, log_decays = (split(x, *number_and_size(length)) for x in tensors)
     keys = ops.transpose(keys, (0, 1, 2, 4, 3))
-    between = _decays_between(log_decays)
+    between = decays_between(log_decays)
     outputs = ops.matmul(ops.matmul(queries, keys) * between, values)
-    if not (isinstance(num_chunks, int) and num_chunks == 1):
+    if values.shape[0] != 1:
         since_start = ops.exp(ops.cumsum(log_decays, axis=3))
         to_end = between[:, :, :, -1, :, None]
         updates = ops.matmul(keys, values * to_end)
         before = states_before(since_start[:, :, :, -1:], updates)
         outputs = outputs + ops.matmul(queries, before) * since_start
-    outputs = ops.transpose(outputs, (1, 0, 3, 2, 4))
-    outputs = ops.reshape(outputs, (-1, num_chunks * size, *values.shape[2:5:2]))
-    return outputs[:, :length]
+    return joined(outputs, length)
 
 
 def recurrence_step(
@@ -73,12 +65,44 @@ def recurrence_step(
     return ops.matmul(queries[:, 0][..., None, :], state)[:, None, :, 0], state
 
 
-def states_before(transitions: Any, updates: Any) -> Any:
+def number_and_size(length: Any) -> tuple[Any, Any]:
+    """Return the number of chunks of a sequence, and the number of tokens of each."""
+    num_chunks = length // CHUNK + 1
+    return num_chunks, length // num_chunks + 1  # At least one token, for zero tokens too.
+
+
+def split(x: Any, num_chunks: Any, size: Any) -> Any:
+    """Split tokens into chunks, and add zeros to the last one.
+
+    Args:
+        x: Tensor of shape `(batch, tokens, heads, width)`.
+        num_chunks: Number of chunks.
+        size: Number of tokens of a chunk.
+
+    Returns:
+        Tensor of shape `(chunks, batch, heads, size, width)`.
+    """
+    x = ops.pad(x, ((0, 0), (0, num_chunks * size - ops.shape(x)[1]), (0, 0), (0, 0)))
+    x = ops.reshape(x, (-1, num_chunks, size, *x.shape[2:]))
+    return ops.transpose(x, (1, 0, 3, 2, 4))
+
+
+def joined(chunks: Any, length: Any) -> Any:
+    """Join the chunks of `split` to `(batch, tokens, heads, width)`, with `length` tokens."""
+    x = ops.transpose(chunks, (1, 0, 3, 2, 4))
+    num_chunks, size = ops.shape(x)[1:3]
+    return ops.reshape(x, (-1, num_chunks * size, *x.shape[3:]))[:, :length]
+
+
+def states_before(
+    transitions: Any, updates: Any, apply: Callable[[Any, Any], Any] = operator.mul
+) -> Any:
     """Return the state before each chunk, from `S_n = A_n * S_{n-1} + B_n` and `S_0 = 0`.
 
     Args:
         transitions: The factors A, of shape `(chunks, ...)`, broadcast to the shape of `updates`.
         updates: The summands B, of shape `(chunks, ...)`.
+        apply: Function of A and S that returns their product; by default of their entries.
 
     Returns:
         The states `S_{n-1}`, with the shape of `updates`.
@@ -89,16 +113,18 @@ def states_before(transitions: Any, updates: Any) -> Any:
         import tensorflow as tf
 
         after = tf.scan(
-            lambda state, chunk: chunk[0] * state + chunk[1], (transitions, updates), start
+            lambda state, chunk: apply(chunk[0], state) + chunk[1], (transitions, updates), start
         )
         return ops.concatenate([start[None], after[:-1]], axis=0)
     _, before = ops.scan(
-        lambda state, chunk: (chunk[0] * state + chunk[1], state), start, (transitions, updates)
+        lambda state, chunk: (apply(chunk[0], state) + chunk[1], state),
+        start,
+        (transitions, updates),
     )
     return before
 
 
-def _decays_between(log_decays: Any) -> Any:
+def decays_between(log_decays: Any) -> Any:
     """Return the product of the decays after token j up to token i, zero for later tokens.
 
     Each logarithm is summed separately: a difference of two sums over the chunk would lose the

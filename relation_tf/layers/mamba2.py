@@ -134,26 +134,15 @@ class Mamba2(RecurrentMixer):
         self.c_kernel, self.c_bias = self.add_projection("c", query_width, width=self.state_size)
         self.z_kernel, self.z_bias = self.add_projection("z", query_width, width=inner)
         self.dt_kernel = self.add_kernel("dt_kernel", value_width, self.num_heads)
-        self.xb_filters = self._add_filters("xb_filters", inner + self.state_size)
+        self.xb_filters = self.add_filters("xb_filters", self.filter_width, inner + self.state_size)
         self.xb_filter_bias = self.add_bias("xb_filter_bias", inner + self.state_size)
-        self.c_filters = self._add_filters("c_filters", self.state_size)
+        self.c_filters = self.add_filters("c_filters", self.filter_width, self.state_size)
         self.c_filter_bias = self.add_bias("c_filter_bias", self.state_size)
-        self.dt_offset = self._add_per_head("dt_offset", _initial_dt_offset)
-        self.a_log = self._add_per_head("a_log", _initial_a_log)
-        self.d = self._add_per_head("d", "ones")
+        self.dt_offset = self.add_per_head("dt_offset", initial_dt_offset)
+        self.a_log = self.add_per_head("a_log", initial_a_log)
+        self.d = self.add_per_head("d", "ones")
         self.scale = self.add_weight(shape=(inner,), initializer="ones", name="scale")
         self.out_kernel, self.out_bias = self.add_projection("out", inner)
-
-    def _add_per_head(self, name: str, initializer: Any) -> Any:
-        # In half precision, step sizes and decays would be too coarse.
-        return self.add_weight(
-            shape=(self.num_heads,), initializer=initializer, autocast=False, name=name
-        )
-
-    def _add_filters(self, name: str, width: int) -> Any:
-        # Uniform in +-1 / sqrt(filter_width), as in the authors' code.
-        uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
-        return self.add_weight(shape=(self.filter_width, width), initializer=uniform, name=name)
 
     def queries(self, query: Any, query_mask: Any) -> Any:
         """Return C."""
@@ -211,12 +200,12 @@ class Mamba2(RecurrentMixer):
         return self.finish(output + terms.skip, x, training=False), (state, for_xb, for_c)
 
 
-def _initial_dt_offset(shape: tuple[int, ...], dtype: Any = None) -> Any:
+def initial_dt_offset(shape: tuple[int, ...], dtype: Any = None) -> Any:
     """Return offsets with `softplus(offset)` log-uniform in [0.001, 0.1]."""
     dt = ops.exp(keras.random.uniform(shape, -6.907755, -2.302585, dtype="float32"))
     return ops.cast(dt + ops.log(-ops.expm1(-dt)), dtype)
 
 
-def _initial_a_log(shape: tuple[int, ...], dtype: Any = None) -> Any:
+def initial_a_log(shape: tuple[int, ...], dtype: Any = None) -> Any:
     """Return logarithms of numbers uniform in [1, 16]."""
     return ops.cast(ops.log(keras.random.uniform(shape, 1, 16, dtype="float32")), dtype)

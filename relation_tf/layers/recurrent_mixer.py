@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from relation_tf.layers.arguments import positive_integer
@@ -39,7 +40,8 @@ class RecurrentMixer(CausalMixer):
     values and decays are computed once for both directions. Masked tokens are absent: they change
     neither states nor distances.
 
-    A subclass computes the recurrence's input in `queries` and `terms`, the output in `finish`.
+    A subclass computes the recurrence's input in `queries` and `terms`, the output in `finish`. It
+    may replace the recurrence in `recurred`.
 
     Args:
         units: Width of the output, a multiple of `num_heads`.
@@ -90,6 +92,19 @@ class RecurrentMixer(CausalMixer):
     def recurred(self, queries: Any, terms: Terms, mask: Any) -> Any:
         """Compute the recurrence over the tokens in their order."""
         return chunked_recurrence(queries, terms.keys, terms.values, terms.log_decays)
+
+    def add_per_head(self, name: str, initializer: Any) -> Any:
+        """Add one number for each head, which keeps its precision under mixed policies."""
+        # In half precision, step sizes and decays would be too coarse.
+        return self.add_weight(
+            shape=(self.num_heads,), initializer=initializer, autocast=False, name=name
+        )
+
+    def add_filters(self, name: str, filter_width: int, width: int) -> Any:
+        """Add the filters of a short convolution."""
+        # Uniform in +-1 / sqrt(filter_width), as in the authors' code.
+        uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
+        return self.add_weight(shape=(filter_width, width), initializer=uniform, name=name)
 
     def heads(self, x: Any) -> Any:
         """Reshape `(batch, tokens, width)` to heads, in float32 or wider."""

@@ -15,7 +15,7 @@ def short_convolution(x: Any, filters: Any, bias: Any, mask: Any) -> Any:
     Args:
         x: Tensor of shape `(batch, tokens, features)`.
         filters: The weights w, of shape `(width, features)`. Before the first token, x is zero.
-        bias: The bias b, of shape `(features,)`.
+        bias: The bias b, of shape `(features,)`, or 0.
         mask: Boolean tensor of shape `(batch, tokens)`, or None to keep all.
 
     Returns:
